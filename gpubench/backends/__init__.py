@@ -1,0 +1,1 @@
+"""One file for each way to run a kernel, found through the entry points ``gpubench.backends``."""

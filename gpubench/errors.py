@@ -1,0 +1,59 @@
+"""What can go wrong, as types. Only ``gpubench.cli`` prints them and chooses an exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class GpubenchError(Exception):
+    """Base of every error that gpubench raises on purpose.
+
+    The message states the value found, what is allowed, and the next step.
+    """
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Fault:
+    """One thing wrong in a suite file, at a place in it."""
+
+    path: str
+    """The file as the user named it."""
+    line: int
+    """First line is 1; 0 when the fault is about the file as a whole."""
+    column: int
+    """First column is 1; 0 when the fault is about the file as a whole."""
+    message: str
+
+    def __str__(self) -> str:
+        place = f"{self.path}:{self.line}:{self.column}" if self.line else self.path
+        return f"{place}: {self.message}"
+
+
+class SuiteError(GpubenchError):
+    """A suite that cannot be used: every fault that was found, in the order of the file."""
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults = tuple(sorted(set(faults)))
+        super().__init__("\n".join(map(str, self.faults)))
+
+
+class PlanError(GpubenchError):
+    """A case that cannot be made or found: a formula without a value, an unknown name."""
+
+    def __init__(self, problem: str | Fault) -> None:
+        super().__init__(str(problem))
+        self.fault = problem if isinstance(problem, Fault) else None
+        """The problem with its place in a suite file, where it has one."""
+
+
+class BackendError(GpubenchError):
+    """A backend that is unknown, declared twice, or cannot be loaded."""
+
+
+class KernelError(GpubenchError):
+    """A function, factory, launcher or source named by a suite that cannot be loaded."""
+
+
+class ResultsError(GpubenchError):
+    """A results directory that cannot be read at all."""

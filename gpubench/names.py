@@ -1,0 +1,97 @@
+"""Names of benchmarks and identities of cases: all that the two halves of gpubench share with asv.
+
+Everything left of asv writes these names; everything right of asv reads them. Nothing else may
+build or take apart such a string.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+Value = int | float | bool | str
+"""One value of an axis, as YAML gives it."""
+
+TIMES = ("kernel", "end_to_end", "transfer", "launch", "compile", "cold")
+"""The labelled times, in the order in which they are shown."""
+
+NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+"""Names of suites, kernels and implementations: lower-case, no double underscore."""
+
+_BENCHMARK = re.compile(r"(?P<module>[\w.]+)\.(?P<cls>[a-z0-9_]+)\.time_(?P<time>\w+)")
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class BenchmarkName:
+    """What one asv benchmark measures: an implementation of a kernel, and which time of it."""
+
+    suite: str
+    kernel: str
+    implementation: str
+    time: str
+    """One of ``TIMES``."""
+
+    @property
+    def class_name(self) -> str:
+        """Name of the class that asv discovers, ``vector_add__numba_cuda`` for example."""
+        parts = [self.suite, self.kernel, self.implementation]
+        if self.suite == self.kernel:
+            del parts[0]
+        return "__".join(parts)
+
+    @property
+    def asv_name(self) -> str:
+        """The benchmark's name in asv: ``suites.vector_add__numba_cuda.time_kernel``."""
+        return f"suites.{self.class_name}.time_{self.time}"
+
+
+def parse_benchmark_name(name: str) -> BenchmarkName | None:
+    """Take an asv benchmark name apart; ``None`` for a benchmark that is not gpubench's."""
+    match = _BENCHMARK.fullmatch(name)
+    if match is None or match["time"] not in TIMES:
+        return None
+    parts = match["cls"].split("__")
+    if len(parts) == 2:
+        parts.insert(0, parts[0])
+    if len(parts) != 3 or not all(NAME.fullmatch(part) for part in parts):
+        return None
+    suite, kernel, implementation = parts
+    return BenchmarkName(suite, kernel, implementation, match["time"])
+
+
+def format_value(value: Value) -> str:
+    """Text of a value inside an identity: ``true``, ``1048576``, ``0.5``, ``float32``."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def format_shape(shape: Iterable[int]) -> str:
+    """Text of a grid or block: ``16x16``, trailing ones left out (``256``, not ``256x1x1``)."""
+    extents = list(shape)
+    while len(extents) > 1 and extents[-1] == 1:
+        extents.pop()
+    return "x".join(map(str, extents))
+
+
+def format_identity(parts: Mapping[str, Value]) -> str:
+    """Identity of a case: ``n=1048576 dtype=float32 block=256``, in the mapping's order."""
+    return " ".join(f"{name}={format_value(value)}" for name, value in parts.items())
+
+
+def parse_identity(identity: str) -> dict[str, Value]:
+    """Take an identity apart; numbers and booleans come back as such."""
+    parts = (part.partition("=") for part in identity.split())
+    return {name: _parse_value(text) for name, _, text in parts}
+
+
+def _parse_value(text: str) -> Value:
+    if text in ("true", "false"):
+        return text == "true"
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,254 @@
+"""The protocol as a table: every backend that can run in this process keeps the same promises.
+
+The simulator needs a process of its own; ``test_simulator.py`` runs this file there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import cuda, njit
+
+from gpubench.backends.numba_cuda import simulating
+from gpubench.backends.protocol import Backend, Launch, LaunchContext, Session, Target
+from gpubench.backends.registry import get
+from gpubench.backends.scripted import script
+from gpubench.errors import GpubenchError
+
+N = 12
+LAUNCH = Launch(block=(4, 1, 1), grid=(3, 1, 1))
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A backend on one device, and how a kernel is written for it."""
+
+    backend: str
+    device: str
+    compiled: Callable[[Callable[..., Any]], Any]
+    """Makes ``work(array, n)`` a function of this backend."""
+    cuda: bool = False
+
+
+def plain(function: Callable[..., Any]) -> Any:
+    return function
+
+
+CUDA = Subject("numba_cuda", "cuda:0", cuda.jit, cuda=True)
+SIMULATOR = Subject("numba_cuda", "cudasim", cuda.jit, cuda=True)
+SUBJECTS = [
+    Subject("numpy", "cpu", plain),
+    Subject("numba", "cpu", njit),
+    Subject("scripted", "cpu", script(seconds=1.0)),
+    Subject("scripted", "scripted:1", script(seconds=1.0, asynchronous=True)),
+    pytest.param(CUDA, marks=pytest.mark.gpu),
+]
+
+
+@pytest.fixture(
+    params=[SIMULATOR] if simulating() else SUBJECTS, ids=lambda s: f"{s.backend}-{s.device}"
+)
+def subject(request: pytest.FixtureRequest) -> Subject:
+    found: Subject = request.param
+    return found
+
+
+@pytest.fixture
+def backend(subject: Subject) -> Backend:
+    return get(subject.backend)
+
+
+@pytest.fixture
+def session(backend: Backend, subject: Subject) -> Iterator[Session]:
+    with backend.open(subject.device) as opened:
+        yield opened
+
+
+def doubling(subject: Subject) -> Target:
+    """``a[i] *= 2`` for each ``i < n``, as this backend writes it."""
+    if not subject.cuda:
+
+        def double(a: Any, n: int) -> None:
+            for i in range(n):
+                a[i] *= 2
+
+        return Target(function=subject.compiled(double))
+
+    def double_on_device(a: Any, n: int) -> None:
+        i = cuda.grid(1)
+        if i < n:
+            a[i] *= 2
+
+    return Target(function=subject.compiled(double_on_device))
+
+
+def numbers(dtype: str = "float64") -> np.ndarray[Any, Any]:
+    return np.arange(N).astype(dtype)
+
+
+DTYPES = "bool int8 uint8 int16 int32 int64 uint64 float16 float32 float64 complex64 complex128"
+
+
+@pytest.mark.parametrize("dtype", DTYPES.split())
+def test_arrays_come_back_as_they_went(session: Session, dtype: str) -> None:
+    sent = numbers(dtype)
+    back = session.to_host(session.to_native(sent))
+    np.testing.assert_array_equal(back, sent, strict=True)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.arange(24.0).reshape(2, 3, 4),
+        np.arange(12.0).reshape(3, 4)[:, ::2],
+        np.arange(1.0),
+    ],
+    ids=["fortran", "three dimensions", "not contiguous", "one element"],
+)
+def test_every_layout_comes_back(session: Session, sent: np.ndarray[Any, Any]) -> None:
+    back = session.to_host(session.to_native(sent))
+    np.testing.assert_array_equal(back, sent, strict=True)
+
+
+def test_native_arrays_are_copies_in_both_directions(session: Session) -> None:
+    sent = numbers()
+    native = session.to_native(sent)
+    sent[:] = -1
+    back = session.to_host(native)
+    back[:] = -2
+    np.testing.assert_array_equal(session.to_host(native), numbers())
+
+
+def test_restore_overwrites_and_leaves_the_pristine_array(session: Session) -> None:
+    native, pristine = session.to_native(np.zeros(N)), session.to_native(numbers())
+    session.restore(native, pristine)
+    session.synchronize()
+    np.testing.assert_array_equal(session.to_host(native), numbers())
+    session.restore(native, session.to_native(np.ones(N)))
+    np.testing.assert_array_equal(session.to_host(pristine), numbers())
+
+
+def test_binding_runs_nothing(session: Session, subject: Subject) -> None:
+    native = session.to_native(numbers())
+    session.bind(doubling(subject), LAUNCH, [native, N])
+    session.synchronize()
+    np.testing.assert_array_equal(session.to_host(native), numbers())
+
+
+def test_each_call_runs_once(session: Session, subject: Subject) -> None:
+    native = session.to_native(numbers())
+    call = session.bind(doubling(subject), LAUNCH, [native, N])
+    for factor in (2, 4):
+        call()
+        session.synchronize()
+        np.testing.assert_array_equal(session.to_host(native), factor * numbers())
+
+
+def test_restore_follows_the_work_that_is_queued(session: Session, subject: Subject) -> None:
+    native, pristine = session.to_native(numbers()), session.to_native(numbers())
+    session.bind(doubling(subject), LAUNCH, [native, N])()
+    session.restore(native, pristine)
+    session.synchronize()
+    np.testing.assert_array_equal(session.to_host(native), numbers())
+
+
+def test_two_bindings_of_one_function_stay_apart(session: Session, subject: Subject) -> None:
+    target = doubling(subject)
+    whole, part = session.to_native(numbers()), session.to_native(numbers())
+    first = session.bind(target, LAUNCH, [whole, N])
+    second = session.bind(target, Launch((4, 1, 1), (1, 1, 1)), [part, 4])
+    first()
+    second()
+    session.synchronize()
+    np.testing.assert_array_equal(session.to_host(whole), 2 * numbers())
+    np.testing.assert_array_equal(session.to_host(part)[4:], numbers()[4:])
+
+
+def test_the_clock_never_runs_back_or_refuses(session: Session, subject: Subject) -> None:
+    call = session.bind(doubling(subject), LAUNCH, [session.to_native(numbers()), N])
+    if session.simulated:
+        with pytest.raises(GpubenchError, match=r"^the CUDA simulator has no times; run on a GPU"):
+            session.clock.start()
+        return
+    start = session.clock.start()
+    call()
+    session.synchronize()
+    middle = session.clock.stop()
+    assert start < middle <= session.clock.start()
+
+
+def test_flushing_the_cache_leaves_arrays_alone(session: Session) -> None:
+    native = session.to_native(numbers())
+    for _ in range(2):
+        session.flush()
+    session.synchronize()
+    np.testing.assert_array_equal(session.to_host(native), numbers())
+
+
+def test_facts_are_flat_and_name_the_versions(session: Session) -> None:
+    facts = session.facts()
+    assert facts["numpy"] == np.__version__
+    assert all(isinstance(value, (str, int, float, bool)) for value in facts.values())
+
+
+def test_a_source_text_is_refused(session: Session) -> None:
+    with pytest.raises(GpubenchError, match="source"):
+        session.bind(Target(source="__kernel void k() {}", entry="k"), LAUNCH, [])
+
+
+def test_a_session_closes_after_an_error_and_another_opens(
+    backend: Backend, subject: Subject
+) -> None:
+    with pytest.raises(ZeroDivisionError), backend.open(subject.device) as broken:
+        broken.to_native(numbers())
+        raise ZeroDivisionError
+    with backend.open(subject.device) as fresh:
+        np.testing.assert_array_equal(fresh.to_host(fresh.to_native(numbers())), numbers())
+
+
+def test_only_its_own_devices_are_served(backend: Backend, subject: Subject) -> None:
+    assert backend.serves(subject.device)
+    assert backend.unavailable(subject.device) is None
+    assert not backend.serves("cl:0:0")
+    reason = backend.unavailable("cl:0:0")
+    assert reason is not None and reason.startswith("cl:0:0: the backend")
+    with pytest.raises(GpubenchError) as refusal:
+        backend.open("cl:0:0")
+    assert str(refusal.value) == reason
+
+
+def test_only_its_own_functions_are_recognised(backend: Backend, subject: Subject) -> None:
+    own = doubling(subject).function
+    others = {"numpy", "numba", "scripted", "numba_cuda"} - {subject.backend}
+    assert backend.recognises(own)
+    assert not any(get(other).recognises(own) for other in others)
+
+
+def test_the_device_has_a_name(backend: Backend, subject: Subject) -> None:
+    facts = backend.device_facts(subject.device)
+    assert facts.name
+    assert facts.scope["device"] == subject.device
+
+
+def test_a_launcher_is_told_the_launch(session: Session, subject: Subject) -> None:
+    if not subject.cuda:
+        with pytest.raises(GpubenchError):
+            session.bind(Target(launcher=print), LAUNCH, [])
+        return
+    kernel, seen = doubling(subject).function, []
+
+    def twice(launch: LaunchContext, a: Any, n: int) -> None:
+        seen.append((launch.grid, launch.block, launch.shared_bytes))
+        for _ in range(2):
+            kernel[launch.grid, launch.block, launch.stream](a, n)
+
+    native = session.to_native(numbers())
+    session.bind(Target(launcher=twice), LAUNCH, [native, N])()
+    session.synchronize()
+    np.testing.assert_array_equal(session.to_host(native), 4 * numbers())
+    assert seen == [((3, 1, 1), (4, 1, 1), 0)]

@@ -1,0 +1,254 @@
+"""GPUs are counted and described from what NVML says; here NVML is played by a small module."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpubench.backends import devices, nvml, processor
+
+
+class FakeNvml(ModuleType):
+    """NVML of a machine with the given GPUs, each a mapping of answers by question."""
+
+    NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
+
+    class NVMLError(Exception):
+        pass
+
+    class NVMLError_LibraryNotFound(NVMLError):
+        pass
+
+    class NVMLError_DriverNotLoaded(NVMLError):
+        pass
+
+    class NVMLError_Unknown(NVMLError):
+        pass
+
+    def __init__(self, *gpus: dict[str, Any], fails: type[Exception] | None = None) -> None:
+        super().__init__("pynvml")
+        self.gpus, self.fails, self.initialised = gpus, fails, 0
+
+    def nvmlInit(self) -> None:
+        if self.fails:
+            raise self.fails("of this kind")
+        self.initialised += 1
+
+    def nvmlShutdown(self) -> None:
+        self.initialised -= 1
+
+    def nvmlSystemGetDriverVersion(self) -> str:
+        return "580.65"
+
+    def nvmlDeviceGetCount(self) -> int:
+        return len(self.gpus)
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> dict[str, Any]:
+        return self.gpus[index]
+
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> dict[str, Any]:
+        if uuid == "MIG-1":
+            return {**H200, "UUID": uuid}
+        raise self.NVMLError("not found")
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if not name.startswith("nvmlDeviceGet"):
+            raise AttributeError(name)
+
+        def answer(handle: dict[str, Any], *details: int) -> Any:
+            assert self.initialised == 1
+            key = name.removeprefix("nvmlDeviceGet") + "".join(map(str, details))
+            if key not in handle:
+                raise self.NVMLError("not supported")
+            return handle[key]
+
+        return answer
+
+
+H200 = {
+    "Name": "NVIDIA H200",
+    "UUID": "GPU-aaaa",
+    "CudaComputeCapability": (9, 0),
+    "MemoryInfo": SimpleNamespace(total=150_000_000_000),
+    "NumGpuCores": 16896,
+    "ClockInfo1": 1980,
+    "MaxClockInfo1": 1980,
+    "ClockInfo2": 3201,
+    "MaxClockInfo2": 3201,
+    "Temperature0": 41,
+    "PowerUsage": 120_500,
+    "CurrentClocksThrottleReasons": 0x01 | 0x04 | 0x40,
+}
+SHY = {"Name": b"Old GPU", "UUID": b"GPU-bbbb"}
+
+
+@pytest.fixture(autouse=True)
+def _asked_afresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    nvml._first_survey.cache_clear()
+    yield
+    nvml._first_survey.cache_clear()
+
+
+def machine(monkeypatch: pytest.MonkeyPatch, fake: FakeNvml) -> FakeNvml:
+    monkeypatch.setitem(sys.modules, "pynvml", fake)
+    return fake
+
+
+def test_a_gpu_is_described_with_its_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = machine(monkeypatch, FakeNvml(H200))
+    assert devices.gpus() == (
+        devices.Gpu(
+            index=0,
+            name="NVIDIA H200",
+            uuid="GPU-aaaa",
+            driver="580.65",
+            memory_bytes=150_000_000_000,
+            compute_capability=(9, 0),
+            sm_count=132,
+            clock_mhz=1980,
+            max_clock_mhz=1980,
+            memory_clock_mhz=3201,
+            max_memory_clock_mhz=3201,
+            temperature_c=41,
+            power_w=120.5,
+            throttle_reasons=("software power cap", "hardware thermal slowdown"),
+        ),
+    )
+    assert devices.no_gpu_reason() is None
+    assert fake.initialised == 0
+
+
+def test_what_a_driver_does_not_tell_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(monkeypatch, FakeNvml(SHY))
+    assert devices.gpus() == (
+        devices.Gpu(index=0, name="Old GPU", uuid="GPU-bbbb", driver="580.65"),
+    )
+
+
+def test_facts_leave_out_what_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(monkeypatch, FakeNvml(SHY))
+    assert devices.gpu_facts(devices.gpus()[0]) == {
+        "gpu": "Old GPU",
+        "gpu_uuid": "GPU-bbbb",
+        "driver": "580.65",
+        "gpu_throttling": "none",
+    }
+
+
+@pytest.mark.parametrize(
+    ("visible", "uuids"),
+    [
+        (None, ["GPU-aaaa", "GPU-bbbb"]),
+        ("1", ["GPU-bbbb"]),
+        ("1,0", ["GPU-bbbb", "GPU-aaaa"]),
+        ("GPU-b", ["GPU-bbbb"]),
+        ("0,7,1", ["GPU-aaaa"]),
+        ("-1", []),
+        ("", []),
+        ("GPU-", []),
+        ("MIG-1", ["MIG-1"]),
+        ("MIG-2", []),
+    ],
+)
+def test_ordinals_follow_cuda_visible_devices(
+    monkeypatch: pytest.MonkeyPatch, visible: str | None, uuids: list[str]
+) -> None:
+    machine(monkeypatch, FakeNvml(H200, SHY))
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    found = devices.gpus()
+    assert [gpu.uuid for gpu in found] == uuids
+    assert [gpu.index for gpu in found] == list(range(len(uuids)))
+    assert devices.gpu_count() == len(uuids)
+
+
+@pytest.mark.parametrize(
+    ("fake", "visible", "reason"),
+    [
+        (
+            FakeNvml(fails=FakeNvml.NVMLError_LibraryNotFound),
+            None,
+            "no NVIDIA driver: its management library (NVML) is not on this machine; "
+            "install the driver to use a GPU",
+        ),
+        (
+            FakeNvml(fails=FakeNvml.NVMLError_DriverNotLoaded),
+            None,
+            "the NVIDIA driver is installed and not loaded; "
+            "load its kernel module (modprobe nvidia) or restart",
+        ),
+        (
+            FakeNvml(fails=FakeNvml.NVMLError_Unknown),
+            None,
+            "the GPUs cannot be counted: NVMLError_Unknown: of this kind; "
+            "check that nvidia-smi works",
+        ),
+        (FakeNvml(), None, "the NVIDIA driver reports no GPU; check that nvidia-smi lists one"),
+        (
+            FakeNvml(H200),
+            "",
+            "CUDA_VISIBLE_DEVICES='' hides the 1 GPU of this machine; unset it to use them",
+        ),
+        (
+            FakeNvml(H200, SHY),
+            "5",
+            "CUDA_VISIBLE_DEVICES='5' hides the 2 GPUs of this machine; unset it to use them",
+        ),
+    ],
+)
+def test_no_gpu_has_a_reason_and_a_next_step(
+    monkeypatch: pytest.MonkeyPatch, fake: FakeNvml, visible: str | None, reason: str
+) -> None:
+    machine(monkeypatch, fake)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert devices.gpu_count() == 0
+    assert devices.no_gpu_reason() == reason
+    assert devices.describe()[1:] == [devices.Description("cuda", "NVIDIA GPU", {}, reason)]
+
+
+def test_every_device_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(monkeypatch, FakeNvml(SHY, H200))
+    here, first, second = devices.describe()
+    assert (here.device, here.unavailable) == ("cpu", None)
+    assert here.facts["cpu_threads"] == processor.cpu().threads
+    assert (first.device, first.name) == ("cuda:0", "Old GPU")
+    assert (second.device, second.facts["sm_count"]) == ("cuda:1", 132)
+
+
+def test_the_cpu_has_a_name_and_threads() -> None:
+    assert processor.cpu().name
+    assert processor.cpu().threads >= 1
+
+
+@pytest.mark.parametrize(
+    ("caches", "size"),
+    [
+        ({"L1d": "48K", "L2": "2048K", "L3": "32M"}, 32 * 2**20),
+        ({"L2": "512K"}, 512 * 2**10),
+        ({"L3": "unknown"}, 64 * 2**20),
+        ({}, 64 * 2**20),
+    ],
+)
+def test_the_last_level_cache_is_the_largest(
+    monkeypatch: pytest.MonkeyPatch, caches: dict[str, str], size: int
+) -> None:
+    here = processor.Cpu("CPU", 1, 1, None, caches)
+    monkeypatch.setattr(processor, "cpu", lambda: here)
+    assert processor.last_level_cache_bytes() == size
+
+
+def test_caches_are_read_as_the_system_writes_them(tmp_path: Path) -> None:
+    for index, answers in enumerate([("1", "Data", "48K"), ("2", "Unified", "2048K")]):
+        folder = tmp_path / f"index{index}"
+        folder.mkdir()
+        for name, text in zip(("level", "type", "size"), answers, strict=True):
+            (folder / name).write_text(text + "\n")
+    (tmp_path / "index9").mkdir()
+    assert processor._caches(tmp_path) == {"L1d": "48K", "L2": "2048K"}
