@@ -31,7 +31,7 @@ class RunRecord:
 
     at: str
     """Time in UTC, ISO 8601."""
-    facts: Mapping[str, Value | None]
+    facts: Mapping[str, Value | None] = field(default_factory=dict)
     """Flat: ``cpu``, ``numba``, ``numpy``, ``blas``, ``blas_threads``, ``gpu``, ``driver`` ..."""
 
 

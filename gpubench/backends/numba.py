@@ -52,6 +52,7 @@ class NumbaBackend:
     name = "numba"
     title = "Numba on the CPU"
     requires = ("numba",)
+    times = ("kernel", "compile", "cold")
 
     def serves(self, device: str) -> bool:
         return device == DEVICE

@@ -41,7 +41,7 @@ from gpubench.backends.protocol import (
 )
 from gpubench.backends.sampler import LoopSampler
 from gpubench.errors import BackendError, GpubenchError, KernelError
-from gpubench.names import Value
+from gpubench.names import TIMES, Value
 
 SIMULATOR = "cudasim"
 SWITCH = "NUMBA_ENABLE_CUDASIM"
@@ -284,6 +284,7 @@ class NumbaCudaBackend:
     name = "numba_cuda"
     title = "Numba on CUDA"
     requires = ("gpubench[cuda]",)
+    times = TIMES
 
     def serves(self, device: str) -> bool:
         return device == SIMULATOR or _DEVICE.fullmatch(device) is not None

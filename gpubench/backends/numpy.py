@@ -55,6 +55,7 @@ class NumpyBackend:
     name = "numpy"
     title = "NumPy"
     requires = ("numpy", "threadpoolctl")
+    times = ("kernel", "cold")
 
     def serves(self, device: str) -> bool:
         return device == DEVICE

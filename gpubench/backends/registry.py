@@ -16,6 +16,7 @@ GROUP = "gpubench.backends"
 _MEMBERS = (
     "title",
     "requires",
+    "times",
     "serves",
     "recognises",
     "unavailable",

@@ -28,7 +28,7 @@ from gpubench.backends.limits import ARCHITECTURE_LIMITS
 from gpubench.backends.protocol import Call, DeviceFacts, Launch, Native, Sampler, Target
 from gpubench.backends.sampler import LoopSampler
 from gpubench.errors import BackendError
-from gpubench.names import Value
+from gpubench.names import TIMES, Value
 
 Seconds = float | Sequence[float] | Callable[..., float]
 Fault = Literal["out of memory", "illegal address", "hang"]
@@ -228,6 +228,7 @@ class ScriptedBackend:
     name = "scripted"
     title = "Scripted durations"
     requires = ()
+    times = TIMES
 
     def serves(self, device: str) -> bool:
         return device == DEVICE or _DEVICE.fullmatch(device) is not None

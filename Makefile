@@ -1,0 +1,53 @@
+# One verb for each job, the same that continuous integration runs. `make help` lists them.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PRESET ?= smoke
+COMMITS ?= HEAD^!
+.DEFAULT_GOAL := help
+
+.PHONY: help bench test lint types docs wheel clean
+
+help:  ## List the jobs
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+bench: $(VENV)/installed  ## Measure this commit on a quick preset and write the report
+	@test -f $(HOME)/.asv-machine.json || $(BIN)/asv machine --yes
+	GPUBENCH_PRESET=$(PRESET) $(BIN)/asv run --show-stderr $(COMMITS)
+	$(BIN)/gpubench report
+
+test: $(VENV)/installed-test  ## Run the tests
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/installed-dev  ## Check style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/installed-dev  ## Check types
+	$(BIN)/mypy
+
+docs: $(VENV)/installed  ## Write the generated parts of docs/ again
+	$(BIN)/gpubench schema > docs/suite.schema.json
+
+wheel: $(VENV)/installed-test  ## Build the wheel and the sdist into dist/
+	$(BIN)/python -m build
+
+clean:  ## Remove what was built and measured here
+	rm -rf $(VENV) build dist .asv reports/html *.egg-info
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("gpubench needs Python 3.11 or newer; name one: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/installed-test: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $@ $(VENV)/installed
+
+$(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@ $(VENV)/installed-test $(VENV)/installed

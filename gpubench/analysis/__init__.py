@@ -1,0 +1,1 @@
+"""Pure functions from results to findings: speedups, changes over commits, crossovers."""

@@ -1,0 +1,203 @@
+"""A program in OpenCL C: its constants, its compilation, and the arguments of its kernels."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpubench.backends.opencl_devices import opencl
+from gpubench.backends.protocol import Launch
+from gpubench.errors import KernelError
+from gpubench.names import Value
+
+LOG_LINES = 4
+"""Lines of a build log that a message shows."""
+
+C_TYPES: Mapping[str, type[np.generic]] = {
+    "char": np.int8,
+    "uchar": np.uint8,
+    "short": np.int16,
+    "ushort": np.uint16,
+    "int": np.int32,
+    "uint": np.uint32,
+    "long": np.int64,
+    "ulong": np.uint64,
+    "half": np.float16,
+    "float": np.float32,
+    "double": np.float64,
+}
+"""Scalar types of OpenCL C (OpenCL C 3.0, "Built-in Scalar Data Types") as NumPy's."""
+
+_C_NAMES = {np.dtype(found).name: name for name, found in C_TYPES.items()} | {
+    "bool": "uchar",
+    "complex64": "float2",
+    "complex128": "double2",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a kernel, as its program declares it."""
+
+    title: str
+    """For messages: ``parameter 3 of vector_add, 'int n'``."""
+    type: str
+    """``float*``, ``int`` ...; empty where the driver does not tell."""
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSource:
+    """A compiled program and one kernel of it; every binding makes a ``pyopencl.Kernel``."""
+
+    program: Any
+    entry: str
+    parameters: tuple[Parameter, ...]
+
+    def bound(self, arguments: Sequence[Any], launch: Launch) -> Any:
+        """A ``pyopencl.Kernel`` with its arguments set: arrays as buffers, numbers in the declared
+        type, and last, where the launch has ``shared_bytes``, local memory of that size.
+
+        Raises ``KernelError`` for arguments that do not fit the parameters.
+        """
+        cl = opencl()
+        local = [cl.LocalMemory(launch.shared_bytes)] if launch.shared_bytes else []
+        self._require_count(len(arguments), len(local))
+        given = map(_argument, arguments, self.parameters)
+        kernel = cl.Kernel(self.program, self.entry)
+        kernel.set_args(*given, *local)
+        return kernel
+
+    def _require_count(self, given: int, local: int) -> None:
+        declared = len(self.parameters)
+        if given + local == declared:
+            return
+        shared = " and 'shared_bytes' one" if local else ""
+        raise KernelError(
+            f"{self.entry} has {declared} parameters and 'call' gives {given}{shared}; "
+            "make them agree"
+        )
+
+
+def build_options(constants: Mapping[str, Value]) -> tuple[str, ...]:
+    """Options for the compiler: every constant as ``-D NAME=VALUE``.
+
+    Booleans become 1 and 0, NumPy's names of types those of OpenCL C (``float32`` becomes
+    ``float``), and other text stays as it is.
+    """
+    return ("-cl-kernel-arg-info", *(f"-D{name}={_text(v)}" for name, v in constants.items()))
+
+
+def compile_source(
+    context: Any, text: str, entry: str, constants: Mapping[str, Value]
+) -> KernelSource:
+    """Compile a program for the context's device, without PyOpenCL's cache on disk.
+
+    Raises ``KernelError`` with the first errors of the build log, or with the kernels that there
+    are when ``entry`` is none of them.
+    """
+    program = _built(context, text, build_options(constants), entry)
+    names = str(program.kernel_names).split(";")
+    if entry not in names:
+        raise KernelError(f"the source has no kernel {entry!r}; it has {', '.join(names)}")
+    kernel = opencl().Kernel(program, entry)
+    parameters = tuple(_parameter(kernel, entry, i) for i in range(kernel.num_args))
+    return KernelSource(program, entry, parameters)
+
+
+def _built(context: Any, text: str, options: tuple[str, ...], entry: str) -> Any:
+    cl = opencl()
+    program = cl.Program(context, text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the cache is defeated, and what compilers remark
+        program.get_info(cl.program_info.REFERENCE_COUNT)  # asked first, it defeats the cache
+        try:
+            program.build(list(options))
+        except cl.RuntimeError as error:
+            if error.code != cl.status_code.BUILD_PROGRAM_FAILURE:
+                raise
+            (device,) = context.devices
+            log = program.get_build_info(device, cl.program_build_info.LOG)
+            raise KernelError(_failure(entry, log or str(error))) from error
+    return program
+
+
+def _failure(entry: str, log: str) -> str:
+    """The log from its first error on; a temporary file's name in it says nothing to anyone."""
+    lines = [line.rstrip() for line in log.splitlines() if line.strip()]
+    first = next((i for i, line in enumerate(lines) if "error" in line.lower()), 0)
+    shown = lines[first : first + LOG_LINES]
+    text = re.sub(r"(?:/[^\s:/]+)+/(?=[^\s:/]+:\d)", "", "\n".join(shown))
+    return f"the source of {entry} does not compile:\n{text}"
+
+
+def _parameter(kernel: Any, entry: str, index: int) -> Parameter:
+    cl = opencl()
+    title = f"parameter {index + 1} of {entry}"
+    try:
+        found = kernel.get_arg_info(index, cl.kernel_arg_info.TYPE_NAME)
+        name = kernel.get_arg_info(index, cl.kernel_arg_info.NAME)
+    except cl.Error:  # a driver may leave this out (CL_KERNEL_ARG_INFO_NOT_AVAILABLE)
+        return Parameter(title, "")
+    return Parameter(f"{title}, '{found} {name}'", found)
+
+
+def _argument(value: Any, parameter: Parameter) -> Any:
+    """An argument as ``clSetKernelArg`` takes it."""
+    is_number = isinstance(value, np.generic | int | float)
+    if is_number == parameter.type.endswith("*") and parameter.type:
+        raise KernelError(f"{parameter.title}: 'call' gives {_described(value)}")
+    return _number(value, parameter) if is_number else getattr(value, "base_data", value)
+
+
+def _number(value: Any, parameter: Parameter) -> np.generic:
+    declared = C_TYPES.get(parameter.type)
+    if isinstance(value, np.bool_):
+        value = np.uint8(value)
+    if isinstance(value, np.generic):
+        if declared is not None and declared is not type(value):
+            raise KernelError(_mismatch(value, parameter))
+        return value
+    return _converted(value, declared or _default(value), parameter)
+
+
+def _default(value: float) -> type[np.generic]:
+    """Type of a Python number where the program does not tell: ``long`` or ``double``."""
+    return np.int64 if isinstance(value, int) else np.float64
+
+
+def _converted(value: float, declared: Any, parameter: Parameter) -> np.generic:
+    if issubclass(declared, np.integer):
+        bounds = np.iinfo(declared)
+        if value != int(value) or not bounds.min <= value <= bounds.max:
+            raise KernelError(
+                f"{parameter.title}: {value!r} is no whole number from {bounds.min} to "
+                f"{bounds.max}; declare another type in the kernel"
+            )
+        value = int(value)
+    converted: np.generic = declared(value)
+    return converted
+
+
+def _mismatch(value: np.generic, parameter: Parameter) -> str:
+    wanted = np.dtype(C_TYPES[parameter.type]).name
+    return (
+        f"{parameter.title}: 'call' gives {_described(value)}; give the scalar "
+        f"'dtype: {wanted}', or declare it {_C_NAMES.get(value.dtype.name, 'otherwise')}"
+    )
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, np.generic):
+        return f"the {value.dtype.name} {value}"
+    return f"the number {value!r}" if isinstance(value, int | float) else "an array"
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, str):
+        return _C_NAMES.get(value, value)
+    return str(int(value)) if isinstance(value, bool) else repr(value)

@@ -1,0 +1,1 @@
+"""Case and backend to times: inputs, the check, clocks and sampling, and the record."""

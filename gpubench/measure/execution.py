@@ -1,0 +1,86 @@
+"""One case bound on an open session: its arrays on the device, its call, its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gpubench.backends.protocol import Native, Session, Target
+from gpubench.errors import KernelError
+from gpubench.measure.inputs import Inputs
+from gpubench.plan.case import Case
+
+Array = np.ndarray[Any, Any]
+
+
+class Execution:
+    """Arrays and call of one case, resident where the session puts them.
+
+    ``inout`` arrays are kept twice, so that ``restore`` brings them back without a transfer.
+    """
+
+    def __init__(self, session: Session, case: Case, target: Target, inputs: Inputs) -> None:
+        self.session = session
+        self.case = case
+        self.target = target
+        self.inputs = inputs
+        specs = case.array_specs()
+        self._overwritten = [name for name in specs if specs[name].intent == "inout"]
+        self._written = [name for name in specs if specs[name].intent != "in"]
+        self._native = self.upload()
+        self._pristine = {n: session.to_native(inputs.arrays[n]) for n in self._overwritten}
+        self.call = self.bind(self._native)
+
+    def upload(self) -> dict[str, Native]:
+        """Copies of all arrays on the device, by name."""
+        return {name: self.session.to_native(a) for name, a in self.inputs.arrays.items()}
+
+    def bind(self, native: Mapping[str, Native]) -> Any:
+        """The case's call over these native arrays, its scalars and the values of its axes."""
+        scope = {**self.case.values, **self.inputs.scalars, **native}
+        arguments = [scope[name] for name in self.case.kernel.call]
+        return self.session.bind(self.target, self.case.launch, arguments)
+
+    def restore(self) -> None:
+        """Undo what runs did to ``inout`` arrays, on the device; returns when that is done."""
+        for name in self._overwritten:
+            self.session.restore(self._native[name], self._pristine[name])
+        self.session.synchronize()
+
+    def overwrite(self, name: str, array: Array) -> None:
+        """Put another array's values into a native array."""
+        self.session.restore(self._native[name], self.session.to_native(array))
+
+    def outputs(self) -> dict[str, Array]:
+        """Run once and bring back every ``out`` and ``inout`` array and what the call returns."""
+        returned = self.call()
+        self.session.synchronize()
+        return {**self.download(self._native), **self._named(returned)}
+
+    def download(self, native: Mapping[str, Native]) -> dict[str, Array]:
+        """Host copies of the arrays that a run writes."""
+        return {name: self.session.to_host(native[name]) for name in self._written}
+
+    def _named(self, returned: Any) -> dict[str, Array]:
+        names = self.case.kernel.returns
+        if not names:
+            return {}
+        results = returned if len(names) > 1 else (returned,)
+        if returned is None or not isinstance(results, tuple | list) or len(results) != len(names):
+            raise KernelError(
+                f"{self.case.implementation_name} returned {type(returned).__name__}; the suite "
+                f"declares `returns: [{', '.join(names)}]`"
+            )
+        return {
+            name: _as_array(self.session, result)
+            for name, result in zip(names, results, strict=True)
+        }
+
+
+def _as_array(session: Session, result: Any) -> Array:
+    """A returned value on the host. Python's own numbers carry no dtype: they get NumPy's."""
+    if isinstance(result, bool | int | float | complex):
+        return np.asarray(result)
+    return session.to_host(result)

@@ -1,0 +1,66 @@
+"""How a sample is taken: a batch of runs, sized once for a case; asv gets the time of one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from gpubench.backends.protocol import Sampler
+
+SAMPLE_TIME = 0.01
+"""Seconds that a sample should last at least, as in asv."""
+
+
+class Sampling:
+    """Takes one sample after another and counts the seconds of one run of each.
+
+    asv calls a benchmark that has a setup once a sample (``number`` is 1), which is too short for
+    kernels of microseconds. So a sample is a batch of runs, and ``elapsed``, asv's timer, advances
+    by the batch's time divided by the number of its runs.
+    """
+
+    def __init__(self, sampler: Sampler, restore: Callable[[], None], runs: int) -> None:
+        self._sampler = sampler
+        self._elapsed = 0.0
+        self.restore = restore
+        self.runs = runs
+
+    def sample(self) -> float:
+        """Seconds of one run, from one batch."""
+        seconds = self._sampler.seconds(self.runs) / self.runs
+        self._elapsed += seconds
+        return seconds
+
+    def elapsed(self) -> float:
+        """Sum of all samples so far, in seconds: a timer that asv reads before and after each."""
+        return self._elapsed
+
+    @property
+    def method(self) -> str:
+        return self._sampler.method
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return self._sampler.warnings
+
+
+def runs_per_sample(
+    sampler: Sampler,
+    restore: Callable[[], None],
+    sample_time: float = SAMPLE_TIME,
+    most: int = 1_000_000,
+) -> int:
+    """Number of runs that fill ``sample_time`` seconds, at least 1 and at most ``most``.
+
+    Grows as ``timeit.Timer.autorange`` does, tenfold at most, so that an early slow run does not
+    decide.
+    """
+    runs = 1
+    while runs < most:
+        restore()
+        elapsed = sampler.seconds(runs)
+        if elapsed >= sample_time:
+            break
+        growth = sample_time / elapsed if elapsed > 0 else 10.0
+        runs = min(most, math.ceil(runs * min(10.0, max(1.2, growth))))
+    return runs

@@ -1,0 +1,34 @@
+"""What ``cuda:*`` stands for: all that a plan depends on beside the files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+SIMULATOR = "cudasim"
+_CUDA = re.compile(r"cuda:(\*|\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """How many CUDA devices there are, and whether the simulator stands in for them."""
+
+    gpu_count: int
+    simulator: bool = False
+
+    def devices(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Devices behind the names of a suite, each once.
+
+        ``cuda:*`` is every device, and ``cuda:0`` where there is none, so that its cases are seen
+        and say why they do not run. Under the simulator every CUDA device is ``cudasim``.
+        """
+        return tuple(dict.fromkeys(device for name in names for device in self._expand(name)))
+
+    def _expand(self, name: str) -> Iterator[str]:
+        if self.simulator and _CUDA.fullmatch(name):
+            yield SIMULATOR
+        elif name == "cuda:*":
+            yield from (f"cuda:{ordinal}" for ordinal in range(max(self.gpu_count, 1)))
+        else:
+            yield name

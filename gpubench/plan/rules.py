@@ -1,0 +1,121 @@
+"""Rules over cases: ``exclude`` leaves them out of the plan, ``skip`` says why they cannot run.
+
+A rule applies to the cases that have every name it uses; to the others it says nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from gpubench.names import Value
+from gpubench.plan.point import Path, Point
+from gpubench.plan.subject import Subject
+from gpubench.suite.expressions import Expression
+
+if TYPE_CHECKING:
+    from gpubench.plan.case import Case
+
+Scope = Mapping[str, Value]
+
+
+def excluded_points(subject: Subject) -> Callable[[Point], int | None]:
+    """Asks which ``exclude`` rule, by its index, takes a point out with all its launches.
+
+    These are the rules over axes alone. They come before launch shapes are computed, so that they
+    can take out the points at which a shape makes no sense.
+    """
+    known = axis_names(subject)
+    rules = [rule for rule in _exclude_rules(subject) if rule[1].names <= known]
+    if not rules:
+        return lambda point: None
+    name = {"implementation": subject.implementation_name}
+    return lambda point: _first(rules, point, {**point.values, **name})
+
+
+def excluded_cases(subject: Subject) -> Callable[[Case], int | None]:
+    """Asks which ``exclude`` rule over launch shapes or threads, by its index, takes a case out."""
+    at_points, known = axis_names(subject), case_names(subject)
+    rules = [
+        rule
+        for rule in _exclude_rules(subject)
+        if rule[1].names <= known and not rule[1].names <= at_points
+    ]
+    if not rules:
+        return lambda case: None
+    needed = frozenset[str]().union(*(rule.names for _, rule in rules))
+    return lambda case: _first(rules, case.point, scope(case, needed))
+
+
+def skip_reason(case: Case, device_scope: Scope) -> str | None:
+    """Reason of the first ``skip`` rule that holds for a case on a device, else ``None``.
+
+    ``device_scope`` has the facts that are known about the device; a rule over a fact that is not
+    known does not apply. Raises ``PlanError`` where a rule has no value.
+    """
+    for index, rule in enumerate(case.kernel.skip):
+        if holds(case, rule.when, ("skip", index, "when"), device_scope):
+            return rule.reason
+    return None
+
+
+def holds(case: Case, rule: Expression, path: Path, device_scope: Scope) -> bool:
+    """Whether a rule applies to a case and holds for it."""
+    known = case_names(case.subject) | {"device"} | device_scope.keys()
+    if not rule.names <= known:
+        return False
+    values = {**scope(case, rule.names), **device_scope}
+    return bool(case.point.evaluate(rule, path, values))
+
+
+def axis_names(subject: Subject) -> frozenset[str]:
+    """Names that a rule may use before a launch shape is known."""
+    return frozenset((*subject.identity_order, "implementation"))
+
+
+def case_names(subject: Subject) -> frozenset[str]:
+    """Names that a rule may use without asking a device."""
+    threads = {"threads"} if subject.implementation.threads else set()
+    launch = {"threads_per_block", "blocks"} if subject.blocks else set()
+    return axis_names(subject) | threads | launch
+
+
+def scope(case: Case, names: frozenset[str]) -> dict[str, Value]:
+    """Values of a case under those of ``names`` that it has."""
+    values, found = case.values, {}
+    for name in names:
+        value = values[name] if name in values else _DERIVED.get(name, _unknown)(case)
+        if value is not None:
+            found[name] = value
+    return found
+
+
+def _unknown(_: Case) -> None:
+    """Value of a name that no case has."""
+
+
+_DERIVED: Mapping[str, Callable[[Case], Value | None]] = {
+    "suite": lambda case: case.suite.suite,
+    "kernel": lambda case: case.kernel_name,
+    "implementation": lambda case: case.implementation_name,
+    "backend": lambda case: case.backend,
+    "device": lambda case: case.device,
+    "threads": lambda case: case.threads,
+    "threads_per_block": lambda case: math.prod(case.block) if case.block else None,
+    "blocks": lambda case: case.launch.blocks if case.launch else None,
+}
+
+CASE_NAMES = frozenset(_DERIVED)
+"""Names that a case may have beside its axes."""
+
+
+def _exclude_rules(subject: Subject) -> list[tuple[int, Expression]]:
+    return [(index, rule.when) for index, rule in enumerate(subject.kernel.exclude)]
+
+
+def _first(rules: list[tuple[int, Expression]], point: Point, values: Scope) -> int | None:
+    for index, rule in rules:
+        if point.evaluate(rule, ("exclude", index, "when"), values):
+            return index
+    return None

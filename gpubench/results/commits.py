@@ -1,0 +1,52 @@
+"""The order of commits: the repository's where it is at hand, otherwise by date."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from gpubench.results.model import Commit
+
+_SECONDS = 60.0
+
+
+def order_commits(dates: Mapping[str, float], repository: Path | None) -> tuple[Commit, ...]:
+    """Commits oldest first; ``dates`` gives those with results (hash to seconds since 1970).
+
+    Commits that the repository knows keep its topological order. Others, from a rewritten or
+    missing history, are put among them by their date.
+    """
+    known = _from_git(dates, repository) if repository else []
+    missing = sorted(set(dates) - {commit.hash for commit in known}, key=lambda h: (dates[h], h))
+    for hash_ in missing:
+        place = next((i for i, c in enumerate(known) if c.date > dates[hash_]), len(known))
+        known.insert(place, Commit(hash_, dates[hash_]))
+    return tuple(known)
+
+
+def _from_git(hashes: Iterable[str], repository: Path) -> list[Commit]:
+    """Ancestors of the commits, filtered to them; empty where git or the repository is missing."""
+    wanted = {hash_[:8]: hash_ for hash_ in hashes}
+    command = ["git", "-C", str(repository), "log", "--topo-order", "--reverse"]
+    command += ["--ignore-missing", "--stdin", "--format=%H%x00%ct%x00%s"]
+    if not wanted:
+        return []
+    try:
+        process = subprocess.run(
+            command,
+            input="\n".join(sorted(wanted.values())) + "\n",
+            capture_output=True,
+            check=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_SECONDS,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return []
+    fields = (line.split("\0", 2) for line in process.stdout.splitlines() if "\0" in line)
+    return [
+        Commit(wanted[hash_[:8]], float(date), subject)
+        for hash_, date, subject in fields
+        if hash_.startswith(wanted.get(hash_[:8], "-"))
+    ]

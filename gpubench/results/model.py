@@ -1,0 +1,127 @@
+"""What was measured, free of asv's formats: outcomes of cases at commits, on machines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from gpubench.names import BenchmarkName, Value
+from gpubench.record import CaseRecord
+
+Status = Literal["ok", "skipped", "failed", "wrong", "timed_out", "killed", "simulated"]
+"""``killed``: started, and neither finished nor stopped by asv's timeout."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """One measured time of one case; seconds."""
+
+    median: float
+    low: float
+    """Lower end of asv's 99 % interval of the median; ``-inf`` with too few samples."""
+    high: float
+    """Upper end of the interval; ``inf`` with too few samples."""
+    q25: float | None = None
+    q75: float | None = None
+    number: int | None = None
+    """Calls in one sample."""
+    repeat: int | None = None
+    """Samples."""
+    version: str | None = None
+    """asv's version of the benchmark: what is measured, as a hash."""
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether both ends of the interval are known."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class CaseName:
+    """Names one case across commits, machines and environments."""
+
+    suite: str
+    kernel: str
+    implementation: str
+    time: str
+    """One of ``gpubench.names.TIMES``."""
+    case: str
+    """Identity, ``n=1048576 block=256``."""
+
+    @property
+    def benchmark(self) -> BenchmarkName:
+        return BenchmarkName(self.suite, self.kernel, self.implementation, self.time)
+
+    @classmethod
+    def of(cls, benchmark: BenchmarkName, case: str) -> CaseName:
+        """The case of that identity in a benchmark."""
+        return cls(
+            benchmark.suite, benchmark.kernel, benchmark.implementation, benchmark.time, case
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one case in one snapshot."""
+
+    name: CaseName
+    status: Status
+    reason: str | None = None
+    """Why there is no time, with the next step; ``None`` when there is one."""
+    timing: Timing | None = None
+    """Present exactly when the status is ``ok``."""
+    record: CaseRecord | None = None
+    """Conditions; ``None`` when only asv's number is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One commit measured on one machine in one environment: one of asv's result files."""
+
+    machine: str
+    environment: str
+    commit: str
+    date: float
+    """Date of the commit, seconds since 1970."""
+    outcomes: Mapping[CaseName, Outcome] = field(default_factory=dict)
+    facts: Mapping[str, Value | None] = field(default_factory=dict)
+    """Of the last process that measured: ``cpu``, ``numba``, ``gpu``, ``driver`` ..."""
+    measured_at: str | None = None
+    """When those facts were taken, UTC, ISO 8601."""
+    superseded: tuple[str, ...] = ()
+    """asv benchmarks left out because what they measure has changed since (their version)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit with results."""
+
+    hash: str
+    date: float
+    """Seconds since 1970."""
+    subject: str | None = None
+    """First line of its message; ``None`` without the repository."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A file, or a part of one, that was left out."""
+
+    path: str
+    """Relative to the results directory."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Everything that a report is made from."""
+
+    snapshots: tuple[Snapshot, ...] = ()
+    """In the order of ``commits``, then by machine and environment."""
+    commits: tuple[Commit, ...] = ()
+    """Oldest first."""
+    machines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """asv's ``machine.json`` by the machine's name: ``cpu``, ``num_cpu``, ``os``, ``ram`` ..."""
+    problems: tuple[Problem, ...] = ()

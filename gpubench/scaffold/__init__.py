@@ -1,0 +1,6 @@
+"""What ``gpubench init`` writes: a first suite with its kernel, and asv's configuration for it."""
+
+from gpubench.scaffold.layout import ProjectError
+from gpubench.scaffold.project import Written, next_steps, write_project
+
+__all__ = ["ProjectError", "Written", "next_steps", "write_project"]

@@ -1,0 +1,31 @@
+"""From which size on a candidate wins."""
+
+from __future__ import annotations
+
+from gpubench.analysis.crossover import Crossover, crossover
+from gpubench.analysis.speedup import Speedup
+
+FASTER, SLOWER, UNCLEAR = Speedup(2, 1.9, 2.1), Speedup(0.5, 0.4, 0.6), Speedup(1.1, 0.9, 1.3)
+
+
+def test_it_is_the_first_size_that_wins_with_all_larger_ones() -> None:
+    points = [(64, FASTER), (1, SLOWER), (4, FASTER), (16, FASTER)]
+
+    assert crossover(points) == Crossover(4, above=1)
+
+
+def test_an_unclear_size_is_no_win() -> None:
+    assert crossover([(1, SLOWER), (4, UNCLEAR), (16, FASTER)]) == Crossover(16, above=4)
+
+
+def test_a_win_everywhere_has_nothing_below() -> None:
+    assert crossover([(1, FASTER), (4, FASTER)]) == Crossover(1, above=None)
+
+
+def test_a_loss_at_the_largest_size_is_no_crossover() -> None:
+    assert crossover([(1, FASTER), (4, SLOWER)]) == Crossover(None, largest_win=1)
+
+
+def test_never_in_this_range() -> None:
+    assert crossover([(1, SLOWER), (4, UNCLEAR)]) == Crossover(None)
+    assert crossover([]) == Crossover(None)

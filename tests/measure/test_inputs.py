@@ -1,0 +1,77 @@
+"""What a suite says about arrays is what kernels get."""
+
+import numpy as np
+import pytest
+from builders import SCALE, case_of
+
+from gpubench.errors import KernelError
+from gpubench.measure.inputs import draw_inputs
+
+
+def arrays_of(folder, line):
+    kernel = SCALE.replace("  a: {shape: [n], dtype: float32}", f"  a: {line}")
+    return draw_inputs(case_of(folder, kernel, "numpy")).arrays
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("{shape: [n], dtype: float32, fill: zeros}", np.zeros(64, np.float32)),
+        ("{shape: [n], dtype: float64, fill: ones}", np.ones(64)),
+        ("{shape: [n], dtype: int16, fill: 7}", np.full(64, 7, np.int16)),
+        ("{shape: [2, n // 2], dtype: int64, fill: arange}", np.arange(64).reshape(2, 32)),
+        (
+            "{shape: [n], dtype: float32, fill: {function: 'measured_kernels:fill_downwards'}}",
+            np.arange(64, 0, -1, dtype=np.float32),
+        ),
+    ],
+)
+def test_a_fill_makes_the_array_that_it_names(tmp_path, line, expected):
+    found = arrays_of(tmp_path, line)["a"]
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_normal_is_centred_and_of_the_dtype(tmp_path, dtype):
+    a = arrays_of(tmp_path, f"{{shape: [100 * n], dtype: {dtype}, fill: normal}}")["a"]
+    assert a.dtype == dtype
+    assert abs(a.astype(complex).mean()) < 0.1
+    assert 0.9 < np.abs(a.real).std() / np.sqrt(1 - 2 / np.pi) < 1.1
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "bool"])
+def test_integers_are_uniform_unless_the_suite_says_otherwise(tmp_path, dtype):
+    a = arrays_of(tmp_path, f"{{shape: [10 * n], dtype: {dtype}}}")["a"]
+    assert a.dtype == dtype
+    assert (a.min(), a.max()) == ((0, 1) if dtype == "bool" else (0, 100))
+
+
+def test_like_copies_another_array(tmp_path):
+    arrays = arrays_of(
+        tmp_path,
+        "{shape: [n], dtype: float32, fill: {like: c}}\n  c: {shape: [n], dtype: float32}",
+    )
+    np.testing.assert_array_equal(arrays["a"], arrays["c"])
+    assert arrays["a"] is not arrays["c"]
+
+
+def test_a_function_that_fills_the_wrong_shape_is_named(tmp_path):
+    line = "{shape: [n], dtype: float32, fill: {function: 'measured_kernels:fill_too_short'}}"
+    message = r"array 'a' came as float32 \(63,\); the suite declares float32 \(64,\)"
+    with pytest.raises(KernelError, match=message):
+        arrays_of(tmp_path, line)
+
+
+def test_init_makes_several_arrays_at_once(tmp_path):
+    kernel = """
+    sizes: {n: [5]}
+    init: {function: 'measured_kernels:ragged', returns: [starts, a]}
+    call: [a]
+    returns: [sum]
+    implementations:
+      numpy: {function: 'measured_kernels:total'}
+    """
+    arrays = draw_inputs(case_of(tmp_path, kernel, "numpy")).arrays
+    np.testing.assert_array_equal(arrays["starts"], np.arange(6))
+    assert arrays["a"].shape == (5,)

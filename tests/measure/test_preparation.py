@@ -1,0 +1,118 @@
+"""Every case ends on record: ready, skipped or failed, and why."""
+
+import numpy as np
+import pytest
+from builders import SCALE, Recording, case_of, scale_with
+
+from gpubench.backends import registry
+from gpubench.errors import GpubenchError
+from gpubench.measure.execution import Execution
+from gpubench.measure.inputs import draw_inputs
+from gpubench.measure.preparation import Skipped
+from gpubench.measure.targets import load_target
+from gpubench.record import RunRecord
+
+CUDA = """
+sizes: {n: [64]}
+arrays:
+  a: {shape: [n], dtype: float32}
+  b: {shape: [n], dtype: float32, intent: inout}
+call: [a, b]
+implementations:
+  numpy: {function: measured_kernels:add_in_place}
+  cuda: {function: measured_kernels:add_in_place, backend: numba_cuda, launch: {LAUNCH}}
+devices: [cpu, 'cuda:0']
+"""
+
+
+def cuda_case(folder, launch):
+    return case_of(folder, CUDA.replace("LAUNCH", launch), "cuda")
+
+
+@pytest.mark.parametrize(
+    ("launch", "reason"),
+    [
+        ("block: [2048]", "block of 2048 threads: the limit is 1024 threads per block"),
+        ("block: [64], grid: [[2**50]]", "the limit is 2147483647 blocks along x"),
+    ],
+)
+def test_an_impossible_launch_is_skipped_with_the_limit(tmp_path, launch, reason):
+    record = Recording(tmp_path, cuda_case(tmp_path, launch)).refusal(Skipped)
+    assert record.status == "skipped"
+    assert reason in record.reason
+
+
+def test_a_machine_without_a_gpu_skips_cuda_cases_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        registry.get("numba_cuda"), "unavailable", lambda device: "no NVIDIA GPU was found"
+    )
+    record = Recording(tmp_path, cuda_case(tmp_path, "block: [64]")).refusal(Skipped)
+    assert (record.status, record.reason) == ("skipped", "no NVIDIA GPU was found")
+    assert (record.block, record.grid) == ((64, 1, 1), (1, 1, 1))
+
+
+def test_a_skip_rule_gives_its_reason(tmp_path):
+    rule = "skip: [{when: n > 32, reason: too large for a test}]\n"
+    record = Recording(tmp_path, scale_with(tmp_path, "scale", rule)).refusal(Skipped)
+    assert record.reason == "too large for a test"
+
+
+def test_a_missing_requirement_says_what_to_install(tmp_path):
+    kernel = SCALE + (
+        "  candidate: {function: measured_kernels:scale, requires: [no_such_module]}\n"
+    )
+    record = Recording(tmp_path, case_of(tmp_path, kernel, "candidate")).refusal(Skipped)
+    assert "pip install no_such_module" in record.reason
+
+
+def test_a_failure_while_timing_is_put_on_record(tmp_path):
+    kernel = SCALE + (
+        "  candidate: {function: measured_kernels:fail_when_timed, backend: scripted}\n"
+    )
+    recording = Recording(tmp_path, case_of(tmp_path, kernel, "candidate"))
+    with pytest.raises(GpubenchError):
+        recording.preparation.prepare()
+    assert recording.last.status == "failed"
+    assert recording.last.reason == "the work crashed on cpu, as its script says"
+
+
+def test_the_record_begins_with_facts_and_a_start_and_ends_with_the_outcome(tmp_path):
+    recording = Recording(tmp_path, scale_with(tmp_path, "scale"))
+    recording.preparation.prepare()
+    facts, started, outcome = recording.lines
+    assert isinstance(facts, RunRecord)
+    assert facts.facts["numpy"] == np.__version__
+    assert (started.status, outcome.status) == ("started", "ok")
+    assert outcome.values == {"n": 64}
+    assert outcome.sizes == ("n",)
+    assert outcome.method == "host loop"
+
+
+def test_facts_are_written_once_for_many_cases(tmp_path):
+    for _ in range(2):
+        recording = Recording(tmp_path, scale_with(tmp_path, "scale"))
+        recording.preparation.prepare()
+    assert sum(isinstance(line, RunRecord) for line in recording.lines) == 1
+
+
+def test_arrays_that_a_kernel_overwrites_are_restored(tmp_path):
+    case = case_of(tmp_path, CUDA.replace("LAUNCH", "block: [64]"), "numpy")
+    inputs = draw_inputs(case)
+    with registry.get("numpy").open("cpu") as session:
+        execution = Execution(session, case, load_target(case), inputs)
+        once = execution.outputs()["b"]
+        twice = execution.outputs()["b"]
+        execution.restore()
+        again = execution.outputs()["b"]
+    np.testing.assert_allclose(twice, once + inputs.arrays["a"], rtol=1e-6)
+    np.testing.assert_array_equal(again, once)
+
+
+def test_a_scripted_time_is_the_time_that_asv_would_store(tmp_path):
+    kernel = SCALE + (
+        "  candidate: {function: measured_kernels:scale_scripted, backend: scripted}\n"
+    )
+    sampling = Recording(tmp_path, case_of(tmp_path, kernel, "candidate")).preparation.prepare()
+    begin = sampling.elapsed()
+    sampling.sample()
+    assert (sampling.elapsed() - begin) == pytest.approx(64e-9)

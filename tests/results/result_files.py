@@ -1,0 +1,125 @@
+"""Writes result files as asv does, through asv's own class, and the record beside them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from asv.results import Results
+from asv.runner import BenchmarkResult
+
+from gpubench.record import CaseRecord, RunRecord, record_name, to_line
+
+AT = "2026-03-01T10:00:00+00:00"
+
+
+def samples(median: float, spread: float = 0.01, count: int = 10) -> list[float]:
+    """So many samples around a median, evenly over +- ``spread``."""
+    half = (count - 1) / 2 or 1
+    return [median * (1 + spread * (i - (count - 1) / 2) / half) for i in range(count)]
+
+
+@dataclass
+class CommitFiles:
+    """What one commit leaves on one machine in one environment."""
+
+    directory: Path
+    commit: str
+    date: int
+    """Seconds since 1970."""
+    machine: str = "runner"
+    environment: str = "virtualenv-py3.11"
+    values: dict[str, dict[str, list[float] | float | None]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    lines: list[RunRecord | CaseRecord] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+    started_at: float | None = None
+
+    def time(self, benchmark: str, case: str, median: float, **how: float) -> CommitFiles:
+        self.values[benchmark][case] = samples(median, **how)  # type: ignore[arg-type]
+        return self
+
+    def missing(self, benchmark: str, case: str) -> CommitFiles:
+        self.values[benchmark][case] = None
+        return self
+
+    def not_applicable(self, benchmark: str, case: str) -> CommitFiles:
+        self.values[benchmark][case] = math.nan
+        return self
+
+    def record(
+        self, benchmark: str, case: str, status: str = "ok", **fields: object
+    ) -> CommitFiles:
+        at = str(fields.pop("at", AT))
+        self.lines.append(CaseRecord(benchmark, case, status, at, **fields))  # type: ignore[arg-type]
+        return self
+
+    def facts(self, **facts: object) -> CommitFiles:
+        self.lines.append(RunRecord(AT, facts))  # type: ignore[arg-type]
+        return self
+
+    @property
+    def result_path(self) -> Path:
+        return self.directory / self.machine / f"{self.commit[:8]}-{self.environment}.json"
+
+    @property
+    def record_path(self) -> Path:
+        return self.directory / self.machine / record_name(self.commit, self.environment)
+
+    def write(self) -> CommitFiles:
+        write_machine(self.directory, self.machine)
+        if self.values:
+            self._results().save(str(self.directory))
+        if self.lines:
+            self.record_path.write_text("".join(map(to_line, self.lines)), encoding="utf-8")
+        return self
+
+    def _results(self) -> Results:
+        results = Results(
+            {"machine": self.machine},
+            {},
+            self.commit,
+            self.date * 1000,
+            "3.11",
+            self.environment,
+            {},
+        )
+        for benchmark, cases in self.values.items():
+            description = {
+                "name": benchmark,
+                "version": self.versions.get(benchmark, "v1"),
+                "params": [[repr(case) for case in cases]],
+            }
+            results.add_result(
+                description,
+                _benchmark_result(list(cases.values())),
+                started_at=datetime.fromtimestamp(self.started_at or self.date, UTC),
+                duration=1.0,
+            )
+        return results
+
+
+def _benchmark_result(values: Sequence[list[float] | float | None]) -> BenchmarkResult:
+    timed = [isinstance(value, list) for value in values]
+    return BenchmarkResult(
+        result=[1.0 if is_list else value for value, is_list in zip(values, timed, strict=True)],
+        samples=[value if is_list else None for value, is_list in zip(values, timed, strict=True)],
+        number=[1 if is_list else None for is_list in timed],
+        errcode=0,
+        stderr="",
+        profile=None,
+    )
+
+
+def write_machine(directory: Path, machine: str, **facts: str) -> None:
+    """asv's ``machine.json``."""
+    folder = directory / machine
+    folder.mkdir(parents=True, exist_ok=True)
+    content = {"machine": machine, "cpu": "Example 9000", "num_cpu": "2", "version": 1, **facts}
+    (folder / "machine.json").write_text(json.dumps(content), encoding="utf-8")

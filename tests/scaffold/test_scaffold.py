@@ -1,0 +1,323 @@
+"""``gpubench init`` makes a directory ready for asv and overwrites nothing."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import tomllib
+from importlib.metadata import Distribution
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+import pytest
+import yaml
+from asv import util as asv_util
+from asv.config import Config
+
+from gpubench.scaffold import ProjectError, Written, next_steps, write_project
+from gpubench.scaffold.layout import package_name
+from gpubench.scaffold.requirement import quoted, requirement
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def files_below(directory: Path) -> list[str]:
+    paths = (path.relative_to(directory) for path in directory.rglob("*") if path.is_file())
+    return sorted(path.as_posix() for path in paths)
+
+
+def suite_functions(directory: Path) -> list[str]:
+    suite = yaml.safe_load((directory / "suites/saxpy.yaml").read_text())
+    implementations = suite["kernels"]["saxpy"]["implementations"]
+    return [implementation["function"] for implementation in implementations.values()]
+
+
+def asv_configuration(directory: Path) -> Config:
+    return Config.load(str(directory / "asv.conf.json"))
+
+
+def make_project(directory: Path, package: str, build_file: str = "pyproject.toml") -> Path:
+    (directory / package).mkdir(parents=True)
+    (directory / package / "__init__.py").touch()
+    (directory / build_file).write_text('[project]\nname = "My-Tool"\nversion = "1"\n')
+    return directory
+
+
+def test_an_empty_directory_gets_everything(tmp_path: Path) -> None:
+    directory = tmp_path / "my-proj 2"
+    written = write_project(directory)
+    assert files_below(directory) == [
+        ".gitignore",
+        "asv.conf.json",
+        "benchmarks/__init__.py",
+        "benchmarks/suites.py",
+        "my_proj_2/__init__.py",
+        "my_proj_2/saxpy.py",
+        "pyproject.toml",
+        "suites/saxpy.yaml",
+    ]
+    assert all(file.written for file in written)
+    assert sorted(file.path.relative_to(directory).as_posix() for file in written) == files_below(
+        directory
+    )
+
+
+def test_the_suite_names_functions_of_the_new_package(tmp_path: Path) -> None:
+    write_project(tmp_path / "my-proj 2")
+    assert suite_functions(tmp_path / "my-proj 2") == [
+        "my_proj_2.saxpy:saxpy_numpy",
+        "my_proj_2.saxpy:saxpy_parallel",
+        "my_proj_2.saxpy:saxpy_cuda",
+    ]
+
+
+def test_a_new_project_is_named_after_its_directory(tmp_path: Path) -> None:
+    write_project(tmp_path / "my-proj 2")
+    project = tomllib.loads((tmp_path / "my-proj 2/pyproject.toml").read_text())
+    assert project["project"]["name"] == "my-proj-2"
+    assert project["project"]["dependencies"] == ["numba", "numpy"]
+    assert project["tool"]["setuptools"]["packages"] == ["my_proj_2"]
+
+
+def test_asv_reads_the_configuration(tmp_path: Path) -> None:
+    write_project(tmp_path / "mine")
+    configuration = asv_configuration(tmp_path / "mine")
+    assert configuration.project == "mine"
+    assert configuration.environment_type == "virtualenv"
+    assert configuration.launch_method == "forkserver"
+    assert sorted(configuration.matrix["req"]) == sorted(
+        ["numba", "numpy", "pydantic", "pyyaml", "threadpoolctl", "nvidia-ml-py"]
+    )
+
+
+def test_the_door_for_asv_is_the_one_of_this_repository(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    for name in ("benchmarks/suites.py", "benchmarks/__init__.py"):
+        assert (tmp_path / name).read_text() == (CHECKOUT / name).read_text()
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    theirs = {
+        "asv.conf.json": "{}",
+        "benchmarks/suites.py": "# mine",
+        "suites/saxpy.yaml": "suite: mine",
+        ".gitignore": "*.log\n",
+    }
+    for name, text in theirs.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    files = write_project(tmp_path)
+    assert {name: (tmp_path / name).read_text() for name in theirs} == theirs
+    kept = {file.path.relative_to(tmp_path).as_posix() for file in files if not file.written}
+    assert kept == set(theirs)
+
+
+def test_a_second_run_keeps_all_that_the_first_wrote(tmp_path: Path) -> None:
+    first = write_project(tmp_path / "mine")
+    # Now it is a project, so that pyproject.toml and the package are not in question any more.
+    asked = {file.path for file in first} - {
+        tmp_path / "mine/pyproject.toml",
+        tmp_path / "mine/mine/__init__.py",
+    }
+    second = write_project(tmp_path / "mine")
+    assert {file.path for file in second} == asked
+    assert not any(file.written for file in second)
+    assert files_below(tmp_path / "mine/mine") == ["__init__.py", "saxpy.py"]
+
+
+def test_an_existing_project_gets_the_module_beside_its_code(tmp_path: Path) -> None:
+    make_project(tmp_path, "my_tool")
+    write_project(tmp_path)
+    assert files_below(tmp_path / "my_tool") == ["__init__.py", "saxpy.py"]
+    assert suite_functions(tmp_path)[0] == "my_tool.saxpy:saxpy_numpy"
+    assert asv_configuration(tmp_path).project == "My-Tool"
+
+
+def test_a_package_under_src_is_found(tmp_path: Path) -> None:
+    make_project(tmp_path, "src/my_tool")
+    write_project(tmp_path)
+    assert (tmp_path / "src/my_tool/saxpy.py").is_file()
+    assert suite_functions(tmp_path)[0] == "my_tool.saxpy:saxpy_numpy"
+
+
+def test_the_package_that_bears_the_projects_name_is_chosen(tmp_path: Path) -> None:
+    make_project(tmp_path, "my_tool")
+    for other in ("another", "tests"):
+        (tmp_path / other).mkdir()
+        (tmp_path / other / "__init__.py").touch()
+    write_project(tmp_path)
+    assert (tmp_path / "my_tool/saxpy.py").is_file()
+    assert files_below(tmp_path / "another") == ["__init__.py"]
+
+
+@pytest.mark.parametrize("taken", ["saxpy.py", "saxpy/__init__.py"])
+def test_a_module_of_the_same_name_is_left_alone(tmp_path: Path, taken: str) -> None:
+    make_project(tmp_path, "my_tool")
+    (tmp_path / "my_tool" / taken).parent.mkdir(exist_ok=True)
+    (tmp_path / "my_tool" / taken).write_text("mine = 1\n")
+    write_project(tmp_path)
+    assert (tmp_path / "my_tool" / taken).read_text() == "mine = 1\n"
+    assert suite_functions(tmp_path)[0] == "my_tool.saxpy_kernels:saxpy_numpy"
+    assert (tmp_path / "my_tool/saxpy_kernels.py").is_file()
+
+
+def test_an_edited_module_is_not_written_a_second_time_under_another_name(tmp_path: Path) -> None:
+    write_project(tmp_path / "mine")
+    with (tmp_path / "mine/mine/saxpy.py").open("a") as module:
+        module.write("# edited\n")
+    write_project(tmp_path / "mine")
+    assert files_below(tmp_path / "mine/mine") == ["__init__.py", "saxpy.py"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("pyproject.toml", '[project]\nname = "their-name"\n'),
+        ("pyproject.toml", '[tool.poetry]\nname = "their-name"\n'),
+        ("setup.py", 'setup(name="their-name")'),
+    ],
+)
+def test_asv_uninstalls_a_project_by_the_name_that_it_declares(
+    tmp_path: Path, file: str, text: str
+) -> None:
+    make_project(tmp_path, "tool", "setup.py")
+    (tmp_path / "setup.py").write_text("setup()")
+    (tmp_path / file).write_text(text)
+    write_project(tmp_path)
+    assert asv_configuration(tmp_path).project == "their-name"
+
+
+def test_a_project_in_a_subdirectory_of_its_repository_says_so_to_asv(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    write_project(tmp_path / "python/mine")
+    configuration = asv_configuration(tmp_path / "python/mine")
+    assert (configuration.repo, configuration.repo_subdir) == ("../..", "python/mine")
+
+
+def test_a_project_without_a_package_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").write_text("setup()")
+    with pytest.raises(ProjectError) as error:
+        write_project(tmp_path)
+    assert str(error.value) == (
+        f"no package found in {str(tmp_path)!r} (a folder with __init__.py, there or in src/) "
+        "to put a kernel into; make one, or start in an empty folder"
+    )
+    assert files_below(tmp_path) == ["setup.py"]
+
+
+def test_a_file_where_a_folder_has_to_be_is_named(tmp_path: Path) -> None:
+    (tmp_path / "suites").write_text("not a folder")
+    with pytest.raises(ProjectError) as error:
+        write_project(tmp_path)
+    assert str(error.value) == f"cannot write {str(tmp_path / 'suites')!r}: File exists"
+
+
+def test_a_broken_pyproject_is_named(tmp_path: Path) -> None:
+    make_project(tmp_path, "tool")
+    (tmp_path / "pyproject.toml").write_text("[project\n")
+    with pytest.raises(ProjectError) as error:
+        write_project(tmp_path)
+    assert str(error.value).startswith(f"cannot read {str(tmp_path / 'pyproject.toml')!r}: ")
+    assert str(error.value).endswith("; mend it first")
+
+
+@pytest.mark.parametrize(
+    ("directory", "package"),
+    [
+        ("my-proj 2", "my_proj_2"),
+        ("2nd try", "project_2nd_try"),
+        ("Größe", "grosse"),
+        ("numpy", "numpy_kernels"),
+        ("class", "class_kernels"),
+        ("json", "json_kernels"),
+        ("Benchmarks", "benchmarks_kernels"),
+        ("---", "kernels"),
+        ("日本", "kernels"),
+    ],
+)
+def test_a_directorys_name_becomes_an_import_name(directory: str, package: str) -> None:
+    assert package_name(directory) == package
+
+
+def test_the_next_steps_of_a_new_project_begin_with_its_repository(tmp_path: Path) -> None:
+    assert next_steps(tmp_path, write_project(tmp_path)) == [
+        "git init",
+        "git add . && git commit -m 'Benchmarks'",
+        "asv machine --yes",
+        "GPUBENCH_PRESET=smoke asv run HEAD^!",
+        "gpubench report",
+    ]
+
+
+def test_a_repository_is_not_made_twice(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    steps = next_steps(tmp_path / "inside", write_project(tmp_path / "inside"))
+    assert steps[0] == "git add . && git commit -m 'Benchmarks'"
+
+
+def test_what_was_kept_and_lacks_something_is_a_next_step(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("/.asv\n*.log\n")
+    (tmp_path / "asv.conf.json").write_text("{}")
+    configuration, ignored, *_ = next_steps(tmp_path, write_project(tmp_path))
+    assert configuration.startswith("asv.conf.json was there and is kept: its environments")
+    assert ignored == "add to .gitignore: reports/html/"
+
+
+class Installed(Distribution):
+    """An installed gpubench of version 1.2 with a given origin."""
+
+    def __init__(self, origin: str | None) -> None:
+        self._files = {"METADATA": "Name: gpubench\nVersion: 1.2\n", "direct_url.json": origin}
+
+    def read_text(self, filename: str) -> str | None:
+        return self._files.get(filename)
+
+    def locate_file(self, path: object) -> Path:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("origin", "expected"),
+    [
+        (None, "gpubench==1.2"),
+        ('{"url": "file:///no/longer/there.whl", "archive_info": {}}', "gpubench==1.2"),
+        (
+            '{"url": "https://example.org/g.git", "vcs_info": {"vcs": "git", "commit_id": "abc"}}',
+            "gpubench @ git+https://example.org/g.git@abc",
+        ),
+        (
+            '{"url": "https://example.org/g.whl", "archive_info": {}}',
+            "gpubench @ https://example.org/g.whl",
+        ),
+    ],
+)
+def test_asv_installs_gpubench_from_where_this_one_came(origin: str | None, expected: str) -> None:
+    assert requirement(Installed(origin)) == expected
+
+
+def test_asv_installs_gpubench_from_the_folder_that_this_one_was_installed_from(
+    tmp_path: Path,
+) -> None:
+    source = tmp_path / "a b{c}"
+    source.mkdir()
+    assert requirement(Installed(f'{{"url": "{source.as_uri()}"}}')) == str(source)
+
+
+@pytest.mark.parametrize("text", ["gpubench==1.2", "/a b/{x}/it's", 'C:\\gpu "bench"'])
+def test_asv_takes_the_requirement_as_one_word(text: str) -> None:
+    command, *_ = asv_util.interpolate_command(f"pip install {quoted(text)}", {})
+    assert command == ["pip", "install", text]
+
+
+def test_the_install_command_is_pips(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    first, second = asv_configuration(tmp_path).install_command
+    assert shlex.split(first)[:-1] == [
+        "in-dir={env_dir}", "python", "-m", "pip", "install", "--no-deps",
+    ]  # fmt: skip
+    assert second == "in-dir={env_dir} python -m pip install {wheel_file}"
+    assert installed_version("gpubench") in first or CHECKOUT.as_posix() in first
+
+
+def test_written_says_what_happened() -> None:
+    assert Written(Path("a"), written=False) != Written(Path("a"), written=True)
