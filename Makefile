@@ -14,7 +14,7 @@ help:  ## List the jobs
 
 bench: $(VENV)/installed  ## Measure this commit on a quick preset and write the report
 	@test -f $(HOME)/.asv-machine.json || $(BIN)/asv machine --yes
-	GPUBENCH_PRESET=$(PRESET) $(BIN)/asv run --show-stderr $(COMMITS)
+	GPUBENCH_PRESET=$(PRESET) $(BIN)/asv run $(COMMITS)
 	$(BIN)/gpubench report
 
 test: $(VENV)/installed-test  ## Run the tests

@@ -196,10 +196,14 @@ def init(directory: Path) -> None:
 
     Overwrites nothing. Prints what was written and what to do next.
     """
-    from gpubench.scaffold import write_project
+    from gpubench.scaffold import next_steps, write_project
 
-    written = write_project(directory)
-    OUT.print(tables.written_files(written), markup=False)
+    files = write_project(directory)
+    for file in files:
+        click.echo(f"{'wrote' if file.written else 'kept '} {file.path}")
+    click.echo("\nNext:")
+    for step in next_steps(directory, files):
+        click.echo(f"  {step}")
 
 
 def _plan(paths: tuple[Path, ...], preset: str | None) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from threadpoolctl import threadpool_info
 
@@ -61,7 +62,7 @@ def _threads() -> dict[str, Value | None]:
     """BLAS behind NumPy and the settings that choose thread counts."""
     import numpy  # noqa: F401  (loads the BLAS that threadpoolctl looks for)
 
-    blas = next((pool for pool in threadpool_info() if pool["user_api"] == "blas"), {})
+    blas: dict[str, Any] = next((pool for pool in threadpool_info() if pool["user_api"] == "blas"), {})
     return {
         "blas": blas.get("internal_api"),
         "blas_version": blas.get("version"),

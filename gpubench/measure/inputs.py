@@ -4,7 +4,7 @@ unless the suite asks for them. The same seed gives the same inputs to every imp
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,8 +99,7 @@ def _filled(case: Case, name: str, spec: ArraySpec) -> Array:
 
 def _normal(random: np.random.Generator, spec: ArraySpec) -> Array:
     if spec.dtype.kind == "c":
-        real, imaginary = random.standard_normal((2, *spec.shape))
-        return (real + 1j * imaginary).astype(spec.dtype)
+        return _complex(random.standard_normal((2, *spec.shape)), spec)
     if spec.dtype == np.float32:
         return random.standard_normal(spec.shape, np.float32)
     return random.standard_normal(spec.shape).astype(spec.dtype)
@@ -112,18 +111,22 @@ def _uniform(random: np.random.Generator, spec: ArraySpec) -> Array:
     if spec.dtype.kind in "iu":
         return random.integers(0, INTEGERS, spec.shape, dtype=spec.dtype, endpoint=True)
     if spec.dtype.kind == "c":
-        real, imaginary = random.random((2, *spec.shape))
-        return (real + 1j * imaginary).astype(spec.dtype)
+        return _complex(random.random((2, *spec.shape)), spec)
     if spec.dtype == np.float32:
         return random.random(spec.shape, np.float32)
     return random.random(spec.shape).astype(spec.dtype)
+
+
+def _complex(parts: Array, spec: ArraySpec) -> Array:
+    numbers: Array = parts[0] + 1j * parts[1]
+    return numbers.astype(spec.dtype)
 
 
 def _arange(_: np.random.Generator, spec: ArraySpec) -> Array:
     return np.arange(spec.size).astype(spec.dtype).reshape(spec.shape)
 
 
-_DISTRIBUTIONS = {
+_DISTRIBUTIONS: dict[str, Callable[[np.random.Generator, ArraySpec], Array]] = {
     "normal": _normal,
     "uniform": _uniform,
     "arange": _arange,

@@ -149,8 +149,8 @@ def case_record(case: Case, time: str, status: Status) -> CaseRecord:
         values=case.values,
         sizes=case.sizes,
         title=case.implementation.title,
-        baseline_benchmark=baseline and baseline.benchmark("kernel").asv_name,
-        baseline_case=baseline and baseline.identity,
+        baseline_benchmark=baseline.benchmark("kernel").asv_name if baseline else None,
+        baseline_case=baseline.identity if baseline else None,
         threads=case.threads,
     )
     if status == "started":

@@ -25,7 +25,8 @@ def load_target(case: Case) -> Target:
         return Target(launcher=load_object(implementation.launcher))
     if implementation.factory is not None:
         return Target(function=_made(implementation.factory, case))
-    return Target(source=_source(case), entry=implementation.entry)
+    source, constants = _source(case), case.with_values()
+    return Target(source=source, entry=implementation.entry, constants=constants)
 
 
 def load_object(reference: str) -> Any:
