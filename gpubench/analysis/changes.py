@@ -58,11 +58,19 @@ def find_changes(timings: Sequence[Timing | None]) -> tuple[Change, ...]:
     out in both.
     """
     measured = [index for index, timing in enumerate(timings) if timing is not None]
+    if not _spread_enough(timings):
+        return ()
     if len(measured) >= FEWEST_POINTS:
         found = _steps(timings)
     else:
         found = [_difference(timings, *pair) for pair in pairwise(measured)]
     return tuple(change for change in found if change and change.size >= THRESHOLD)
+
+
+def _spread_enough(timings: Sequence[Timing | None]) -> bool:
+    """Whether any two times are apart by the threshold; the detector is slow and most are not."""
+    medians = [timing.median for timing in timings if timing]
+    return bool(medians) and max(medians) >= THRESHOLD * min(medians)
 
 
 def _steps(timings: Sequence[Timing | None]) -> list[Change | None]:

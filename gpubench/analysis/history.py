@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpubench.analysis.baseline import Compared, compare
+from gpubench.analysis.changes import Change, find_changes
 from gpubench.results import CaseName, Commit, Results, Snapshot
 
 
@@ -35,10 +36,20 @@ class SetupHistory:
     commits: tuple[Commit, ...]
     """One for each snapshot."""
     cases: dict[CaseName, tuple[Point, ...]]
+    _changes: dict[CaseName, tuple[Change, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def latest(self) -> Commit:
         return self.commits[-1]
+
+    def changes(self, name: CaseName) -> tuple[Change, ...]:
+        """Changes in one case's times, as indices into its points; found once, since they cost."""
+        if name not in self._changes:
+            timings = [point.compared.outcome.timing for point in self.cases[name]]
+            self._changes[name] = find_changes(timings)
+        return self._changes[name]
 
 
 def by_setup(results: Results) -> tuple[SetupHistory, ...]:

@@ -31,8 +31,11 @@ class ReasonGroup:
 
 
 def count(cases: Iterable[Compared]) -> dict[str, int]:
-    """How many candidates are faster, slower, unclear or ``not compared``; how many cases of any
-    kind have each status but ``ok``. What does not occur is left out."""
+    """How many cases are what; every case counts once, and what does not occur is left out.
+
+    ``faster``, ``slower``, ``unclear``; ``not compared`` where the baseline is missing; each
+    status but ``ok``; ``baseline``; ``time only`` for times that have no speedup by their nature.
+    """
     counts: Counter[str] = Counter()
     for compared in cases:
         if compared.outcome.status != "ok":
@@ -41,7 +44,9 @@ def count(cases: Iterable[Compared]) -> dict[str, int]:
             counts[compared.speedup.verdict] += 1
         elif compared.missing:
             counts["not compared"] += 1
-    order = ("faster", "slower", "unclear", "not compared", *SEVERITY)
+        else:
+            counts["baseline" if compared.is_baseline else "time only"] += 1
+    order = ("faster", "slower", "unclear", "not compared", *SEVERITY, "baseline", "time only")
     return {key: counts[key] for key in order if counts[key]}
 
 

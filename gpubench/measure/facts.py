@@ -22,8 +22,11 @@ CHANGING = frozenset(
 
 
 def run_facts() -> dict[str, Value | None]:
-    """Flat facts for the record: machine, GPU, software, threads. ``None``: not to be had here."""
-    return {**_machine(), **_gpu(), **_versions(), **_threads()}
+    """Flat facts for the record: machine, GPU, software, threads. ``None``: not to be had here.
+
+    ``run`` tells the processes of one asv run from those of another: their parent's number.
+    """
+    return {"run": os.getppid(), **_machine(), **_gpu(), **_versions(), **_threads()}
 
 
 def _machine() -> dict[str, Value | None]:

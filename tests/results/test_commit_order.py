@@ -75,7 +75,8 @@ def test_the_commits_of_a_branch_stay_together(repository: Path) -> None:
     git(repository, "checkout", "--quiet", "side")
     two = commit(repository, "side two", date=4_000)
 
-    hashes = [c.hash for c in order_commits({h: 0.0 for h in (base, one, other, two)}, repository)]
+    dates = dict.fromkeys((base, one, other, two), 0.0)
+    hashes = [c.hash for c in order_commits(dates, repository)]
 
     assert hashes[0] == base
     assert abs(hashes.index(one) - hashes.index(two)) == 1

@@ -1,0 +1,124 @@
+"""Speedup and times over commits: one series for each implementation at its headline case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gpubench.analysis.history import Point, SetupHistory
+from gpubench.analysis.speedup import Speedup
+from gpubench.report import text
+from gpubench.report.findings import ChangeView, change_view
+from gpubench.report.site import CommitLabel, commit_label
+from gpubench.results import CaseName, Status, Timing
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPoint:
+    """One case at one commit; absent times say why by their status."""
+
+    timing: Timing | None
+    speedup: Speedup | None
+    status: Status | None
+    """``None``: not measured at this commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySeries:
+    """One implementation over the commits."""
+
+    implementation: str
+    case: str
+    is_baseline: bool
+    rank: int
+    """Place among the page's implementations: its colour and its marker."""
+    points: tuple[HistoryPoint, ...]
+    """One for each commit of the chart."""
+    changes: tuple[ChangeView, ...]
+    marked: tuple[int, ...]
+    """Index of the first commit after each change."""
+    stopped: int | None
+    """Index of the first commit since which there is no time; ``None`` when there is one."""
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryChart:
+    """The chart and its table."""
+
+    commits: tuple[CommitLabel, ...]
+    series: tuple[HistorySeries, ...]
+    note: str | None
+    """What a short history cannot show."""
+
+
+def history_series(
+    history: SetupHistory, name: CaseName, is_baseline: bool, rank: int, hashes: Sequence[str]
+) -> HistorySeries:
+    """The series of one case over the commits of the chart."""
+    points = history.cases[name]
+    by_commit = {point.commit.hash: point for point in points}
+    changes = history.changes(name)
+    place = {hash_: index for index, hash_ in enumerate(hashes)}
+    views = tuple(change_view(name, points, change) for change in changes)
+    stopped = _stopped(points)
+    return HistorySeries(
+        implementation=name.implementation,
+        case=name.case,
+        is_baseline=is_baseline,
+        rank=rank,
+        points=tuple(_point(by_commit.get(hash_)) for hash_ in hashes),
+        changes=views,
+        marked=tuple(place[points[change.after].commit.hash] for change in changes),
+        stopped=place[points[stopped].commit.hash] if stopped else None,
+        sentence=_sentence(name, points, views),
+    )
+
+
+def history_chart(
+    history: SetupHistory,
+    chosen: Sequence[CaseName],
+    baselines: Sequence[CaseName],
+    ranks: Mapping[str, int],
+    note: str | None,
+) -> HistoryChart:
+    """Chart of chosen cases (one for each implementation) over the commits that have any."""
+    seen = {p.commit.hash for name in (*baselines, *chosen) for p in history.cases[name]}
+    commits = [commit for commit in history.commits if commit.hash in seen]
+    hashes = [commit.hash for commit in commits]
+    series = [
+        history_series(history, name, name in baselines, ranks[name.implementation], hashes)
+        for name in (*baselines, *chosen)
+    ]
+    return HistoryChart(tuple(map(commit_label, commits)), tuple(series), note)
+
+
+def _point(point: Point | None) -> HistoryPoint:
+    if point is None:
+        return HistoryPoint(None, None, None)
+    compared = point.compared
+    return HistoryPoint(compared.outcome.timing, compared.speedup, compared.outcome.status)
+
+
+def _sentence(name: CaseName, points: Sequence[Point], changes: Sequence[ChangeView]) -> str:
+    found = [f"{change.claim} at {change.after.short}" for change in changes]
+    if not found and len(points) > 1 and points[-1].compared.outcome.timing:
+        found = ["no change"]
+    return f"{name.implementation}: {'; '.join([_now(points), *found])}."
+
+
+def _now(points: Sequence[Point]) -> str:
+    newest, stopped = points[-1].compared, _stopped(points)
+    if newest.outcome.timing is None:
+        now = text.status_label(newest.outcome.status)
+        return f"{now} since {points[stopped].commit.hash[:8]}" if stopped else now
+    now = text.seconds(newest.outcome.timing.median)
+    if newest.speedup:
+        now += f", {text.speedup(newest.speedup)} ({text.interval(newest.speedup)})"
+    return f"{now} at the newest commit"
+
+
+def _stopped(points: Sequence[Point]) -> int | None:
+    """Index of the first point since which there is no time, where there was one before."""
+    timed = [i for i, point in enumerate(points) if point.compared.outcome.timing]
+    return timed[-1] + 1 if timed and timed[-1] + 1 < len(points) else None

@@ -1,0 +1,165 @@
+"""View models and templates to pages on disk. The only module of the report that writes files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from jinja2 import (
+    BaseLoader,
+    ChoiceLoader,
+    Environment,
+    FileSystemLoader,
+    PrefixLoader,
+    StrictUndefined,
+    TemplateError,
+    TemplateSyntaxError,
+)
+
+from gpubench import __version__
+from gpubench.errors import GpubenchError
+from gpubench.report import figures, kernel, overview, text
+from gpubench.report.site import Site
+from gpubench.results import Results
+
+ASSETS = ("gpubench.css", "charts.js")
+"""Files beside the pages, overridable like the templates."""
+
+PLOTLY = "plotly.min.js"
+
+GENERATOR = b'<meta name="generator" content="gpubench '
+"""Tells pages of an earlier report from other files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page before it is rendered."""
+
+    template: str
+    """Named like the module of its view model."""
+    address: str
+    """File name in the folder of the report."""
+    view: Any
+
+
+def write_report(results: Results, output_dir: Path, overrides: Path | None = None) -> Path:
+    """Write all pages and what they need; returns the path of the first page.
+
+    ``overrides`` is a folder whose templates and styles replace the packaged ones by name; they
+    can extend those as ``packaged/overview.html``. Pages of an earlier report that are no longer
+    part of it are removed. Raises ``GpubenchError`` for a template that fails and a folder that
+    cannot be written.
+    """
+    environment = _environment(overrides)
+    contents = {page.address: _render(environment, page) for page in pages(results)}
+    contents |= {asset: _source(environment, asset) for asset in ASSETS}
+    try:
+        output_dir.mkdir(parents=True, exist_ok=True)
+        for address, content in contents.items():
+            (output_dir / address).write_text(content, encoding="utf-8")
+        _remove_others(output_dir, keep=contents)
+        _write_plotly(output_dir / PLOTLY)
+    except OSError as error:
+        hint = "give another folder with --output"
+        raise GpubenchError(f"the report cannot be written: {error}; {hint}") from error
+    return output_dir / "index.html"
+
+
+def view_models(results: Results) -> dict[str, Any]:
+    """What the pages say, as JSON-ready data by address; unknown bounds are ``None``."""
+    return {page.address: _plain(asdict(page.view)) for page in pages(results)}
+
+
+def pages(results: Results) -> Iterator[Page]:
+    """Every page of the report; the overview of the newest setup first."""
+    site = Site(results)
+    for history in site.histories or (None,):
+        setup = history.setup if history else None
+        view = overview.build(results, history, site)
+        yield Page("overview.html", site.address(setup), view)
+        if history:
+            for key in site.current(history):
+                page = kernel.build(history, key, site)
+                yield Page("kernel.html", site.address(setup, key), page)
+
+
+def packaged_templates() -> Path:
+    """Folder of the shipped templates: inside the package, or ``reports/`` in a checkout."""
+    installed = Path(__file__).parent / "templates"
+    return installed if installed.is_dir() else Path(__file__).parents[2] / "reports"
+
+
+def _environment(overrides: Path | None) -> Environment:
+    packaged = FileSystemLoader(packaged_templates())
+    own = [FileSystemLoader(overrides)] if overrides else []
+    environment = Environment(
+        loader=ChoiceLoader([*own, packaged, PrefixLoader({"packaged": packaged})]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "seconds": text.seconds,
+        "seconds_interval": text.seconds_interval,
+        "speedup": text.speedup,
+        "ratio": text.ratio,
+        "interval": text.interval,
+        "level": text.level,
+        "rate": text.rate,
+        "error": text.error,
+        "plural": text.plural,
+        "status_label": text.status_label,
+        "history_figure": figures.history_figure,
+        "size_figure": figures.size_figure,
+    }
+    return environment
+
+
+def _render(environment: Environment, page: Page) -> str:
+    try:
+        template = environment.get_template(page.template)
+        return template.render(page=page.view, address=page.address, version=__version__)
+    except TemplateSyntaxError as error:
+        place = f"{error.filename or error.name}:{error.lineno}"
+        raise GpubenchError(f"{place}: {error.message}; mend or remove that template") from error
+    except TemplateError as error:
+        message = f"the template of {page.address} ({page.template}) fails: {error}"
+        raise GpubenchError(
+            f"{message}; mend or remove the project's own {page.template}"
+        ) from error
+
+
+def _source(environment: Environment, name: str) -> str:
+    loader = cast(BaseLoader, environment.loader)
+    return loader.get_source(environment, name)[0]
+
+
+def _remove_others(output_dir: Path, keep: Container[str]) -> None:
+    """Remove pages of gpubench that this report does not have."""
+    for path in output_dir.glob("*.html"):
+        if path.name not in keep and GENERATOR in path.read_bytes():
+            path.unlink()
+
+
+def _write_plotly(path: Path) -> None:
+    """Plotly's JavaScript from the installed package; 5 MB, so only when it differs."""
+    from plotly.offline import get_plotlyjs
+
+    script: str = get_plotlyjs()
+    if not path.exists() or path.stat().st_size != len(script.encode()):
+        path.write_text(script, encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    """JSON's own kinds of values, with ``None`` for what is not finite."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,128 @@
+"""What all pages share: addresses, navigation, the newest outcomes of each setup."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from gpubench.analysis.headline import KernelKey, KernelNow, current
+from gpubench.analysis.history import Setup, SetupHistory, by_setup
+from gpubench.report import text
+from gpubench.results import Commit, Results
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One entry of a navigation."""
+
+    label: str
+    address: str
+    """Relative to the folder of the report."""
+    current: bool = False
+    """True for the page that it stands on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Navigation:
+    """How to get from one page to the others."""
+
+    overview: Link
+    kernels: tuple[Link, ...]
+    setups: tuple[Link, ...]
+    """The same page on other machines and environments; empty when there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitLabel:
+    """A commit in words."""
+
+    short: str
+    date: str
+    subject: str
+    """Empty without the repository."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Something a reader should know before the numbers: what it is, why, what comes next."""
+
+    title: str
+    why: str
+    command: str | None = None
+    """Command line to copy."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """Results, arranged for pages."""
+
+    results: Results
+
+    @cached_property
+    def histories(self) -> tuple[SetupHistory, ...]:
+        return by_setup(self.results)
+
+    @cached_property
+    def _slugs(self) -> dict[Setup, str]:
+        slugs: dict[Setup, str] = {}
+        for history in self.histories[1:]:
+            plain = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(_labels(history.setup))).strip("-.")
+            slug = f"--{plain[:60]}"
+            while slug in slugs.values():
+                slug += "-2"
+            slugs[history.setup] = slug
+        return slugs
+
+    @cached_property
+    def _current(self) -> dict[Setup, Mapping[KernelKey, KernelNow]]:
+        return {history.setup: current(history) for history in self.histories}
+
+    def current(self, history: SetupHistory) -> Mapping[KernelKey, KernelNow]:
+        """Each kernel at the newest commit at which it was measured on that setup."""
+        return self._current[history.setup]
+
+    def address(self, setup: Setup | None, kernel: KernelKey | None = None) -> str:
+        """File name of the overview or of a kernel's page on a setup."""
+        slug = self._slugs.get(setup, "") if setup else ""
+        return f"kernel-{kernel_label(kernel)}{slug}.html" if kernel else f"index{slug}.html"
+
+    def navigation(self, setup: Setup | None, kernel: KernelKey | None = None) -> Navigation:
+        """Links of one page."""
+        history = next((h for h in self.histories if h.setup == setup), None)
+        kernels = self.current(history) if history else {}
+        return Navigation(
+            overview=Link("Overview", self.address(setup), kernel is None),
+            kernels=tuple(
+                Link(kernel_label(key), self.address(setup, key), key == kernel) for key in kernels
+            ),
+            setups=tuple(
+                Link(setup_label(h.setup), self._counterpart(h, kernel), h.setup == setup)
+                for h in self.histories
+                if len(self.histories) > 1
+            ),
+        )
+
+    def _counterpart(self, history: SetupHistory, kernel: KernelKey | None) -> str:
+        return self.address(history.setup, kernel if kernel in self.current(history) else None)
+
+
+def kernel_label(key: KernelKey) -> str:
+    """``vector_add``, or ``suite.kernel`` where the two differ."""
+    suite, kernel = key
+    return kernel if suite == kernel else f"{suite}.{kernel}"
+
+
+def _labels(setup: Setup) -> tuple[str, str]:
+    return setup.machine, setup.environment
+
+
+def setup_label(setup: Setup) -> str:
+    """Machine and environment in words."""
+    return ", ".join(_labels(setup))
+
+
+def commit_label(commit: Commit) -> CommitLabel:
+    """A commit in words."""
+    return CommitLabel(commit.hash[:8], text.date(commit.date), commit.subject or "")

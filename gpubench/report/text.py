@@ -1,0 +1,140 @@
+"""Numbers as text for people: units, significant digits, plurals. Formatting happens only here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from gpubench.analysis.speedup import Speedup
+
+_SPACE = "\N{NARROW NO-BREAK SPACE}"
+_DASH = "\N{EN DASH}"
+TIMES = "\N{MULTIPLICATION SIGN}"
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+TIME_LABELS = {
+    "kernel": "kernel",
+    "end_to_end": "end to end",
+    "transfer": "transfer",
+    "launch": "launch",
+    "compile": "compile",
+    "cold": "cold",
+}
+
+STATUS_LABELS = {
+    "ok": "measured",
+    "skipped": "skipped",
+    "failed": "failed",
+    "wrong": "wrong",
+    "timed_out": "timed out",
+    "killed": "killed",
+    "simulated": "simulated",
+}
+
+
+def digits(value: float, significant: int = 3) -> str:
+    """A number with so many significant digits, thousands grouped, no exponent between 1e-4, 1e9.
+
+    >>> digits(0.012345), digits(1.5), digits(1234.5)
+    ('0.0123', '1.50', '1,234')
+    """
+    if not math.isfinite(value):
+        return "unknown"
+    if value == 0:
+        return "0"
+    magnitude = math.floor(math.log10(abs(float(f"{value:.{significant - 1}e}"))))
+    if magnitude < -4 or magnitude >= 9:
+        return f"{value:.{significant - 1}e}"
+    return f"{value:,.{max(significant - 1 - magnitude, 0)}f}"
+
+
+def seconds(value: float | None) -> str:
+    """A time with the unit that gives it one to three digits before the point."""
+    if value is None or not math.isfinite(value):
+        return "unknown"
+    factor, unit = _unit(value)
+    return f"{digits(value / factor)}{_SPACE}{unit}"
+
+
+def _unit(value: float) -> tuple[float, str]:
+    return next(((f, u) for f, u in _UNITS if abs(value) >= 0.9995 * f), _UNITS[-1])
+
+
+def seconds_interval(low: float, high: float) -> str:
+    """Both ends in the unit of the upper; says so where one is unknown."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return "no interval"
+    factor, unit = _unit(high)
+    return f"{digits(low / factor)}{_DASH}{digits(high / factor)}{_SPACE}{unit}"
+
+
+def ratio(value: float) -> str:
+    """A factor: ``2.35x`` with the multiplication sign."""
+    return f"{digits(value)}{TIMES}"
+
+
+def speedup(value: Speedup | None) -> str:
+    """The ratio alone."""
+    return ratio(value.value) if value else ""
+
+
+def interval(value: Speedup | None) -> str:
+    """The speedup's interval, or that there is none."""
+    if value is None or not value.has_interval:
+        return "no interval"
+    return f"{digits(value.low)}{_DASH}{digits(value.high)}{TIMES}"
+
+
+def level(value: Speedup | None) -> int:
+    """Step of the diverging scale, log2-spaced: -5 (over 16x slower) to 5 (over 16x faster)."""
+    if value is None or value.value <= 0:
+        return 0
+    distance = abs(math.log2(value.value))
+    step = sum(distance >= bound for bound in (0.05, 0.5, 1, 2, 4))
+    return step if value.value > 1 else -step
+
+
+def rate(amount: int | None, time: float | None) -> str:
+    """Billions of something in a second, ``""`` where the amount is not known."""
+    return digits(amount / time / 1e9) if amount is not None and time else ""
+
+
+def error(value: float | None) -> str:
+    """An error against the baseline, two significant digits."""
+    if value is None:
+        return ""
+    return "0" if value == 0 else f"{value:.1e}"
+
+
+def whole(value: float) -> str:
+    """A size: whole numbers grouped by thousands."""
+    return f"{value:,.0f}" if float(value).is_integer() else digits(value)
+
+
+def date(value: float) -> str:
+    """Day in UTC, ISO 8601; ``unknown date`` for 0."""
+    return datetime.fromtimestamp(value, UTC).date().isoformat() if value else "unknown date"
+
+
+def plural(count: int, noun: str, nouns: str | None = None) -> str:
+    """``1 case``, ``3 cases``."""
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def join(parts: Iterable[str], last: str = "and") -> str:
+    """``a, b and c``."""
+    items = list(parts)
+    if len(items) < 2:
+        return "".join(items)
+    return f"{', '.join(items[:-1])} {last} {items[-1]}"
+
+
+def time_label(time: str) -> str:
+    """Words for one of the labelled times."""
+    return TIME_LABELS.get(time, time)
+
+
+def status_label(status: str) -> str:
+    """Words for a status."""
+    return STATUS_LABELS.get(status, status)

@@ -1,0 +1,233 @@
+"""Pages on disk: complete, self-contained, safe from what results say, open to overrides."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from result_files import CommitFiles
+
+from gpubench.errors import GpubenchError
+from gpubench.report.render import packaged_templates, view_models, write_report
+from gpubench.results import Commit, Results, load_results
+
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)> {{ 7 * 7 }} </script>"
+NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
+
+
+class Elements(HTMLParser):
+    """Collects start tags with their attributes."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.found if name == tag]
+
+
+@pytest.fixture(scope="module")
+def site(sample: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_report(sample, tmp_path_factory.mktemp("site")).parent
+
+
+def pages(site: Path) -> list[Path]:
+    return sorted(site.glob("*.html"))
+
+
+def test_there_is_an_overview_and_a_page_for_each_kernel_and_setup(site: Path) -> None:
+    assert len(pages(site)) == 2 * (1 + 6)
+    assert (site / "kernel-norm.html").exists()
+    assert (site / "kernel-norm--runner-virtualenv-py3.11.html").exists()
+
+
+def test_every_link_leads_to_a_file_of_the_report(site: Path) -> None:
+    for page in pages(site):
+        elements = Elements(page)
+        links = [a["href"] for a in elements.of("a") + elements.of("link")]
+        links += [script["src"] for script in elements.of("script") if "src" in script]
+        files = {link for link in links if link and not link.startswith("#")}
+        assert files
+        assert all((site / file).is_file() for file in files)
+
+
+def test_nothing_comes_from_a_network(site: Path) -> None:
+    for path in [*pages(site), site / "gpubench.css", site / "charts.js"]:
+        assert not re.search(r"https?:|//[a-z]|@import|url\(", path.read_text().replace("// ", ""))
+
+
+def test_every_page_carries_a_policy_that_allows_no_inline_script(site: Path) -> None:
+    for page in pages(site):
+        metas = Elements(page).of("meta")
+        (policy,) = [m["content"] for m in metas if m.get("http-equiv")]
+        assert policy is not None
+        rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+        assert rules["default-src"] == "'none'"
+        assert rules["script-src"] == "'self' file:"
+
+
+def test_every_chart_has_a_caption_a_sentence_and_its_figure(site: Path) -> None:
+    page = site / "kernel-norm.html"
+    elements = Elements(page)
+    charts = elements.of("div")
+    charts = [chart for chart in charts if chart.get("class") == "chart"]
+    embedded = dict(
+        re.findall(
+            r'<script type="application/json" id="([^"]+)">(.*?)</script>',
+            page.read_text(encoding="utf-8"),
+            re.DOTALL,
+        )
+    )
+
+    assert len(charts) == len(elements.of("figcaption")) == 2
+    for chart in charts:
+        figure = json.loads(embedded[chart["data-figure"] or ""])
+        assert figure["data"]
+        assert chart["aria-label"]
+
+
+def test_every_table_has_a_caption_and_every_image_a_name(site: Path) -> None:
+    for page in pages(site):
+        elements = Elements(page)
+        assert len(elements.of("table")) == len(elements.of("caption"))
+        assert all(svg["aria-label"] for svg in elements.of("svg"))
+
+
+def hostile_results(directory: Path) -> Results:
+    files = CommitFiles(directory, "a" * 40, 86_400, environment="env<b>&")
+    case = f"n=4 dtype={HOSTILE}"
+    files.facts(cpu=HOSTILE)
+    for n, benchmark in ((case, NUMPY), (case, NUMBA)):
+        files.time(benchmark, n, 1.0)
+    files.time(NUMBA, "n=8", 1.0)
+    files.record(NUMBA, "n=8", "failed", reason=HOSTILE, title=HOSTILE)
+    files.record(NUMBA, case, warnings=(HOSTILE,), device=HOSTILE)
+    files.write()
+    (directory / "runner" / "<i>.json").write_text("{")
+    loaded = load_results(directory)
+    commits = tuple(Commit(c.hash, c.date, HOSTILE) for c in loaded.commits)
+    return Results(loaded.snapshots, commits, loaded.machines, loaded.problems)
+
+
+def test_names_reasons_and_subjects_are_text_and_never_markup(tmp_path: Path) -> None:
+    site = write_report(hostile_results(tmp_path / "results"), tmp_path / "site").parent
+
+    for page in pages(site):
+        content = page.read_text(encoding="utf-8")
+        elements = Elements(page)
+        assert "alert(1)" in content
+        assert elements.of("img") == []
+        kinds = {script.get("type") or script.get("src") for script in elements.of("script")}
+        assert kinds <= {"application/json", "plotly.min.js", "charts.js"}
+        assert "49" not in re.findall(r"\{\{|49", content)[:1]
+        assert "<i>" not in content
+
+
+def test_a_figure_holds_no_markup_of_others(tmp_path: Path) -> None:
+    site = write_report(hostile_results(tmp_path / "results"), tmp_path / "site").parent
+
+    content = (site / "kernel-add.html").read_text(encoding="utf-8")
+    (figure,) = re.findall(r'id="figure-history">(.*?)</script>', content, re.DOTALL)
+    texts = [text for trace in json.loads(figure)["data"] for text in trace.get("text", [])]
+
+    assert texts
+    assert all("<script" not in text and "&lt;script" in text for text in texts)
+
+
+def test_no_results_still_make_a_page(tmp_path: Path) -> None:
+    index = write_report(Results(), tmp_path)
+
+    assert "Nothing measured yet" in index.read_text(encoding="utf-8")
+
+
+def test_plotly_is_written_once(sample: Results, tmp_path: Path) -> None:
+    write_report(sample, tmp_path)
+    before = (tmp_path / "plotly.min.js").stat().st_mtime_ns
+    write_report(sample, tmp_path)
+
+    assert (tmp_path / "plotly.min.js").stat().st_mtime_ns == before
+
+
+def test_pages_that_are_no_longer_part_of_the_report_go(sample: Results, tmp_path: Path) -> None:
+    write_report(sample, tmp_path)
+    (tmp_path / "notes.html").write_text("mine")
+
+    write_report(Results(), tmp_path)
+
+    assert [page.name for page in pages(tmp_path)] == ["index.html", "notes.html"]
+
+
+def test_a_project_overrides_a_single_page(sample: Results, tmp_path: Path) -> None:
+    own = tmp_path / "reports"
+    own.mkdir()
+    (own / "overview.html").write_text(
+        '{% extends "packaged/overview.html" %}{% block head %}<!-- ours -->{% endblock %}'
+    )
+
+    site = write_report(sample, tmp_path / "site", own).parent
+
+    overview = (site / "index.html").read_text(encoding="utf-8")
+    assert "<!-- ours -->" in overview
+    assert "Over 6 kernels" in overview
+    assert "<!-- ours -->" not in (site / "kernel-norm.html").read_text(encoding="utf-8")
+
+
+def test_a_project_overrides_the_styles(sample: Results, tmp_path: Path) -> None:
+    (tmp_path / "gpubench.css").write_text("body { color: teal }")
+
+    site = write_report(sample, tmp_path / "site", tmp_path).parent
+
+    assert (site / "gpubench.css").read_text() == "body { color: teal }"
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{% if %}", r"overview\.html:1: Expected an expression"),
+        ("{{ page.nothing }}", r"the template of index\.html \(overview\.html\) fails: .*nothing"),
+    ],
+)
+def test_a_broken_template_is_named(
+    sample: Results, tmp_path: Path, template: str, message: str
+) -> None:
+    (tmp_path / "overview.html").write_text(template)
+
+    with pytest.raises(GpubenchError, match=message):
+        write_report(sample, tmp_path / "site", tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(GpubenchError, match=r"the report cannot be written: .*--output"):
+        write_report(Results(), tmp_path / "file")
+
+
+def test_the_view_models_are_plain_json(sample: Results) -> None:
+    models = view_models(sample)
+
+    text = json.dumps(models, allow_nan=False)
+    assert set(models) >= {"index.html", "kernel-norm.html"}
+    assert json.loads(text)["index.html"]["title"] == "Overview"
+
+
+def test_unknown_bounds_are_null(tmp_path: Path) -> None:
+    files = CommitFiles(tmp_path, "a" * 40, 86_400)
+    files.time(NUMPY, "n=4", 1.0, count=1).time(NUMBA, "n=4", 1.0, count=1).write()
+
+    row = view_models(load_results(tmp_path))["kernel-add.html"]["cases"][1]
+
+    assert (row["timing"]["low"], row["speedup"]["high"]) == (None, None)
+
+
+def test_the_templates_are_found() -> None:
+    names = {path.name for path in packaged_templates().iterdir()}
+
+    assert {"base.html", "overview.html", "kernel.html", "gpubench.css", "charts.js"} <= names
