@@ -33,13 +33,15 @@ def shapes(point: Point) -> Iterator[Shape]:
 def included(point: Point, index: int, entry: Include) -> Shape:
     """How an ``include`` launches: what it leaves open is what the implementation has first."""
     path = ("include", index)
-    block = entry.block and point.shape(extents(entry.block), (*path, "block"), least=1)
-    grid = entry.grid and _grid(point, entry.grid, (*path, "grid"))
-    return Shape(
-        block or _first(_blocks(point)),
-        grid or _first(_grids(point)),
-        entry.threads or _first(_threads(point)),
-    )
+    if entry.block is None:
+        block = _first(_blocks(point))
+    else:
+        block = point.shape(extents(entry.block), (*path, "block"), least=1)
+    if entry.grid is None:
+        grid = _first(_grids(point))
+    else:
+        grid = _grid(point, entry.grid, (*path, "grid"))
+    return Shape(block, grid, entry.threads or _first(_threads(point)))
 
 
 def extents(shape: WrittenShape) -> tuple[Extent, ...]:

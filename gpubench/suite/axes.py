@@ -59,9 +59,17 @@ class Range(Model):
             raise problem(fault, (given[0],))
         return self
 
+    def _form(self) -> str:
+        return next(form for form in ranges.FORMS if getattr(self, form) is not None)
+
+    def count(self) -> int:
+        """Number of values."""
+        form = self._form()
+        return ranges.count(form, getattr(self, form))
+
     def expand(self) -> tuple[Value, ...]:
         """The values of the axis, in order."""
-        form = next(form for form in ranges.FORMS if getattr(self, form) is not None)
+        form = self._form()
         return ranges.expand(form, getattr(self, form))
 
 
@@ -99,9 +107,12 @@ class Zip(Model):
 
     @model_validator(mode="after")
     def _check(self) -> Zip:
-        counts = {name: len(axis_values(axis)) for name, axis in self.zip.items()}
+        counts = {
+            name: axis.count() if isinstance(axis, Range) else len(axis)
+            for name, axis in self.zip.items()
+        }
         if len(set(counts.values())) > 1:
-            found = ", ".join(f"{name} has {count}" for name, count in counts.items())
+            found = ", ".join(f"{name} has {count}" for name, count in list(counts.items())[:10])
             raise problem(f"sizes that move together need equally many values; {found}")
         return self
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from gpubench.errors import Fault
 from gpubench.suite.kernel_checks import KernelChecks
+from gpubench.suite.reader import MAX_FAULTS
 from gpubench.suite.tree import Node
 from gpubench.suite.types import suggestion
 from gpubench.suite.validation import Validated, fault
@@ -25,7 +27,7 @@ def check_suite(validated: Validated, root: Node) -> Iterator[Fault]:
         if sound is None or raw is None:
             continue
         checks = KernelChecks(name, kernel, sound, raw)
-        faults = list(checks.faults())
+        faults = list(islice(checks.faults(), MAX_FAULTS + 1))
         yield from faults
         if not faults and not validated.faults:
             yield from checks.unused()
@@ -85,13 +87,14 @@ def _overlay(overlay: Node, kernels: tuple[Node, ...], where: str) -> Iterator[F
         ("implementations", "implementation"),
     ):
         yield from _undeclared(overlay, field, kind, kernels, where)
-    implementations = [one for kernel in kernels for one in _implementations(kernel)]
-    if overlay.child("launch") and not any(one.child("launch") for _, one in implementations):
+    has_launch: dict[str, bool] = {}
+    for name, implementation in (one for kernel in kernels for one in _implementations(kernel)):
+        has_launch[name] = has_launch.get(name, False) or "launch" in implementation.entries
+    if overlay.child("launch") and not any(has_launch.values()):
         yield fault(overlay.key_origin("launch"), f"no implementation of {where} declares a launch")
     own = overlay.child("implementations")
     for name, entry in (own.entries if own else {}).items():
-        named = [one for other, one in implementations if other == name]
-        if named and entry.value.child("launch") and not any(one.child("launch") for one in named):
+        if entry.value.child("launch") and not has_launch.get(name, True):
             message = f"implementation {name!r} declares no launch"
             yield fault(entry.value.key_origin("launch"), message)
 
@@ -105,17 +108,18 @@ def _undeclared(
     overlay: Node, field: str, kind: str, kernels: tuple[Node, ...], where: str
 ) -> Iterator[Fault]:
     changed = overlay.child(field)
+    if changed is None:
+        return
     declared = [node for kernel in kernels if (node := kernel.child(field))]
-    known = tuple(dict.fromkeys(name for node in declared for name in node.entries))
-    for name in changed.entries if changed else ():
+    known = dict.fromkeys(name for node in declared for name in node.entries)
+    for name in changed.entries:
         if name in known:
             continue
         if group := _zipped_in(name, declared):
             near = f"; it moves together with others: write {group}: {{zip: ...}}"
         else:
-            near = suggestion(name, known)
+            near = suggestion(name, tuple(known))
         message = f"{kind} {name!r} is not declared by {where}{near}"
-        assert changed is not None
         yield fault(changed.key_origin(name), message)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import operator
-import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from fractions import Fraction
@@ -14,12 +13,30 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from gpubench.errors import GpubenchError
 from gpubench.suite import arithmetic
 from gpubench.suite.arithmetic import LIMIT, Result
+from gpubench.suite.syntax import (
+    ALLOWED,
+    ARRAY_FUNCTIONS,
+    FUNCTION_NAMES,
+    MAX_LENGTH,
+    ExpressionError,
+    parse,
+)
 
-MAX_LENGTH = 500
-"""Most characters in a formula."""
+__all__ = [
+    "ARRAY_FUNCTIONS",
+    "CONSTANTS",
+    "FUNCTIONS",
+    "FUNCTION_NAMES",
+    "MAX_DEPTH",
+    "MAX_LENGTH",
+    "ArrayInfo",
+    "Expression",
+    "ExpressionError",
+    "Name",
+]
+
 MAX_DEPTH = 100
 """Most operations nested in one another; a sum of 100 terms is that deep."""
 
@@ -33,16 +50,9 @@ FUNCTIONS: Mapping[str, tuple[Callable[..., Result], int, int]] = {
     "log2": (arithmetic.log2, 1, 1),
 }
 """Functions of values: what computes them, fewest and most arguments."""
-ARRAY_FUNCTIONS = ("itemsize", "size")
-"""Functions of an array's name: bytes of one element, number of elements."""
-FUNCTION_NAMES = (*FUNCTIONS, *ARRAY_FUNCTIONS)
 CONSTANTS: Mapping[str, bool] = {"true": True, "false": False}
 """Names that are values, spelled as in YAML."""
 
-_ALLOWED = (
-    "allowed are + - * / // % ** ( ), comparisons, and, or, not, 'x if c else y' and "
-    + ", ".join(f"{name}()" for name in FUNCTION_NAMES)
-)
 _BINARY: dict[type[ast.operator], Callable[[Result, Result], Result]] = {
     ast.Add: arithmetic.add,
     ast.Sub: arithmetic.subtract,
@@ -62,10 +72,6 @@ _EQUALITY: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
 }
-_TEXT = re.compile(r"'[^']*'|\"[^\"]*\"")
-_FOREIGN = re.compile(r"[^\w\s.+\-*/%()<>=!,'\"]|[^\x00-\x7f]")
-_NUMBER_LIKE = re.compile(r"(?<![\w.])\d(?:[eE][+-](?=\d)|[\w.])*")
-_NUMBER = re.compile(r"(0|[1-9]\d*)(\.\d*)?([eE][+-]?\d{1,3})?")
 
 
 class ArrayInfo(Protocol):
@@ -84,21 +90,6 @@ Scope = Mapping[str, Any]
 Arrays = Mapping[str, ArrayInfo]
 Run = Callable[[Scope, Arrays], Result]
 """One compiled part of a formula."""
-
-
-class ExpressionError(GpubenchError):
-    """A text that is no formula, or a formula that has no value in a scope."""
-
-    def __init__(self, problem: str, text: str, offset: int) -> None:
-        super().__init__(f"{problem} (at character {offset + 1} of '{text}')")
-        self.problem = problem
-        """What is wrong, without the place."""
-        self.text = text
-        self.offset = offset
-        """Characters before the place in ``text``."""
-
-    def __reduce__(self) -> tuple[type[ExpressionError], tuple[str, str, int]]:
-        return ExpressionError, (self.problem, self.text, self.offset)
 
 
 class Name(NamedTuple):
@@ -193,56 +184,12 @@ def _validate(value: object) -> Expression:
 @lru_cache(maxsize=4096)
 def _compile(text: str) -> tuple[Run, tuple[Name, ...], tuple[Name, ...]]:
     compiler = _Compiler(text)
-    run = compiler.compile(_parse(text), 0)
+    run = compiler.compile(parse(text), 0)
     return run, _in_order(compiler.names), _in_order(compiler.arrays)
 
 
 def _in_order(uses: Mapping[str, int]) -> tuple[Name, ...]:
     return tuple(sorted((Name(*use) for use in uses.items()), key=operator.attrgetter("offset")))
-
-
-def _parse(text: str) -> ast.expr:
-    """Syntax tree of a text that holds only what a formula may hold."""
-    _check_text(text)
-    blank = len(text) - len(text.lstrip())
-    try:
-        tree = ast.parse(re.sub(r"\s", " ", text).strip(), mode="eval")
-    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        offset = getattr(error, "offset", None) or 1
-        at = min(blank + max(offset, 1) - 1, len(text) - 1)
-        raise ExpressionError(_syntax_problem(text), text, at) from None
-    return tree.body
-
-
-def _syntax_problem(text: str) -> str:
-    masked = _TEXT.sub(lambda match: "_" * len(match[0]), text)
-    if re.search(r"(?<![<>=!])=(?!=)", masked):
-        return "not a formula: write == to compare"
-    if masked.count("(") != masked.count(")"):
-        return "not a formula: the parentheses do not match"
-    return f"not a formula; {_ALLOWED}"
-
-
-def _check_text(text: str) -> None:
-    if not text.strip():
-        raise ExpressionError("an empty formula", text, 0)
-    if len(text) > MAX_LENGTH:
-        problem = f"a formula of {len(text)} characters; at most {MAX_LENGTH} are allowed"
-        raise ExpressionError(problem, f"{text[:60]}...", 0)
-    if "\\" in text:
-        raise ExpressionError("'\\' is not part of a formula", text, text.index("\\"))
-    masked = _TEXT.sub(lambda match: "_" * len(match[0]), text)
-    if foreign := _FOREIGN.search(masked):
-        problem = f"{foreign[0]!r} is not part of a formula; {_ALLOWED}"
-        raise ExpressionError(problem, text, foreign.start())
-    for found in _NUMBER_LIKE.finditer(masked):
-        _check_number(found[0], text, found.start())
-
-
-def _check_number(literal: str, text: str, offset: int) -> None:
-    if not _NUMBER.fullmatch(literal):
-        problem = f"{literal!r} is not a number; write it in decimal, 1024 or 0.5 or 1e6"
-        raise ExpressionError(problem, text, offset)
 
 
 class _Compiler:
@@ -258,7 +205,7 @@ class _Compiler:
             self.fail(node, f"more than {MAX_DEPTH} operations nested in one another")
         method = getattr(self, f"compile_{type(node).__name__}", None)
         if method is None:
-            self.fail(node, f"{_kind(node)} not part of a formula; {_ALLOWED}")
+            self.fail(node, f"{_kind(node)} not part of a formula; {ALLOWED}")
         run: Run = method(node, depth + 1)
         return run
 
@@ -313,7 +260,7 @@ class _Compiler:
     def compile_BinOp(self, node: ast.BinOp, depth: int) -> Run:
         operation = _BINARY.get(type(node.op))
         if operation is None:
-            self.fail(node, f"this operator is not part of a formula; {_ALLOWED}")
+            self.fail(node, f"this operator is not part of a formula; {ALLOWED}")
         left, right = self.compile(node.left, depth), self.compile(node.right, depth)
         return self.guard(node, lambda s, a: operation(left(s, a), right(s, a)))
 
@@ -322,7 +269,7 @@ class _Compiler:
         if isinstance(node.op, ast.Not):
             return lambda s, a: not operand(s, a)
         if isinstance(node.op, ast.Invert):
-            self.fail(node, f"'~' is not part of a formula; {_ALLOWED}")
+            self.fail(node, f"'~' is not part of a formula; {ALLOWED}")
         sign = -1 if isinstance(node.op, ast.USub) else 1
         return self.guard(node, lambda s, a: sign * arithmetic.number(operand(s, a)))
 
@@ -368,7 +315,7 @@ class _Compiler:
             return equality
         order = _ORDER.get(type(op))
         if order is None:
-            self.fail(node, f"'in' and 'is' are not part of a formula; {_ALLOWED}")
+            self.fail(node, f"'in' and 'is' are not part of a formula; {ALLOWED}")
         return lambda left, right: arithmetic.compare(order, left, right)
 
     def compile_Call(self, node: ast.Call, depth: int) -> Run:

@@ -28,6 +28,9 @@ class KernelChecks:
         self.node = sound
         self.raw = raw
         self.names = declared(raw)
+        self.arrays_declared = frozenset(self.names.arrays)
+        self.places = self._places()
+        self.rooted: set[str] = set()  # arrays whose fill is known to lead into no circle
 
     def faults(self) -> Iterator[Fault]:
         """Every fault but those of ``unused``."""
@@ -55,19 +58,21 @@ class KernelChecks:
         counts = Counter(name for group in groups for name in group)
         for name, count in counts.items():
             if count > 1:
-                *_, (parent, key) = self._declarations(name)
                 message = f"{name!r} is declared twice in kernel {self.name!r}; rename one of them"
-                yield fault(parent.key_origin(key), message)
+                yield fault(self.places[name].key_origin(name), message)
 
-    def _declarations(self, name: str) -> Iterator[tuple[Node, str]]:
+    def _places(self) -> dict[str, Node]:
+        """The mapping that declares a name; the last one where there are several."""
+        places: dict[str, Node] = {}
         for field in ("sizes", "parameters", "arrays", "scalars"):
             parent = self.raw.child(field)
             for key, entry in parent.entries.items() if parent else ():
-                members = entry.value.child("zip")
-                if members and name in members.entries and field == "sizes":
-                    yield members, name
-                elif key == name and parent and not (members and field == "sizes"):
-                    yield parent, key
+                members = entry.value.child("zip") if field == "sizes" else None
+                if members:
+                    places |= dict.fromkeys(members.entries, members)
+                elif parent:
+                    places[key] = parent
+        return places
 
     def arrays(self) -> Iterator[Fault]:
         for name, array in self.kernel.arrays.items():
@@ -87,15 +92,17 @@ class KernelChecks:
 
     def like(self, path: Path, name: str, other: str) -> Iterator[Fault]:
         known = (*self.names.arrays, *self.names.made)
-        if other not in known:
+        if other not in self.arrays_declared and other not in self.names.made:
             yield from self.at(path, f"unknown array {other!r}{suggestion(other, known)}")
             return
         seen = {name}
-        while other in self.kernel.arrays and other not in seen:
+        while other in self.kernel.arrays and not (other in seen or other in self.rooted):
             seen.add(other)
             fill = self.kernel.arrays[other].fill
             other = fill.like if isinstance(fill, LikeFill) else ""
-        if other in seen:
+        if other not in seen:
+            self.rooted |= seen
+        else:
             yield from self.at(path, f"array {name!r} is filled like itself; fill one of them")
 
     def scalar_dtypes(self) -> Iterator[Fault]:
@@ -119,13 +126,14 @@ class KernelChecks:
 
     def arguments(self) -> Iterator[Fault]:
         names = self.names
-        known = (*names.arrays, *names.made, *names.scalars, *names.axes)
+        known = dict.fromkeys((*names.arrays, *names.made, *names.scalars, *names.axes))
         for index, name in enumerate(self.kernel.call):
             if name not in known:
-                near = suggestion(name, known)
+                near = suggestion(name, tuple(known))
                 yield from self.at(("call", index), f"unknown argument {name!r}{near}")
+        taken = {*names.axes, *names.scalars, *names.made}
         for index, name in enumerate(self.kernel.returns):
-            if name in (*names.axes, *names.scalars, *names.made):
+            if name in taken:
                 message = f"{name!r} is declared already; name what is returned otherwise"
                 yield from self.at(("returns", index), message)
 
@@ -145,9 +153,10 @@ class KernelChecks:
     def scope(
         self, path: Path, part: object, scope: tuple[str, ...], arrays: bool = True
     ) -> Iterator[Fault]:
+        known = frozenset(scope)
         for formula, node in formulas(part, self.node.find(path)):
             for use in formula.name_uses:
-                if use.name not in scope:
+                if use.name not in known:
                     yield expression_fault(node, self.names.unknown(use.name, scope), use.offset)
             yield from self.array_uses(formula, node, arrays)
 
@@ -155,7 +164,7 @@ class KernelChecks:
         for use in formula.array_uses:
             if not allowed:
                 problem = "itemsize and size are not known in the shape of an array"
-            elif use.name in self.names.arrays:
+            elif use.name in self.arrays_declared:
                 continue
             elif use.name in (*self.names.made, *self.names.returned):
                 problem = f"the shape of {use.name!r} is not declared; add it to arrays"
@@ -238,8 +247,9 @@ class KernelChecks:
             if name not in known:
                 message = f"unknown implementation {name!r}{suggestion(name, known)}"
                 yield from self.at(("include", index, "implementation"), message)
+            axes = frozenset(self.names.axes)
             for axis in include.values:
-                if axis not in self.names.axes:
+                if axis not in axes:
                     message = f"unknown axis {axis!r}{suggestion(axis, self.names.axes)}"
                     yield from self.at_key(("include", index, "values"), axis, message)
 
@@ -254,24 +264,21 @@ class KernelChecks:
         fills = [array.fill for array in self.kernel.arrays.values()]
         if self.kernel.init or any(isinstance(fill, FunctionFill) for fill in fills):
             return  # a function that draws data is given every axis
-        for parent, name in (
-            place for axis in self.names.axes for place in self._declarations(axis)
-        ):
-            if name not in used and not self._moves_with(parent, used):
+        moved = self._moved(used)
+        for name in self.names.axes:
+            if name not in used and name not in moved:
                 message = (
                     f"{name!r} is used by no array, scalar, call, launch, with or threads;"
                     " use it, or remove it"
                 )
-                yield fault(parent.key_origin(name), message)
+                yield fault(self.places[name].key_origin(name), message)
 
-    def _moves_with(self, parent: Node, used: set[str]) -> bool:
-        """Whether another size of the same zip is used."""
-        zips = [axis.child("zip") for axis in self._sizes()]
-        return any(members is parent and not used.isdisjoint(parent.entries) for members in zips)
-
-    def _sizes(self) -> list[Node]:
+    def _moved(self, used: set[str]) -> set[str]:
+        """Sizes that move together with one that is used."""
         sizes = self.raw.child("sizes")
-        return [entry.value for entry in sizes.entries.values()] if sizes else []
+        zips = (entry.value.child("zip") for entry in (sizes.entries.values() if sizes else ()))
+        members = (frozenset(group.entries) for group in zips if group)
+        return {name for group in members if group & used for name in group}
 
     def _used(self) -> set[str]:
         kernel = self.kernel

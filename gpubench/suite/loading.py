@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from gpubench.errors import Fault, SuiteError
+from gpubench.names import NAME
 from gpubench.suite import tree
 from gpubench.suite.assembly import assemble
 from gpubench.suite.checks import check_presets, check_suite
 from gpubench.suite.merging import apply_preset
 from gpubench.suite.model import Suite
+from gpubench.suite.reader import MAX_FAULTS
 from gpubench.suite.tree import Node, Origin
 from gpubench.suite.types import suggestion
 from gpubench.suite.validation import fault, validate
+
+MAX_PRESET_VALUES = 100_000
+"""Most values of a file times its presets: every preset is checked as a suite of its own."""
 
 
 @dataclass(frozen=True)
@@ -87,28 +93,54 @@ def _files(paths: Iterable[Path | str]) -> tuple[list[Path], list[Fault]]:
 
 
 def _draft(path: Path, preset: str | None) -> _Draft:
-    root, faults = assemble(path)
+    root, read = assemble(path)
     if root is None:
-        return _Draft(path, None, None, (), faults)
-    told = {(fault.path, fault.line, fault.column) for fault in faults}
+        return _Draft(path, None, None, (), read)
+    presets = root.child("presets")
+    names = tuple(presets.entries) if presets else ()
     validated = validate(root)
-    found = [*validated.faults, *check_suite(validated, root), *check_presets(root)]
-    names = tuple(preset_node.entries) if (preset_node := root.child("presets")) else ()
+    found = [*_stem(path, root), *validated.faults]
+    found += _first(check_suite(validated, root))
     suite, chosen = validated.suite, root
+    if presets and len(names) * root.count() > MAX_PRESET_VALUES:
+        found.append(fault(presets.origin, _too_many_presets(len(names), root.count())))
+        names = ()
+    else:
+        found += _first(check_presets(root))
     for name in names:
         changed = apply_preset(root, name)
-        changed_suite = validate(changed)
-        found += [*changed_suite.faults, *check_suite(changed_suite, changed)]
+        changed_to = validate(changed)
+        found += [*changed_to.faults, *_first(check_suite(changed_to, changed))]
         if name == preset:
-            suite, chosen = changed_suite.suite, changed
-    found += _stem(path, root)
+            suite, chosen = changed_to.suite, changed
+    return _Draft(path, chosen, suite, names, _without_repeats(read, found))
+
+
+def _first(faults: Iterable[Fault]) -> Iterable[Fault]:
+    return islice(faults, MAX_FAULTS + 1)
+
+
+def _too_many_presets(presets: int, values: int) -> str:
+    return (
+        f"{presets} presets of a suite of {values} values, each checked as a whole;"
+        f" allowed: {MAX_PRESET_VALUES // values}, or split the suite"
+    )
+
+
+def _without_repeats(read: Iterable[Fault], found: Iterable[Fault]) -> tuple[Fault, ...]:
+    """All faults, without those at a place where reading already found one."""
+    told = {(fault.path, fault.line, fault.column) for fault in read}
     new = (fault for fault in found if (fault.path, fault.line, fault.column) not in told)
-    return _Draft(path, chosen, suite, names, (*faults, *new))
+    faults = sorted({*read, *new})
+    if len(faults) <= MAX_FAULTS:
+        return tuple(faults)
+    more = f"more than {MAX_FAULTS} faults; these are the first"
+    return (*faults[:MAX_FAULTS], replace(faults[0], line=0, column=0, message=more))
 
 
 def _stem(path: Path, root: Node) -> list[Fault]:
     node = root.child("suite")
-    if node is None or node.content == path.stem or not isinstance(node.content, str):
+    if node is None or node.content == path.stem or not NAME.fullmatch(str(node.content)):
         return []
     message = f"suite {node.content!r} in {path.name}; write suite: {path.stem}, or rename the file"
     return [fault(node.origin, message)]

@@ -21,6 +21,14 @@ def expand(form: str, numbers: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(2**exponent for exponent in steps) if form == "pow2" else tuple(steps)
 
 
+def count(form: str, numbers: Sequence[Any]) -> int:
+    """How many values ``expand`` makes, without making them."""
+    if form in ("values", "geometric"):
+        return len(expand(form, numbers))
+    first, last, *step = numbers
+    return int((last - first) // (step[0] if step else 1) + 1)
+
+
 def fault(form: str, numbers: Sequence[Any]) -> str | None:
     """What is wrong with the numbers of a range, or ``None``."""
     if form == "values":
@@ -34,7 +42,7 @@ def fault(form: str, numbers: Sequence[Any]) -> str | None:
         return f"found the {kind} {step[0]}; allowed: {least} or more"
     if form == "geometric":
         return None
-    return _too_many((last - first) // (step[0] if step else 1) + 1)
+    return _too_many(count(form, numbers))
 
 
 def _too_many(count: int) -> str | None:

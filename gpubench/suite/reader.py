@@ -20,7 +20,7 @@ from gpubench.suite.tree import Entry, Node, Origin, Scalar
 
 MAX_BYTES = 2**20
 MAX_DEPTH = 32
-MAX_VALUES = 50_000
+MAX_VALUES = 20_000
 MAX_PARTS = 20
 """Most parts of a cut formula that are put together again."""
 MAX_FAULTS = 100

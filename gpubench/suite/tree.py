@@ -66,6 +66,11 @@ class Node:
         entry = self.entries.get(key)
         return entry.key if entry else self.origin
 
+    def count(self) -> int:
+        """Number of values, this one included."""
+        inner = [entry.value for entry in self.entries.values()] or self.items
+        return 1 + sum(node.count() for node in inner)
+
     def plain(self) -> Any:
         """The value without places: numbers, text, tuples and dictionaries."""
         if isinstance(self.content, dict):

@@ -64,9 +64,10 @@ def problem(message: str, at: tuple[str | int, ...] = ()) -> PydanticCustomError
 
 def suggestion(name: str, known: tuple[str, ...]) -> str:
     """``; did you mean 'x'?``, or what is allowed when nothing is near."""
-    if close := get_close_matches(name[:80], known, 1):
+    if close := get_close_matches(name[:80], known[:500], 1):
         return f"; did you mean {close[0]!r}?"
-    return f"; allowed: {', '.join(known)}" if known else ""
+    more = ", ..." if len(known) > 20 else ""
+    return f"; allowed: {', '.join(known[:20])}{more}" if known else ""
 
 
 def is_number(value: object) -> bool:

@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from gpubench.errors import Fault
 from gpubench.suite.model import Suite
+from gpubench.suite.reader import MAX_FAULTS
 from gpubench.suite.tree import Node, Origin, Path
 from gpubench.suite.types import Model, suggestion
 
@@ -59,6 +60,11 @@ def validate(root: Node) -> Validated:
             return Validated(Suite.model_validate(sound.plain()), sound, faults)
         except ValidationError as error:
             errors = error.errors(include_url=False, include_input=False)
+        if len(errors) > MAX_FAULTS:
+            told = (
+                fault for details in errors[: MAX_FAULTS + 1] for fault in _faults(details, root)
+            )
+            return Validated(None, root, tuple(told))
         if attempt == 0:  # what fails later follows from what was left out
             faults = tuple(fault for details in errors for fault in _faults(details, root))
         sound = _without(sound, [_place(sound, details) for details in errors])

@@ -10,6 +10,7 @@ from textwrap import dedent
 
 import pytest
 
+from gpubench.backends import registry
 from gpubench.backends.definitions import source_text
 from gpubench.backends.recognition import recognise
 from gpubench.errors import KernelError
@@ -172,6 +173,25 @@ def test_a_launcher_is_what_it_launches(write: Write) -> None:
     assert recognise(Implementation(launcher=f"{module}:run")) == "numba_cuda"
 
 
+def test_a_launcher_that_does_not_show_it_is_what_its_names_are(write: Write) -> None:
+    module = write(
+        """
+        from numba import cuda
+
+        @cuda.jit
+        def kernel(a): pass
+
+        def configured(kernel, launch):
+            return kernel[launch.grid, launch.block, launch.stream]
+
+        def run(launch, a):
+            configured(kernel, launch)(a)
+        """
+    )
+
+    assert recognise(Implementation(launcher=f"{module}:run")) == "numba_cuda"
+
+
 def test_backends_are_asked_where_the_source_does_not_tell(write: Write) -> None:
     module = write(
         """
@@ -195,7 +215,7 @@ def test_a_factory_that_shows_nothing_needs_a_backend(write: Write) -> None:
 
     assert str(error.value) == (
         "cannot tell which backend runs 'little_kernels:make': write `backend:`, one of "
-        "numba, numba_cuda, numpy, scripted"
+        + ", ".join(registry.names())
     )
 
 

@@ -7,12 +7,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
 from gpubench.errors import PlanError
 from gpubench.plan.lookup import case_at, locate
-from gpubench.plan.plan import Plan
+from gpubench.plan.plan import Plan, build_plan
+from gpubench.suite.loading import load_suite
 
 PlanOf = Callable[..., Plan]
 
@@ -85,6 +87,22 @@ def test_another_process_finds_the_same_case(plan_of: PlanOf) -> None:
     assert again.subject.machine == case.subject.machine
 
 
+def test_another_process_applies_the_same_preset(tmp_path: Path) -> None:
+    path = tmp_path / "small.yaml"
+    text = "version: 1\nsuite: small\nkernels:\n  small:\n" + indent(KERNEL, "    ")
+    path.write_text(text + "presets: {smoke: {sizes: {n: [4]}}}\n", encoding="utf-8")
+    case = build_plan([load_suite(path, "smoke")], 0).find("small__numpy n=4")
+
+    assert case_at(locate(case)).identity == "n=4"
+
+
+def test_only_times_that_mean_something_on_the_backend_are_taken(plan_of: PlanOf) -> None:
+    plan = plan_of(KERNEL.replace("[kernel, end_to_end]", "[compile, kernel]"))
+
+    assert plan.group("small__numpy").times == ("kernel",)
+    assert plan.group("small__cuda").times == ("compile", "kernel")
+
+
 def test_a_function_that_is_missing_is_a_fault_and_its_cases_stay(plan_of: PlanOf) -> None:
     plan = plan_of(
         KERNEL.replace("elementwise:vector_add_cuda", "elementwise:vector_ad_cuda").replace(
@@ -140,16 +158,11 @@ def test_formulas_without_a_value_are_faults_at_their_place(plan_of: PlanOf) -> 
     plan = plan_of(
         KERNEL.replace("block: [32, 64]", "block: [n - 10]") + "work: {flops: log2(n - 8)}\n"
     )
+    flops = "at n=8: work.flops `log2(n - 8)`: log2 needs a number above 0, found 0"
 
     assert [(fault.line, fault.message) for fault in plan.faults()] == [
-        (
-            17,
-            "small/small/numpy at n=8: work.flops `log2(n - 8)`: log2 needs a number above 0, found 0",
-        ),
-        (
-            17,
-            "small/small/other at n=8: work.flops `log2(n - 8)`: log2 needs a number above 0, found 0",
-        ),
+        (17, f"small/small/numpy {flops}"),
+        (17, f"small/small/other {flops}"),
         (
             14,
             "small/small/cuda at n=8: implementations.cuda.launch.block `n - 10`: is -2; a whole "

@@ -179,6 +179,25 @@ def test_an_implementation_without_a_device_is_a_warning(plan_of: PlanOf) -> Non
     ]
 
 
+def test_an_included_case_may_be_the_only_one_on_a_device(plan_of: PlanOf) -> None:
+    text = KERNEL.replace('[cpu, "cuda:0"]', "[cpu]")
+    plan = plan_of(text + 'include: [{implementation: tiled, values: {n: 8}, device: "cuda:1"}]\n')
+
+    assert [case.identity for case in plan.group("small__tiled").cases()] == [
+        "n=8 block=32 device=cuda:1"
+    ]
+    assert plan.warnings() == ()
+
+
+def test_rules_are_not_judged_where_cases_could_not_be_made(plan_of: PlanOf) -> None:
+    plan = plan_of(
+        KERNEL.replace("[32, 64]", "[n - 8]") + "exclude: [{when: threads_per_block > 100}]\n"
+    )
+
+    assert len(plan.faults()) == 1
+    assert plan.warnings() == ()
+
+
 def test_blocks_that_are_equal_at_a_point_are_measured_once(plan_of: PlanOf) -> None:
     plan = plan_of(KERNEL.replace("block: [32, 64]", "block: [4, [tile]]"))
 

@@ -1,0 +1,150 @@
+"""Every fault of a suite file: where it lies, what was found, what is allowed."""
+
+# ruff: noqa: E501 -- a table with one case a line
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from small_suite import SUITE
+
+Faults = Callable[..., list[str]]
+
+
+def test_the_suite_that_the_tests_change_has_no_fault(faults: Faults) -> None:
+    assert faults(SUITE) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        # structure
+        ("version: 1", "version: ¦2", "version: version 2 of the format; this release reads version 1"),
+        ("version: 1\n", "", "1:1: missing field 'version' in the suite"),
+        ("suite: small", "suite: ¦Small", "suite: 'Small' is not a name; allowed are lower-case letters, digits and single underscores, starting with a letter"),
+        ("suite: small", "suite: ¦other", "suite 'other' in small.yaml; write suite: small, or rename the file"),
+        ("suite: small", "suite: small\n¦titel: x", "unknown field 'titel' in the suite; did you mean 'title'?"),
+        ("  add:", "  ¦Add:", "'Add' is not a name; allowed are lower-case letters, digits and single underscores, starting with a letter"),
+        ("block: [64]", "¦blocks: [64]", "unknown field 'blocks' in launch; did you mean 'block'?"),
+        ("block: [64]", "block: ¦64", "block: found 64; allowed: a list, in brackets"),
+        ("block: [64]", "block: [¦0]", "block[0]: found 0; allowed: a whole number from 1, or a formula"),
+        ("block: [64]", "block: [¦1.5]", "block[0]: found 1.5; allowed: a whole number from 1, or a formula"),
+        ("block: [64]", "block: [¦[1, 2, 3, 4]]", "block[0]: found a list of 4; allowed: at most 3"),
+        ("block: [64]", "block: [64], grid: ¦[n, n, n, n]", "grid: a flat list with formulas is one grid of up to three extents; put each shape into a list of its own"),
+        ("[a, b]\n", "[a, b]\n    work: ¦3\n", "work: found 3; allowed: a mapping of fields"),
+        ("[a, b]\n", "[a, b]\n    measure: [¦kernels]\n", "measure[0]: found 'kernels'; did you mean 'kernel'? Allowed: 'kernel', 'end_to_end', 'transfer', 'launch', 'compile' or 'cold'"),
+        ("[a, b]\n", "[a, b]\n    measure: [kernel, ¦kernel]\n", "measure[1]: kernel is there twice"),
+        ("[a, b]\n", "[a, b]\n    devices: [¦cuda]\n", "devices[0]: found 'cuda'; allowed: cpu, cuda:0, cuda:*, cudasim, or another backend's device like cl:0:0"),
+        ("[a, b]\n", "[a, b]\n    sampling: {repeat: ¦0}\n", "repeat: found 0; allowed: a whole number from 1"),
+        ("[a, b]\n", "[a, b]\n    sampling: {timeout: ¦soon}\n", "timeout: found 'soon'; allowed: a number of seconds above 0"),
+        ("[a, b]\n", "[a, b]\n    check: {rtol: {¦float3: 0.1}}\n", "unknown dtype 'float3'; did you mean 'float32'?"),
+        ("[a, b]\n", "[a, b]\n    check: {rtol: ¦-1}\n", "rtol: found -1; allowed: a number from 0"),
+        ("[a, b]\n", "[a, b]\n    skip: [¦{when: n > 3}]\n", "missing field 'reason' in skip"),
+        ("numpy: {function: some.module:add}", "numpy: {function: ¦add}", "function: found 'add'; allowed: module:name, gpubench.kernels.elementwise:vector_add_numpy for example"),
+        # axes
+        ("{n: [4, 8]}", "{n: ¦[]}", "n: found a list of 0; allowed: at least 1"),
+        ("{n: [4, 8]}", "{n: [4, ¦x]}", "n[1]: found 'x'; allowed: a whole number from 0"),
+        ("{n: [4, 8]}", "{n: [4, ¦4]}", "n[1]: 4 is there twice"),
+        ("{n: [4, 8]}", "{n: ¦4}", "n: found 4; allowed: a list of whole numbers, a range, or zip"),
+        ("{n: [4, 8]}", "{n: {pow2: ¦[3, 2]}}", "pow2: runs from 3 to 2; the last is not below the first"),
+        ("{n: [4, 8]}", "{n: {pow2: [3, ¦70]}}", "pow2[1]: found 70; allowed: an exponent from 0 to 62"),
+        ("{n: [4, 8]}", "{n: {linear: ¦[0, 1000000000000]}}", "linear: found 1000000000001 values; allowed: at most 10000"),
+        ("{n: [4, 8]}", "{n: {geometric: ¦[1, 8, 1]}}", "geometric: found the factor 1; allowed: 2 or more"),
+        ("{n: [4, 8]}", "{n: {¦pow: [1, 2]}}", "unknown field 'pow' in size 'n'; did you mean 'pow2'?"),
+        ("{n: [4, 8]}", "{n: ¦{default: 4}}", "n: exactly one of values, pow2, geometric, linear is needed; found none"),
+        ("{n: [4, 8]}", "{s: ¦{zip: {n: [4, 8], m: [1]}}}", "s: sizes that move together need equally many values; n has 2, m has 1"),
+        ("{n: [4, 8]}", "{n: [4, 8], ¦log2: [1]}", "'log2' has a meaning in formulas; choose another name"),
+        ("{n: [4, 8]}", "{n: [4, 8], ¦threads: [1]}", "'threads' has a meaning in rules and in names of cases; choose another"),
+        ("{n: [4, 8]}", "{n: [4, 8], ¦m: [1]}", "'m' is used by no array, scalar, call, launch, with or threads; use it, or remove it"),
+        ("{n: [4, 8]}", "{n: [4, 8], tile: [1]}", "6:45: 'tile' is declared twice in kernel 'add'; rename one of them"),
+        ("tile: [2, 4]", "tile: [¦a b]", "tile[0]: 'a b' cannot be part of a case's name; write text without blanks, '=' and ','"),
+        ("tile: [2, 4]", "tile: [¦'2']", "tile[0]: text '2' reads as a number or boolean in a case's name; write it without quotes, or let it start with a letter"),
+        # names
+        ("float64]", "¦flaot64]", "unknown dtype 'flaot64'; did you mean 'float64'?"),
+        ("dtype: dtype}", "dtype: ¦dtyp}", "unknown dtype 'dtyp'; did you mean 'dtype'?"),
+        ("shape: [n], dtype: dtype}", "shape: [2 * ¦m], dtype: dtype}", "unknown name 'm'; allowed: n, dtype, tile (in '2 * m')"),
+        ("shape: [n], dtype: dtype}", "shape: ['2 * ¦m'], dtype: dtype}", "unknown name 'm'; allowed: n, dtype, tile (in '2 * m')"),
+        ("shape: [n], dtype: dtype}", "shape: [itemsize(¦b)], dtype: dtype}", "itemsize and size are not known in the shape of an array (in 'itemsize(b)')"),
+        ("shape: [n], dtype: dtype}", "shape: [n +¦], dtype: dtype}", "not a formula: it ends too early (in 'n +')"),
+        ("dtype: dtype}", "dtype: dtype, fill: ¦normall}", "fill: unknown fill 'normall'; did you mean 'normal'?"),
+        ("dtype: dtype}", "dtype: dtype, fill: {like: ¦c}}", "unknown array 'c'; allowed: a, b"),
+        ("dtype: dtype}", "dtype: dtype, fill: {like: ¦a}}", "array 'a' is filled like itself; fill one of them"),
+        ("intent: inout", "intent: out, fill: ¦ones", "array 'b' is written only; intent out takes no fill"),
+        ("call: [a, b]", "call: [a, b, ¦c]", "unknown argument 'c'; allowed: a, b, n, dtype, tile"),
+        ("call: [a, b]", "call: [b]", "8:7: array 'a' is used by nothing; name it in call"),
+        ("[a, b]\n", "[a, b]\n    baseline: ¦nump\n", "unknown implementation 'nump'; did you mean 'numpy'?"),
+        ("      numpy:", "      plain:", "11:5: kernel 'add' has no implementation 'numpy' to measure against; write baseline: and one of plain, cuda"),
+        ("[a, b]\n", "[a, b]\n    exclude: [{when: dtype == ¦float64}]\n", "unknown name 'float64'; text is written in quotes: 'float64' (in 'dtype == float64')"),
+        ("[a, b]\n", "[a, b]\n    exclude: [{when: ¦sm_count > 3}]\n", "'sm_count' is a fact of the device; only skip may use it (in 'sm_count > 3')"),
+        ("[a, b]\n", "[a, b]\n    work: {flops: ¦blocks}\n", "'blocks' is known only to exclude and skip (in 'blocks')"),
+        ("[a, b]\n", "[a, b]\n    work: {flops: 2 * ¦a}\n", "'a' is an array; formulas use itemsize(a) or size(a) (in '2 * a')"),
+        ("[a, b]\n", "[a, b]\n    work: {bytes: itemsize(¦c)}\n", "unknown array 'c'; allowed: a, b (in 'itemsize(c)')"),
+        ("[a, b]\n", "[a, b]\n    include: [{implementation: ¦cud, values: {n: 4}}]\n", "unknown implementation 'cud'; did you mean 'cuda'?"),
+        ("[a, b]\n", "[a, b]\n    include: [{implementation: cuda, values: {¦m: 4}}]\n", "unknown axis 'm'; allowed: n, dtype, tile"),
+        # implementations
+        ("{function: some.module:add}", "{title: Plain}", "12:7: implementation 'numpy' has exactly one of function, factory, launcher, source; found none"),
+        ("{function: some.module:add}", "{function: m:add, ¦factory: m:make}", "implementation 'numpy' has exactly one of function, factory, launcher, source; found function and factory"),
+        ("{function: some.module:add}", "{function: m:add, ¦entry: add}", "entry goes with source; found function"),
+        ("{function: some.module:add}", "{function: m:add, ¦with: {x: 1}}", "with goes with factory or source; found function"),
+        ("{function: some.module:add}", "{¦source: add.cl, entry: add}", "missing field 'backend' beside source"),
+        (", intent: inout", "", "16:9: cover needs an array with intent out or inout, or over: [...]"),
+        # presets, pairs
+        ("kernels:\n", "presets: {smoke: {sizes: {¦m: [1]}}}\nkernels:\n", "size 'm' is not declared by any kernel; allowed: n"),
+        ("kernels:\n", "presets: {smoke: {kernels: {¦ad: {}}}}\nkernels:\n", "unknown kernel 'ad'; did you mean 'add'?"),
+        ("kernels:\n", "presets: {smoke: {implementations: {¦cud: {}}}}\nkernels:\n", "implementation 'cud' is not declared by any kernel; did you mean 'cuda'?"),
+        ("kernels:\n", "presets: {smoke: {implementations: {numpy: {¦launch: {}}}}}\nkernels:\n", "implementation 'numpy' declares no launch"),
+        ("kernels:\n", "presets: {smoke: {launch: {block: [¦m]}}}\nkernels:\n", "unknown name 'm'; allowed: n, dtype, tile (in 'm')"),
+        ("kernels:\n", "¦pairs: [{name: p, baseline: x, candidate: y}]\nkernels:\n", "both kernels and pairs; a suite has one of them"),
+    ],
+)  # fmt: skip
+def test_a_fault_is_told_once_at_its_place(faults: Faults, old: str, new: str, fault: str) -> None:
+    assert old in SUITE
+    before, mark, after = SUITE.replace(old, new, 1).partition("¦")
+    if mark:
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        fault = f"{line}:{column}: {fault}"
+    assert faults(before + after) == [fault]
+
+
+def test_all_faults_of_a_file_come_at_once_and_in_its_order(faults: Faults) -> None:
+    text = (
+        SUITE.replace("suite: small", "suite: small\ntitel: x")
+        .replace("[4, 8]", "[4, 1e3]")
+        .replace("tile: [2, 4]", "tile: [2, 2]")
+        .replace("call: [a, b]", "call: [a, c]")
+        .replace("block: [64]", "blocks: [64]")
+        .replace("with: {tile: tile}", "with: {tile: tiel}")
+    )
+    assert [fault.split(" ")[0] for fault in faults(text)] == [
+        "3:1:", "6:20:", "7:55:", "11:15:", "16:22:", "17:18:",
+    ]  # fmt: skip
+
+
+def test_what_follows_from_a_fault_is_not_told(faults: Faults) -> None:
+    broken_axis = SUITE.replace("{n: [4, 8]}", "{n: [x]}")
+    assert faults(broken_axis) == ["5:17: n[0]: found 'x'; allowed: a whole number from 0"]
+    broken_array = SUITE.replace("a: {shape: [n], dtype: dtype}", "a: {shape: [n], dtpe: dtype}")
+    assert faults(broken_array) == [
+        "8:7: missing field 'dtype' in array 'a'",
+        "8:23: unknown field 'dtpe' in array 'a'; did you mean 'dtype'?",
+    ]
+
+
+def test_two_declarations_at_fault_do_not_hide_a_third_in_a_rule(faults: Faults) -> None:
+    text = SUITE.replace(
+        "[a, b]\n", "[a, b]\n    skip: [{when: x, raeson: y}, {when: nn, reason: z}]\n"
+    )
+    assert [fault.split(" ")[0] for fault in faults(text)] == ["11:12:", "11:22:", "11:41:"]
+
+
+def test_a_suite_without_kernels_and_pairs_says_so(faults: Faults) -> None:
+    assert faults("version: 1\nsuite: small\n") == [
+        "1:1: missing field 'kernels' in the suite (or 'pairs' instead)"
+    ]
+
+
+def test_pairs_of_one_name_are_refused(faults: Faults) -> None:
+    pair = "{name: p, baseline: x, candidate: y}"
+    text = f"version: 1\nsuite: small\npairs: [{pair}, {pair}]\n"
+    assert faults(text) == ["3:54: the pair 'p' is there twice"]
