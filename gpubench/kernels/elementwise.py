@@ -23,6 +23,13 @@ def vector_add_numpy(a: Vector, b: Vector, n: int) -> None:
     np.add(b, a, out=b)
 
 
+@njit(cache=True)
+def vector_add_serial(a: Vector, b: Vector, n: int) -> None:
+    """``b[i] += a[i]`` for every ``i < n``, on one thread."""
+    for i in range(n):
+        b[i] += a[i]
+
+
 @njit(parallel=True, cache=True)
 def vector_add_parallel(a: Vector, b: Vector, n: int) -> None:
     """``b[i] += a[i]`` for every ``i < n``, over the threads of the CPU."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -49,6 +50,7 @@ def next_steps(directory: Path, files: list[Written]) -> list[str]:
     """Commands and remarks, in order, that lead from the written files to a first report."""
     return [
         *_about_what_was_kept(directory, files),
+        *_about_place(directory),
         *_about_git(directory),
         "asv machine --yes",
         "GPUBENCH_PRESET=smoke asv run HEAD^!",
@@ -116,6 +118,11 @@ def _about_what_was_kept(directory: Path, files: list[Written]) -> Iterator[str]
         missing = [name for name in NOT_TRACKED if name.strip("/") not in ignored]
         if missing:
             yield f"add to .gitignore: {' '.join(missing)}"
+
+
+def _about_place(directory: Path) -> Iterator[str]:
+    if directory.resolve() != Path.cwd():
+        yield f"cd {shlex.quote(str(directory))}"
 
 
 def _about_git(directory: Path) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 Run as a program it compiles every kernel of the library and prints the PTX as JSON; it is a process
 of its own because Numba looks for NVVM once. The compiler comes from the wheels ``nvidia-nvvm`` and
-``nvidia-cuda-nvcc``, which the ``test`` extra installs on Linux, or else from a CUDA toolkit; it has
-to be of CUDA 13, because earlier ones refuse the atomic addition that Numba writes.
+``nvidia-cuda-nvcc``, which the ``test`` extra installs on Linux, or else from a CUDA toolkit. It
+has to be of CUDA 13: earlier ones refuse the atomic addition that Numba writes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def find_toolkit() -> Toolkit | None:
 
 
 def _toolkit_in(root: Path) -> Toolkit | None:
-    """CUDA 13 keeps the library beside the others; earlier releases and numba-cuda have it apart."""
+    """CUDA 13 keeps the library beside the others, earlier releases keep it apart."""
     folders = ("lib", "lib64", "nvvm/lib64")
     libraries = [found for folder in folders for found in root.glob(f"{folder}/libnvvm.so*")]
     libdevice, ptxas = root / "nvvm/libdevice", root / "bin/ptxas"
@@ -78,7 +78,7 @@ def compile_ptx(kernel: Any, signature: tuple[Any, ...], architecture: tuple[int
 
     # The target inside Numba takes anything above 9.0 for 9.0 unless it is forced; numba-cuda
     # compiles for what it is asked.
-    config.FORCE_CUDA_CC = architecture  # type: ignore[attr-defined]
+    config.FORCE_CUDA_CC = architecture
     ptx, _ = cuda.compile_ptx(kernel.py_func, signature, cc=architecture)
     return str(ptx)
 

@@ -239,7 +239,15 @@ def test_a_directorys_name_becomes_an_import_name(directory: str, package: str) 
     assert package_name(directory) == package
 
 
-def test_the_next_steps_of_a_new_project_begin_with_its_repository(tmp_path: Path) -> None:
+def test_the_next_steps_begin_with_the_folder_where_it_is_another(tmp_path: Path) -> None:
+    directory = tmp_path / "begins with its folder"
+    assert next_steps(directory, write_project(directory))[0] == f"cd '{directory}'"
+
+
+def test_the_next_steps_of_a_new_project_begin_with_its_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     assert next_steps(tmp_path, write_project(tmp_path)) == [
         "git init",
         "git add . && git commit -m 'Benchmarks'",
@@ -252,7 +260,8 @@ def test_the_next_steps_of_a_new_project_begin_with_its_repository(tmp_path: Pat
 def test_a_repository_is_not_made_twice(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
     steps = next_steps(tmp_path / "inside", write_project(tmp_path / "inside"))
-    assert steps[0] == "git add . && git commit -m 'Benchmarks'"
+    assert steps[1] == "git add . && git commit -m 'Benchmarks'"
+    assert "git init" not in steps
 
 
 def test_what_was_kept_and_lacks_something_is_a_next_step(tmp_path: Path) -> None:

@@ -1,0 +1,66 @@
+"""One wheel, one repository and one environment of asv for the whole session."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from asv_project import CHECKOUT, Project, isolated_environment, make_project
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home directory that holds nothing of the developer's."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="session")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Wheel and sdist of this checkout, built from a copy of it: by ``wheel`` and ``sdist``."""
+    source = tmp_path_factory.mktemp("build") / "source"
+    not_source = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "html")
+    shutil.copytree(CHECKOUT, source, ignore=not_source)
+    (source / "reports/html").mkdir(parents=True)
+    (source / "reports/html/index.html").write_text("a report that somebody made")
+    subprocess.run(
+        [sys.executable, "-m", "build", "--outdir", source.parent, source],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    (wheel,) = source.parent.glob("*.whl")
+    (sdist,) = source.parent.glob("*.tar.gz")
+    return {"wheel": wheel, "sdist": sdist}
+
+
+@pytest.fixture(scope="session")
+def wheel(distributions: dict[str, Path]) -> Path:
+    return distributions["wheel"]
+
+
+@pytest.fixture(scope="session")
+def project(tmp_path_factory: pytest.TempPathFactory, home: Path, wheel: Path) -> Project:
+    """The repository, with the machine known to asv and its environment made; not measured."""
+    folder = tmp_path_factory.mktemp("sample")
+    made = make_project(folder / "toolkit", wheel, isolated_environment(home))
+    made.asv("machine", "--yes")
+    made.asv("check")
+    return made
+
+
+@pytest.fixture(scope="session")
+def history(tmp_path_factory: pytest.TempPathFactory, project: Project) -> Project:
+    """A copy with all four commits measured by one ``asv run start..main``. Read it only."""
+    copy = project.copy(tmp_path_factory.mktemp("history") / "toolkit")
+    # asv exits with 2 when a benchmark failed, and the wrong kernel does.
+    copy.asv("run", "start..main", code=2)
+    return copy
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything in this folder is an end-to-end test."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.end_to_end)

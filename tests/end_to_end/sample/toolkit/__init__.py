@@ -1,0 +1,1 @@
+"""A small project whose kernels are measured over a few commits."""

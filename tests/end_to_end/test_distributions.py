@@ -1,0 +1,81 @@
+"""Wheel and sdist hold what they should, and a new project works with nothing but the wheel."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from asv_project import CHECKOUT, Project, isolated_environment
+
+SHIPPED = sorted(
+    path.relative_to(CHECKOUT).as_posix()
+    for path in (CHECKOUT / "gpubench").rglob("*")
+    if path.suffix in {".py", ".jinja"}
+)
+PAGES = sorted(path.name for path in (CHECKOUT / "reports").iterdir() if path.is_file())
+
+
+def is_foreign(name: str) -> bool:
+    """Whether a file has no place in a distribution."""
+    return name.startswith(("tests/", "reports/html/", ".asv/")) or "__pycache__" in name
+
+
+def test_the_wheel_holds_the_package_and_its_templates(distributions: dict[str, Path]) -> None:
+    with zipfile.ZipFile(distributions["wheel"]) as wheel:
+        names = wheel.namelist()
+    assert not any(map(is_foreign, names))
+    assert set(SHIPPED) <= set(names)
+    assert {f"gpubench/report/templates/{page}" for page in PAGES} <= set(names)
+    assert {name.partition("/")[0] for name in names if ".dist-info" not in name} == {"gpubench"}
+
+
+def test_the_sdist_holds_what_the_wheel_is_built_from(distributions: dict[str, Path]) -> None:
+    with tarfile.open(distributions["sdist"]) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    assert not any(map(is_foreign, names))
+    assert {*SHIPPED, "pyproject.toml", "README.md", "LICENSE"} <= names
+    assert {f"reports/{page}" for page in PAGES} <= names
+
+
+@pytest.fixture(scope="module")
+def newcomer(tmp_path_factory: pytest.TempPathFactory, home: Path, wheel: Path) -> Project:
+    """An empty folder, and commands from an environment into which only the wheel was installed."""
+    folder = tmp_path_factory.mktemp("newcomer")
+    environment = isolated_environment(home)
+    shell = Project(folder, environment)
+    shell.run(sys.executable, "-m", "venv", folder / "venv")
+    shell.run(folder / "venv/bin/python", "-m", "pip", "install", "--quiet", wheel)
+    path = os.pathsep.join([str(folder / "venv/bin"), environment["PATH"]])
+    (folder / "first steps").mkdir()
+    return Project(folder / "first steps", {**environment, "PATH": path})
+
+
+def test_a_newcomer_gets_from_an_empty_folder_to_a_report(newcomer: Project) -> None:
+    newcomer.run("gpubench", "init")
+    newcomer.git("init", "--quiet", "--initial-branch=main")
+    newcomer.git("add", ".")
+    newcomer.git("commit", "-m", "Benchmarks")
+    assert newcomer.git("status", "--short") == ""
+    newcomer.run("gpubench", "check")
+    newcomer.asv("machine", "--yes")
+    newcomer.asv("run", "--quick", "main^!", GPUBENCH_PRESET="smoke")
+
+    page = Path(newcomer.run("gpubench", "report").stdout.splitlines()[-1])
+
+    assert page.is_relative_to(newcomer.path / "reports/html")
+    text = page.read_text()
+    assert "saxpy" in text and "numba_parallel" in text
+    assert newcomer.git("status", "--short") == ""
+    times = newcomer.times("main")
+    assert times["suites.saxpy__numpy.time_kernel", "n=65536"]
+    assert times["suites.saxpy__numba_parallel.time_kernel", "n=65536"]
+
+
+def test_gpubench_comes_from_the_wheel_and_not_from_the_checkout(newcomer: Project) -> None:
+    code = "import gpubench; print(gpubench.__file__)"
+    found = Path(newcomer.run("python", "-c", code).stdout.strip())
+    assert found.is_relative_to(newcomer.path.parent / "venv")

@@ -1,0 +1,60 @@
+"""A run that is interrupted or killed goes on where it was: nothing twice, nothing lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from asv_project import Project
+
+RUN = ("run", "--bench", "increment", "slower..main")
+NEWER, OLDER = "mended", "wrong"
+"""asv begins with the newest commit."""
+
+
+def run_until_the_second_commit(project: Project, how: signal.Signals) -> int:
+    """Start a run, stop it when it is measuring the second commit; the exit code."""
+    process = subprocess.Popen(
+        ["asv", *RUN],
+        cwd=project.path,
+        env=project.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        while process.poll() is None and not begun(project, OLDER):
+            time.sleep(0.01)
+    finally:
+        os.killpg(process.pid, how)
+    return process.wait(timeout=60)
+
+
+def begun(project: Project, tag: str) -> bool:
+    return project.has_record(tag) and bool(project.measured(tag))
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
+def test_a_stopped_run_is_resumed(project: Project, tmp_path: Path, how: signal.Signals) -> None:
+    copy = project.copy(tmp_path / "toolkit")
+    assert run_until_the_second_commit(copy, how) != 0
+    assert copy.has_result(NEWER)
+    assert not copy.has_result(OLDER)
+    before = copy.result(NEWER), copy.records(NEWER)
+
+    copy.asv(*RUN[:-1], "--skip-existing", RUN[-1])
+
+    assert (copy.result(NEWER), copy.records(NEWER)) == before
+    assert set(copy.times(OLDER)) == set(copy.times(NEWER))
+    assert all(copy.times(OLDER).values())
+
+
+def test_a_finished_run_is_not_measured_again(history: Project, tmp_path: Path) -> None:
+    copy = history.copy(tmp_path / "toolkit", results=True)
+    before = {tag: copy.records(tag) for tag in ("good", "slower", "wrong", "mended")}
+    copy.asv("run", "--skip-existing", "start..main")
+    assert {tag: copy.records(tag) for tag in before} == before
