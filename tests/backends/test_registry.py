@@ -21,6 +21,7 @@ class AbacusBackend:
     name = "abacus"
     title = "Abacus"
     requires = ("abacus-beads>=2",)
+    times = ("kernel",)
     def serves(self, device): return device == "cpu"
     def recognises(self, function): return False
     def unavailable(self, device): return None
@@ -167,7 +168,8 @@ def test_a_backend_that_cannot_be_loaded_says_why_and_what_to_install(
 def test_a_backend_that_lacks_a_method_is_refused(tmp_path: Path) -> None:
     package(tmp_path, "plugin", "plugin:B", "class B:\n name, title, requires = 'abacus', '', ()")
     assert refusal(tmp_path) == (
-        "backend 'abacus' of plugin lacks serves, recognises, unavailable, device_facts, open; "
+        "backend 'abacus' of plugin lacks times, serves, recognises, unavailable, device_facts, "
+        "open; "
         "gpubench.backends.protocol.Backend says what each has to be"
     )
 
