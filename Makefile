@@ -5,9 +5,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PRESET ?= smoke
 COMMITS ?= HEAD^!
+GPU_FIGURES ?= gpu-check.json
 .DEFAULT_GOAL := help
 
-.PHONY: help bench test lint types docs wheel clean
+.PHONY: help bench test lint types docs wheel gpu-check clean
 
 help:  ## List the jobs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -33,6 +34,9 @@ docs: $(VENV)/installed  ## Write the generated parts of docs/ again
 wheel: $(VENV)/installed-test  ## Build the wheel and the sdist into dist/
 	$(BIN)/python -m build
 
+gpu-check: $(if $(NO_INSTALL),,$(VENV)/installed-gpu)  ## Check the times on this machine's GPU (NO_INSTALL=1: with what is installed)
+	PYTHONPATH="$(CURDIR)$${PYTHONPATH:+:$$PYTHONPATH}" $(if $(NO_INSTALL),$(PYTHON),$(BIN)/python) scripts/gpu_check.py --output $(GPU_FIGURES)
+
 clean:  ## Remove what was built and measured here
 	rm -rf $(VENV) build dist .asv reports/html *.egg-info
 
@@ -50,4 +54,8 @@ $(VENV)/installed-test: $(VENV)/bin/python pyproject.toml
 
 $(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@ $(VENV)/installed-test $(VENV)/installed
+
+$(VENV)/installed-gpu: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[test,cuda]' cuda-bench
 	touch $@ $(VENV)/installed-test $(VENV)/installed

@@ -51,6 +51,14 @@ def find_module(name: str) -> Module | None:
         raise KernelError(f"cannot read module {name!r} ({path}): {cause}") from error
 
 
+_files_read: set[Path] = set()
+
+
+def files_read() -> frozenset[Path]:
+    """Every source file that was looked into by this process."""
+    return frozenset(_files_read)
+
+
 def reference_of(implementation: Implementation) -> str | None:
     """The ``module:name`` that an implementation gives; ``None`` for a source in another
     language."""
@@ -126,6 +134,7 @@ def _nested(statement: ast.stmt) -> Iterator[ast.stmt]:
 @lru_cache(maxsize=256)
 def _parsed(name: str, package: str, path: Path, modified: int) -> Module:
     """``modified`` makes a changed file a new entry of the cache."""
+    _files_read.add(path)
     text = path.read_text(encoding="utf-8")
     body = ast.parse(text).body
     definitions: dict[str, tuple[Definition, ...]] = {}

@@ -69,6 +69,10 @@ class HostSession:
     def sampler(self, call: Call) -> Sampler:
         return LoopSampler(self.clock, call, "host loop")
 
+    def empty(self) -> Call:
+        """A call that does nothing: its time is the floor under all others."""
+        return self.bind(Target(function=nothing), None, ())
+
     def synchronize(self) -> None:
         """Nothing is ever queued."""
 
@@ -80,6 +84,10 @@ class HostSession:
 
     def facts(self) -> Mapping[str, Value]:
         return {"numpy": np.__version__}
+
+
+def nothing() -> None:
+    """Does nothing."""
 
 
 def function_of(target: Target, backend: str) -> Callable[..., Any]:
@@ -105,6 +113,17 @@ def unavailable_off_host(backend: str, device: str) -> str | None:
     if device == DEVICE:
         return None
     return f"{device}: the backend {backend} runs on cpu only; list cpu under 'devices'"
+
+
+def beyond_the_machine(threads: int) -> str | None:
+    """Why this many threads cannot be measured here; ``None`` where each has a processor."""
+    most = cpu().threads
+    if threads <= most:
+        return None
+    return (
+        f"threads of {threads}: this process may use {most} of the machine's hardware threads; "
+        "use fewer, or measure on a larger machine"
+    )
 
 
 def host_facts() -> DeviceFacts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module, metadata
@@ -10,11 +11,15 @@ from typing import Any
 from gpubench.backends.host import (
     DEVICE,
     HostSession,
+    beyond_the_machine,
     host_facts,
+    nothing,
     require_host,
     unavailable_off_host,
 )
-from gpubench.backends.protocol import DeviceFacts
+from gpubench.backends.numpy import blas_facts, blas_libraries
+from gpubench.backends.processor import cpu
+from gpubench.backends.protocol import Call, DeviceFacts, Target
 from gpubench.errors import BackendError
 from gpubench.names import Value
 
@@ -33,11 +38,16 @@ class NumbaSession(HostSession):
         super().close()
         _numba().set_num_threads(self._threads_before)
 
+    def empty(self) -> Call:
+        return self.bind(Target(function=_numba().njit(cache=True)(nothing)), None, ())
+
     def facts(self) -> Mapping[str, Value]:
-        """Versions, ``threading_layer``, ``numba_threads`` in use, ``svml``."""
+        """Versions, ``threading_layer``, ``numba_threads`` in use, ``svml``, and the BLAS of NumPy,
+        which compiled code may call."""
         numba = _numba()
         return {
             **super().facts(),
+            **blas_facts(blas_libraries()),
             "numba": numba.__version__,
             "llvmlite": metadata.version("llvmlite"),
             "threading_layer": numba.threading_layer(),
@@ -73,6 +83,9 @@ class NumbaBackend:
     def device_facts(self, device: str) -> DeviceFacts:
         return host_facts()
 
+    def too_many_threads(self, threads: int) -> str | None:
+        return beyond_the_machine(threads) or _beyond_the_pool(threads)
+
     def open(self, device: str, threads: int | None = None) -> NumbaSession:
         """Raises ``BackendError`` for more threads than Numba's pool has."""
         require_host(self.name, device)
@@ -80,14 +93,30 @@ class NumbaBackend:
 
 
 def _use_threads(threads: int) -> None:
-    numba = _numba()
-    most = numba.config.NUMBA_NUM_THREADS
-    if not 1 <= threads <= most:
-        raise BackendError(
-            f"threads of {threads}: Numba's pool has {most}, allowed are 1 to {most}; "
-            "use fewer, or set NUMBA_NUM_THREADS before Python starts"
-        )
-    numba.set_num_threads(threads)
+    if not 1 <= threads <= _pool_threads():
+        raise BackendError(_not_allowed(threads))
+    _numba().set_num_threads(threads)
+
+
+def _beyond_the_pool(threads: int) -> str | None:
+    return _not_allowed(threads) if threads > _pool_threads() else None
+
+
+def _not_allowed(threads: int) -> str:
+    most = _pool_threads()
+    return (
+        f"threads of {threads}: Numba's pool has {most}, allowed are 1 to {most}; "
+        "use fewer, or set NUMBA_NUM_THREADS before Python starts"
+    )
+
+
+def _pool_threads() -> int:
+    """Threads of Numba's pool, which it reads once, when it is imported; asking imports nothing."""
+    config = sys.modules.get("numba.core.config")
+    if config is not None:
+        return int(config.NUMBA_NUM_THREADS)
+    text = os.environ.get("NUMBA_NUM_THREADS", "").strip()
+    return int(text) if text.isdecimal() else cpu().threads
 
 
 def _numba() -> Any:

@@ -1,8 +1,9 @@
 """Numba on a CUDA device, and Numba's simulator of one.
 
-Everything that is specific to Numba's CUDA target is in this file; it works with the target built
-into Numba and with the package numba-cuda. One process runs either devices or the simulator, as
-``NUMBA_ENABLE_CUDASIM`` says when Numba is imported.
+Everything that is specific to Numba's CUDA target is in this file, and in ``numba_cuda_kernels.py``
+the kernels that every facade brings. It works with the target built into Numba, which without
+``cuda.bindings`` has neither graphs nor a gate, and with the package numba-cuda. One process runs
+either devices or the simulator, as ``NUMBA_ENABLE_CUDASIM`` says when Numba is imported.
 """
 
 from __future__ import annotations
@@ -11,30 +12,27 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from importlib import import_module, metadata
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from gpubench.backends import devices
+from gpubench.backends.cuda_clocks import NvmlClocks
+from gpubench.backends.cuda_driver import DriverGraph, Gate, capture, driver
+from gpubench.backends.cuda_facade import ClockState, KernelName
+from gpubench.backends.cuda_session import CudaSession
 from gpubench.backends.device_errors import DeviceError, DeviceLostError, DeviceMemoryError
-from gpubench.backends.limits import (
-    ARCHITECTURE_LIMITS,
-    SIMULATOR_LIMITS,
-    device_limits,
-    launch_fault,
-)
+from gpubench.backends.limits import ARCHITECTURE_LIMITS, SIMULATOR_LIMITS, device_limits
 from gpubench.backends.protocol import (
     Call,
     Clock,
     DeviceFacts,
     Launch,
     LaunchContext,
-    Limits,
     Native,
     Sampler,
     Target,
@@ -75,28 +73,6 @@ def simulating() -> bool:
     return text.isdecimal() and int(text) != 0
 
 
-class EventClock:
-    """Reads a device's own time through two events on a stream; a running total in seconds."""
-
-    def __init__(self, cuda: Any, stream: Any) -> None:
-        self._stream = stream
-        self._begin, self._end = cuda.event(timing=True), cuda.event(timing=True)
-        self._total = 0.0
-
-    def start(self) -> float:
-        """Mark the stream's present end, once everything before it has run."""
-        self._begin.record(self._stream)
-        self._begin.synchronize()
-        return self._total
-
-    def stop(self) -> float:
-        """Wait for what was queued since ``start`` and add the time between the two events."""
-        self._end.record(self._stream)
-        self._end.synchronize()
-        self._total += self._begin.elapsed_time(self._end) * 1e-3  # events tell milliseconds
-        return self._total
-
-
 class NoClock:
     """The simulator's: it refuses, so that no simulated time can be taken for a time."""
 
@@ -109,93 +85,55 @@ class NoClock:
     stop = start
 
 
-class NumbaCudaSession:
-    """A CUDA device with a stream of its own; every copy and launch goes through that stream."""
+class NumbaCuda:
+    """A CUDA device and a stream through Numba; graphs and the gate through NVIDIA's bindings."""
 
-    simulated = False
-    clock: Clock
-
-    def __init__(self, device: str, limits: Limits) -> None:
+    def __init__(self, device: str) -> None:
         from numba import cuda
 
         self._cuda: Any = cuda
-        self._device = device
-        self._limits = limits
-        self._scratch: list[Native] | None = None
-        with _cuda_errors(device):
+        self.device = device
+        with self._errors():
             self._start()
 
     def _start(self) -> None:
-        self._cuda.select_device(_ordinal(self._device))
+        self._cuda.select_device(_ordinal(self.device))
         self._stream = self._cuda.stream()
-        self.clock = EventClock(self._cuda, self._stream)
+        here = self._cuda.get_current_device()
+        self.l2_bytes = int(here.L2_CACHE_SIZE)
+        self._uuid = str(getattr(here, "uuid", ""))
+        self._clocks = NvmlClocks(self._uuid)
+        self._driver = driver()
+        self._gate = Gate.on(self._driver, int(self._stream))
+        self.can_hold = self._gate is not None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            if kind is None:
-                self.synchronize()
-        finally:
-            self.close()
-
-    def close(self) -> None:
-        """Wait, then free what is no longer referenced. A lost device has nothing left to free."""
-        self._scratch = None
-        with suppress(Exception):
-            self._stream.synchronize()
-            self._cuda.current_context().deallocations.clear()
-
-    def to_native(self, array: np.ndarray[Any, Any]) -> Native:
-        """Copy to the device with the same layout; one that is not contiguous becomes C."""
-        flags = array.flags
-        contiguous = flags.c_contiguous or flags.f_contiguous
-        with _cuda_errors(self._device):
-            source = array if contiguous else np.ascontiguousarray(array)
-            native = self._cuda.to_device(source, stream=self._stream)
+    def to_device(self, array: np.ndarray[Any, Any]) -> Native:
+        with self._errors():
+            native = self._cuda.to_device(array, stream=self._stream)
             self._stream.synchronize()
         return native
 
     def to_host(self, native: Native) -> np.ndarray[Any, Any]:
         if not hasattr(native, "copy_to_host"):
             return np.array(native)
-        with _cuda_errors(self._device):
+        with self._errors():
             host: np.ndarray[Any, Any] = native.copy_to_host(stream=self._stream)
             self._stream.synchronize()
         return host
 
-    def restore(self, native: Native, pristine: Native) -> None:
-        """Queue a copy from device memory to device memory."""
-        with _cuda_errors(self._device):
-            native.copy_to_device(pristine, stream=self._stream)
+    def copy(self, target: Native, source: Native) -> None:
+        with self._errors():
+            target.copy_to_device(source, stream=self._stream)
 
-    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
-        """Configure a kernel once, or hand a launcher its stream and shape; nothing runs yet.
+    def allocate(self, nbytes: int) -> Native:
+        with self._errors():
+            return self._cuda.device_array(nbytes // 8, np.float64, stream=self._stream)
 
-        Raises ``DeviceError`` for a launch over the device's limits, ``KernelError`` for a kernel
-        without a launch or a target that Numba cannot run.
-        """
-        if launch is not None and (fault := launch_fault(launch, self._limits)):
-            raise DeviceError(fault)
-        run, device = self._runner(target, launch, arguments), self._device
+    def free_bytes(self) -> int:
+        with self._errors():
+            return int(self._cuda.current_context().get_memory_info()[0])
 
-        def call() -> Any:
-            try:
-                return run()
-            except Exception as error:
-                if translated := _translated(error, device):
-                    raise translated from error
-                raise
-
-        return call
-
-    def _runner(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+    def runner(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
         if target.launcher is not None:
             return partial(target.launcher, self._context(launch), *arguments)
         if _is_a(target.function, _UFUNCS):
@@ -218,56 +156,89 @@ class NumbaCudaSession:
         shape = launch or Launch(block=(1, 1, 1), grid=(1, 1, 1))
         return LaunchContext(self._stream, shape.grid, shape.block, shape.shared_bytes)
 
-    def sampler(self, call: Call) -> Sampler:
-        return LoopSampler(self.clock, call, "event loop")
+    def kernel(self, name: KernelName, launch: Launch, arguments: Sequence[Native] = ()) -> Call:
+        from gpubench.backends.numba_cuda_kernels import KERNELS
+
+        return self._configured(KERNELS[name], launch, arguments)
+
+    def translated(self, error: Exception) -> DeviceError | None:
+        return _translated(error, self.device)
 
     def synchronize(self) -> None:
-        with _cuda_errors(self._device):
+        with self._errors():
             self._stream.synchronize()
 
-    def flush(self) -> None:
-        """Queue a copy between two buffers that fill the L2 cache each."""
-        with _cuda_errors(self._device):
-            if self._scratch is None:
-                size = self._cuda.get_current_device().L2_CACHE_SIZE
-                self._scratch = [
-                    self._cuda.device_array(size, np.uint8, stream=self._stream) for _ in range(2)
-                ]
-            source, destination = self._scratch
-            destination.copy_to_device(source, stream=self._stream)
+    def event(self) -> Any:
+        with self._errors():
+            return self._cuda.event(timing=True)
+
+    def record(self, event: Any) -> None:
+        with self._errors():
+            event.record(self._stream)
+
+    def seconds(self, begin: Any, end: Any) -> float:
+        with self._errors():
+            end.synchronize()
+            return float(begin.elapsed_time(end)) * 1e-3  # events tell milliseconds
+
+    def capture(self, call: Call, runs: int) -> DriverGraph:
+        with self._cuda.defer_cleanup():  # freeing memory would break the capture
+            return capture(self._driver, int(self._stream), call, runs)
+
+    @contextmanager
+    def held(self) -> Iterator[Callable[[], None]]:
+        """Frees no memory meanwhile: that would wait for the stream that waits for the host."""
+        if self._gate is None:
+            raise BackendError(f"{self.device}: its driver cannot hold a stream back")
+        with self._errors(), self._cuda.defer_cleanup(), self._gate.shut() as release:
+            yield release
+
+    def clock_state(self) -> ClockState | None:
+        return self._clocks.state()
 
     def facts(self) -> Mapping[str, Value]:
         """Versions, and the GPU's name, driver, clocks, temperature and throttling now."""
-        with _cuda_errors(self._device):
-            uuid = str(getattr(self._cuda.get_current_device(), "uuid", ""))
-        ordinal = _ordinal(self._device)
-        found = devices.gpus()
-        gpu = next((g for g in found if g.uuid == uuid), None)
+        ordinal, found = _ordinal(self.device), devices.gpus()
+        gpu = next((g for g in found if g.uuid == self._uuid), None)
         if gpu is None and ordinal < len(found):  # an instance of a partitioned GPU
             gpu = found[ordinal]
         described = devices.gpu_facts(gpu) if gpu else {}
-        return {**_versions(), **self._runtime(), **described}
+        return {**_versions(), **self._runtime(), **self._peak(), **described}
 
     def _runtime(self) -> dict[str, Value]:
         with suppress(Exception):  # the runtime's library is not needed to run kernels
             return {"cuda_runtime": ".".join(map(str, self._cuda.runtime.get_version()))}
         return {}
 
+    def _peak(self) -> dict[str, Value]:
+        peak = self._clocks.peak_bytes_per_second()
+        return {} if peak is None else {"peak_bytes_per_second": peak}
 
-class SimulatorSession(NumbaCudaSession):
-    """Numba's simulator: results mean something, times do not."""
+    def close(self) -> None:
+        with suppress(Exception):
+            self._stream.synchronize()
+            self._cuda.current_context().deallocations.clear()
+            if self._gate is not None:
+                self._gate.close()
+        self._gate = None
+        self._clocks.close()
 
-    simulated = True
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            if translated := self.translated(error):
+                raise translated from error
+            raise
+
+
+class SimulatedCuda(NumbaCuda):
+    """Numba's simulator, which has copies and kernels and no device behind them."""
 
     def _start(self) -> None:
         self._stream = self._cuda.stream()
-        self.clock = NoClock()
-
-    def close(self) -> None:
-        """The simulator's arrays are NumPy's."""
-
-    def flush(self) -> None:
-        """The simulator has no cache."""
+        self.l2_bytes, self.can_hold = 0, False
 
     def _configured(self, kernel: Any, launch: Launch, arguments: Sequence[Any]) -> Call:
         shape = (launch.grid, launch.block, self._stream, launch.shared_bytes)
@@ -276,6 +247,27 @@ class SimulatorSession(NumbaCudaSession):
 
     def facts(self) -> Mapping[str, Value]:
         return {**_versions(), "simulator": True}
+
+    def close(self) -> None:
+        """The simulator's arrays are NumPy's."""
+
+
+class SimulatorSession(CudaSession):
+    """Numba's simulator: results mean something, times do not."""
+
+    simulated = True
+
+    def _own_clock(self) -> Clock:
+        return NoClock()
+
+    def sampler(self, call: Call) -> Sampler:
+        return LoopSampler(self.clock, call, "simulator")
+
+    def flush(self) -> None:
+        """The simulator has no cache."""
+
+    def facts(self) -> Mapping[str, Value]:
+        return self._cuda.facts()
 
 
 class NumbaCudaBackend:
@@ -314,12 +306,14 @@ class NumbaCudaBackend:
             return DeviceFacts(device, ARCHITECTURE_LIMITS)
         return _gpu_facts(device, found[ordinal])
 
-    def open(self, device: str, threads: int | None = None) -> NumbaCudaSession:
+    def open(self, device: str, threads: int | None = None) -> CudaSession:
         """Start a context on the device; raises ``BackendError`` where it cannot run."""
         if reason := self.unavailable(device):
             raise BackendError(reason)
-        kind = SimulatorSession if device == SIMULATOR else NumbaCudaSession
-        return kind(device, self.device_facts(device).limits or ARCHITECTURE_LIMITS)
+        limits = self.device_facts(device).limits or ARCHITECTURE_LIMITS
+        if device == SIMULATOR:
+            return SimulatorSession(SimulatedCuda(device), limits)
+        return CudaSession(NumbaCuda(device), limits)
 
 
 _SIMULATOR_OFF = (
@@ -387,16 +381,6 @@ def _is_a(function: Any, kinds: frozenset[str]) -> bool:
 def _not_a_kernel(target: Target) -> str:
     found = "a source text" if target.source is not None else repr(target.function)
     return f"{found} is no kernel of Numba's CUDA target; decorate it with numba.cuda.jit"
-
-
-@contextmanager
-def _cuda_errors(device: str) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        if translated := _translated(error, device):
-            raise translated from error
-        raise
 
 
 def _translated(error: Exception, device: str) -> DeviceError | None:

@@ -50,15 +50,11 @@ def device_fault(name: str) -> str | None:
     return f"{name}: this machine has no such OpenCL device; it has {known}"
 
 
-def find_device(name: str, threads: int | None = None) -> Any:
-    """The ``pyopencl.Device``, or the part of it that has ``threads`` compute units.
-
-    Raises ``BackendError`` where there is none, or where it cannot be divided so.
-    """
+def find_device(name: str) -> Any:
+    """The ``pyopencl.Device`` of that name; raises ``BackendError`` where there is none."""
     if reason := device_fault(name):
         raise BackendError(reason)
-    device = _devices()[name]
-    return device if threads is None else _part(name, device, threads)
+    return _devices()[name]
 
 
 def device_facts(name: str) -> DeviceFacts:
@@ -119,20 +115,6 @@ def _platforms() -> list[Any]:
         if "PLATFORM_NOT_FOUND_KHR" in str(error):
             return []
         raise
-
-
-def _part(name: str, device: Any, threads: int) -> Any:
-    cl = opencl()
-    by_counts = [cl.device_partition_property.BY_COUNTS, threads, 0]
-    try:
-        (part,) = device.create_sub_devices(by_counts)
-    except cl.Error as error:
-        raise BackendError(
-            f"{name} cannot be limited to {threads} threads: {error}; it has "
-            f"{device.max_compute_units} compute units, and GPUs cannot be divided: "
-            "use fewer threads, or leave 'threads' out"
-        ) from error
-    return part
 
 
 def _name(device: Any) -> str:

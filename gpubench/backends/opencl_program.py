@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from gpubench.backends.opencl_devices import opencl
-from gpubench.backends.protocol import Launch
 from gpubench.errors import KernelError
 from gpubench.names import Value
 
@@ -50,30 +49,46 @@ class Parameter:
     """``float*``, ``int`` ...; empty where the driver does not tell."""
 
 
-@dataclass(frozen=True, eq=False)
-class KernelSource:
-    """A compiled program and one kernel of it; every binding makes a ``pyopencl.Kernel``."""
+class CompiledKernel:
+    """One kernel of a compiled program, shared by all that is bound to it.
 
-    program: Any
-    entry: str
-    parameters: tuple[Parameter, ...]
+    Making a ``pyopencl.Kernel`` costs more than a short kernel runs, so there is one, and it holds
+    the arguments of the binding that was queued last.
+    """
 
-    def bound(self, arguments: Sequence[Any], launch: Launch) -> Any:
-        """A ``pyopencl.Kernel`` with its arguments set: arrays as buffers, numbers in the declared
-        type, and last, where the launch has ``shared_bytes``, local memory of that size.
+    def __init__(self, program: Any, entry: str) -> None:
+        self.entry = entry
+        self._kernel = opencl().Kernel(program, entry)
+        self._held: object = None
+        numbers = range(self._kernel.num_args)
+        self._parameters = [_parameter(self._kernel, entry, number) for number in numbers]
 
-        Raises ``KernelError`` for arguments that do not fit the parameters.
+    def arguments(self, given: Sequence[Any], shared_bytes: int) -> tuple[Any, ...]:
+        """Arguments as ``clSetKernelArg`` takes them: buffers, numbers in the declared type, and
+        last, unless it is 0, local memory of ``shared_bytes``.
+
+        Raises ``KernelError`` for what does not fit the parameters.
         """
-        cl = opencl()
-        local = [cl.LocalMemory(launch.shared_bytes)] if launch.shared_bytes else []
-        self._require_count(len(arguments), len(local))
-        given = map(_argument, arguments, self.parameters)
-        kernel = cl.Kernel(self.program, self.entry)
-        kernel.set_args(*given, *local)
-        return kernel
+        local = [opencl().LocalMemory(shared_bytes)] if shared_bytes else []
+        self._require_count(len(given), len(local))
+        taken = map(_argument, given, self._parameters[: len(given)])
+        return (*taken, *local)
+
+    def holding(self, arguments: tuple[Any, ...]) -> Any:
+        """The ``pyopencl.Kernel`` with these arguments; queuing it takes them along."""
+        if self._held is not arguments:
+            self._held = None
+            self._kernel.set_args(*arguments)
+            self._held = arguments
+        return self._kernel
+
+    def most_threads(self, device: Any) -> int:
+        """Most work-items of a group, as registers and local memory allow."""
+        kind = opencl().kernel_work_group_info.WORK_GROUP_SIZE
+        return int(self._kernel.get_work_group_info(kind, device))
 
     def _require_count(self, given: int, local: int) -> None:
-        declared = len(self.parameters)
+        declared = len(self._parameters)
         if given + local == declared:
             return
         shared = " and 'shared_bytes' one" if local else ""
@@ -92,24 +107,20 @@ def build_options(constants: Mapping[str, Value]) -> tuple[str, ...]:
     return ("-cl-kernel-arg-info", *(f"-D{name}={_text(v)}" for name, v in constants.items()))
 
 
-def compile_source(
-    context: Any, text: str, entry: str, constants: Mapping[str, Value]
-) -> KernelSource:
+def compile_source(context: Any, text: str, entry: str, options: tuple[str, ...]) -> CompiledKernel:
     """Compile a program for the context's device, without PyOpenCL's cache on disk.
 
     Raises ``KernelError`` with the first errors of the build log, or with the kernels that there
     are when ``entry`` is none of them.
     """
-    program = _built(context, text, build_options(constants), entry)
+    program = _built(context, text, entry, options)
     names = str(program.kernel_names).split(";")
     if entry not in names:
         raise KernelError(f"the source has no kernel {entry!r}; it has {', '.join(names)}")
-    kernel = opencl().Kernel(program, entry)
-    parameters = tuple(_parameter(kernel, entry, i) for i in range(kernel.num_args))
-    return KernelSource(program, entry, parameters)
+    return CompiledKernel(program, entry)
 
 
-def _built(context: Any, text: str, options: tuple[str, ...], entry: str) -> Any:
+def _built(context: Any, text: str, entry: str, options: tuple[str, ...]) -> Any:
     cl = opencl()
     program = cl.Program(context, text)
     with warnings.catch_warnings():
@@ -127,11 +138,11 @@ def _built(context: Any, text: str, options: tuple[str, ...], entry: str) -> Any
 
 
 def _failure(entry: str, log: str) -> str:
-    """The log from its first error on; a temporary file's name in it says nothing to anyone."""
+    """The log from its first error on, without the temporary file that PoCL names."""
     lines = [line.rstrip() for line in log.splitlines() if line.strip()]
     first = next((i for i, line in enumerate(lines) if "error" in line.lower()), 0)
     shown = lines[first : first + LOG_LINES]
-    text = re.sub(r"(?:/[^\s:/]+)+/(?=[^\s:/]+:\d)", "", "\n".join(shown))
+    text = re.sub(r"/\S*tempfile_\w+\.cl:", "line ", "\n".join(shown))
     return f"the source of {entry} does not compile:\n{text}"
 
 

@@ -59,6 +59,8 @@ class Target:
     source: str | None = None
     """Text of a program in the backend's own language, with ``entry`` inside it."""
     entry: str | None = None
+    constants: Mapping[str, Value] = field(default_factory=dict)
+    """Of a ``source``, by name: values that are known when it is compiled."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ _DECORATORS: Mapping[str, str] = {
     "numba.cuda.jit": NUMBA_CUDA,
 }
 _TARGETED = ("numba.vectorize", "numba.guvectorize")
+_LAZY = "gpubench.kernels.lazy_numba."
+"""Module whose names are Numba's own, imported later."""
 _FOLLOWED = 8
 """Most names that are followed from one to the next before the source counts as not telling."""
 
@@ -87,7 +89,8 @@ class _View:
         """``numba.cuda.jit`` for ``cuda.jit``; ``None`` where it is not plain to see."""
         match node:
             case ast.Name(id=name) if not self._is_rebound(name):
-                return self.imports.get(name)
+                imported = self.imports.get(name)
+                return imported and imported.replace(_LAZY, "numba.")
             case ast.Attribute(value=value, attr=attribute):
                 owner = self.full_name(value)
                 return None if owner is None else f"{owner}.{attribute}"

@@ -25,6 +25,9 @@ _MEMBERS = (
 )
 
 
+_preferred: dict[str, EntryPoint] = {}
+
+
 @cache
 def _declared() -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group=GROUP))
@@ -42,12 +45,29 @@ def get(name: str) -> Backend:
     Raises ``BackendError`` for a name that no package declares or that two declare, and for a
     backend that cannot be imported or made, with the cause and what to install.
     """
+    if name in _preferred:
+        return _checked(_made(_loaded(_preferred[name]), _preferred[name]), _preferred[name])
     entries = [entry for entry in _declared() if entry.name == name]
     if not entries:
         raise BackendError(_unknown(name))
     if len(entries) > 1:
         raise BackendError(_duplicate(name, entries))
     return _checked(_made(_loaded(entries[0]), entries[0]), entries[0])
+
+
+def place(name: str) -> str:
+    """Where a declared backend is: ``gpubench.backends.numpy:NumpyBackend``."""
+    return next(entry.value for entry in _declared() if entry.name == name)
+
+
+def prefer(name: str, value: str) -> None:
+    """Load a backend from a place that was looked up before, without asking what is installed."""
+    _preferred[name] = EntryPoint(name, value, GROUP)
+
+
+def serves(name: str, device: str) -> bool:
+    """Whether the backend of that name runs on a device."""
+    return get(name).serves(device)
 
 
 def _unknown(name: str) -> str:

@@ -23,7 +23,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from gpubench.backends.device_errors import DeviceLostError, DeviceMemoryError
-from gpubench.backends.host import DEVICE, function_of
+from gpubench.backends.host import DEVICE, function_of, nothing
 from gpubench.backends.limits import ARCHITECTURE_LIMITS
 from gpubench.backends.protocol import Call, DeviceFacts, Launch, Native, Sampler, Target
 from gpubench.backends.sampler import LoopSampler
@@ -34,6 +34,9 @@ Seconds = float | Sequence[float] | Callable[..., float]
 Fault = Literal["out of memory", "illegal address", "hang"]
 
 FAULTS: tuple[Fault, ...] = ("out of memory", "illegal address", "hang")
+
+FLOOR = 1e-8
+"""Seconds of an empty call."""
 
 _DEVICE = re.compile(r"scripted:\d+")
 
@@ -209,6 +212,10 @@ class ScriptedSession:
 
     def sampler(self, call: Call) -> Sampler:
         return LoopSampler(self.clock, call, "scripted")
+
+    def empty(self) -> Call:
+        """A call that takes ``FLOOR``."""
+        return self.bind(Target(function=script(FLOOR)(nothing)), None, ())
 
     def synchronize(self) -> None:
         while self._queue:

@@ -9,6 +9,7 @@ from typing import Any
 
 from gpubench.backends.protocol import Target
 from gpubench.errors import KernelError
+from gpubench.kernels.lazy_numba import resolve
 from gpubench.plan.case import Case
 
 
@@ -30,7 +31,10 @@ def load_target(case: Case) -> Target:
 
 
 def load_object(reference: str) -> Any:
-    """Object behind ``module:name``; raises ``KernelError`` naming what is there instead."""
+    """Object behind ``module:name``, Numba's own where it waits to be compiled.
+
+    Raises ``KernelError`` naming what is there instead.
+    """
     module_name, _, name = reference.partition(":")
     try:
         module = importlib.import_module(module_name)
@@ -45,7 +49,7 @@ def load_object(reference: str) -> Any:
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise KernelError(f"module {module_name!r} has no {name!r}{hint}")
         found = getattr(found, part)
-    return found
+    return resolve(found)
 
 
 def _made(reference: str, case: Case) -> Any:

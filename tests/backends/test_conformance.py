@@ -29,9 +29,11 @@ class Subject:
 
     backend: str
     device: str
-    compiled: Callable[[Callable[..., Any]], Any]
-    """Makes ``work(array, n)`` a function of this backend."""
+    compiled: Callable[[Callable[..., Any]], Any] | None
+    """Makes ``work(array, n)`` a function of this backend; ``None``: it takes a source in C."""
     cuda: bool = False
+    foreign: str = "cl:0:0"
+    """A device of another backend."""
 
 
 def plain(function: Callable[..., Any]) -> Any:
@@ -40,12 +42,14 @@ def plain(function: Callable[..., Any]) -> Any:
 
 CUDA = Subject("numba_cuda", "cuda:0", cuda.jit, cuda=True)
 SIMULATOR = Subject("numba_cuda", "cudasim", cuda.jit, cuda=True)
+OPENCL = Subject("pyopencl", "cl:0:0", None, foreign="cuda:0")
 SUBJECTS = [
     Subject("numpy", "cpu", plain),
     Subject("numba", "cpu", njit),
     Subject("scripted", "cpu", script(seconds=1.0)),
     Subject("scripted", "scripted:1", script(seconds=1.0, asynchronous=True)),
     pytest.param(CUDA, marks=pytest.mark.gpu),
+    pytest.param(OPENCL, marks=pytest.mark.opencl),
 ]
 
 
@@ -68,8 +72,18 @@ def session(backend: Backend, subject: Subject) -> Iterator[Session]:
         yield opened
 
 
+DOUBLE_IN_C = """
+__kernel void twice(__global double *a, long n) {
+    size_t i = get_global_id(0);
+    if (i < n) a[i] *= 2;
+}
+"""
+
+
 def doubling(subject: Subject) -> Target:
     """``a[i] *= 2`` for each ``i < n``, as this backend writes it."""
+    if subject.compiled is None:
+        return Target(source=DOUBLE_IN_C, entry="twice")
     if not subject.cuda:
 
         def double(a: Any, n: int) -> None:
@@ -196,7 +210,12 @@ def test_facts_are_flat_and_name_the_versions(session: Session) -> None:
     assert all(isinstance(value, (str, int, float, bool)) for value in facts.values())
 
 
-def test_a_source_text_is_refused(session: Session) -> None:
+def test_a_source_text_is_refused_by_those_that_take_functions(
+    session: Session, subject: Subject
+) -> None:
+    if subject.compiled is None:
+        session.bind(Target(source=DOUBLE_IN_C, entry="twice"), LAUNCH, [])
+        return
     with pytest.raises(GpubenchError, match="source"):
         session.bind(Target(source="__kernel void k() {}", entry="k"), LAUNCH, [])
 
@@ -214,18 +233,19 @@ def test_a_session_closes_after_an_error_and_another_opens(
 def test_only_its_own_devices_are_served(backend: Backend, subject: Subject) -> None:
     assert backend.serves(subject.device)
     assert backend.unavailable(subject.device) is None
-    assert not backend.serves("cl:0:0")
-    reason = backend.unavailable("cl:0:0")
-    assert reason is not None and reason.startswith("cl:0:0: the backend")
+    foreign = subject.foreign
+    assert not backend.serves(foreign)
+    reason = backend.unavailable(foreign)
+    assert reason is not None and reason.startswith(f"{foreign}: the backend")
     with pytest.raises(GpubenchError) as refusal:
-        backend.open("cl:0:0")
+        backend.open(foreign)
     assert str(refusal.value) == reason
 
 
 def test_only_its_own_functions_are_recognised(backend: Backend, subject: Subject) -> None:
     own = doubling(subject).function
-    others = {"numpy", "numba", "scripted", "numba_cuda"} - {subject.backend}
-    assert backend.recognises(own)
+    others = {"numpy", "numba", "scripted", "numba_cuda", "pyopencl"} - {subject.backend}
+    assert backend.recognises(own) == (subject.compiled is not None)
     assert not any(get(other).recognises(own) for other in others)
 
 
@@ -236,7 +256,7 @@ def test_the_device_has_a_name(backend: Backend, subject: Subject) -> None:
 
 
 def test_a_launcher_is_told_the_launch(session: Session, subject: Subject) -> None:
-    if not subject.cuda:
+    if not subject.cuda and subject.compiled is not None:
         with pytest.raises(GpubenchError):
             session.bind(Target(launcher=print), LAUNCH, [])
         return
@@ -245,7 +265,10 @@ def test_a_launcher_is_told_the_launch(session: Session, subject: Subject) -> No
     def twice(launch: LaunchContext, a: Any, n: int) -> None:
         seen.append((launch.grid, launch.block, launch.shared_bytes))
         for _ in range(2):
-            kernel[launch.grid, launch.block, launch.stream](a, n)
+            if kernel is None:
+                a.__imul__(2)
+            else:
+                kernel[launch.grid, launch.block, launch.stream](a, n)
 
     native = session.to_native(numbers())
     session.bind(Target(launcher=twice), LAUNCH, [native, N])()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from dataclasses import replace
 from typing import Any
 
 import numba
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController
 
+from gpubench.backends import processor
 from gpubench.backends.protocol import Target
 from gpubench.backends.registry import get
 from gpubench.errors import BackendError, KernelError
@@ -52,6 +57,65 @@ def test_more_threads_than_the_pool_has_are_refused(threads: int) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("backend", "variable", "threads", "reason"),
+    [
+        ("numpy", "4", 4, "threads of 4: this process may use 2 of the machine's hardware threads"),
+        ("numba", "4", 4, "threads of 4: this process may use 2 of the machine's hardware threads"),
+        (
+            "numba",
+            "1",
+            2,
+            "threads of 2: Numba's pool has 1, allowed are 1 to 1; use fewer, or set",
+        ),
+        ("numba", "", 2, None),
+        ("numpy", "1", 2, None),
+    ],
+)
+def test_threads_are_counted_before_anything_is_started(
+    monkeypatch: pytest.MonkeyPatch, backend: str, variable: str, threads: int, reason: str | None
+) -> None:
+    two = replace(processor.cpu(), threads=2)
+    monkeypatch.setattr("gpubench.backends.host.cpu", lambda: two)
+    monkeypatch.setattr("gpubench.backends.numba.cpu", lambda: two)
+    monkeypatch.delitem(sys.modules, "numba.core.config")
+    monkeypatch.setenv("NUMBA_NUM_THREADS", variable)
+    found = get(backend).too_many_threads(threads)  # type: ignore[attr-defined]
+    assert found is None if reason is None else str(found).startswith(reason)
+
+
+def test_a_blas_that_takes_no_thread_count_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    none = ThreadpoolController().select(user_api="no such thing")
+    monkeypatch.setattr("gpubench.backends.numpy.blas_libraries", lambda: none)
+    with pytest.raises(BackendError, match="threads of 1: the number of threads of NumPy's BLAS"):
+        get("numpy").open("cpu", threads=1)
+
+
+def test_flushing_writes_more_than_the_last_level_cache_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gpubench.backends.host.last_level_cache_bytes", lambda: 2**20)
+    with get("numpy").open("cpu") as session:
+        session.flush()
+        scratch = session._scratch  # type: ignore[attr-defined]
+        assert scratch.nbytes >= 2 * 2**20
+        assert (scratch == 1).all()
+        session.flush()
+        assert (scratch == 2).all()
+
+
+def test_the_pool_runs_before_a_time_is_taken() -> None:
+    program = (
+        "from numba.np.ufunc import parallel\n"
+        "from gpubench.backends.registry import get\n"
+        "before = parallel._is_initialized\n"
+        "with get('numba').open('cpu'):\n"
+        "    print(before, parallel._is_initialized)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.split() == ["False", "True"], done.stderr
+
+
 def test_numba_facts_name_versions_and_the_threading_layer() -> None:
     with get("numba").open("cpu") as session:
         facts = session.facts()
@@ -59,6 +123,8 @@ def test_numba_facts_name_versions_and_the_threading_layer() -> None:
     assert facts["threading_layer"] == numba.threading_layer()
     assert set(facts) == {
         "numpy",
+        "blas",
+        "blas_threads",
         "numba",
         "llvmlite",
         "threading_layer",

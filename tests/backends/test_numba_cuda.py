@@ -1,19 +1,23 @@
-"""The CUDA backend with CUDA played by a small module, and, marked ``gpu``, for real."""
+"""Numba's facade and the CUDA backend, with Numba's CUDA target played by a small module."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from scripted_bindings import Bindings
 
 from gpubench.backends import devices, numba_cuda
+from gpubench.backends.cuda_facade import CannotCapture
+from gpubench.backends.cuda_session import CudaSession
 from gpubench.backends.device_errors import DeviceError, DeviceLostError, DeviceMemoryError
 from gpubench.backends.devices import Gpu
 from gpubench.backends.limits import ARCHITECTURE_LIMITS, device_limits
-from gpubench.backends.numba_cuda import EventClock, NumbaCudaBackend, NumbaCudaSession
+from gpubench.backends.numba_cuda import NumbaCuda, NumbaCudaBackend
 from gpubench.backends.protocol import Launch, Target
 from gpubench.errors import BackendError, KernelError
 
@@ -39,8 +43,14 @@ class FakeCuda:
     def select_device(self, ordinal: int) -> None:
         self.note(f"select {ordinal}")
 
-    def stream(self) -> Any:
-        return SimpleNamespace(synchronize=lambda: self.note("synchronize stream"))
+    def stream(self) -> FakeStream:
+        return FakeStream(self)
+
+    @contextmanager
+    def defer_cleanup(self) -> Iterator[None]:
+        self.note("keep memory")
+        yield
+        self.note("memory may go")
 
     def event(self, timing: bool) -> FakeEvent:
         assert timing
@@ -52,7 +62,8 @@ class FakeCuda:
 
     def current_context(self) -> Any:
         return SimpleNamespace(
-            deallocations=SimpleNamespace(clear=lambda: self.note("free memory"))
+            deallocations=SimpleNamespace(clear=lambda: self.note("free memory")),
+            get_memory_info=lambda: (500, 900),
         )
 
     def get_current_device(self) -> Any:
@@ -63,12 +74,23 @@ class FakeCuda:
         return FakeArray(self, np.empty(shape, dtype))
 
 
+class FakeStream:
+    def __init__(self, cuda: FakeCuda) -> None:
+        self.cuda = cuda
+
+    def synchronize(self) -> None:
+        self.cuda.note("synchronize stream")
+
+    def __int__(self) -> int:
+        return 7
+
+
 class FakeEvent:
     def __init__(self, cuda: FakeCuda) -> None:
         self.cuda, self.at, self.done = cuda, 0.0, False
 
     def record(self, stream: Any) -> None:
-        assert stream is not None
+        assert isinstance(stream, FakeStream)
         self.at, self.done = self.cuda.now, False
 
     def synchronize(self) -> None:
@@ -112,11 +134,23 @@ def fake() -> FakeCuda:
 
 
 @pytest.fixture
-def session(fake: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> Iterator[NumbaCudaSession]:
+def numba(fake: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> NumbaCuda:
+    return opened(fake, monkeypatch, lambda: None)
+
+
+def opened(
+    fake: FakeCuda, monkeypatch: pytest.MonkeyPatch, bindings: Callable[[], Any]
+) -> NumbaCuda:
     import numba.cuda
 
     monkeypatch.setattr(numba, "cuda", fake)
-    yield NumbaCudaSession("cuda:1", ARCHITECTURE_LIMITS)
+    monkeypatch.setattr(numba_cuda, "driver", bindings)
+    return NumbaCuda("cuda:1")
+
+
+@pytest.fixture
+def session(numba: NumbaCuda) -> CudaSession:
+    return CudaSession(numba, ARCHITECTURE_LIMITS)
 
 
 def with_gpus(monkeypatch: pytest.MonkeyPatch, *gpus: Gpu) -> None:
@@ -131,20 +165,49 @@ H200 = Gpu(0, "NVIDIA H200", "GPU-one", "580", 150 * 10**9, (9, 0), sm_count=132
 T4 = Gpu(1, "Tesla T4", "GPU-two", "580", 16 * 10**9, (7, 5), sm_count=40)
 
 
-def test_the_clock_adds_the_time_between_two_events_of_a_pair() -> None:
-    fake = FakeCuda()
-    clock = EventClock(fake, object())
-    readings = []
-    for idle, busy in [(5.0, 0.25), (100.0, 0.5)]:
-        fake.now += idle
-        start = clock.start()
-        fake.now += busy
-        readings.append((start, clock.stop()))
-    assert readings == [(0.0, 0.25), (0.25, 0.75)]
+def test_events_tell_seconds_once_the_second_has_happened(numba: NumbaCuda, fake: FakeCuda) -> None:
+    begin, end = numba.event(), numba.event()
+    numba.record(begin)
+    begin.synchronize()
+    fake.now += 0.25
+    numba.record(end)
+    assert numba.seconds(begin, end) == 0.25
+
+
+def test_without_bindings_there_are_neither_graphs_nor_a_gate(
+    numba: NumbaCuda, fake: FakeCuda
+) -> None:
+    assert not numba.can_hold
+    with pytest.raises(CannotCapture):
+        numba.capture(lambda: None, 1)
+    with pytest.raises(BackendError) as refusal, numba.held():
+        pass
+    assert str(refusal.value) == "cuda:1: its driver cannot hold a stream back"
+
+
+def test_with_bindings_no_memory_is_given_back_behind_the_gate_or_in_a_capture(
+    fake: FakeCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facade = opened(fake, monkeypatch, Bindings)
+    asked = len(fake.asked)
+    with facade.held() as release:
+        release()
+    assert facade.capture(lambda: fake.note("launch"), 1).nodes == 0
+    assert fake.asked[asked:] == [
+        "keep memory",
+        "memory may go",
+        "keep memory",
+        "launch",
+        "memory may go",
+    ]
+
+
+def test_a_facade_tells_its_cache_and_free_memory(numba: NumbaCuda) -> None:
+    assert (numba.l2_bytes, numba.free_bytes()) == (640, 500)
 
 
 def test_a_kernel_is_configured_once_and_launched_by_each_call(
-    session: NumbaCudaSession, fake: FakeCuda
+    session: CudaSession, fake: FakeCuda
 ) -> None:
     kernel = CUDADispatcher(fake)
     call = session.bind(Target(function=kernel), LAUNCH, ["a", 3])
@@ -156,7 +219,7 @@ def test_a_kernel_is_configured_once_and_launched_by_each_call(
 
 
 def test_copies_go_through_the_stream_and_only_restoring_does_not_wait(
-    session: NumbaCudaSession, fake: FakeCuda
+    session: CudaSession, fake: FakeCuda
 ) -> None:
     native, pristine = session.to_native(np.zeros(3)), session.to_native(np.ones(3))
     session.restore(native, pristine)
@@ -171,33 +234,22 @@ def test_copies_go_through_the_stream_and_only_restoring_does_not_wait(
     ]
 
 
-def test_flushing_copies_as_much_as_the_l2_cache_holds(
-    session: NumbaCudaSession, fake: FakeCuda
-) -> None:
-    session.flush()
-    session.flush()
-    assert fake.asked[1:] == ["allocate 640", "allocate 640", "copy on device", "copy on device"]
+def test_scratch_memory_is_allocated_on_the_stream(numba: NumbaCuda, fake: FakeCuda) -> None:
+    assert numba.allocate(640).data.nbytes == 640
+    assert fake.asked[-1] == "allocate 80"
 
 
-def test_leaving_a_session_waits_and_frees(session: NumbaCudaSession, fake: FakeCuda) -> None:
+def test_leaving_a_session_waits_and_frees(session: CudaSession, fake: FakeCuda) -> None:
     with session:
         pass
     assert fake.asked[-2:] == ["synchronize stream", "free memory"]
 
 
 def test_a_failure_that_nobody_waited_for_shows_when_the_session_is_left(
-    session: NumbaCudaSession, fake: FakeCuda
+    session: CudaSession, fake: FakeCuda
 ) -> None:
     with pytest.raises(DeviceLostError), session:
         fake.fails = "CUDA_ERROR_ILLEGAL_ADDRESS"
-
-
-def test_closing_a_lost_device_hides_no_other_error(
-    session: NumbaCudaSession, fake: FakeCuda
-) -> None:
-    with pytest.raises(ZeroDivisionError), session:
-        fake.fails = "CUDA_ERROR_ILLEGAL_ADDRESS"
-        raise ZeroDivisionError
 
 
 @pytest.mark.parametrize(
@@ -226,7 +278,7 @@ def test_closing_a_lost_device_hides_no_other_error(
 )
 @pytest.mark.parametrize("action", ["call", "synchronize", "to_native"])
 def test_what_cuda_raises_is_said_in_our_words_with_its_cause(
-    session: NumbaCudaSession,
+    session: CudaSession,
     fake: FakeCuda,
     action: str,
     code: str,
@@ -247,7 +299,7 @@ def test_what_cuda_raises_is_said_in_our_words_with_its_cause(
     assert isinstance(failure.value.__cause__, CudaAPIError)
 
 
-def test_other_errors_pass_as_they_are(session: NumbaCudaSession) -> None:
+def test_other_errors_pass_as_they_are(session: CudaSession) -> None:
     def launcher(launch: Any) -> None:
         raise KeyError("block")
 
@@ -256,7 +308,7 @@ def test_other_errors_pass_as_they_are(session: NumbaCudaSession) -> None:
 
 
 def test_an_impossible_launch_is_refused_before_it_happens(
-    session: NumbaCudaSession, fake: FakeCuda
+    session: CudaSession, fake: FakeCuda
 ) -> None:
     kernel = CUDADispatcher(fake)
     with pytest.raises(DeviceError, match=r"^block of 2048 threads: the limit is 1024"):
@@ -264,14 +316,14 @@ def test_an_impossible_launch_is_refused_before_it_happens(
     assert kernel.configured == 0
 
 
-def test_a_kernel_without_a_launch_is_refused(session: NumbaCudaSession, fake: FakeCuda) -> None:
+def test_a_kernel_without_a_launch_is_refused(session: CudaSession, fake: FakeCuda) -> None:
     with pytest.raises(KernelError) as refusal:
         session.bind(Target(function=CUDADispatcher(fake)), None, [])
     assert str(refusal.value) == "a CUDA kernel needs a 'launch' with its block; none is given"
 
 
 def test_facts_describe_the_gpu_that_the_context_is_on(
-    session: NumbaCudaSession, monkeypatch: pytest.MonkeyPatch
+    session: CudaSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_gpus(monkeypatch, T4, H200)
     facts = session.facts()
@@ -349,24 +401,3 @@ def test_without_a_device_the_architecture_limits_hold(monkeypatch: pytest.Monke
     with_gpus(monkeypatch)
     facts = NumbaCudaBackend().device_facts("cuda:0")
     assert (facts.name, facts.limits, facts.scope) == ("cuda:0", ARCHITECTURE_LIMITS, {})
-
-
-@pytest.mark.gpu
-def test_on_a_gpu_the_clock_reads_the_work_and_not_its_launch() -> None:
-    copies, memory_of_no_gpu_is_faster = 20, 20e12  # B/s
-    with NumbaCudaBackend().open("cuda:0") as session:
-        a = session.to_native(np.ones(1 << 24, np.float32))
-        b = session.to_native(np.zeros(1 << 24, np.float32))
-        start = session.clock.start()
-        for _ in range(copies):
-            session.restore(b, a)
-        elapsed = session.clock.stop() - start
-    assert elapsed > copies * 2 * a.nbytes / memory_of_no_gpu_is_faster
-
-
-@pytest.mark.gpu
-def test_on_a_gpu_facts_name_it() -> None:
-    with NumbaCudaBackend().open("cuda:0") as session:
-        facts = session.facts()
-    assert facts["gpu"] == devices.gpus()[0].name
-    assert facts["driver"]

@@ -1,0 +1,177 @@
+"""Graphs and a gate on a stream, through NVIDIA's own bindings of the driver (cuda.bindings).
+
+They work on the handle of any stream of the current context, whichever library made it. Where the
+bindings are missing or the driver cannot, ``CannotCapture`` is raised or ``Gate.on`` gives none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from ctypes import c_uint32, sizeof
+from importlib import import_module
+from typing import Any
+
+from gpubench.backends.cuda_facade import CannotCapture
+from gpubench.backends.device_errors import DeviceLostError
+from gpubench.backends.protocol import Call
+
+_REPLAYABLE = ("KERNEL", "MEMSET")
+"""Nodes that touch only the memory that they are given. A copy may name memory of the host that
+is gone by the time of a replay, an allocation is no work of the kernel's."""
+
+
+class CUDAError(Exception):
+    """A call of the driver failed; ``CUDA_ERROR_ILLEGAL_ADDRESS`` ... is in the text."""
+
+
+def driver() -> Any | None:
+    """The module ``cuda.bindings.driver``; ``None`` where it is not installed."""
+    try:
+        return import_module("cuda.bindings.driver")
+    except ImportError:
+        return None
+
+
+def checked(answer: tuple[Any, ...]) -> Any:
+    """What the bindings return, without the result code; raises ``CUDAError`` for a failure."""
+    result, *values = answer
+    if result != 0:
+        raise CUDAError(f"the driver answers {getattr(result, 'name', result)}")
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+class DriverGraph:
+    """An instantiated graph with the stream on which it is replayed."""
+
+    def __init__(self, api: Any, graph: Any, stream: int, kinds: list[str], call: Call) -> None:
+        self._api, self._graph, self._stream = api, graph, stream
+        self._call = call  # it holds the arrays whose addresses are in the nodes
+        self._executable: Any = None
+        self.nodes = len(kinds)
+        self.replayable = all(kind in _REPLAYABLE for kind in kinds)
+
+    def make_ready(self) -> None:
+        """Instantiate, and send to the device what the first replay would have to send."""
+        self._executable = checked(self._api.cuGraphInstantiate(self._graph, 0))
+        checked(self._api.cuGraphUpload(self._executable, self._stream))
+
+    def replay(self) -> None:
+        checked(self._api.cuGraphLaunch(self._executable, self._stream))
+
+    def close(self) -> None:
+        if self._executable is not None:
+            self._api.cuGraphExecDestroy(self._executable)
+        if self._graph is not None:
+            self._api.cuGraphDestroy(self._graph)
+        self._executable = self._graph = None
+
+
+def capture(api: Any | None, stream: int, call: Call, runs: int) -> DriverGraph:
+    """Capture ``runs`` calls on a stream. Raises ``CannotCapture``, and leaves the stream usable.
+
+    The capture is global: while it lasts, a call that waits for the device or that allocates is
+    refused by the driver (CUDA driver API, ``CUstreamCaptureMode``). So work that was captured
+    only queues, which holding it back and replaying it both rest on.
+    """
+    if api is None:
+        raise CannotCapture("cuda.bindings is not installed")
+    try:
+        graph = _captured(api, stream, call, runs)
+    except CUDAError as error:
+        raise CannotCapture(str(error)) from error
+    made = DriverGraph(api, graph, stream, [], call)
+    try:
+        made = DriverGraph(api, graph, stream, _node_kinds(api, graph), call)
+        if made.replayable:
+            made.make_ready()
+    except CUDAError as error:
+        made.close()
+        raise CannotCapture(str(error)) from error
+    return made
+
+
+def _captured(api: Any, stream: int, call: Call, runs: int) -> Any:
+    """The graph. Whatever the calls do, the capture ends and a broken graph is thrown away."""
+    checked(api.cuStreamBeginCapture(stream, api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL))
+    failure: Exception | None = None
+    try:
+        for _ in range(runs):
+            call()
+    except Exception as error:
+        failure = error
+    finally:
+        result, graph = api.cuStreamEndCapture(stream)
+        if failure is not None and graph is not None and result == 0:
+            api.cuGraphDestroy(graph)
+    if isinstance(failure, DeviceLostError):
+        raise failure
+    if failure is not None:
+        raise CannotCapture(str(failure)) from failure
+    return checked((result, graph))
+
+
+def _node_kinds(api: Any, graph: Any) -> list[str]:
+    _, count = checked(api.cuGraphGetNodes(graph, 0))
+    nodes, _ = checked(api.cuGraphGetNodes(graph, count)) if count else ([], 0)
+    kinds = (checked(api.cuGraphNodeGetType(node)) for node in nodes)
+    return [kind.name.removeprefix("CU_GRAPH_NODE_TYPE_") for kind in kinds]
+
+
+class Gate:
+    """A word in host memory that a stream waits for: the device goes on when the host writes it.
+
+    The stream waits until the word has reached a ticket, so that nothing is ever reset: an old
+    ticket is open for good (``cuStreamWaitValue32`` with ``GEQ``, which compares cyclically).
+    """
+
+    def __init__(self, api: Any, stream: int) -> None:
+        self._api, self._stream, self._ticket = api, stream, 0
+        mapped = api.CU_MEMHOSTALLOC_DEVICEMAP
+        self._host = int(checked(api.cuMemHostAlloc(sizeof(c_uint32), mapped)))
+        self._device = checked(api.cuMemHostGetDevicePointer(self._host, 0))
+        self._word = c_uint32.from_address(self._host)
+        self._word.value = 0
+
+    @classmethod
+    def on(cls, api: Any | None, stream: int) -> Gate | None:
+        """A gate that has opened once, so that it is known to; ``None`` where there is none."""
+        if api is None:
+            return None
+        with suppress(CUDAError):
+            gate = cls(api, stream)
+            try:
+                gate._require_working()
+            except CUDAError:
+                gate.close()
+                raise
+            return gate
+        return None
+
+    def _require_working(self) -> None:
+        """Waiting for what has already come true tells whether the driver allows waiting."""
+        self._wait_for(0)
+        checked(self._api.cuStreamSynchronize(self._stream))
+
+    @contextmanager
+    def shut(self) -> Iterator[Callable[[], None]]:
+        """Everything queued inside waits until the given function is called, or the end."""
+        self._ticket = (self._ticket + 1) % 2**32
+        ticket = self._ticket
+
+        def release() -> None:
+            self._word.value = ticket
+
+        try:
+            self._wait_for(ticket)
+            yield release
+        finally:
+            release()
+
+    def _wait_for(self, ticket: int) -> None:
+        reached = self._api.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ
+        checked(self._api.cuStreamWaitValue32(self._stream, self._device, ticket, int(reached)))
+
+    def close(self) -> None:
+        """Give the word back; only when nothing on the stream waits for it."""
+        self._api.cuMemFreeHost(self._host)

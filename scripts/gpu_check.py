@@ -1,0 +1,369 @@
+"""Hold gpubench's CUDA times against others on this machine's NVIDIA GPU.
+
+One command: the tests marked ``gpu``, the three ways of timing against each other, ``kernel`` and
+``cold`` against NVIDIA's cuda-bench on the same kernels, attained bandwidth against the device's
+own copy, and every CUDA kernel of the suites against NumPy. Prints a table, writes all figures as
+JSON, and exits with 0 when all agree, 1 when something does not, 2 where there is no GPU to check.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+SIZES = tuple(2**power for power in (12, 16, 19, 22, 24, 26, 28))
+"""Elements of each of the three arrays of a triad: microseconds to milliseconds."""
+BLOCK = 256
+SAMPLES = 15
+LONG = 100e-6
+"""Seconds from which a kernel's three ways have to agree."""
+WAYS_AGREE = 0.03
+AGREE, AGREE_SECONDS = 0.03, 1e-6
+"""Against cuda-bench: so much of the time, or so many seconds, whichever is more."""
+BENCH_TAGS = {"kernel": "nv/batch/time/gpu/mean", "cold": "nv/cold/time/gpu/mean"}
+
+
+@dataclass
+class Line:
+    """One line of the table."""
+
+    check: str
+    found: str
+    ok: bool | None
+    """``None``: not checked here, ``found`` says why."""
+    figures: dict[str, Any] = field(default_factory=dict)
+
+
+def main() -> int:
+    arguments = _arguments()
+    if arguments.bench_child:
+        _cuda_bench_child(arguments.bench_child)
+        return 0
+    from gpubench.backends.numba_cuda import NumbaCudaBackend
+
+    if reason := NumbaCudaBackend().unavailable(arguments.device):
+        print(f"gpu-check: nothing checked: {reason}")
+        return 2
+    lines = list(_checked(arguments.device, arguments.skip))
+    figures = {"conditions": _conditions(arguments.device), "lines": [asdict(x) for x in lines]}
+    arguments.output.write_text(json.dumps(figures, indent=2, default=str) + "\n")
+    print(f"figures: {arguments.output}")
+    return 1 if any(line.ok is False for line in lines) else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--device", default="cuda:0", help="device to check (default: cuda:0)")
+    parser.add_argument(
+        "--output", type=Path, default=Path("gpu-check.json"), help="file for the figures"
+    )
+    parser.add_argument(
+        "--skip",
+        action="append",
+        default=[],
+        choices=tuple(CHECKS),
+        help="leave a part out; may be given several times",
+    )
+    parser.add_argument("--bench-child", type=Path, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def _checked(device: str, skipped: list[str]) -> Iterator[Line]:
+    """Every line, printed as soon as it is known; a part that fails is a line, not the end."""
+    for name, check in CHECKS.items():
+        if name in skipped:
+            continue
+        try:
+            for line in check(device):
+                _print(line)
+                yield line
+        except Exception as error:
+            line = Line(name, f"{type(error).__name__}: {error}", False)
+            _print(line)
+            yield line
+
+
+def _print(line: Line) -> None:
+    mark = {True: "ok", False: "DIFFERS", None: "-"}[line.ok]
+    print(f"{mark:8}{line.check:34}{line.found}", flush=True)
+
+
+def _conditions(device: str) -> dict[str, Any]:
+    from gpubench.measure.facts import run_facts
+
+    packages = ("gpubench", "numba-cuda", "cuda-bindings", "cuda-core", "cuda-bench")
+    with _session(device) as (session, _):
+        facts = dict(session.facts())
+    versions = {name: _version(name) for name in packages}
+    command = " ".join(sys.argv)
+    return {**run_facts(), **facts, **versions, "machine": platform.node(), "command": command}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+@contextmanager
+def _facade(device: str) -> Iterator[Any]:
+    from gpubench.backends.numba_cuda import NumbaCuda
+
+    facade = NumbaCuda(device)
+    try:
+        yield facade
+    finally:
+        facade.close()
+
+
+@contextmanager
+def _session(device: str) -> Iterator[tuple[Any, Any]]:
+    """A facade and the session on it; leaving closes both."""
+    from gpubench.backends.cuda_session import CudaSession
+    from gpubench.backends.limits import ARCHITECTURE_LIMITS
+
+    with _facade(device) as facade, CudaSession(facade, ARCHITECTURE_LIMITS) as session:
+        yield session, facade
+
+
+def _tests(device: str) -> Iterator[Line]:
+    """The tests marked ``gpu``, from the files that have any."""
+    files = [
+        str(path)
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if "mark.gpu" in path.read_text(encoding="utf-8")
+    ]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "--no-header", *files]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    summary = (done.stdout.strip().splitlines() or [done.stderr.strip()])[-1]
+    if done.returncode:
+        print(done.stdout, done.stderr)
+    yield Line("tests marked gpu", summary, done.returncode == 0)
+
+
+def _triad(facade: Any, elements: int) -> Callable[[], Any]:
+    """A bound triad over arrays of so many float64, run once so that it is compiled."""
+    from gpubench.backends.protocol import Launch
+
+    arrays = [facade.allocate(8 * elements) for _ in range(3)]
+    grid = (-(-elements // BLOCK), 1, 1)
+    call = facade.kernel("triad", Launch(block=(BLOCK, 1, 1), grid=grid), arrays)
+    call()
+    facade.synchronize()
+    return call
+
+
+def _sizes(facade: Any) -> list[int]:
+    """Sizes that fit twice into the memory that is free."""
+    return [size for size in SIZES if 2 * 3 * 8 * size < facade.free_bytes()]
+
+
+def _ways(device: str) -> Iterator[Line]:
+    """Graph replay, held-back stream and plain events on the same kernels."""
+    from gpubench.backends.cuda_sampling import GraphReplay, HeldBack, PlainEvents
+
+    with _facade(device) as facade:
+        for size in _sizes(facade):
+            call = _triad(facade, size)
+            ways = {"plain": PlainEvents(facade, call, time.perf_counter)}
+            with_gate = {"held back": HeldBack(facade, call, 1)} if facade.can_hold else {}
+            made = {"graph": GraphReplay(facade, call, 1), **with_gate, **ways}
+            yield _agreement(size, {name: _run_seconds(way) for name, way in made.items()})
+
+
+def _run_seconds(way: Any) -> float:
+    """Seconds of one run: the median of samples of about a millisecond or more."""
+    one = min(way.seconds(10) for _ in range(3)) / 10
+    runs = max(10, min(1000, int(2e-3 / one)))
+    return median(way.seconds(runs) / runs for _ in range(SAMPLES))
+
+
+def _agreement(size: int, seconds: Mapping[str, float]) -> Line:
+    spread = max(seconds.values()) / min(seconds.values()) - 1
+    long = min(seconds.values()) >= LONG
+    found = ", ".join(f"{name} {value * 1e6:.2f} µs" for name, value in seconds.items())
+    ok = spread <= WAYS_AGREE if long else None
+    note = "" if long else " (short: launching may show)"
+    figures = {"elements": size, "seconds": dict(seconds), "spread": spread}
+    return Line(f"three ways, triad of {size}", f"{found}: {spread:.1%}{note}", ok, figures)
+
+
+def _bandwidth(device: str) -> Iterator[Line]:
+    """Copy and triad by kernels, beside the device's own copy over arrays of the same size."""
+    from gpubench.backends.cuda_sampling import BestWay
+
+    with _session(device) as (session, facade):
+        ceilings = session.ceilings()
+        peak = session.facts().get("peak_bytes_per_second")
+        target, source = (facade.allocate(ceilings.array_bytes) for _ in range(2))
+        way = BestWay(facade, partial(facade.copy, target, source))
+        own = 2 * ceilings.array_bytes / min(way.seconds(4) / 4 for _ in range(SAMPLES))
+    rates = {
+        "copy": ceilings.copy_bytes_per_second,
+        "triad": ceilings.triad_bytes_per_second,
+        "the device's own copy": own,
+    }
+    of_peak = {n: f" ({r / peak:.0%} of datasheet)" if peak else "" for n, r in rates.items()}
+    found = ", ".join(f"{n} {r / 1e9:.0f} GB/s{of_peak[n]}" for n, r in rates.items())
+    ok = rates["copy"] >= 0.9 * own and (not peak or max(rates.values()) <= peak)
+    yield Line("attained bandwidth", found, ok, {"rates": rates, "peak": peak})
+
+
+def _cuda_bench(device: str) -> Iterator[Line]:
+    """``kernel`` and ``cold`` beside NVIDIA's harness, each in a process of its own."""
+    if find_spec("cuda") is None or find_spec("cuda.bench") is None:
+        note = "cuda-bench is not installed: pip install cuda-bench"
+        yield Line("against cuda-bench", note, None)
+        return
+    if device != "cuda:0":
+        yield Line("against cuda-bench", "only compared on cuda:0", None)
+        return
+    theirs = _their_seconds()
+    with _facade(device) as facade:
+        sizes = [size for size in _sizes(facade) if size in theirs]
+    for size in sizes:
+        for label, seconds in _our_seconds(device, size).items():
+            yield _comparison(label, size, seconds, theirs[size].get(label))
+
+
+def _our_seconds(device: str, size: int) -> dict[str, float]:
+    """``kernel`` and ``cold`` as ``gpubench.measure.times`` takes them."""
+    with _session(device) as (session, facade):
+        call = _triad(facade, size)
+        sampler = session.sampler(call)
+        runs = max(1, min(1000, int(2e-3 / (sampler.seconds(10) / 10))))
+        kernel = median(sampler.seconds(runs) / runs for _ in range(SAMPLES))
+        cold = []
+        for _ in range(3 * SAMPLES):
+            session.flush()
+            session.synchronize()
+            cold.append(sampler.seconds(1))
+    return {"kernel": kernel, "cold": median(cold)}
+
+
+def _comparison(label: str, size: int, ours: float, theirs: float | None) -> Line:
+    name = f"{label}, triad of {size}"
+    figures = {"elements": size, "seconds": ours, "cuda_bench_seconds": theirs}
+    if theirs is None:
+        return Line(name, "cuda-bench tells no such time", None, figures)
+    found = f"{ours * 1e6:.2f} µs, cuda-bench {theirs * 1e6:.2f} µs: {ours / theirs - 1:+.1%}"
+    ok = abs(ours - theirs) <= max(AGREE * theirs, AGREE_SECONDS)
+    return Line(name, found, ok, figures)
+
+
+def _their_seconds() -> dict[int, dict[str, float]]:
+    """Seconds of one run by size and label, from cuda-bench's own JSON."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "bench.json")
+        command = [sys.executable, __file__, "--bench-child", str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode or not path.exists():
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise RuntimeError(f"cuda-bench failed: {last}")
+        states = json.loads(path.read_text())["benchmarks"][0]["states"]
+    return {_elements(state): _summaries(state) for state in states if not state["is_skipped"]}
+
+
+def _elements(state: Mapping[str, Any]) -> int:
+    axis = next(value for value in state["axis_values"] if value["name"] == "elements")
+    return int(axis["value"])
+
+
+def _summaries(state: Mapping[str, Any]) -> dict[str, float]:
+    values = {
+        summary["tag"]: next(d["value"] for d in summary["data"] if d["name"] == "value")
+        for summary in state["summaries"]
+        if summary["tag"] in BENCH_TAGS.values()
+    }
+    return {label: float(values[tag]) for label, tag in BENCH_TAGS.items() if tag in values}
+
+
+def _cuda_bench_child(output: Path) -> None:
+    """Run the triads under cuda-bench; it ends the process by itself where it fails."""
+    import cuda.bench as bench
+    from numba import cuda
+
+    from gpubench.backends.numba_cuda_kernels import KERNELS
+
+    free = cuda.current_context().get_memory_info()[0]
+
+    def triad(state: Any) -> None:
+        elements = state.get_int64("elements")
+        if 2 * 3 * 8 * elements >= free:
+            state.skip("too little memory")
+            return
+        arrays = [cuda.device_array(elements) for _ in range(3)]
+        grid = -(-elements // BLOCK)
+        KERNELS["triad"][grid, BLOCK](*arrays)  # compiles
+        cuda.synchronize()
+
+        def launch(launched: Any) -> None:
+            stream = cuda.external_stream(launched.get_stream().addressof())
+            KERNELS["triad"][grid, BLOCK, stream](*arrays)
+
+        state.exec(launch, batched=True)
+
+    bench.register(triad).add_int64_axis("elements", SIZES)
+    bench.run_all_benchmarks([sys.argv[0], "--devices", "0", "--json", str(output)])
+
+
+def _library(device: str) -> Iterator[Line]:
+    """Every CUDA case of the suites' smoke presets, verified against its baseline."""
+    from gpubench.plan.plan import build_plan
+    from gpubench.suite.loading import load_suites
+
+    plan = build_plan(load_suites([ROOT / "suites"], "smoke"), gpu_count=1)
+    cases = [case for case in plan.cases() if case.backend == "numba_cuda"]
+    wrong = {case.identity: fault for case in cases if (fault := _fault(case))}
+    for identity, fault in wrong.items():
+        print(f"        {identity}: {fault}")
+    found = f"{len(cases) - len(wrong)} of {len(cases)} cases right"
+    yield Line("library against NumPy", found, bool(cases) and not wrong, {"wrong": wrong})
+
+
+def _fault(case: Any) -> str | None:
+    """What is wrong with a case's outputs; ``None`` for nothing, or where it cannot run."""
+    from gpubench.backends import registry
+    from gpubench.measure.execution import Execution
+    from gpubench.measure.inputs import draw_inputs
+    from gpubench.measure.readiness import why_not
+    from gpubench.measure.targets import load_target
+    from gpubench.measure.verification import expected_outputs, verify
+
+    if why_not(case) is not None:
+        return None
+    try:
+        inputs = draw_inputs(case)
+        expected = expected_outputs(case, inputs)
+        with registry.get(case.backend).open(case.device, case.threads) as session:
+            return verify(Execution(session, case, load_target(case), inputs), expected).fault
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+CHECKS: dict[str, Callable[[str], Iterator[Line]]] = {
+    "tests": _tests,
+    "library": _library,
+    "ways": _ways,
+    "bandwidth": _bandwidth,
+    "cuda-bench": _cuda_bench,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,227 @@
+"""The CUDA path on a real device: what a script cannot show."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import cuda
+
+from gpubench.backends import devices
+from gpubench.backends.cuda_sampling import BestWay, GraphReplay, HeldBack, PlainEvents
+from gpubench.backends.cuda_session import CudaSession
+from gpubench.backends.device_errors import DeviceError, DeviceMemoryError
+from gpubench.backends.numba_cuda import NumbaCuda, NumbaCudaBackend
+from gpubench.backends.protocol import Call, Launch, LaunchContext, Target
+
+pytestmark = pytest.mark.gpu
+
+ONE = Launch(block=(1, 1, 1), grid=(1, 1, 1))
+MANY = Launch(block=(256, 1, 1), grid=(4096, 1, 1))
+
+
+@cuda.jit
+def increment(a: Any) -> None:
+    i = cuda.grid(1)
+    if i < a.size:
+        a[i] += 1
+
+
+@cuda.jit
+def spin(a: Any, steps: int) -> None:
+    """Each step waits for the one before, so that twice as many take twice as long."""
+    value = a[0]
+    for _ in range(steps):
+        value = value * 0.999 + 0.5
+    a[0] = value
+
+
+@pytest.fixture
+def session() -> Iterator[CudaSession]:
+    with NumbaCudaBackend().open("cuda:0") as opened:
+        yield opened
+
+
+@pytest.fixture
+def facade() -> Iterator[NumbaCuda]:
+    made = NumbaCuda("cuda:0")
+    yield made
+    made.close()
+
+
+def spinning(facade: NumbaCuda, steps: int) -> Call:
+    array = facade.to_device(np.ones(1))
+    call = facade.runner(Target(function=spin), ONE, [array, steps])
+    call()
+    facade.synchronize()
+    return call
+
+
+def test_graph_held_back_stream_and_plain_events_agree(facade: NumbaCuda) -> None:
+    call = spinning(facade, 100_000)  # far longer than its launch
+    ways = [
+        GraphReplay(facade, call, 1),
+        HeldBack(facade, call, 1),
+        PlainEvents(facade, call, time.perf_counter),
+    ]
+    for way in ways:
+        way.seconds(20)
+    times = [min(way.seconds(20) for _ in range(5)) for way in ways]
+    assert max(times) <= 1.03 * min(times)
+
+
+def test_the_event_clock_follows_the_work(facade: NumbaCuda) -> None:
+    times = []
+    for steps in (200_000, 400_000):
+        best = BestWay(facade, spinning(facade, steps))
+        best.seconds(3)
+        times.append(min(best.seconds(3) for _ in range(5)))
+    assert times[1] == pytest.approx(2 * times[0], rel=0.03)
+
+
+def test_the_event_clock_never_tells_more_than_the_host_saw(session: CudaSession) -> None:
+    native = session.to_native(np.ones(1))
+    call = session.bind(Target(function=spin), ONE, [native, 2_000_000])
+    call()
+    session.synchronize()
+    begin, start = time.perf_counter(), session.clock.start()
+    call()
+    told, seen = session.clock.stop() - start, time.perf_counter() - begin
+    assert 0.5 * seen < told <= seen
+
+
+def test_a_replay_computes_what_its_runs_compute(facade: NumbaCuda) -> None:
+    array = facade.to_device(np.zeros(1000))
+    call = facade.runner(Target(function=increment), MANY, [array])
+    call()
+    way = GraphReplay(facade, call, 1)
+    way.seconds(450)
+    np.testing.assert_array_equal(facade.to_host(array), np.full(1000, 451.0))
+
+
+def test_a_held_back_batch_runs_every_call(facade: NumbaCuda) -> None:
+    if not facade.can_hold:
+        pytest.skip("this driver cannot hold a stream back")
+    array = facade.to_device(np.zeros(1000))
+    call = facade.runner(Target(function=increment), MANY, [array])
+    call()
+    HeldBack(facade, call, 1).seconds(1201)
+    np.testing.assert_array_equal(facade.to_host(array), np.full(1000, 1202.0))
+
+
+def test_numba_cuda_has_graphs_and_a_gate(facade: NumbaCuda) -> None:
+    pytest.importorskip("cuda.bindings")
+    assert facade.can_hold
+    assert facade.capture(spinning(facade, 10), 3).nodes == 3
+
+
+def waiting(launch: LaunchContext, array: Any) -> None:
+    increment[launch.grid, launch.block, launch.stream](array)
+    launch.stream.synchronize()
+
+
+def allocating(launch: LaunchContext, array: Any) -> None:
+    scratch = cuda.device_array_like(array, stream=launch.stream)
+    scratch.copy_to_device(array, stream=launch.stream)
+    increment[launch.grid, launch.block, launch.stream](scratch)
+
+
+@pytest.mark.parametrize("launcher", [waiting, allocating])
+def test_a_launcher_that_cannot_be_captured_is_measured_plainly(
+    session: CudaSession, launcher: Any
+) -> None:
+    native = session.to_native(np.zeros(1000))
+    sampler = session.sampler(session.bind(Target(launcher=launcher), MANY, [native]))
+    assert sampler.seconds(10) > 0
+    assert sampler.method == "plain events"
+    kernel = session.bind(Target(function=increment), MANY, [native])
+    assert session.sampler(kernel).seconds(10) > 0
+
+
+def test_restoring_brings_the_inputs_back(session: CudaSession) -> None:
+    native, pristine = session.to_native(np.zeros(1000)), session.to_native(np.arange(1000.0))
+    session.restore(native, pristine)
+    session.bind(Target(function=increment), MANY, [native])()
+    session.restore(native, pristine)
+    session.synchronize()
+    np.testing.assert_array_equal(session.to_host(native), np.arange(1000.0))
+
+
+def test_flushing_makes_a_run_in_the_cache_slower(session: CudaSession) -> None:
+    l2 = session.facts()["l2_bytes"]
+    assert isinstance(l2, int)
+    native = session.to_native(np.zeros(l2 // 4 // 8))
+    call = session.bind(Target(function=increment), MANY, [native])
+    sampler = session.sampler(call)
+    warm, cold = [], []
+    for _ in range(15):
+        sampler.seconds(1)
+        warm.append(sampler.seconds(1))
+        session.flush()
+        session.synchronize()
+        cold.append(sampler.seconds(1))
+    assert np.median(cold) > np.median(warm)
+
+
+def test_a_launch_over_the_limits_is_refused(session: CudaSession) -> None:
+    with pytest.raises(DeviceError, match="the limit is 1024"):
+        session.bind(Target(function=increment), Launch((1025, 1, 1), (1, 1, 1)), [])
+
+
+def test_running_out_of_memory_leaves_the_next_case_fine(session: CudaSession) -> None:
+    with pytest.raises(DeviceMemoryError):
+        session.to_native(np.lib.stride_tricks.as_strided(np.zeros(1), (2**46,), (8,)))
+    native = session.to_native(np.zeros(1000))
+    session.bind(Target(function=increment), MANY, [native])()
+    np.testing.assert_array_equal(session.to_host(native), np.ones(1000))
+
+
+CRASH = """
+import numpy as np
+from numba import cuda
+from gpubench.backends.device_errors import DeviceLostError
+from gpubench.backends.numba_cuda import NumbaCudaBackend
+from gpubench.backends.protocol import Launch, Target
+
+@cuda.jit
+def stray(a):
+    a[cuda.grid(1) + (1 << 40)] = 1
+
+try:
+    with NumbaCudaBackend().open("cuda:0") as session:
+        native = session.to_native(np.zeros(4))
+        call = session.bind(Target(function=stray), Launch((4, 1, 1), (1, 1, 1)), [native])
+        session.sampler(call)
+except DeviceLostError as error:
+    print("lost")
+"""
+
+
+def test_an_illegal_address_ends_one_process_only(session: CudaSession) -> None:
+    crashed = subprocess.run(
+        [sys.executable, "-c", CRASH], capture_output=True, text=True, timeout=300, env=os.environ
+    )
+    assert (crashed.stdout, crashed.returncode) == ("lost\n", 0), crashed.stderr
+    native = session.to_native(np.ones(8))
+    np.testing.assert_array_equal(session.to_host(native), np.ones(8))
+
+
+def test_ceilings_are_below_the_datasheets_bandwidth(session: CudaSession) -> None:
+    found = session.ceilings()
+    peak = session.facts().get("peak_bytes_per_second")
+    assert found.copy_bytes_per_second > 1e9
+    if isinstance(peak, float):
+        assert 0.4 * peak < found.copy_bytes_per_second < peak
+        assert 0.4 * peak < found.triad_bytes_per_second < peak
+
+
+def test_facts_name_the_gpu(session: CudaSession) -> None:
+    facts = session.facts()
+    assert facts["gpu"] == devices.gpus()[0].name
+    assert facts["driver"]

@@ -1,0 +1,135 @@
+"""``scripts/gpu_check.py`` on a scripted device: what it compares, and when something differs."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from gpubench.backends import devices
+
+SCRIPT = Path(__file__).parent.parent / "scripts" / "gpu_check.py"
+BACKENDS = Path(__file__).parent / "backends"
+
+
+@pytest.fixture
+def check(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The script as a module, with a scripted device in place of Numba's."""
+    monkeypatch.syspath_prepend(str(BACKENDS))
+    spec = importlib.util.spec_from_file_location("gpu_check", SCRIPT)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "gpu_check", module)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "_facade", scripted)
+    monkeypatch.setattr(module, "SIZES", (2**12, 2**16))
+    return module
+
+
+@contextmanager
+def scripted(device: str) -> Iterator[Any]:
+    from scripted_cuda import ScriptedCuda
+
+    yield ScriptedCuda()
+
+
+def test_without_a_gpu_it_says_why_and_exits_with_two(tmp_path: Path) -> None:
+    if devices.no_gpu_reason() is None:
+        pytest.skip("this machine has a GPU")
+    command = [sys.executable, str(SCRIPT), "--output", str(tmp_path / "figures.json")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert done.stdout.startswith("gpu-check: nothing checked: cuda:0: ")
+    assert len(done.stdout.splitlines()) == 1
+    assert not (tmp_path / "figures.json").exists()
+
+
+def test_the_three_ways_are_timed_on_every_size(check: ModuleType) -> None:
+    lines = list(check._ways("cuda:0"))
+    assert [line.figures["elements"] for line in lines] == [4096, 65536]
+    for line in lines:
+        assert set(line.figures["seconds"]) == {"graph", "held back", "plain"}
+
+
+@pytest.mark.parametrize(
+    ("graph", "plain", "ok"),
+    [(100e-6, 102e-6, True), (100e-6, 104e-6, False), (9e-6, 14e-6, None)],
+    ids=["agree", "differ", "too short"],
+)
+def test_ways_have_to_agree_where_the_kernel_is_long(
+    check: ModuleType, graph: float, plain: float, ok: bool | None
+) -> None:
+    assert check._agreement(4096, {"graph": graph, "plain": plain}).ok is ok
+
+
+def test_bandwidth_is_held_against_the_devices_own_copy(check: ModuleType) -> None:
+    (line,) = check._bandwidth("cuda:0")
+    assert line.figures["rates"] == {
+        "copy": pytest.approx(4e12),
+        "triad": pytest.approx(4e12),
+        "the device's own copy": pytest.approx(4e12),
+    }
+    assert line.ok
+
+
+def test_ours_are_taken_as_kernel_and_cold_are(check: ModuleType) -> None:
+    ours = check._our_seconds("cuda:0", 2**16)
+    assert ours == {
+        "kernel": pytest.approx(3 * 8 * 2**16 / 4e12),
+        "cold": pytest.approx(3 * 8 * 2**16 / 4e12),
+    }
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "ok"),
+    [
+        (10.9e-6, 10e-6, True),
+        (11.1e-6, 10e-6, False),
+        (1.029e-3, 1e-3, True),
+        (1.031e-3, 1e-3, False),
+        (1e-3, None, None),
+    ],
+)
+def test_cuda_bench_may_differ_by_three_percent_or_a_microsecond(
+    check: ModuleType, ours: float, theirs: float | None, ok: bool | None
+) -> None:
+    assert check._comparison("kernel", 4096, ours, theirs).ok is ok
+
+
+def test_cuda_benchs_figures_are_found_by_their_tags(check: ModuleType) -> None:
+    def summary(tag: str, value: str) -> dict[str, Any]:
+        return {"tag": tag, "data": [{"name": "value", "type": "float64", "value": value}]}
+
+    state = {
+        "axis_values": [{"name": "elements", "type": "int64", "value": "4096"}],
+        "summaries": [
+            summary("nv/cold/time/gpu/mean", "2e-6"),
+            summary("nv/cold/time/cpu/mean", "9e-6"),
+            summary("nv/batch/time/gpu/mean", "1e-6"),
+        ],
+    }
+    assert check._elements(state) == 4096
+    assert check._summaries(state) == {"kernel": 1e-6, "cold": 2e-6}
+
+
+def test_a_part_that_fails_is_a_line_and_the_others_go_on(
+    check: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(device: str) -> Iterator[Any]:
+        raise RuntimeError("no such kernel")
+        yield
+
+    def fine(device: str) -> Iterator[Any]:
+        yield check.Line("fine", "as it should be", True)
+
+    monkeypatch.setattr(check, "CHECKS", {"broken": broken, "fine": fine, "left": broken})
+    lines = list(check._checked("cuda:0", ["left"]))
+    assert [(line.check, line.ok) for line in lines] == [("broken", False), ("fine", True)]
+    assert lines[0].found == "RuntimeError: no such kernel"
