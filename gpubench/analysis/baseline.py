@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from gpubench.analysis.paired import paired_speedup
 from gpubench.analysis.speedup import Speedup, speedup
 from gpubench.names import parse_benchmark_name, parse_identity
 from gpubench.results import CaseName, Outcome
@@ -67,6 +68,8 @@ class _Baselines:
         name = outcome.name
         if outcome.record and outcome.record.baseline_benchmark:
             return False
+        if outcome.bench:  # of a pair, whose candidate always knows its baseline
+            return True
         named = (name.suite, name.kernel, name.implementation) in self._named
         return named or name.implementation == DEFAULT
 
@@ -97,16 +100,20 @@ def _compare(outcome: Outcome, found: _Baselines) -> Compared:
     if outcome.timing is None or outcome.name.time not in COMPARED_TIMES:
         return Compared(outcome, False, baseline, None, problem)
     if baseline is None or baseline.timing is None:
-        return Compared(outcome, False, baseline, None, problem, _missing(name, baseline))
-    ratio = speedup(baseline.timing, outcome.timing)
+        return Compared(outcome, False, baseline, None, problem, _missing(name, outcome, baseline))
+    ratio = paired_speedup(_pairs(outcome)) or speedup(baseline.timing, outcome.timing)
     return Compared(outcome, False, baseline, ratio, problem)
 
 
-def _missing(name: CaseName | None, baseline: Outcome | None) -> str:
+def _pairs(outcome: Outcome) -> tuple[float, ...]:
+    return outcome.record.pair_ratios if outcome.record else ()
+
+
+def _missing(name: CaseName | None, outcome: Outcome, baseline: Outcome | None) -> str:
     if name is None:
         return f"no baseline: `{DEFAULT}` has no case for these sizes; name one with `baseline:`"
     place = f"{name.implementation} {name.case}".strip()
     if baseline is None:
-        command = f"asv run --bench {name.benchmark.class_name}"
+        command = f"asv run --bench {outcome.bench or name.benchmark.class_name}"
         return f"the baseline {place} was not measured at this commit; run `{command}`"
     return f"the baseline {place} has no time: {baseline.status.replace('_', ' ')}"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import NormalDist, median
 from typing import Literal
 
-from asv.step_detect import detect_steps
+from asv.step_detect import solve_potts_approx
 
+from gpubench.analysis.speedup import Speedup, speedup
 from gpubench.results import Timing
 
 FEWEST_POINTS = 10
@@ -17,6 +19,30 @@ FEWEST_POINTS = 10
 
 THRESHOLD = 1.05
 """Smallest factor that is reported; asv's own default for regressions, 5 %."""
+
+LASTING = 3
+"""Fewest measured commits at a level that is called one: two outliers in a row do occur."""
+
+LASTING_NEWEST = 2
+"""The same for the newest level, which cannot have lasted longer yet."""
+
+PENALTY = 3.0
+"""Cost of a jump in the fit, in scatters of one commit times the logarithm of their number."""
+
+_PER_DIFFERENCE = math.sqrt(1 / math.pi) / 0.6745
+"""Mean absolute deviation of normal values over the median absolute difference of two of them."""
+
+_LEAST_SCATTER = 0.0025
+"""Logarithm of a factor; keeps times that repeat exactly from being fitted one by one."""
+
+_MOST_MEMORY = 0.9
+
+
+_MEDIAN_ERROR = math.pi / 2
+"""Standard error of a median of n normal values, in mean absolute deviations over sqrt(n).
+
+The median's is sqrt(pi / 2) standard deviations, and a deviation sqrt(pi / 2) mean absolute ones.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +59,20 @@ class Change:
     """Seconds: median of the old level."""
     new: float
     """Seconds: median of the new level."""
+    low: float = 0.0
+    """Lower end of the interval of ``factor``; 0 when unknown."""
+    high: float = math.inf
+    """Upper end of the interval of ``factor``; ``inf`` when unknown."""
 
     @property
     def factor(self) -> float:
         """Old time over new time: above 1 it became faster."""
         return self.old / self.new
+
+    @property
+    def ratio(self) -> Speedup:
+        """``factor`` with its interval."""
+        return Speedup(self.factor, self.low, self.high)
 
     @property
     def slower(self) -> bool:
@@ -49,36 +84,151 @@ class Change:
         return max(self.factor, 1 / self.factor)
 
 
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """One stretch of a fit; positions among the measured commits, logarithms of seconds."""
+
+    start: int
+    stop: int
+    value: float
+    """Median over the stretch."""
+
+    @property
+    def length(self) -> int:
+        return self.stop - self.start
+
+
 def find_changes(timings: Sequence[Timing | None]) -> tuple[Change, ...]:
     """Changes in one case's times over commits, oldest first; ``None`` where there is no time.
 
-    From ten measured points on, steps of ``asv.step_detect`` on the logarithm of the times, so
-    that a doubling and a halving weigh the same. With fewer, each measured commit is held
-    against the one before it: their 99 % intervals must not overlap. Changes under 5 % are left
-    out in both.
+    From ten measured points on, steps of asv's fit on the logarithm of the times, so that a
+    doubling and a halving weigh the same. A step is claimed where both levels hold for three
+    commits (the newest: two) and the interval of their ratio excludes 1x; a level of the newest
+    commit alone is a ``difference``, if the intervals of the two times do not overlap. With fewer
+    than ten points, each measured commit is held against the one before it in that way. Changes
+    under 5 % are left out in all of them.
     """
     measured = [index for index, timing in enumerate(timings) if timing is not None]
-    if not _spread_enough(timings):
-        return ()
+    found: Iterable[Change | None]
     if len(measured) >= FEWEST_POINTS:
-        found = _steps(timings)
+        found = _lasting_changes(timings, measured)
     else:
-        found = [_difference(timings, *pair) for pair in pairwise(measured)]
+        found = (_difference(timings, *pair) for pair in pairwise(measured))
     return tuple(change for change in found if change and change.size >= THRESHOLD)
 
 
-def _spread_enough(timings: Sequence[Timing | None]) -> bool:
-    """Whether any two times are apart by the threshold; the detector is slow and most are not."""
-    medians = [timing.median for timing in timings if timing]
-    return bool(medians) and max(medians) >= THRESHOLD * min(medians)
+def _lasting_changes(timings: Sequence[Timing | None], measured: Sequence[int]) -> list[Change]:
+    values = [math.log(timing.median) for timing in timings if timing]
+    newest = _difference(timings, *measured[-2:])
+    if not may_hold_a_step(values) and newest is None:
+        return []
+    levels = _fit(values)
+    lasting = [level for level in levels[:-1] if level.length >= LASTING]
+    lasting += [level for level in levels[-1:] if level.length >= LASTING_NEWEST]
+    scatter = _scatter(values, levels)
+    steps = [_step(old, new, scatter, measured) for old, new in pairwise(lasting)]
+    found = [step for step in steps if step.ratio.verdict != "unclear"]
+    alone = len(levels) > 1 and levels[-1].length < LASTING_NEWEST
+    return [*found, newest] if alone and newest else found
 
 
-def _steps(timings: Sequence[Timing | None]) -> list[Change | None]:
-    levels = detect_steps([math.log(t.median) if t else None for t in timings])
-    return [
-        Change("step", left[1] - 1, right[0], math.exp(left[2]), math.exp(right[2]))
-        for left, right in pairwise(levels)
+def may_hold_a_step(values: Sequence[float]) -> bool:
+    """Whether two levels of two or more neighbours can be apart by ``THRESHOLD``; values are logs.
+
+    Most series hold no step, and this test costs a tenth of the fit. It cannot lose one: two
+    neighbours' mean and three neighbours' median are levels themselves, every longer stretch can
+    be cut into those, and the median of a stretch is never above the largest, nor below the
+    smallest, of the medians of its parts. So no level lies outside the range looked at here.
+    """
+    medians = [(a + b) / 2 for a, b in pairwise(values)]
+    medians += [
+        max(min(a, b), min(max(a, b), c))
+        for a, b, c in zip(values, values[1:], values[2:], strict=False)
     ]
+    return bool(medians) and max(medians) - min(medians) >= math.log(THRESHOLD)
+
+
+def _fit(values: Sequence[float]) -> list[_Level]:
+    """Levels of asv's stepwise fit (a Potts model with absolute deviations).
+
+    A jump costs what ``PENALTY * log(n)`` commits scatter, and the scatter is told from the
+    differences of neighbours, in which steps do not count. ``asv.step_detect.detect_steps`` seeks
+    the cost by fitting about ten times instead: it takes eight times as long, and misses a few
+    in a thousand clear steps, since it can explain one by noise that remembers.
+    """
+    scatter = max(_middle_difference(values) * _PER_DIFFERENCE, _LEAST_SCATTER)
+    cost = PENALTY * scatter * math.log(len(values))
+    stops, levels, _ = solve_potts_approx(list(values), [1.0] * len(values), gamma=cost)
+    starts = (0, *stops[:-1])
+    return [_Level(*each) for each in zip(starts, stops, levels, strict=True)]
+
+
+def _scatter(values: Sequence[float], levels: Sequence[_Level]) -> float:
+    """Mean absolute deviation of commits from their levels, for use in a standard error.
+
+    Where neighbours deviate alike, levels are known less well than their length says, and a fit
+    takes slow noise for levels. So the scatter is told from the differences of neighbours too,
+    and raised as for noise with a memory (autoregressive of order one).
+    """
+    left = [value - level.value for level in levels for value in _part(values, level)]
+    freedom = max(len(values) - len(levels), 1)
+    memory = min((_memory_left(left) + _memory(values)) / 2, _MOST_MEMORY)
+    near = _middle_difference(values) * _PER_DIFFERENCE / math.sqrt(1 - memory)
+    spread = max(math.fsum(map(abs, left)) / freedom, near)
+    return spread * math.sqrt((1 + memory) / (1 - memory))
+
+
+def _part(values: Sequence[float], level: _Level) -> Sequence[float]:
+    return values[level.start : level.stop]
+
+
+def _memory_left(left: Sequence[float]) -> float:
+    """Correlation of neighbours in what a fit leaves; too low where it fitted slow noise."""
+    squares = math.fsum(value * value for value in left)
+    product = math.fsum(old * new for old, new in pairwise(left))
+    return max(product / squares, 0.0) if squares > 0 else 0.0
+
+
+def _memory(values: Sequence[float]) -> float:
+    """Correlation r of neighbours, without knowing the levels; too high by chance in short series.
+
+    Noise with a memory differs by sqrt(1 - r) from one commit to the next and by sqrt(1 - r * r)
+    over two, so that the squared ratio is 1 + r; a step counts in one difference or two.
+    """
+    near, far = (_usual_square(values, lag) for lag in (1, 2))
+    chance = 1 / math.sqrt(len(values))
+    return min(max(far / near - 1 - chance, 0.0), _MOST_MEMORY) if near > 0 else 0.0
+
+
+def _usual_square(values: Sequence[float], lag: int) -> float:
+    """Mean of the squared differences without the largest fifth, where steps and outliers are."""
+    squares = sorted((new - old) ** 2 for old, new in zip(values, values[lag:], strict=False))
+    usual = squares[: max(4 * len(squares) // 5, 1)]
+    return math.fsum(usual) / len(usual)
+
+
+def _middle_difference(values: Sequence[float]) -> float:
+    return median(abs(new - old) for old, new in pairwise(values))
+
+
+def _step(old: _Level, new: _Level, scatter: float, measured: Sequence[int]) -> Change:
+    """A step with the 99 % interval of its factor.
+
+    The interval comes from the scatter by the standard error of a median. The fit chose the place
+    among all commits: Bonferroni's correction for that keeps it honest after the choice.
+    """
+    quantile = NormalDist().inv_cdf(1 - 0.005 / len(measured))
+    error = _MEDIAN_ERROR * scatter * math.sqrt(1 / old.length + 1 / new.length)
+    ratio, half = old.value - new.value, quantile * error
+    return Change(
+        kind="step",
+        before=measured[old.stop - 1],
+        after=measured[new.start],
+        old=math.exp(old.value),
+        new=math.exp(new.value),
+        low=math.exp(ratio - half),
+        high=math.exp(ratio + half),
+    )
 
 
 def _difference(timings: Sequence[Timing | None], before: int, after: int) -> Change | None:
@@ -87,4 +237,19 @@ def _difference(timings: Sequence[Timing | None], before: int, after: int) -> Ch
         return None
     if old.low <= new.high and new.low <= old.high:
         return None
-    return Change("difference", before, after, old.median, new.median)
+    ratio = speedup(old, new)
+    return Change("difference", before, after, old.median, new.median, ratio.low, ratio.high)
+
+
+def undone_by(changes: Sequence[Change], index: int) -> int | None:
+    """Index of the later change that brought a time back to where ``changes[index]`` took it from.
+
+    Back means within ``THRESHOLD`` of the old level, or beyond. ``None`` while it lasts.
+    """
+    change = changes[index]
+    for later in range(index + 1, len(changes)):
+        new = changes[later].new
+        back = new <= change.old * THRESHOLD if change.slower else new >= change.old / THRESHOLD
+        if back:
+            return later
+    return None

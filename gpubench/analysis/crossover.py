@@ -15,9 +15,15 @@ class Crossover:
     size: float | None
     """``None``: never in this range."""
     above: float | None = None
-    """Largest measured size below it: the true crossover lies between; ``None`` if none is."""
+    """Largest measured size below it; ``None`` if none is."""
     largest_win: float | None = None
     """Where ``size`` is ``None``: the largest size at which it was faster all the same."""
+    slower: float | None = None
+    """Largest measured size below ``size`` at which it is clearly slower.
+
+    The true crossover lies between this and ``size``: sizes between the two are unclear. ``None``
+    where it is clearly slower at none; the crossover may then lie below all that was measured.
+    """
 
 
 def crossover(points: Sequence[tuple[float, Speedup]]) -> Crossover:
@@ -29,4 +35,10 @@ def crossover(points: Sequence[tuple[float, Speedup]]) -> Crossover:
     if start == len(ordered):
         wins = [size for size, ratio in ordered if ratio.verdict == "faster"]
         return Crossover(None, largest_win=wins[-1] if wins else None)
-    return Crossover(ordered[start][0], above=ordered[start - 1][0] if start else None)
+    below = ordered[:start]
+    slower = [size for size, ratio in below if ratio.verdict == "slower"]
+    return Crossover(
+        ordered[start][0],
+        above=below[-1][0] if below else None,
+        slower=slower[-1] if slower else None,
+    )

@@ -36,6 +36,8 @@ class CaseRow:
     speedup: Speedup | None
     bytes: int | None
     """Moved by one run, by the suite's formula."""
+    attainable: str
+    """Share of the device's measured ceiling, in words; empty where there is none."""
     flops: int | None
     max_abs_error: float | None
     max_rel_error: float | None
@@ -70,9 +72,15 @@ class TimesTable:
 
 
 def case_rows(
-    cases: Mapping[CaseName, Compared], history: SetupHistory, order: Sequence[str]
+    cases: Mapping[CaseName, Compared],
+    history: SetupHistory,
+    order: Sequence[str],
+    attainable: Mapping[CaseName, str],
 ) -> tuple[CaseRow, ...]:
-    """A row for each case: by implementation, labelled time, then size."""
+    """A row for each case: by implementation, labelled time, then size.
+
+    ``attainable`` has the share of the ceiling in words, for cases that have one.
+    """
     ordered = sorted(
         cases.values(),
         key=lambda c: (
@@ -82,10 +90,13 @@ def case_rows(
             natural_order(c.outcome.name),
         ),
     )
-    return tuple(_case_row(compared, history) for compared in ordered)
+    return tuple(
+        _case_row(compared, history, attainable.get(compared.outcome.name, ""))
+        for compared in ordered
+    )
 
 
-def _case_row(compared: Compared, history: SetupHistory) -> CaseRow:
+def _case_row(compared: Compared, history: SetupHistory, attainable: str) -> CaseRow:
     outcome = compared.outcome
     record, points = outcome.record, history.cases[outcome.name]
     return CaseRow(
@@ -100,6 +111,7 @@ def _case_row(compared: Compared, history: SetupHistory) -> CaseRow:
         timing=outcome.timing,
         speedup=compared.speedup,
         bytes=record.bytes if record else None,
+        attainable=attainable,
         flops=record.flops if record else None,
         max_abs_error=record.max_abs_error if record else None,
         max_rel_error=record.max_rel_error if record else None,

@@ -62,7 +62,7 @@ def size_figure(chart: SizeChart) -> Figure:
     layout = {
         "xaxis": {
             "type": "log",
-            "title": {"text": _plain(chart.axis)},
+            "title": {"text": escaped(chart.axis)},
             "tickvals": _thinned(sizes),
             "ticktext": [_size_tick(size) for size in _thinned(sizes)],
         },
@@ -73,12 +73,13 @@ def size_figure(chart: SizeChart) -> Figure:
     return {"data": [_size_trace(series) for series in chart.series], "layout": layout}
 
 
-def _plain(words: str) -> str:
+def escaped(words: str) -> str:
     """Text for Plotly, which reads a little HTML in its strings."""
     return words.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _style(rank: int, is_baseline: bool) -> Figure:
+def series_style(rank: int, is_baseline: bool) -> Figure:
+    """Colour, dash and marker of an implementation, the same in every chart of a page."""
     colour = _colour(rank, is_baseline)
     return {
         "mode": "lines+markers",
@@ -94,8 +95,8 @@ def _colour(rank: int, is_baseline: bool) -> str:
 
 def _speedup_trace(chart: HistoryChart, series: HistorySeries) -> Figure:
     return {
-        **_style(series.rank, False),
-        "name": _plain(series.implementation),
+        **series_style(series.rank, False),
+        "name": escaped(series.implementation),
         "legendgroup": series.implementation,
         "x": list(range(len(series.points))),
         "y": [point.speedup.value if point.speedup else None for point in series.points],
@@ -106,8 +107,8 @@ def _speedup_trace(chart: HistoryChart, series: HistorySeries) -> Figure:
 
 def _time_trace(chart: HistoryChart, series: HistorySeries) -> Figure:
     return {
-        **_style(series.rank, series.is_baseline),
-        "name": _plain(series.implementation),
+        **series_style(series.rank, series.is_baseline),
+        "name": escaped(series.implementation),
         "legendgroup": series.implementation,
         "showlegend": series.is_baseline,
         "x": list(range(len(series.points))),
@@ -124,8 +125,8 @@ def _hover(chart: HistoryChart, series: HistorySeries) -> list[str]:
             filter(
                 None,
                 (
-                    f"<b>{_plain(series.implementation)}</b> {_plain(series.case)}",
-                    f"{commit.short} {commit.date} {_plain(commit.subject[:60])}",
+                    f"<b>{escaped(series.implementation)}</b> {escaped(series.case)}",
+                    f"{commit.short} {commit.date} {escaped(commit.subject[:60])}",
                     _times_words(point),
                 ),
             )
@@ -187,8 +188,8 @@ def _size_trace(series: SizeSeries) -> Figure:
     known = [ratio.has_interval for ratio in ratios]
     pairs = list(zip(ratios, known, strict=True))
     return {
-        **_style(series.rank, False),
-        "name": _plain(series.implementation),
+        **series_style(series.rank, False),
+        "name": escaped(series.implementation),
         "x": [point.size for point in series.points],
         "y": [ratio.value for ratio in ratios],
         "error_y": {
@@ -204,7 +205,7 @@ def _size_trace(series: SizeSeries) -> Figure:
 
 def _size_hover(series: SizeSeries, point: SizePoint) -> str:
     return (
-        f"<b>{_plain(series.implementation)}</b> {_plain(point.case)}<br>"
+        f"<b>{escaped(series.implementation)}</b> {escaped(point.case)}<br>"
         f"{text.seconds(point.seconds)}<br>"
         f"{text.speedup(point.speedup)} ({text.interval(point.speedup)})"
     )
@@ -248,7 +249,7 @@ def _mark_notes(chart: HistoryChart) -> Iterator[Figure]:
         place = {"x": index - 0.5, "xref": "x", "y": 1, "yref": "paper", "yshift": shift}
         ends = {"xanchor": "right" if right else "left", "yanchor": "top", "showarrow": False}
         font = {"color": _colour(series.rank, series.is_baseline), "size": 12}
-        yield {**place, **ends, "text": _plain(words), "font": font}
+        yield {**place, **ends, "text": escaped(words), "font": font}
 
 
 def _commit_axis(chart: HistoryChart) -> Figure:

@@ -98,7 +98,7 @@ def reason_views(cases: Iterable[Compared]) -> tuple[ReasonView, ...]:
 
 def _reason_view(group: ReasonGroup) -> ReasonView:
     names = [compared.outcome.name for compared in group.cases]
-    bench = names[0].benchmark.class_name
+    bench = group.cases[0].outcome.bench or names[0].benchmark.class_name
     return ReasonView(
         status=group.status,
         reason=group.reason,

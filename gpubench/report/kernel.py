@@ -20,6 +20,8 @@ from gpubench.report.findings import (
 )
 from gpubench.report.history_chart import HistoryChart, history_chart
 from gpubench.report.launch_map import LaunchMap, launch_maps
+from gpubench.report.measured_source import MeasuredSource, measured_source
+from gpubench.report.roofline import Rooflines, rooflines
 from gpubench.report.site import (
     CommitLabel,
     Navigation,
@@ -29,6 +31,7 @@ from gpubench.report.site import (
     kernel_label,
 )
 from gpubench.report.size_chart import SizeChart, size_charts
+from gpubench.report.time_split import SplitRow, time_split
 from gpubench.results import CaseName
 
 
@@ -57,6 +60,9 @@ class KernelPage:
     sizes: tuple[SizeChart, ...]
     launches: tuple[LaunchMap, ...]
     times: TimesTable | None
+    split: tuple[SplitRow, ...]
+    rooflines: Rooflines
+    measured: MeasuredSource | None
     cases: tuple[CaseRow, ...]
     reasons: tuple[ReasonView, ...]
     states: tuple[State, ...]
@@ -69,6 +75,7 @@ def build(history: SetupHistory, key: KernelKey, site: Site) -> KernelPage:
     order = [entry.implementation for entry in legend]
     ranks = {entry.implementation: entry.rank for entry in legend}
     headlines = [headline(now.cases.values(), implementation) for implementation in order]
+    roofs, attainable = rooflines(now, history, site.current(history).values(), ranks)
     commits = sum(any((n.suite, n.kernel) == key for n in s.outcomes) for s in history.snapshots)
     return KernelPage(
         title=kernel_label(key),
@@ -81,7 +88,10 @@ def build(history: SetupHistory, key: KernelKey, site: Site) -> KernelPage:
         sizes=size_charts(now.cases.values(), ranks),
         launches=launch_maps(now.cases.values(), order),
         times=times_table(now.cases.values(), order),
-        cases=case_rows(now.cases, history, order),
+        split=time_split(now.cases.values(), order),
+        rooflines=roofs,
+        measured=measured_source(key, order, site.results.sources),
+        cases=case_rows(now.cases, history, order, attainable),
         reasons=reason_views(now.cases.values()),
         states=tuple(_states(history, now, commits)),
     )
@@ -157,12 +167,13 @@ def _last_timed(history: SetupHistory, now: KernelNow, implementation: str) -> t
 
 
 def _states(history: SetupHistory, now: KernelNow, commits: int) -> Iterable[State]:
+    bench = next((c.outcome.bench for c in now.cases.values() if c.outcome.bench), now.key[1])
     if now.commit != history.latest:
         yield State(
             "Not measured at the newest commit",
             f"These are the values of {now.commit.hash[:8]}; the newest commit measured here is "
             f"{history.latest.hash[:8]}.",
-            f"asv run --bench {now.key[1]} {history.latest.hash[:8]}^!",
+            f"asv run --bench {bench} {history.latest.hash[:8]}^!",
         )
     if commits == 1:
         yield State(
@@ -179,11 +190,11 @@ def _states(history: SetupHistory, now: KernelNow, commits: int) -> Iterable[Sta
         yield State(
             "No baseline",
             f"{cases}. {case_words(first.outcome.name)}: {first.missing}.",
-            f"asv run --bench {now.key[1]}",
+            f"asv run --bench {bench}",
         )
     if all(not compared.outcome.timing for compared in now.cases.values()):
         yield State(
             "No times",
             "No case of this kernel has a time at this commit; the reasons are below.",
-            f"asv run --quick --show-stderr --bench {now.key[1]}",
+            f"asv run --quick --show-stderr --bench {bench}",
         )

@@ -79,11 +79,17 @@ def _in_words(facts: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         yield _LABELS.get(key, key.replace("_", " ")), _value(key, shown[key])
 
 
-def _value(key: str, value: Value) -> str:
+def fact_words(key: str, value: Value | None) -> tuple[str, str]:
+    """Label and value of one fact, wherever it is shown."""
+    shown = "none" if value in (None, "") else _value(key, value)
+    return _LABELS.get(key, key.replace("_", " ")), shown
+
+
+def _value(key: str, value: Value | None) -> str:
     if key.endswith("_bytes") and isinstance(value, int | float):
         return f"{text.digits(value / 2**30)} GiB"
     if key == "ram" and str(value).isdigit():
-        return f"{text.digits(int(value) / 2**30)} GiB"
+        return f"{text.digits(int(str(value)) / 2**30)} GiB"
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)

@@ -20,12 +20,25 @@ from jinja2 import (
 )
 
 from gpubench import __version__
+from gpubench.analysis.history import SetupHistory
 from gpubench.errors import GpubenchError
-from gpubench.report import figures, kernel, overview, text
+from gpubench.report import (
+    changes,
+    choose,
+    compare,
+    compare_data,
+    exports,
+    figures,
+    kernel,
+    machines,
+    overview,
+    roofline_figure,
+    text,
+)
 from gpubench.report.site import Site
 from gpubench.results import Results
 
-ASSETS = ("gpubench.css", "charts.js")
+ASSETS = ("gpubench.css", "charts.js", "compare.js")
 """Files beside the pages, overridable like the templates."""
 
 PLOTLY = "plotly.min.js"
@@ -53,14 +66,15 @@ def write_report(results: Results, output_dir: Path, overrides: Path | None = No
     part of it are removed. Raises ``GpubenchError`` for a template that fails and a folder that
     cannot be written.
     """
-    environment = _environment(overrides)
-    contents = {page.address: _render(environment, page) for page in pages(results)}
+    environment, site = _environment(overrides), Site(results)
+    contents = {page.address: _render(environment, page) for page in pages(site)}
     contents |= {asset: _source(environment, asset) for asset in ASSETS}
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
         for address, content in contents.items():
             (output_dir / address).write_text(content, encoding="utf-8")
         _remove_others(output_dir, keep=contents)
+        _write_data(site, output_dir)
         _write_plotly(output_dir / PLOTLY)
     except OSError as error:
         hint = "give another folder with --output"
@@ -70,20 +84,43 @@ def write_report(results: Results, output_dir: Path, overrides: Path | None = No
 
 def view_models(results: Results) -> dict[str, Any]:
     """What the pages say, as JSON-ready data by address; unknown bounds are ``None``."""
-    return {page.address: _plain(asdict(page.view)) for page in pages(results)}
+    return {page.address: plain(asdict(page.view)) for page in pages(Site(results))}
 
 
-def pages(results: Results) -> Iterator[Page]:
+def pages(site: Site) -> Iterator[Page]:
     """Every page of the report; the overview of the newest setup first."""
-    site = Site(results)
     for history in site.histories or (None,):
         setup = history.setup if history else None
-        view = overview.build(results, history, site)
+        view = overview.build(site.results, history, site)
         yield Page("overview.html", site.address(setup), view)
         if history:
             for key in site.current(history):
                 page = kernel.build(history, key, site)
                 yield Page("kernel.html", site.address(setup, key), page)
+            yield from _setup_pages(site, history)
+    if site.histories:
+        address = site.page_address("machines", site.histories[0].setup)
+        yield Page("machines.html", address, machines.build(site))
+
+
+def _setup_pages(site: Site, history: SetupHistory) -> Iterator[Page]:
+    """The pages of ``site.PAGES`` on one setup."""
+    views = {
+        "changes": changes.build(history, site),
+        "compare": compare.build(site.results, history, site),
+        "choose": choose.build(history, site),
+    }
+    for name, view in views.items():
+        yield Page(f"{name}.html", site.page_address(name, history.setup), view)
+
+
+def data_files(site: Site) -> Iterator[tuple[str, str]]:
+    """What stands beside the pages: path below the folder of the report, and content."""
+    if site.histories:
+        yield from compare_data.data_files(site.histories)
+        yield from exports.data_files(site)
+    for history in site.histories:
+        yield from compare.exports(site.results, history, site)
 
 
 def packaged_templates() -> Path:
@@ -108,13 +145,17 @@ def _environment(overrides: Path | None) -> Environment:
         "speedup": text.speedup,
         "ratio": text.ratio,
         "interval": text.interval,
+        "factor": text.factor,
+        "factor_interval": text.factor_interval,
         "level": text.level,
         "rate": text.rate,
+        "digits": text.digits,
         "error": text.error,
         "plural": text.plural,
         "status_label": text.status_label,
         "history_figure": figures.history_figure,
         "size_figure": figures.size_figure,
+        "roofline_figure": roofline_figure.roofline_figure,
     }
     return environment
 
@@ -138,6 +179,19 @@ def _source(environment: Environment, name: str) -> str:
     return loader.get_source(environment, name)[0]
 
 
+def _write_data(site: Site, output_dir: Path) -> None:
+    """Write the data files, one after the other; what is no longer part of it goes."""
+    folder = output_dir / compare_data.FOLDER
+    folder.mkdir(exist_ok=True)
+    stale = {path.name for path in folder.glob("*.js")}
+    for address, content in data_files(site):
+        path = output_dir / address
+        path.write_text(content, encoding="utf-8", newline="")
+        stale.discard(path.name)
+    for name in stale:
+        (folder / name).unlink()
+
+
 def _remove_others(output_dir: Path, keep: Container[str]) -> None:
     """Remove pages of gpubench that this report does not have."""
     for path in output_dir.glob("*.html"):
@@ -154,12 +208,12 @@ def _write_plotly(path: Path) -> None:
         path.write_text(script, encoding="utf-8")
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """JSON's own kinds of values, with ``None`` for what is not finite."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -12,6 +12,12 @@ from gpubench.analysis.history import Setup, SetupHistory, by_setup
 from gpubench.report import text
 from gpubench.results import Commit, Results
 
+PAGES = {"changes": "Changes", "compare": "Compare", "choose": "Choose"}
+"""Pages that every setup has one of, beside the overview and the kernels: file name and title."""
+
+SHARED_PAGES = {"machines": "Machines and data"}
+"""Pages that the report has one of, whatever the setup."""
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -32,6 +38,8 @@ class Navigation:
     kernels: tuple[Link, ...]
     setups: tuple[Link, ...]
     """The same page on other machines and environments; empty when there is one."""
+    pages: tuple[Link, ...] = ()
+    """Those of ``PAGES``; empty where nothing is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +96,40 @@ class Site:
         slug = self._slugs.get(setup, "") if setup else ""
         return f"kernel-{kernel_label(kernel)}{slug}.html" if kernel else f"index{slug}.html"
 
-    def navigation(self, setup: Setup | None, kernel: KernelKey | None = None) -> Navigation:
-        """Links of one page."""
+    def page_address(self, page: str, setup: Setup) -> str:
+        """File name of one of ``PAGES`` on a setup, or of one of ``SHARED_PAGES``."""
+        if page in SHARED_PAGES:
+            return f"{page}.html"
+        return f"{page}{self._slugs.get(setup, '')}.html"
+
+    def navigation(
+        self, setup: Setup | None, kernel: KernelKey | None = None, page: str | None = None
+    ) -> Navigation:
+        """Links of one page: of a kernel, of one of ``PAGES``, or else of the overview."""
         history = next((h for h in self.histories if h.setup == setup), None)
         kernels = self.current(history) if history else {}
         return Navigation(
-            overview=Link("Overview", self.address(setup), kernel is None),
+            overview=Link("Overview", self.address(setup), kernel is None and page is None),
             kernels=tuple(
                 Link(kernel_label(key), self.address(setup, key), key == kernel) for key in kernels
             ),
             setups=tuple(
-                Link(setup_label(h.setup), self._counterpart(h, kernel), h.setup == setup)
+                Link(setup_label(h.setup), self._counterpart(h, kernel, page), h.setup == setup)
                 for h in self.histories
-                if len(self.histories) > 1
+                if len(self.histories) > 1 and page not in SHARED_PAGES
+            ),
+            pages=tuple(
+                Link(title, self.page_address(name, setup), name == page)
+                for name, title in (PAGES | SHARED_PAGES).items()
+                if setup
             ),
         )
 
-    def _counterpart(self, history: SetupHistory, kernel: KernelKey | None) -> str:
+    def _counterpart(
+        self, history: SetupHistory, kernel: KernelKey | None, page: str | None
+    ) -> str:
+        if page:
+            return self.page_address(page, history.setup)
         return self.address(history.setup, kernel if kernel in self.current(history) else None)
 
 

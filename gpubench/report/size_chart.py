@@ -103,7 +103,9 @@ def _sentence(implementation: str, points: Iterable[SizePoint], found: Crossover
         )
     if found.above is None:
         return f"{implementation} is faster at every size measured, from {words[found.size]} on."
+    if found.slower is None:
+        return f"{implementation} is faster from {words[found.size]} on; below, it is unclear."
     return (
         f"{implementation} is faster from {words[found.size]} on; "
-        f"the crossover lies above {words[found.above]}."
+        f"the crossover lies above {words[found.slower]}."
     )

@@ -86,6 +86,21 @@ def interval(value: Speedup | None) -> str:
     return f"{digits(value.low)}{_DASH}{digits(value.high)}{TIMES}"
 
 
+def factor(value: Speedup | None) -> str:
+    """How much a time changed, in words: ``1.70x slower``; the ratio is old over new."""
+    if value is None or value.value <= 0:
+        return ""
+    direction = "faster" if value.value >= 1 else "slower"
+    return f"{ratio(max(value.value, 1 / value.value))} {direction}"
+
+
+def factor_interval(value: Speedup | None) -> str:
+    """Interval of what ``factor`` says, upside down for slower, so that it reads the same way."""
+    if value is None or not value.has_interval or value.value >= 1:
+        return interval(value)
+    return interval(Speedup(1 / value.value, 1 / value.high, 1 / value.low))
+
+
 def level(value: Speedup | None) -> int:
     """Step of the diverging scale, log2-spaced: -5 (over 16x slower) to 5 (over 16x faster)."""
     if value is None or value.value <= 0:

@@ -1,4 +1,4 @@
-"""Reads asv's own files: result files (formats 1 and 2) and ``machine.json``."""
+"""Reads asv's own files: result files and ``benchmarks.json`` (formats 1, 2), ``machine.json``."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from gpubench.errors import GpubenchError
 from gpubench.names import BenchmarkName, parse_benchmark_name
@@ -32,6 +32,30 @@ _COLUMNS = (
 
 class UnreadableFile(GpubenchError):
     """A file that is damaged, truncated or none of asv's."""
+
+
+class PairRoles(Protocol):
+    """What benchmarks that are not gpubench's stand for in pairs."""
+
+    @property
+    def names(self) -> Mapping[str, tuple[BenchmarkName, ...]]:
+        """Places in pairs, by asv's name."""
+        ...
+
+    def identities(self, asv_name: str, parameters: Any) -> list[str]:
+        """Identity of each case, in the order of the stored values."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What asv's ``benchmarks.json`` says of one benchmark."""
+
+    param_names: tuple[str, ...] = ()
+    kind: str = ""
+    """``time``, ``track``, ``memory`` or ``peakmemory``; empty when unknown."""
+    source: str = ""
+    """The code that the benchmark shows; empty when unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +91,8 @@ class ResultFile:
     benchmarks: tuple[StoredBenchmark, ...]
     faults: tuple[str, ...]
     """Benchmarks in it that could not be read, one sentence each."""
+    params: Mapping[str, str] = field(default_factory=dict)
+    """Machine and environment as asv describes them; requirements without a version left out."""
 
 
 def read_machine(path: Path) -> Mapping[str, Any]:
@@ -77,8 +103,37 @@ def read_machine(path: Path) -> Mapping[str, Any]:
     return {key: value for key, value in facts.items() if key != "version"}
 
 
-def read_result_file(path: Path) -> ResultFile:
-    """Read one result file; raises ``UnreadableFile`` with what was found and what is allowed."""
+def read_benchmarks(path: Path) -> Mapping[str, Described]:
+    """What ``benchmarks.json`` says of each benchmark, by its name; raises ``UnreadableFile``."""
+    content = _read_json(path)
+    if isinstance(content, dict):
+        entries = [item for item in content.values() if isinstance(item, dict)]
+    elif isinstance(content, list):  # format 1
+        entries = [item for item in content if isinstance(item, dict)]
+    else:
+        raise UnreadableFile(f"not a file of asv: it holds a {type(content).__name__}")
+    return {entry["name"]: _described(entry) for entry in entries if _is_text(entry.get("name"))}
+
+
+def _described(entry: Mapping[str, Any]) -> Described:
+    names, kind = entry.get("param_names"), entry.get("type")
+    source = entry.get("pretty_source") or entry.get("code")
+    return Described(
+        param_names=tuple(names) if isinstance(names, list) and all(map(_is_text, names)) else (),
+        kind=kind if isinstance(kind, str) else "",
+        source=source if isinstance(source, str) else "",
+    )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def read_result_file(path: Path, roles: PairRoles | None = None) -> ResultFile:
+    """Read one result file; raises ``UnreadableFile`` with what was found and what is allowed.
+
+    gpubench's own benchmarks are read, and those that have a role in a pair.
+    """
     content = _as_format_2(_read_object(path))
     try:
         machine, commit = content["params"]["machine"], content["commit_hash"]
@@ -90,17 +145,22 @@ def read_result_file(path: Path) -> ResultFile:
         raise UnreadableFile("not a result file of asv: its machine, environment or date is wrong")
     if not (isinstance(commit, str) and _COMMIT.fullmatch(commit)):
         raise UnreadableFile(f"{str(commit)[:60]!r} is no commit hash")
-    benchmarks, faults = _read_rows(columns, rows)
-    return ResultFile(machine, environment, commit, date, benchmarks, faults)
+    benchmarks, faults = _read_rows(columns, rows, roles)
+    params = {k: v for k, v in content["params"].items() if isinstance(v, str) and v}
+    return ResultFile(machine, environment, commit, date, benchmarks, faults, params)
 
 
-def _read_object(path: Path) -> dict[str, Any]:
+def _read_json(path: Path) -> Any:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeError) as error:
         raise UnreadableFile(f"it cannot be read: {error}") from error
     except (ValueError, RecursionError) as error:
         raise UnreadableFile(f"damaged or half-written, it is no JSON: {error}") from error
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    content = _read_json(path)
     if not isinstance(content, dict):
         raise UnreadableFile(f"not a file of asv: it holds a {type(content).__name__}")
     return content
@@ -123,23 +183,28 @@ def _as_format_2(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_rows(
-    columns: Sequence[str], rows: Mapping[str, Any]
+    columns: Sequence[str], rows: Mapping[str, Any], roles: PairRoles | None
 ) -> tuple[tuple[StoredBenchmark, ...], tuple[str, ...]]:
-    benchmarks, faults = [], []
+    benchmarks: list[StoredBenchmark] = []
+    faults: list[str] = []
     for asv_name, row in rows.items():
-        name = parse_benchmark_name(asv_name)
-        if name is None:
+        own, places = parse_benchmark_name(asv_name), roles.names.get(asv_name, ()) if roles else ()
+        if own is None and not places:
             continue
         try:
-            benchmarks.append(_read_row(name, dict(zip(columns, row, strict=False))))
+            cells = dict(zip(columns, row, strict=False))
+            if own:
+                benchmarks.append(_read_row(own, cells, _identities(cells.get("params"))))
+            if roles and places:
+                cases = roles.identities(asv_name, cells.get("params"))
+                benchmarks += [_read_row(place, cells, cases) for place in places]
         except (TypeError, ValueError, KeyError, IndexError, SyntaxError) as error:
             faults.append(f"{asv_name} is left out: {error}")
     return tuple(benchmarks), tuple(faults)
 
 
-def _read_row(name: BenchmarkName, row: Mapping[str, Any]) -> StoredBenchmark:
+def _read_row(name: BenchmarkName, row: Mapping[str, Any], cases: Sequence[str]) -> StoredBenchmark:
     version = row.get("version")
-    cases = _identities(row.get("params"))
     table = [_column(row.get(column), column, len(cases)) for column in _COLUMNS]
     values = (_stored_value(version, *cells) for cells in zip(*table, strict=True))
     return StoredBenchmark(

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from gpubench.errors import ResultsError
 from gpubench.results.model import Commit
 
 _SECONDS = 60.0
@@ -50,3 +51,31 @@ def _from_git(hashes: Iterable[str], repository: Path) -> list[Commit]:
         for hash_, date, subject in fields
         if hash_.startswith(wanted.get(hash_[:8], "-"))
     ]
+
+
+def resolve_commit(text: str, commits: Iterable[Commit], repository: Path | None) -> str | None:
+    """Hash of the one commit with results that a prefix, branch or tag names.
+
+    ``None`` where it is none of them. Raises ``ResultsError`` for a prefix that several share.
+    """
+    hashes = [commit.hash for commit in commits]
+    found = [h for h in hashes if len(text) >= 4 and (h.startswith(text) or text.startswith(h))]
+    if len(found) > 1:
+        short = ", ".join(hash_[: len(text) + 4] for hash_ in found[:4])
+        raise ResultsError(f"{text!r} names {len(found)} commits: {short}; give more of the hash")
+    if found or repository is None:
+        return found[0] if found else None
+    full = _rev_parse(text, repository)
+    return next((hash_ for hash_ in hashes if full and full.startswith(hash_)), None)
+
+
+def _rev_parse(text: str, repository: Path) -> str | None:
+    command = ["git", "-C", str(repository), "rev-parse", "--verify", "--quiet"]
+    command += ["--end-of-options", f"{text}^{{commit}}"]
+    try:
+        process = subprocess.run(
+            command, capture_output=True, check=True, encoding="utf-8", timeout=_SECONDS
+        )
+    except (OSError, subprocess.SubprocessError, UnicodeError):
+        return None
+    return process.stdout.strip() or None

@@ -74,6 +74,8 @@ class Outcome:
     """Present exactly when the status is ``ok``."""
     record: CaseRecord | None = None
     """Conditions; ``None`` when only asv's number is left."""
+    bench: str | None = None
+    """What ``asv run --bench`` takes for it; ``None`` where its name says it (``class_name``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +90,25 @@ class Snapshot:
     outcomes: Mapping[CaseName, Outcome] = field(default_factory=dict)
     facts: Mapping[str, Value | None] = field(default_factory=dict)
     """Of the last process that measured: ``cpu``, ``numba``, ``gpu``, ``driver`` ..."""
+    params: Mapping[str, Value | None] = field(default_factory=dict)
+    """What asv's result file says of machine and environment: ``cpu``, ``python``, requirements."""
     measured_at: str | None = None
     """When those facts were taken, UTC, ISO 8601."""
     superseded: tuple[str, ...] = ()
     """asv benchmarks left out because what they measure has changed since (their version)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two benchmarks that an asv project runs, reported as one kernel."""
+
+    suite: str
+    name: str
+    """Of the kernel that the report shows."""
+    baseline: str
+    """asv's name of the benchmark that speedup is measured against."""
+    candidate: str
+    """asv's name of the benchmark whose speedup is reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +142,5 @@ class Results:
     machines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """asv's ``machine.json`` by the machine's name: ``cpu``, ``num_cpu``, ``os``, ``ram`` ..."""
     problems: tuple[Problem, ...] = ()
+    sources: Mapping[BenchmarkName, str] = field(default_factory=dict)
+    """What asv shows as the code of a benchmark, of the newest run."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import get_args
@@ -83,10 +83,12 @@ def _checked(record: RunRecord | CaseRecord) -> RunRecord | CaseRecord:
         sound = isinstance(record.facts, Mapping) and isinstance(record.at, str)
     else:
         texts = (record.benchmark, record.case, record.at, record.reason or "", record.device)
-        lists = (record.sizes, record.warnings, record.block or (), record.grid or ())
+        shapes = (record.block or (), record.grid or ())
+        lists = (record.sizes, record.warnings, *shapes, record.pair_ratios)
         sound = (
             all(isinstance(text, str) for text in texts)
             and all(isinstance(items, tuple) for items in lists)
+            and all(isinstance(ratio, int | float) for ratio in record.pair_ratios)
             and isinstance(record.values, Mapping)
             and record.status in get_args(Status)
         )
@@ -119,10 +121,26 @@ def _settle(lines: Sequence[_Line]) -> Told:
     worst = [record for status in lasting for record in rounds if record.status == status]
     outcomes = worst[:1] or [r for r in reversed(rounds) if r.status != "started"]
     outcome = outcomes[0] if outcomes else None
+    if outcome is not None and outcome.pair_ratios:
+        outcome = _with_all_pairs(outcome, rounds if last.run is not None else [outcome])
     if worst or last.record.status != "started":
         return Told(outcome)
     seconds = seconds_between(last.record.at, last.following) if last.following else None
     return Told(outcome, last.record, seconds)
+
+
+def _with_all_pairs(outcome: CaseRecord, rounds: Iterable[CaseRecord]) -> CaseRecord:
+    """The outcome with the pairs of all rounds: each round's process writes its own.
+
+    A process begins with ``started``; of what it writes after that, the last line counts.
+    """
+    ratios: list[float] = []
+    own: tuple[float, ...] = ()
+    for record in rounds:
+        if record.status == "started":
+            ratios += own
+        own = record.pair_ratios
+    return replace(outcome, pair_ratios=(*ratios, *own))
 
 
 def seconds_between(first: str, second: str) -> float | None:

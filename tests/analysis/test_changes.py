@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from gpubench.analysis.changes import find_changes
+from gpubench.analysis.changes import find_changes, undone_by
 from gpubench.results import Timing
 
 
@@ -72,3 +72,81 @@ def test_nine_points_claim_no_step_and_ten_do() -> None:
 def test_nothing_measured_has_no_changes() -> None:
     assert find_changes([]) == ()
     assert find_changes([None, None]) == ()
+
+
+def noisy(*levels: float, sigma: float = 0.01, seed: int = 1) -> list[Timing | None]:
+    chance = random.Random(seed)
+    return times(*(level * math.exp(chance.gauss(0, sigma)) for level in levels))
+
+
+def test_the_factor_of_a_step_has_an_interval_that_holds_the_truth() -> None:
+    (change,) = find_changes(noisy(*[1.0] * 10, *[1.3] * 10))
+
+    assert change.ratio.low < 1 / 1.3 < change.ratio.high
+    assert change.ratio.high / change.ratio.low < 1.15
+    assert change.ratio.verdict == "slower"
+
+
+def test_noise_widens_the_interval_of_a_step() -> None:
+    quiet, loud = (
+        find_changes(noisy(*[1.0] * 10, *[1.3] * 10, sigma=sigma))[0] for sigma in (0.003, 0.03)
+    )
+
+    assert loud.high / loud.low > quiet.high / quiet.low
+
+
+@pytest.mark.parametrize("outliers", [1, 2])
+def test_outliers_in_between_make_no_step(outliers: int) -> None:
+    assert find_changes(times(*[1.0] * 8, *[1.5] * outliers, *[1.0] * 8)) == ()
+
+
+def test_two_commits_at_the_newest_level_are_a_step() -> None:
+    (change,) = find_changes(times(*[1.0] * 10, 1.5, 1.5))
+
+    assert (change.kind, change.before, change.after) == ("step", 9, 10)
+
+
+def test_the_newest_commit_alone_is_a_difference() -> None:
+    (change,) = find_changes(times(*[1.0] * 11, 1.5))
+
+    assert (change.kind, change.before, change.after) == ("difference", 10, 11)
+    assert change.ratio.has_interval
+
+
+def test_the_newest_commit_alone_with_a_wide_interval_is_nothing() -> None:
+    assert find_changes(times(*[1.0] * 11, 1.5, width=0.5)) == ()
+
+
+@pytest.mark.parametrize("seed", [3, 10, 12, 19, 24])
+def test_neighbours_that_deviate_alike_raise_the_bar(seed: int) -> None:
+    values, last, chance = [], 0.0, random.Random(seed)
+    for _ in range(60):
+        last = 0.6 * last + chance.gauss(0, 0.03)
+        values.append(math.exp(last))
+
+    assert find_changes(times(*values)) == ()
+
+
+@pytest.mark.parametrize("seed", [8, 26, 49, 85, 102])
+def test_levels_of_a_few_noisy_commits_are_no_steps(seed: int) -> None:
+    chance = random.Random(seed)
+
+    assert find_changes(times(*(chance.gauss(1.0, 0.05) for _ in range(12)))) == ()
+
+
+def test_a_step_of_few_commits_in_a_long_history_is_found() -> None:
+    changes = find_changes(noisy(*[1.0] * 30, *[1.1] * 4, *[1.0] * 30))
+
+    assert [(change.before, change.after) for change in changes] == [(29, 30), (33, 34)]
+
+
+def test_a_change_is_undone_where_the_time_is_back() -> None:
+    changes = find_changes(times(*[1.0] * 6, *[2.0] * 6, *[1.02] * 6, *[3.0] * 6))
+
+    assert [undone_by(changes, index) for index in range(3)] == [1, 2, None]
+
+
+def test_a_change_that_goes_on_is_not_undone() -> None:
+    changes = find_changes(times(*[1.0] * 6, *[2.0] * 6, *[3.0] * 6))
+
+    assert [undone_by(changes, index) for index in range(2)] == [None, None]

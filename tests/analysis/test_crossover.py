@@ -11,11 +11,17 @@ FASTER, SLOWER, UNCLEAR = Speedup(2, 1.9, 2.1), Speedup(0.5, 0.4, 0.6), Speedup(
 def test_it_is_the_first_size_that_wins_with_all_larger_ones() -> None:
     points = [(64, FASTER), (1, SLOWER), (4, FASTER), (16, FASTER)]
 
-    assert crossover(points) == Crossover(4, above=1)
+    assert crossover(points) == Crossover(4, above=1, slower=1)
 
 
 def test_an_unclear_size_is_no_win() -> None:
-    assert crossover([(1, SLOWER), (4, UNCLEAR), (16, FASTER)]) == Crossover(16, above=4)
+    found = crossover([(1, SLOWER), (4, UNCLEAR), (16, FASTER)])
+
+    assert found == Crossover(16, above=4, slower=1)
+
+
+def test_unclear_sizes_alone_leave_the_lower_end_open() -> None:
+    assert crossover([(4, UNCLEAR), (16, FASTER)]) == Crossover(16, above=4, slower=None)
 
 
 def test_a_win_everywhere_has_nothing_below() -> None:

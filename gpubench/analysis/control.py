@@ -1,0 +1,71 @@
+"""How often a machine sees a difference where there is none: the A/A control."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from asv_runner.statistics import binom_pmf
+
+from gpubench.analysis.speedup import Speedup
+
+CONFIDENCE = 0.99
+HALVINGS = 50
+"""Of an interval of probabilities: its ends are exact to the last digit."""
+
+
+@dataclass(frozen=True, slots=True)
+class FalseAlarms:
+    """Comparisons of an implementation with itself that called it faster or slower."""
+
+    comparisons: int
+    alarms: int
+    low: float
+    """Lower end of the 99 % interval of ``rate``."""
+    high: float
+
+    @property
+    def rate(self) -> float:
+        """Share of the comparisons, 0 to 1; 0 of none."""
+        return self.alarms / self.comparisons if self.comparisons else 0.0
+
+
+def false_alarms(speedups: Iterable[Speedup]) -> FalseAlarms:
+    """Count the verdicts that are not ``unclear``: each of them is false."""
+    verdicts = [speedup.verdict for speedup in speedups]
+    alarms = sum(verdict != "unclear" for verdict in verdicts)
+    low, high = proportion_interval(alarms, len(verdicts))
+    return FalseAlarms(len(verdicts), alarms, low, high)
+
+
+def proportion_interval(
+    count: int, total: int, confidence: float = CONFIDENCE
+) -> tuple[float, float]:
+    """Exact interval of a probability (Clopper and Pearson, Biometrika 26, 1934); 0 to 1 of none.
+
+    Its ends are the probabilities at which ``count`` or more, and ``count`` or fewer, have a chance
+    of half the error.
+    """
+    half = (1 - confidence) / 2
+    low = 0.0 if count == 0 else _root(lambda p: _more(count, total, p) > half)
+    high = 1.0 if count == total else _root(lambda p: _fewer(count, total, p) <= half)
+    return low, high
+
+
+def _more(count: int, total: int, probability: float) -> float:
+    """Chance of ``count`` successes or more."""
+    return 1 - _fewer(count - 1, total, probability)
+
+
+def _fewer(count: int, total: int, probability: float) -> float:
+    """Chance of ``count`` successes or fewer."""
+    return float(sum(binom_pmf(total, k, probability) for k in range(count + 1)))
+
+
+def _root(beyond: Callable[[float], bool]) -> float:
+    """Least probability for which ``beyond`` holds, by halving."""
+    low, high = 0.0, 1.0
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if beyond(middle) else (middle, high)
+    return high

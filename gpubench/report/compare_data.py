@@ -1,0 +1,143 @@
+"""Times of every snapshot as small scripts beside the pages, for comparisons that a reader chooses.
+
+A page that was opened from disk may not fetch files, but it may add scripts. So each snapshot is
+one script of a few kilobytes, read when it is chosen; the pages do not grow with the history.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from array import array
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from sys import byteorder
+from urllib.parse import quote
+
+from gpubench.analysis.comparison import DIFFERING, FAILURES, SAME
+from gpubench.analysis.environment import explains
+from gpubench.analysis.history import Setup, SetupHistory
+from gpubench.report import text
+from gpubench.report.findings import case_words
+from gpubench.report.machine import fact_words
+from gpubench.report.site import commit_label, setup_label
+from gpubench.results import CaseName, Snapshot, Status
+
+FOLDER = "compare-data"
+"""Beside the pages; all of it belongs to the report."""
+
+INDEX = f"{FOLDER}/index.js"
+
+CODES: dict[Status, str] = {
+    "ok": "o",
+    "skipped": "s",
+    "failed": "f",
+    "wrong": "w",
+    "timed_out": "t",
+    "killed": "k",
+    "simulated": "m",
+}
+ABSENT, OTHER_VERSION = "-", "v"
+
+_UNESCAPED = "!'()*"
+"""As JavaScript's ``encodeURIComponent`` does, so that both write the same address."""
+
+
+def setup_key(setup: Setup) -> str:
+    """Short name of a setup in file names; it stays while others come and go."""
+    named = f"{setup.machine}\0{setup.environment}"
+    return hashlib.sha256(named.encode()).hexdigest()[:10]
+
+
+def side_address(setup: Setup, commit: str) -> str:
+    """One side in the part of an address after ``#``."""
+    parts = (commit[:8], setup.machine, setup.environment)
+    return ",".join(quote(part, safe=_UNESCAPED) for part in parts)
+
+
+def pair_address(old: tuple[Setup, str], new: tuple[Setup, str]) -> str:
+    """Two sides, setup and commit each, as the part of an address after ``#``."""
+    return f"a={side_address(*old)}&b={side_address(*new)}"
+
+
+def data_files(histories: Sequence[SetupHistory]) -> Iterator[tuple[str, str]]:
+    """Path below the folder of the report, and content, of every script."""
+    yield INDEX, _script("index", [_index(histories)])
+    for history in histories:
+        key, names = setup_key(history.setup), tuple(history.cases)
+        yield f"{FOLDER}/{key}.js", _script("cases", [key, _cases(history, names)])
+        for snapshot in history.snapshots:
+            name = f"{key}-{snapshot.commit[:8]}"
+            yield f"{FOLDER}/{name}.js", _script("snapshot", [name, _snapshot(snapshot, names)])
+
+
+def _script(function: str, arguments: list[object]) -> str:
+    content = json.dumps(arguments, separators=(",", ":"), allow_nan=False)
+    return f"gpubench.{function}(...{content});\n"
+
+
+def _index(histories: Sequence[SetupHistory]) -> dict[str, object]:
+    """What the choices are, and the rules of ``analysis.comparison`` that the script follows."""
+    return {
+        "same": SAME,
+        "differing": DIFFERING,
+        "failures": [CODES[status] for status in FAILURES],
+        "statuses": {code: text.status_label(status) for status, code in CODES.items()},
+        "setups": [_setup(history) for history in histories],
+    }
+
+
+def _setup(history: SetupHistory) -> dict[str, object]:
+    labels = [commit_label(commit) for commit in history.commits]
+    return {
+        "key": setup_key(history.setup),
+        "machine": history.setup.machine,
+        "environment": history.setup.environment,
+        "label": setup_label(history.setup),
+        "commits": [[label.short, label.date, label.subject] for label in labels],
+    }
+
+
+def _cases(history: SetupHistory, names: Sequence[CaseName]) -> dict[str, object]:
+    place = {name: index for index, name in enumerate(names)}
+    newest = (history.cases[name][-1].compared for name in names)
+    return {
+        "labels": [case_words(name) for name in names],
+        "baselines": [place.get(c.baseline.name, -1) if c.baseline else -1 for c in newest],
+    }
+
+
+def _snapshot(snapshot: Snapshot, names: Sequence[CaseName]) -> dict[str, object]:
+    """Medians and both ends of the intervals, 32-bit floats in base64; statuses, one letter each.
+
+    Seven digits are more than any time has. NaN where there is no time.
+    """
+    superseded, outcomes = set(snapshot.superseded), snapshot.outcomes
+    codes, numbers = [], array("f")
+    for name in names:
+        outcome = outcomes.get(name)
+        timing = outcome.timing if outcome else None
+        numbers.extend((timing.median, timing.low, timing.high) if timing else (math.nan,) * 3)
+        if outcome:
+            codes.append(CODES[outcome.status])
+        else:
+            gone = superseded and name.benchmark.asv_name in superseded
+            codes.append(OTHER_VERSION if gone else ABSENT)
+    if byteorder == "big":
+        numbers.byteswap()
+    return {
+        "status": "".join(codes),
+        "times": b64encode(numbers.tobytes()).decode("ascii"),
+        "facts": _facts(snapshot),
+    }
+
+
+def _facts(snapshot: Snapshot) -> Mapping[str, list[str]]:
+    told = {**{f"asv {k}": v for k, v in snapshot.params.items()}, **snapshot.facts}
+    found = {}
+    for name, value in told.items():
+        plain = name.removeprefix("asv ")
+        if explains(plain) and (plain == name or plain not in snapshot.facts):
+            found[name] = list(fact_words(plain, value))
+    return found

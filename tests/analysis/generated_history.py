@@ -1,0 +1,290 @@
+"""Results with a known truth: many commits, kernels and machines, with planted changes and noise.
+
+Each kernel has a story, which says what was planted into the times of its implementations. The
+times are medians with the noise of commits, some of it with outliers or with a memory, and with
+gaps where a case failed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from gpubench.analysis.history import Setup
+from gpubench.names import Value
+from gpubench.record import CaseRecord
+from gpubench.results import CaseName, Commit, Outcome, Results, Snapshot, Timing
+
+Cause = Literal["kernel", "baseline", "environment", "shared"]
+Story = Literal[
+    "noise", "outliers", "memory", "gaps", "drift", "kernel", "baseline", "environment", "shared",
+    "recovered",
+]  # fmt: skip
+
+STORIES: tuple[Story, ...] = (
+    "noise", "kernel", "outliers", "baseline", "gaps", "environment", "memory", "shared",
+    "drift", "recovered",
+)  # fmt: skip
+QUIET: tuple[Story, ...] = ("noise", "outliers", "memory", "gaps")
+"""Stories in which nothing is planted: every step in them is false."""
+
+IMPLEMENTATIONS = ("numpy", "numba")
+DAY = 86_400
+LEAST = 1.08
+"""Smallest planted factor."""
+
+ABOVE_NOISE = 6.0
+"""Size of a step, in standard deviations of one commit, from which it must be found.
+
+asv's detector itself misses some of 4 or 5 that last a few commits; those are planted as well.
+"""
+
+EDGE = 6
+"""Commits before the first and after the last planted step."""
+
+
+@dataclass(frozen=True)
+class Planted:
+    """One step of one case's time."""
+
+    setup: Setup
+    name: CaseName
+    after: int
+    """Index of the first commit at the new level."""
+    factor: float
+    """New time over old time."""
+    cause: Cause
+    sigmas: float
+    """Its size in standard deviations of the noise of one commit."""
+
+    @property
+    def above_noise(self) -> bool:
+        return self.sigmas >= ABOVE_NOISE
+
+
+@dataclass(frozen=True)
+class GeneratedHistory:
+    """Results and what was planted into them."""
+
+    results: Results
+    planted: tuple[Planted, ...]
+    stories: Mapping[tuple[Setup, CaseName], Story] = field(default_factory=dict)
+
+
+@dataclass
+class _Series:
+    """One case over the commits, while it is made."""
+
+    levels: list[float]
+    sigma: float
+    story: Story
+
+
+def generate(
+    seed: int, *, commits: int = 60, kernels: int = 20, machines: int = 1, sizes: int = 1
+) -> GeneratedHistory:
+    """A history of ``machines * kernels * sizes * 2`` series; the same for the same arguments."""
+    chance = random.Random(seed)
+    made: list[Snapshot] = []
+    planted: list[Planted] = []
+    stories: dict[tuple[Setup, CaseName], Story] = {}
+    for number in range(machines):
+        setup = Setup(f"machine-{number}", "virtualenv-py3.11")
+        update = chance.randrange(EDGE, commits - EDGE)
+        series: dict[CaseName, _Series] = {}
+        for kernel in range(kernels):
+            story = STORIES[(kernel + number) % len(STORIES)]
+            for size in range(sizes):
+                own, steps = _kernel(chance, setup, kernel, size, story, commits, update)
+                series |= own
+                planted += steps
+        stories |= {(setup, name): each.story for name, each in series.items()}
+        made += _snapshots(chance, setup, series, commits, update)
+    made.sort(key=lambda snapshot: (snapshot.date, snapshot.machine))
+    history = tuple(Commit(commit_hash(i), float(i * DAY + DAY)) for i in range(commits))
+    return GeneratedHistory(Results(tuple(made), history), tuple(planted), stories)
+
+
+def commit_hash(index: int) -> str:
+    return hashlib.sha1(f"generated {index}".encode()).hexdigest()
+
+
+def _kernel(
+    chance: random.Random, setup: Setup, kernel: int, size: int, story: Story, commits: int,
+    update: int,
+) -> tuple[dict[CaseName, _Series], list[Planted]]:  # fmt: skip
+    """The series of one kernel at one size, and what is planted into them."""
+    series: dict[CaseName, _Series] = {}
+    for implementation in IMPLEMENTATIONS:
+        name = CaseName(
+            f"kernel_{kernel}",
+            f"kernel_{kernel}",
+            implementation,
+            "kernel",
+            f"n={2 ** (10 + size)}",
+        )
+        base = 10 ** chance.uniform(-6, -2)
+        sigma = math.exp(chance.uniform(math.log(0.003), math.log(0.03)))
+        series[name] = _Series([base] * commits, sigma, story)
+    steps = list(_plant(chance, setup, series, story, commits, update))
+    for step in steps:
+        levels = series[step.name].levels
+        levels[step.after :] = [level * step.factor for level in levels[step.after :]]
+    if story == "drift":
+        for each in series.values():
+            total = chance.uniform(-0.2, 0.2)
+            each.levels = [v * math.exp(total * i / commits) for i, v in enumerate(each.levels)]
+    return series, steps
+
+
+def _plant(
+    chance: random.Random, setup: Setup, series: Mapping[CaseName, _Series], story: Story,
+    commits: int, update: int,
+) -> Iterator[Planted]:  # fmt: skip
+    baseline, candidate = series
+    at = _away_from(chance, commits, update)
+    if story in ("environment", "shared"):
+        noise = max(each.sigma for each in series.values())
+        factor = _factor(chance, noise)
+        place = update if story == "environment" else at
+        for name in series:
+            sigmas = abs(math.log(factor)) / noise
+            yield Planted(setup, name, place, factor, story, sigmas)
+    elif story in ("baseline", "kernel", "recovered"):
+        name, cause = (baseline, story) if story == "baseline" else (candidate, "kernel")
+        factor = _factor(chance, series[name].sigma)
+        sigmas = abs(math.log(factor)) / series[name].sigma
+        yield Planted(setup, name, at, factor, cause, sigmas)
+        if story == "recovered" and at + EDGE < commits - EDGE:
+            back = chance.randrange(at + EDGE, commits - EDGE)
+            if abs(back - update) > 2:
+                yield Planted(setup, candidate, back, 1 / factor, "kernel", sigmas)
+
+
+def _away_from(chance: random.Random, commits: int, update: int) -> int:
+    """A commit that has nothing to do with the change of the environment."""
+    places = [i for i in range(EDGE, commits - EDGE) if abs(i - update) > 2]
+    return chance.choice(places)
+
+
+def _factor(chance: random.Random, sigma: float) -> float:
+    size = math.exp(chance.uniform(max(math.log(LEAST), 4 * sigma), math.log(2.5)))
+    return size if chance.random() < 0.5 else 1 / size
+
+
+def _snapshots(
+    chance: random.Random, setup: Setup, series: Mapping[CaseName, _Series], commits: int,
+    update: int,
+) -> list[Snapshot]:  # fmt: skip
+    noise = {name: _noise(chance, each, commits) for name, each in series.items()}
+    made = []
+    for index in range(commits):
+        outcomes = {
+            name: _outcome(chance, name, each, each.levels[index] * math.exp(noise[name][index]))
+            for name, each in series.items()
+        }
+        made.append(
+            Snapshot(
+                machine=setup.machine,
+                environment=setup.environment,
+                commit=commit_hash(index),
+                date=float(index * DAY + DAY),
+                outcomes=outcomes,
+                facts=facts(index, update),
+            )
+        )
+    return made
+
+
+def facts(index: int, update: int) -> dict[str, Value | None]:
+    """NumPy and Numba are updated at one commit; a number that explains nothing always changes."""
+    new = index >= update
+    return {
+        "run": index,
+        "python": "3.11.9",
+        "numpy": "2.4.6" if new else "2.3.0",
+        "numba": "0.68.1" if new else "0.65.0",
+    }
+
+
+def _noise(chance: random.Random, series: _Series, commits: int) -> list[float]:
+    """Logarithms; ``memory`` is AR(1) with 0.3, ``outliers`` are one in fifty and 30 % slow."""
+    found: list[float] = []
+    last = 0.0
+    for _ in range(commits):
+        fresh = chance.gauss(0, series.sigma)
+        last = 0.3 * last + fresh * math.sqrt(1 - 0.09) if series.story == "memory" else fresh
+        slow = series.story == "outliers" and chance.random() < 0.02
+        found.append(last + (math.log(1.3) if slow else 0))
+    return found
+
+
+def _outcome(chance: random.Random, name: CaseName, series: _Series, median: float) -> Outcome:
+    record = CaseRecord(
+        benchmark=name.benchmark.asv_name,
+        case=name.case,
+        status="ok",
+        at="2026-03-01T10:00:00+00:00",
+        backend=name.implementation,
+        device="cpu",
+    )
+    if series.story == "gaps" and chance.random() < 0.2:
+        return Outcome(name, "failed", "it ran out of memory", record=record)
+    width = 1 + 2 * series.sigma
+    return Outcome(name, "ok", timing=Timing(median, median / width, median * width), record=record)
+
+
+def write_files(history: GeneratedHistory, directory: Path) -> int:
+    """Write the results as asv's files, without records; returns how many."""
+    for snapshot in history.results.snapshots:
+        folder = directory / snapshot.machine
+        folder.mkdir(parents=True, exist_ok=True)
+        machine = {"machine": snapshot.machine, "version": 1}
+        (folder / "machine.json").write_text(json.dumps(machine), encoding="utf-8")
+        path = folder / f"{snapshot.commit[:8]}-{snapshot.environment}.json"
+        path.write_text(json.dumps(_file(snapshot)), encoding="utf-8")
+    return len(history.results.snapshots)
+
+
+COLUMNS = (
+    "result", "params", "version", "started_at", "duration", "stats_ci_99_a", "stats_ci_99_b",
+    "stats_q_25", "stats_q_75", "stats_number", "stats_repeat",
+)  # fmt: skip
+
+
+def _file(snapshot: Snapshot) -> dict[str, object]:
+    """One result file of asv, format 2."""
+    benchmarks: dict[str, list[Outcome]] = {}
+    for name, outcome in snapshot.outcomes.items():
+        benchmarks.setdefault(name.benchmark.asv_name, []).append(outcome)
+    return {
+        "version": 2,
+        "commit_hash": snapshot.commit,
+        "env_name": snapshot.environment,
+        "date": int(snapshot.date * 1000),
+        "params": {"machine": snapshot.machine, "python": "3.11"},
+        "python": "3.11",
+        "requirements": {},
+        "env_vars": {},
+        "result_columns": list(COLUMNS),
+        "results": {name: _row(outcomes, snapshot) for name, outcomes in benchmarks.items()},
+        "durations": {},
+    }
+
+
+def _row(outcomes: list[Outcome], snapshot: Snapshot) -> list[object]:
+    times = [outcome.timing for outcome in outcomes]
+    medians, lows, highs = (
+        [getattr(time, end) if time else None for time in times]
+        for end in ("median", "low", "high")
+    )
+    params = [[repr(outcome.name.case) for outcome in outcomes]]
+    started = int(snapshot.date * 1000)
+    ones = [1 if time else None for time in times]
+    return [medians, params, "v1", started, 1.0, lows, highs, lows, highs, ones, ones]

@@ -1,0 +1,74 @@
+"""On generated histories every planted step above noise is found, and none is invented."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from generated_history import QUIET, generate, write_files
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scored_history import Score, score
+
+from gpubench.analysis.changes import THRESHOLD, _fit, may_hold_a_step
+from gpubench.results import load_results
+
+
+@pytest.fixture(scope="module")
+def scores() -> list[Score]:
+    """400 series at two lengths of history; scripts/steps_found.py counts over thousands."""
+    long = [score(seed, commits=60, kernels=40, machines=2) for seed in (1, 2)]
+    return [*long, score(3, commits=24, kernels=40)]
+
+
+def test_every_planted_step_above_noise_is_found(scores: list[Score]) -> None:
+    assert sum(one.counts["planted above noise"] for one in scores) > 100
+    assert [step for one in scores for step in one.missed if step.above_noise] == []
+
+
+def test_every_planted_step_above_noise_has_the_right_cause(scores: list[Score]) -> None:
+    assert [pair for one in scores for pair in one.misjudged if pair[0].above_noise] == []
+
+
+def test_no_step_is_invented_in_noise(scores: list[Score]) -> None:
+    assert sum(one.counts["series with nothing planted"] for one in scores) >= 100
+    assert [claim for one in scores for claim in one.invented] == []
+
+
+@given(
+    st.lists(st.integers(min_value=-40, max_value=40), min_size=10, max_size=40),
+    st.sampled_from([0.0005, 0.001, 0.003, 0.01]),
+)
+@settings(max_examples=150, deadline=None, derandomize=True)
+def test_the_quick_test_never_loses_a_step(whole: list[int], scale: float) -> None:
+    values = [scale * value for value in whole]
+    levels = [level.value for level in _fit(values) if level.length >= 2]
+
+    if levels and max(levels) - min(levels) >= math.log(THRESHOLD) + 1e-9:
+        assert may_hold_a_step(values)
+
+
+def test_the_quick_test_spares_the_fit_of_quiet_series() -> None:
+    assert may_hold_a_step([0.0] * 6 + [0.06, 0.06, 0.06])
+    assert not may_hold_a_step([0.0, 0.01, 0.02, 0.0, 0.03] * 4)
+
+
+def test_generated_files_are_read_back(tmp_path: Path) -> None:
+    history = generate(5, commits=4 + 20, kernels=4)
+
+    assert write_files(history, tmp_path) == 24
+
+    loaded = load_results(tmp_path)
+    assert (len(loaded.snapshots), loaded.problems) == (24, ())
+    first, again = history.results.snapshots[0], loaded.snapshots[0]
+    medians = [
+        {name: outcome.timing and outcome.timing.median for name, outcome in one.outcomes.items()}
+        for one in (first, again)
+    ]
+    assert medians[0] == medians[1]
+
+
+def test_the_same_seed_makes_the_same_history() -> None:
+    assert generate(7, kernels=2) == generate(7, kernels=2)
+    assert set(QUIET) <= set(generate(7).stories.values())

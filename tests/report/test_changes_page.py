@@ -1,0 +1,164 @@
+"""What the page of changes says, and why."""
+
+# ruff: noqa: RUF001 (the pages write multiplication signs and en dashes)
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from result_files import CommitFiles
+
+from gpubench.report import changes
+from gpubench.report.changes import ChangesPage
+from gpubench.report.render import write_report
+from gpubench.report.site import Site
+from gpubench.results import Results, load_results
+
+NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
+
+Times = Callable[[int], float]
+
+
+def history(
+    directory: Path, numba: Times, numpy: Times = lambda _: 4.0, commits: int = 12, **facts: Times
+) -> Results:
+    """Two cases over so many commits; seconds and facts by the commit's index."""
+    for index in range(commits):
+        files = CommitFiles(directory, f"{index:x}" * 40, (index + 1) * 86_400)
+        files.facts(python="3.11.9", **{name: fact(index) for name, fact in facts.items()})
+        files.time(NUMPY, "n=4", numpy(index)).time(NUMBA, "n=4", numba(index))
+        files.record(NUMPY, "n=4", device="cpu", backend="numpy")
+        files.record(NUMBA, "n=4", device="cpu", backend="numba",
+                     baseline_benchmark=NUMPY, baseline_case="n=4")  # fmt: skip
+        files.write()
+    return load_results(directory)
+
+
+def page_of(results: Results) -> ChangesPage:
+    site = Site(results)
+    return changes.build(site.histories[0], site)
+
+
+def slower_since(first: int, factor: float = 1.5) -> Times:
+    return lambda index: factor if index >= first else 1.0
+
+
+def test_a_step_is_told_with_factor_interval_commits_and_comparison(tmp_path: Path) -> None:
+    page = page_of(history(tmp_path, slower_since(7)))
+
+    assert page.verdict == "1 change in 2 cases over 12 commits: 1 slower."
+    ((at,),) = [page.commits]
+    (row,) = at.rows
+    assert (at.commit.short, row.kind, row.change.slower) == ("77777777", "step", True)
+    assert (row.change.old, row.change.new) == (1.0, 1.5)
+    assert row.ratio.has_interval
+    assert row.comparison == (
+        "compare.html#a=66666666,runner,virtualenv-py3.11&b=77777777,runner,virtualenv-py3.11"
+    )
+    assert [value and round(value.value, 2) for value in row.speedups] == [4.0, 2.67]
+
+
+def test_a_kernel_that_became_slower_is_the_cause_itself(tmp_path: Path) -> None:
+    page = page_of(history(tmp_path, slower_since(7)))
+
+    (row,) = page.commits[0].rows
+    assert row.why == (
+        "The kernel became slower; its baseline did not, and what is recorded of the environment "
+        "did not change."
+    )
+    assert page.causes == {"the kernel": 1}
+
+
+def test_a_baseline_that_became_faster_says_whose_speedups_fell(tmp_path: Path) -> None:
+    page = page_of(history(tmp_path, lambda _: 1.0, lambda i: 2.0 if i >= 7 else 4.0))
+
+    (row,) = page.commits[0].rows
+    assert row.why == "The baseline became faster: the speedups of numba fell with it."
+    assert page.causes == {"the baseline": 1}
+    assert row.speedups == (None, None)
+
+
+def test_a_changed_environment_is_told_with_the_facts(tmp_path: Path) -> None:
+    results = history(tmp_path, slower_since(7), numba=lambda i: 68.0 if i >= 7 else 65.0)
+
+    (row,) = page_of(results).commits[0].rows
+
+    assert row.cause == "environment"
+    assert row.why.startswith("The environment changed with it. It became slower; whether the code")
+    assert [(fact.label, fact.old, fact.new) for fact in row.facts] == [("Numba", "65.0", "68.0")]
+
+
+def test_a_step_that_was_undone_stays_listed_as_recovered(tmp_path: Path) -> None:
+    results = history(tmp_path, lambda i: 1.5 if 5 <= i < 9 else 1.0, commits=14)
+
+    page = page_of(results)
+
+    assert page.verdict == (
+        "2 changes in 2 cases over 14 commits: 1 slower (1 recovered since) and 1 faster."
+    )
+    newest, oldest = page.commits
+    assert oldest.rows[0].recovered == newest.commit
+    assert newest.rows[0].recovered is None
+
+
+def test_under_ten_commits_neighbours_differ_and_nothing_is_called_a_step(tmp_path: Path) -> None:
+    page = page_of(history(tmp_path, slower_since(3), commits=6))
+
+    (row,) = page.commits[0].rows
+    assert row.kind == "difference between neighbours"
+    assert page.note is not None
+    assert page.note.startswith("6 commits measured. Steps are claimed from 10 on")
+
+
+def test_a_change_at_the_newest_commit_alone_is_called_so(tmp_path: Path) -> None:
+    (row,) = page_of(history(tmp_path, slower_since(11))).commits[0].rows
+
+    assert row.kind == "difference at the newest commit"
+
+
+def test_cases_that_changed_alike_share_a_row(sample: Results) -> None:
+    site = Site(sample)
+    (runner,) = [h for h in site.histories if h.setup.machine == "runner"]
+
+    page = changes.build(runner, site)
+
+    assert page.verdict == "8 changes in 192 cases over 12 commits: 4 slower and 4 faster."
+    newest, oldest = page.commits
+    (faster,), (slower,) = newest.rows, oldest.rows
+    assert (faster.kernel.label, faster.other_count) == ("mandelbrot", 3)
+    assert (slower.kernel.label, slower.other_count) == ("vector_add", 3)
+    assert slower.others[0] == "vector_add numba_parallel n=1048576"
+
+
+def test_nothing_that_changed_is_said_in_a_sentence(tmp_path: Path) -> None:
+    page = page_of(history(tmp_path, lambda _: 1.0))
+
+    assert page.verdict == "No change was found in 2 cases over 12 commits."
+    assert (page.commits, page.states) == ((), ())
+
+
+def test_one_commit_says_what_is_needed(tmp_path: Path) -> None:
+    page = page_of(history(tmp_path, lambda _: 1.0, commits=1))
+
+    assert [state.title for state in page.states] == ["One commit so far"]
+
+
+def test_without_a_record_the_page_says_what_it_cannot_know(tmp_path: Path) -> None:
+    for index in range(12):
+        files = CommitFiles(tmp_path, f"{index:x}" * 40, (index + 1) * 86_400)
+        files.time(NUMBA, "n=4", 1.5 if index >= 7 else 1.0).write()
+
+    page = page_of(load_results(tmp_path))
+
+    assert [state.title for state in page.states] == ["No record of the environment"]
+
+
+def test_the_page_is_written_with_every_row_a_link_to_its_comparison(tmp_path: Path) -> None:
+    results = history(tmp_path / "results", slower_since(7))
+
+    site = write_report(results, tmp_path / "site").parent
+
+    content = (site / "changes.html").read_text(encoding="utf-8")
+    assert "1.50× slower" in content
+    assert 'href="compare.html#a=66666666,runner,virtualenv-py3.11&amp;b=77777777' in content

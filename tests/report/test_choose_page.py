@@ -1,0 +1,167 @@
+"""What the page that says what to use says."""
+
+# ruff: noqa: RUF001 (the pages write multiplication signs and en dashes)
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from full_kernel import write_full_kernel
+from result_files import CommitFiles
+
+from gpubench.analysis.speedup import Speedup
+from gpubench.errors import ResultsError
+from gpubench.report import choose
+from gpubench.report.choose import ChoosePage, Use, chosen_pages
+from gpubench.report.render import plain
+from gpubench.report.site import Site
+from gpubench.results import Results, load_results
+
+NARROW = "\N{NARROW NO-BREAK SPACE}"
+
+
+def page_of(results: Results, machine: str | None = None) -> ChoosePage:
+    site = Site(results)
+    history = next(h for h in site.histories if machine in (None, h.setup.machine))
+    return choose.build(history, site)
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> ChoosePage:
+    write_full_kernel(tmp_path)
+    return page_of(load_results(tmp_path))
+
+
+def test_the_whole_of_a_kernel_with_every_time(full: ChoosePage) -> None:
+    (kernel,) = full.kernels
+    (choice,) = kernel.choices
+
+    assert full.verdict == "At the largest size numba_cuda is the fastest."
+    assert choice.resident == (Use("numba_cuda", "at every size measured", ""),)
+    assert choice.host == (
+        Use("numpy", "up to n = 4,096", ""),
+        Use("numba", "from n = 65,536 on", "n = 4,096"),
+    )
+    rows = {row.label: plain_row(row) for row in choice.rows}
+    assert rows == {
+        "numba": {
+            "device": "cpu",
+            "wins": "from n = 65,536 on; the crossover lies above n = 4,096",
+            "transfers": "nothing is copied",
+            "compilation": f"400{NARROW}ms, repaid after 40 calls (38–42)",
+            "calls": 40,
+        },
+        "numba_cuda": {
+            "device": "cuda:0",
+            "wins": "at every size measured, from n = 4,096 on",
+            "transfers": "the gain outlasts the copies",
+            "compilation": f"250{NARROW}ms, repaid after 19 calls (18–20)",
+            "calls": 19,
+        },
+    }
+    assert (choice.notes, kernel.reasons, kernel.elsewhere) == ((), (), ())
+
+
+def plain_row(row: choose.ChoiceRow) -> dict[str, object]:
+    names = ("device", "wins", "transfers", "compilation", "calls")
+    return {name: getattr(row, name) for name in names}
+
+
+def test_without_compile_times_the_page_says_what_to_add(tmp_path: Path) -> None:
+    write_full_kernel(tmp_path, compiled=False)
+
+    (choice,) = page_of(load_results(tmp_path)).kernels[0].choices
+
+    assert {row.compilation for row in choice.rows} == {"not measured"}
+    assert choice.notes == (
+        "The compile time of numba and numba_cuda was not measured: add compile to the suite's "
+        "measure.",
+    )
+
+
+def test_the_verdict_counts_the_kernels_of_each_winner(sample: Results) -> None:
+    assert page_of(sample, "gpu-box").verdict == (
+        "At the largest size numba_cuda is the fastest in all 6 kernels."
+    )
+    assert page_of(sample, "runner").verdict == (
+        "At the largest size, of 6 kernels, the fastest is numba_parallel in 3, numpy in 1 and "
+        "none clearly in 2."
+    )
+
+
+def test_copies_that_eat_the_gain_are_said_to(sample: Results) -> None:
+    kernels = {kernel.kernel.label: kernel for kernel in page_of(sample, "gpu-box").kernels}
+
+    def transfers(label: str) -> str:
+        (choice,) = kernels[label].choices
+        return next(row.transfers for row in choice.rows if row.label == "numba_cuda")
+
+    assert transfers("matmul") == "the gain outlasts the copies"
+    assert transfers("multiply") == "the copies eat the gain: slower than the baseline"
+    assert transfers("norm") == "the copies eat the gain: no clear difference is left"
+
+
+def test_what_was_measured_elsewhere_only_is_named(sample: Results) -> None:
+    kernels = {kernel.kernel.label: kernel for kernel in page_of(sample, "runner").kernels}
+
+    assert kernels["norm"].elsewhere == (
+        "numba_cuda: measured on gpu-box, virtualenv-py3.12-numba-cuda",
+    )
+    assert [(r.status, r.count) for r in kernels["norm"].reasons] == [("skipped", 20)]
+
+
+def test_a_wrong_implementation_is_not_recommended(sample: Results) -> None:
+    (matmul,) = [k for k in page_of(sample, "runner").kernels if k.kernel.label == "matmul"]
+
+    text = str(plain_uses(matmul))
+    assert "numba_parallel" not in text
+    assert [reason.status for reason in matmul.reasons] == ["wrong", "skipped"]
+
+
+def plain_uses(kernel: choose.KernelChoice) -> list[str]:
+    return [u.words for c in kernel.choices for u in (*c.resident, *c.host)]
+
+
+def test_one_size_says_that_it_is_the_only_one(tmp_path: Path) -> None:
+    files = CommitFiles(tmp_path, "a" * 40, 86_400)
+    files.time("suites.add__numpy.time_kernel", "n=8", 1.0)
+    files.time("suites.add__fast.time_kernel", "n=8", 0.5).write()
+
+    (choice,) = page_of(load_results(tmp_path)).kernels[0].choices
+
+    assert choice.resident == (Use("fast", "at n = 8, the only size", ""),)
+
+
+def test_without_any_speedup_the_page_says_what_comes_next(tmp_path: Path) -> None:
+    files = CommitFiles(tmp_path, "a" * 40, 86_400)
+    files.missing("suites.add__fast.time_kernel", "n=8").write()
+
+    page = page_of(load_results(tmp_path))
+
+    assert page.verdict == "Nothing to choose from: no case has a time here."
+    assert [state.title for state in page.states] == ["Nothing to compare"]
+
+
+def test_one_kernel_may_be_asked_for_by_either_name(sample: Results) -> None:
+    for name in ("norm", "norm.norm"):
+        pages = chosen_pages(sample, name, "runner", None)
+        assert [k.kernel.label for page in pages for k in page.kernels] == ["norm"]
+    assert pages[0].verdict == "At the largest size numba_parallel is the fastest."
+
+
+def test_an_unknown_kernel_names_those_that_there_are(sample: Results) -> None:
+    with pytest.raises(ResultsError, match=r"kernel 'nrom': there are increment_by_one, mandel"):
+        chosen_pages(sample, "nrom", None, None)
+
+
+def test_an_unknown_machine_names_those_that_there_are(sample: Results) -> None:
+    with pytest.raises(ResultsError, match=r"there are gpu-box, virtualenv-py3\.12-numba-cuda and"):
+        chosen_pages(sample, None, "laptop", None)
+
+
+def test_the_view_model_is_plain_data(full: ChoosePage) -> None:
+    from dataclasses import asdict
+
+    (row, _) = plain(asdict(full))["kernels"][0]["choices"][0]["rows"]
+    assert Speedup(**row["speedup"]).verdict == "faster"

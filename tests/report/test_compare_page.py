@@ -1,0 +1,225 @@
+"""What the page of comparisons says, its Markdown, and the scripts beside it."""
+
+# ruff: noqa: RUF001 (the pages write multiplication signs and en dashes)
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from base64 import b64decode
+from pathlib import Path
+from typing import Any
+
+from result_files import CommitFiles
+
+from gpubench.analysis.comparison import compare_snapshots
+from gpubench.analysis.history import Setup
+from gpubench.report import compare
+from gpubench.report.compare import ComparePage
+from gpubench.report.compare_data import data_files, pair_address, setup_key
+from gpubench.report.comparison_view import comparison_view
+from gpubench.report.markdown import escaped, markdown
+from gpubench.report.render import write_report
+from gpubench.report.site import Site
+from gpubench.results import Results, load_results
+
+NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
+
+
+def commit(directory: Path, letter: str, day: int, machine: str = "runner") -> CommitFiles:
+    return CommitFiles(directory, letter * 40, day * 86_400, machine)
+
+
+def three_cases(directory: Path) -> Results:
+    """One case slower, one wrong, one the same; the baseline became faster, Numba was updated."""
+    old = commit(directory, "a", 1).facts(numba="0.65.0")
+    new = commit(directory, "b", 2).facts(numba="0.68.1")
+    for files, seconds in ((old, 4.0), (new, 2.0)):
+        files.time(NUMPY, "n=4", seconds)
+    for case, before, after in (("n=4", 1.0, 1.5), ("n=8", 1.0, 1.0), ("n=16", 2.0, 2.0)):
+        old.time(NUMBA, case, before)
+        new.time(NUMBA, case, after)
+    new.record(NUMBA, "n=16", "wrong", reason="off by | one")
+    old.write()
+    new.write()
+    return load_results(directory)
+
+
+def page_of(results: Results, machine: str | None = None) -> ComparePage:
+    site = Site(results)
+    (history, *_) = [h for h in site.histories if machine in (None, h.setup.machine)]
+    return compare.build(results, history, site)
+
+
+def test_the_newest_commit_is_set_against_the_one_before(tmp_path: Path) -> None:
+    page = page_of(three_cases(tmp_path))
+
+    assert page.verdict == (
+        "At bbbbbbbb, compared with aaaaaaaa before it, 1 case became slower, 1 case has no time "
+        "any more and 1 case became faster."
+    )
+    assert page.newest is not None
+    view = page.newest.comparison
+    assert view.title == "bbbbbbbb against aaaaaaaa on runner, virtualenv-py3.11"
+    assert view.counts_line == "1 slower, 1 failed, 1 faster and 1 same"
+    assert [(fact.label, fact.old, fact.new) for fact in view.facts] == [
+        ("Numba", "0.65.0", "0.68.1")
+    ]
+
+
+def test_only_what_differs_is_listed_with_factor_speedups_and_the_baseline_s_change(
+    tmp_path: Path,
+) -> None:
+    page = page_of(three_cases(tmp_path))
+    assert page.newest is not None
+
+    slower, failed, faster = page.newest.comparison.rows
+
+    assert (slower.label, slower.verdict, slower.sign) == ("add numba n=4", "slower", "▼")
+    assert slower.baseline == "its baseline became 2.00× faster"
+    assert slower.old.speedup is not None
+    assert slower.new.speedup is not None
+    assert (failed.verdict, failed.note, failed.ratio) == ("failed", "off by | one", None)
+    assert (failed.new.status, failed.new.timing, failed.new.speedup) == ("wrong", None, None)
+    assert (faster.label, faster.baseline) == ("add numpy n=4", "")
+
+
+def test_the_markdown_can_be_pasted_as_it_is(tmp_path: Path) -> None:
+    page = page_of(three_cases(tmp_path))
+    assert page.newest is not None
+
+    lines = page.newest.markdown.splitlines()
+
+    assert lines[:5] == [
+        "<!-- gpubench compare -->",
+        "### bbbbbbbb against aaaaaaaa on runner, virtualenv-py3.11",
+        "",
+        "**1 slower, 1 failed, 1 faster and 1 same**",
+        "",
+    ]
+    narrow = "\N{NARROW NO-BREAK SPACE}"
+    assert lines[7:10] == [
+        f"| ▼ slower | add numba n=4 | 1.50× slower (1.47–1.53×) | 1.00{narrow}s | 1.50{narrow}s "
+        "| 4.00× → 1.33× | its baseline became 2.00× faster |",
+        f"| ! failed | add numba n=16 |  | 2.00{narrow}s | wrong |  | off by \\| one |",
+        f"| ▲ faster | add numpy n=4 | 2.00× faster (1.96–2.04×) | 4.00{narrow}s | 2.00{narrow}s "
+        "|  |  |",
+    ]
+    assert "- Numba: 0.65.0 → 0.68.1" in lines
+    assert lines[-1].startswith("<sub>An implementation's own time is compared")
+
+
+def test_markdown_takes_nothing_for_markup() -> None:
+    assert escaped("a|b\n<img> @someone [x](y) `c`") == (
+        "a\\|b \\<img\\> \\@someone \\[x\\](y) \\`c\\`"
+    )
+
+
+def test_a_long_comparison_is_cut_and_says_so(tmp_path: Path) -> None:
+    old, new = commit(tmp_path, "a", 1), commit(tmp_path, "b", 2)
+    for n in range(60):
+        old.time(NUMBA, f"n={n}", 1.0)
+        new.time(NUMBA, f"n={n}", 2.0)
+    old.write()
+    new.write()
+    results = load_results(tmp_path)
+    commits = {one.hash: one for one in results.commits}
+
+    view = comparison_view(compare_snapshots(*results.snapshots), commits, most=55)
+
+    assert (len(view.rows), view.more) == (55, 5)
+    assert "and 10 more" in markdown(view).splitlines()
+
+
+def test_other_machines_are_set_against_this_one_at_their_newest_commits(tmp_path: Path) -> None:
+    commit(tmp_path, "a", 1).time(NUMBA, "n=4", 1.0).write()
+    commit(tmp_path, "b", 2).time(NUMBA, "n=4", 1.0).write()
+    commit(tmp_path, "a", 1, "other").time(NUMBA, "n=4", 4.0).time(NUMBA, "n=8", 4.0).write()
+
+    (other,) = page_of(load_results(tmp_path), "runner").others
+
+    assert other.heading == "other, virtualenv-py3.11"
+    assert other.comparison.counts == {"slower": 1}
+    assert (other.comparison.only_new.count, other.comparison.only_old.count) == (1, 0)
+    assert other.address == (
+        "a=bbbbbbbb,runner,virtualenv-py3.11&b=aaaaaaaa,other,virtualenv-py3.11"
+    )
+
+
+def test_one_commit_says_what_a_comparison_needs(tmp_path: Path) -> None:
+    commit(tmp_path, "a", 1).time(NUMBA, "n=4", 1.0).write()
+
+    page = page_of(load_results(tmp_path))
+
+    assert page.verdict == "There is one commit so far, and nothing before it to compare with."
+    assert (page.newest, page.others, page.export) == (None, (), None)
+    assert [state.command for state in page.states] == ["asv run HEAD~1..HEAD --skip-existing"]
+
+
+def test_an_address_escapes_what_a_name_holds() -> None:
+    hostile, plain = Setup("a,b&c", "env#1"), Setup("m", "e")
+
+    assert pair_address((hostile, "a" * 40), (plain, "b" * 40)) == (
+        "a=aaaaaaaa,a%2Cb%26c,env%231&b=bbbbbbbb,m,e"
+    )
+
+
+def scripts(results: Results) -> dict[str, list[Any]]:
+    """Arguments of the call that each script is."""
+    found = {}
+    for path, content in data_files(Site(results).histories):
+        start, end = content.index("(...") + 4, content.rindex(");")
+        found[path] = json.loads(content[start:end])
+    return found
+
+
+def test_a_snapshot_s_script_holds_medians_intervals_and_statuses(tmp_path: Path) -> None:
+    found = scripts(three_cases(tmp_path))
+    key = setup_key(Setup("runner", "virtualenv-py3.11"))
+
+    labels = found[f"compare-data/{key}.js"][1]["labels"]
+    name, content = found[f"compare-data/{key}-bbbbbbbb.js"]
+    numbers = struct.unpack("<12f", b64decode(content["times"]))
+
+    assert name == f"{key}-bbbbbbbb"
+    assert labels == ["add numba n=4", "add numba n=8", "add numba n=16", "add numpy n=4"]
+    assert content["status"] == "oowo"
+    assert numbers[0] == 1.5
+    assert numbers[1] < 1.5 < numbers[2]
+    assert all(math.isnan(number) for number in numbers[6:9])
+    assert content["facts"]["numba"] == ["Numba", "0.68.1"]
+
+
+def test_the_index_names_every_setup_and_its_commits(tmp_path: Path) -> None:
+    (index,) = scripts(three_cases(tmp_path))["compare-data/index.js"]
+
+    (setup,) = index["setups"]
+    assert (setup["machine"], setup["label"]) == ("runner", "runner, virtualenv-py3.11")
+    assert setup["commits"] == [["aaaaaaaa", "1970-01-02", ""], ["bbbbbbbb", "1970-01-03", ""]]
+    assert index["same"] == 1.05
+
+
+def test_a_version_left_out_and_an_absent_case_have_their_letters(tmp_path: Path) -> None:
+    old = commit(tmp_path, "a", 1).time(NUMPY, "n=4", 3.0)
+    old.versions[NUMPY] = "v0"
+    old.write()
+    commit(tmp_path, "b", 2).time(NUMPY, "n=4", 3.0).time(NUMBA, "n=4", 3.0).write()
+    results = load_results(tmp_path)
+    key = setup_key(Setup("runner", "virtualenv-py3.11"))
+
+    assert scripts(results)[f"compare-data/{key}-aaaaaaaa.js"][1]["status"] == "-v"
+
+
+def test_scripts_of_commits_that_are_gone_are_removed(tmp_path: Path) -> None:
+    results, site = three_cases(tmp_path / "results"), tmp_path / "site"
+    write_report(results, site)
+    (site / "compare-data" / "gone-cccccccc.js").write_text("")
+
+    write_report(results, site)
+
+    key = setup_key(Setup("runner", "virtualenv-py3.11"))
+    assert sorted(path.name for path in (site / "compare-data").iterdir()) == sorted(
+        ["index.js", f"{key}.js", f"{key}-aaaaaaaa.js", f"{key}-bbbbbbbb.js"]
+    )
+    assert (site / "compare.md").read_text(encoding="utf-8").startswith("<!-- gpubench compare -->")

@@ -1,0 +1,137 @@
+"""The page on machines and data, and the files that stand beside it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from full_kernel import write_full_kernel
+from result_files import CommitFiles
+
+from gpubench.report import exports, machines
+from gpubench.report.machines import MachinesPage
+from gpubench.report.render import write_report
+from gpubench.report.site import Site
+from gpubench.results import Results, load_results
+
+NARROW = "\N{NARROW NO-BREAK SPACE}"
+
+
+def page_of(results: Results) -> MachinesPage:
+    return machines.build(Site(results))
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def test_the_verdict_counts_where_the_numbers_come_from(sample: Results) -> None:
+    assert page_of(sample).verdict == (
+        "2 machines, 2 environments, 12 commits: 14 result files, nothing left out."
+    )
+
+
+def test_every_setup_has_its_facts_and_its_noise(sample: Results) -> None:
+    gpu, runner = page_of(sample).setups
+
+    assert (gpu.panel.name, runner.panel.name) == ("gpu-box", "runner")
+    assert ("GPU", "NVIDIA H200") in gpu.panel.facts
+    assert runner.commits == 12
+    assert runner.noise == (
+        "Half of the intervals are narrower than \N{PLUS-MINUS SIGN}2.0 % (68 times at the newest "
+        "commit).",
+        "From one commit to the next a time typically differs by 0.78 % (784 pairs of neighbours).",
+    )
+
+
+def test_readings_of_a_device_are_shown_with_their_units_and_range(tmp_path: Path) -> None:
+    write_full_kernel(tmp_path)
+
+    (setup,) = page_of(load_results(tmp_path)).setups
+    facts = {device.device: dict(device.facts) for device in setup.devices}
+
+    assert facts["cuda:0"] == {
+        "Copy bandwidth": f"3,600{NARROW}GB/s",
+        "Triad bandwidth": f"3,900{NARROW}GB/s",
+        "Datasheet bandwidth": f"4,800{NARROW}GB/s",
+        "Floor: an empty kernel": f"2.10{NARROW}µs",
+        "GPU clock": f"1,972{NARROW}MHz to 1,980{NARROW}MHz",
+        "L2 cache": f"50.0{NARROW}MiB",
+    }
+
+
+def test_one_commit_says_from_when_scatter_shows(tmp_path: Path) -> None:
+    write_full_kernel(tmp_path)
+
+    (setup,) = page_of(load_results(tmp_path)).setups
+
+    assert setup.noise[1] == "Scatter from commit to commit shows from the second commit on."
+
+
+def test_files_that_were_left_out_are_named(tmp_path: Path) -> None:
+    write_full_kernel(tmp_path)
+    (tmp_path / "gpu-box" / "half.json").write_text('{"version": 2')
+
+    page = page_of(load_results(tmp_path))
+
+    assert page.verdict.endswith("1 result file, 1 part left out.")
+    assert page.problems[0].path == "gpu-box/half.json"
+
+
+def test_results_without_a_record_say_what_is_not_known(tmp_path: Path) -> None:
+    files = CommitFiles(tmp_path, "a" * 40, 86_400)
+    files.time("suites.add__numpy.time_kernel", "n=8", 1.0).write()
+
+    assert [s.title for s in page_of(load_results(tmp_path)).states] == ["No facts recorded"]
+
+
+def test_the_files_hold_every_case_and_are_linked(sample: Results, tmp_path: Path) -> None:
+    site = write_report(sample, tmp_path).parent
+    cases = rows_of((site / "cases.csv").read_text(encoding="utf-8"))
+
+    assert len(cases) == sum(
+        len(now.cases) for h in Site(sample).histories for now in Site(sample).current(h).values()
+    )
+    assert json.loads((site / "cases.json").read_text())[0]["kernel"] == cases[0]["kernel"]
+    html = (site / "machines.html").read_text(encoding="utf-8")
+    assert all(f'href="{file.address}"' in html for file in exports.FILES)
+    assert {path.name for path in site.iterdir()} >= {file.address for file in exports.FILES}
+
+
+def test_no_wrong_case_has_a_time_or_speedup_in_the_files(sample: Results) -> None:
+    files = dict(exports.data_files(Site(sample)))
+    rows = [row for row in rows_of(files["cases.csv"]) if row["status"] != "ok"]
+
+    assert rows
+    assert {(row["seconds"], row["speedup"], row["verdict"]) for row in rows} == {("", "", "")}
+
+
+def test_csv_follows_rfc_4180() -> None:
+    text = exports.to_csv([{"a": 'say "x", y', "b": "two\nlines"}, {"a": 1.5, "b": None}])
+
+    assert text == 'a,b\r\n"say ""x"", y","two\nlines"\r\n1.5,\r\n'
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", " =1"])
+def test_a_text_that_a_spreadsheet_would_run_is_marked_as_text(text: str) -> None:
+    (row,) = rows_of(exports.to_csv([{"a": text}]))
+
+    assert row["a"] == f"'{text}"
+
+
+def test_numbers_stay_numbers() -> None:
+    assert exports.to_csv([{"a": -1.5}]) == "a\r\n-1.5\r\n"
+
+
+def test_a_machine_row_tells_one_fact(tmp_path: Path) -> None:
+    write_full_kernel(tmp_path)
+    files = dict(exports.data_files(Site(load_results(tmp_path))))
+
+    rows = {(r["kind"], r["name"]): r["value"] for r in rows_of(files["machines.csv"])}
+
+    assert rows["fact", "driver"] == "580.65"
+    assert float(rows["noise", "within"]) == pytest.approx(0.02, rel=0.2)
+    assert json.loads(files["machines.json"])[0]["machine"] == "gpu-box"
