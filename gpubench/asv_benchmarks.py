@@ -9,33 +9,61 @@ kernel overwrote.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.backends.devices import gpu_count
-from gpubench.backends.numba_cuda import simulating
 from gpubench.measure.preparation import Preparation, Skipped
 from gpubench.measure.recorder import recorder_of_asv
 from gpubench.measure.sampling import Sampling
-from gpubench.plan.plan import Group, build_plan
-from gpubench.plan.version import benchmark_version
-from gpubench.suite.loading import load_suites
-from gpubench.suite.model import Sampling as DeclaredSampling
+from gpubench.names import BenchmarkName, parse_benchmark_name
+from gpubench.plan.group import Group
+from gpubench.plan.stored import Blueprint, stored
 
 DEFAULT_TIMEOUT = 60.0
 """Seconds for one case, asv's own default; ``sampling.timeout`` of a suite replaces it."""
 
 
 def benchmark_classes(suites: Path) -> dict[str, type]:
-    """asv benchmark classes of all suite files in a folder, by name.
+    """asv benchmark classes of all suite files in a folder, by name; in a process that asv started
+    for one benchmark, that one's class.
 
-    The preset is the environment variable ``GPUBENCH_PRESET``. Builds the plan only: no device, no
-    thread pool and no kernel is touched before a case is set up.
+    The preset is the environment variable ``GPUBENCH_PRESET``. No device, no thread pool and no
+    kernel is touched before a case is set up.
     """
-    loaded = load_suites([suites], os.environ.get("GPUBENCH_PRESET") or None)
-    plan = build_plan(loaded, gpu_count(), simulator=simulating())
-    return {group.class_name: _benchmark_class(group) for group in plan.groups()}
+    preset = os.environ.get("GPUBENCH_PRESET") or None
+    blueprints = _blueprint_of_one(suites, preset, sys.argv) or _plan(suites, preset)
+    return {one.group.class_name: _benchmark_class(one) for one in blueprints}
+
+
+def _blueprint_of_one(
+    suites: Path, preset: str | None, arguments: Sequence[str]
+) -> tuple[Blueprint, ...]:
+    """What another process has planned for the only benchmark that this one runs, if it has."""
+    asked = _asked(arguments)
+    if asked is None:
+        return ()
+    found = stored(suites / f"{asked.suite}.yaml", preset, asked.class_name)
+    return () if found is None else (found,)
+
+
+def _asked(arguments: Sequence[str]) -> BenchmarkName | None:
+    """The benchmark that asv starts this process for: ``benchmark.py run FOLDER NAME-INDEX ...``.
+
+    ``None`` where asv lists all of them, or imports them once to fork later.
+    """
+    match arguments:
+        case [_, "run", _, name, *_]:
+            return parse_benchmark_name(name.partition("-")[0])
+    return None
+
+
+def _plan(suites: Path, preset: str | None) -> tuple[Blueprint, ...]:
+    # Reading suites takes longer than many kernels: a process that finds its plan leaves it out.
+    from gpubench.asv_planning import plan_blueprints
+
+    return plan_blueprints(suites, preset)
 
 
 class TimedBenchmark:
@@ -56,13 +84,24 @@ class TimedBenchmark:
         if identity != self._identity:
             self._prepare(identity)
         elif self._sampling is not None:
-            self._sampling.restore()
+            self._recorded(self._sampling.restore)
+
+    def teardown(self, identity: str) -> None:
+        """After every sample: see that the runs it queued did not fail."""
+        if self._preparation is not None and self._sampling is not None:
+            self._preparation.synchronize()
 
     def run(self, identity: str) -> None:
         """One sample."""
         assert self._sampling is not None and self._preparation is not None
+        self._recorded(self._sampling.sample)
+        self._preparation.note(self._sampling)
+
+    def _recorded(self, work: Callable[[], object]) -> None:
+        """Do it; a failure is put on record and raised."""
+        assert self._preparation is not None
         try:
-            self._sampling.sample()
+            work()
         except Exception as error:
             self._preparation.fail(error)
 
@@ -84,22 +123,26 @@ class TimedBenchmark:
         return self._sampling.elapsed
 
 
-def _benchmark_class(group: Group) -> type:
-    methods = {f"time_{time}": _time_method(group, time) for time in group.times}
+def _benchmark_class(blueprint: Blueprint) -> type:
+    methods = {
+        f"time_{time}": _time_method(blueprint, time, version)
+        for time, version in blueprint.versions.items()
+    }
     attributes: dict[str, Any] = {
-        "__doc__": group.kernel.title,
-        "params": ([case.identity for case in group.cases()],),
+        "__doc__": blueprint.title,
+        "params": (list(blueprint.identities),),
         "param_names": ["case"],
         "number": 1,
-        **_asv_attributes(group.kernel.sampling),
+        "timeout": DEFAULT_TIMEOUT,
+        **blueprint.attributes,
         **methods,
     }
-    return type(group.class_name, (), attributes)
+    return type(blueprint.group.class_name, (), attributes)
 
 
-def _time_method(group: Group, time: str) -> Callable[..., None]:
+def _time_method(blueprint: Blueprint, time: str, version: str) -> Callable[..., None]:
     """A ``time_*`` method with the hooks and attributes that asv looks for on it."""
-    timed = TimedBenchmark(group, time)
+    timed = TimedBenchmark(blueprint.group, time)
 
     def setup(identity: str) -> None:
         timed.setup(identity)
@@ -111,16 +154,9 @@ def _time_method(group: Group, time: str) -> Callable[..., None]:
     setup.pretty_source = ""  # type: ignore[attr-defined]
     method.__name__ = f"time_{time}"
     method.setup = setup  # type: ignore[attr-defined]
-    method.version = benchmark_version(  # type: ignore[attr-defined]
-        group.kernel, group.implementation_name, time
-    )
-    method.pretty_source = group.source_text()  # type: ignore[attr-defined]
+    method.teardown = timed.teardown  # type: ignore[attr-defined]
+    method.version = version  # type: ignore[attr-defined]
+    method.pretty_source = blueprint.source  # type: ignore[attr-defined]
     if time == "compile":
         method.rounds, method.repeat, method.warmup_time = 1, 3, 0  # type: ignore[attr-defined]
     return method
-
-
-def _asv_attributes(sampling: DeclaredSampling) -> dict[str, Any]:
-    """asv's own attributes; what the suite leaves out stays asv's default."""
-    given = sampling.model_dump(exclude_none=True, exclude={"sample_time", "number"})
-    return {"timeout": DEFAULT_TIMEOUT, **given}

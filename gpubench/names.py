@@ -60,6 +60,26 @@ def parse_benchmark_name(name: str) -> BenchmarkName | None:
     return BenchmarkName(suite, kernel, implementation, match["time"])
 
 
+_SUITE_MARK = "# declared in "
+"""Begins the line of a benchmark's source text after which the suite's YAML stands."""
+
+
+def join_source(code: str, place: str, declaration: str) -> str:
+    """The text that asv keeps as a benchmark's source: its code, then its kernel in the suite."""
+    return f"{code.rstrip()}\n\n\n{_SUITE_MARK}{place}\n{declaration.rstrip()}\n"
+
+
+def split_source(text: str) -> tuple[str, str, str]:
+    """Code, place and declaration of such a text; the last two empty for any other text."""
+    lines = text.splitlines()
+    marks = [i for i, line in enumerate(lines) if line.startswith(_SUITE_MARK)]
+    if not marks:
+        return text.rstrip(), "", ""
+    code, rest = lines[: marks[-1]], lines[marks[-1] + 1 :]
+    place = lines[marks[-1]].removeprefix(_SUITE_MARK)
+    return "\n".join(code).rstrip(), place, "\n".join(rest).rstrip()
+
+
 def format_value(value: Value) -> str:
     """Text of a value inside an identity: ``true``, ``1048576``, ``0.5``, ``float32``."""
     if isinstance(value, bool):

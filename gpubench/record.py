@@ -83,6 +83,8 @@ class CaseRecord:
     conditions: Mapping[str, Value] = field(default_factory=dict)
     """What the backend says of the run: threads in use, threading layer, device, clocks."""
     warnings: tuple[str, ...] = ()
+    pair_ratios: tuple[float, ...] = ()
+    """Paired mode: the baseline's seconds over the case's, for samples taken in turn."""
 
 
 _TYPES: dict[str, type[RunRecord] | type[CaseRecord]] = {"run": RunRecord, "case": CaseRecord}

@@ -13,8 +13,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import cuda, njit, prange
 from numpy.typing import NDArray
+
+from gpubench.kernels.lazy_numba import cuda, njit, prange
 
 Picture = NDArray[Any]
 

@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import cuda, njit, prange
 from numpy.typing import NDArray
+
+from gpubench.kernels.lazy_numba import cuda, njit, prange
 
 MAX_THREADS_PER_BLOCK = 1024
 """Of every CUDA architecture since compute capability 2.0 (CUDA C++ Programming Guide)."""

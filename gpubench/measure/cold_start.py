@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from gpubench.backends import registry
 from gpubench.errors import KernelError
@@ -20,9 +22,10 @@ from gpubench.measure.execution import Execution
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.targets import load_target
 from gpubench.plan.case import Case
-from gpubench.plan.lookup import case_at, locate
 
 STEADY_CALLS = 5
+CACHES = ("NUMBA_CACHE_DIR", "CUDA_CACHE_PATH", "POCL_CACHE_DIR", "XDG_CACHE_HOME")
+"""Variables that say where Numba, CUDA's driver and OpenCL platforms keep what they compiled."""
 
 
 class ColdStartSampler:
@@ -32,6 +35,8 @@ class ColdStartSampler:
     warnings: tuple[str, ...] = ()
 
     def __init__(self, case: Case) -> None:
+        from gpubench.plan.lookup import locate  # what plans is imported for this time only
+
         self._place = locate(case)
 
     def seconds(self, runs: int) -> float:
@@ -39,19 +44,34 @@ class ColdStartSampler:
         return sum(self._compile_once() for _ in range(runs))
 
     def _compile_once(self) -> float:
-        """Raises ``KernelError`` with the process's last words when it fails."""
+        """Raises ``KernelError`` with the cause when the process fails."""
         with tempfile.TemporaryDirectory(prefix="gpubench-cache-") as cache:
             finished = subprocess.run(
-                [sys.executable, "-m", __name__, json.dumps(self._place)],
-                env={**os.environ, "NUMBA_CACHE_DIR": cache},
+                [sys.executable, "-P", "-m", __name__, json.dumps(self._place)],
+                env=_environment(cache),
                 capture_output=True,
                 text=True,
                 check=False,
             )
-        if finished.returncode:
-            last = finished.stderr.strip().splitlines()[-1:] or ["no message"]
-            raise KernelError(f"the process that compiles the kernel failed: {last[0]}")
-        return float(finished.stdout)
+        told = _told(finished)
+        if "seconds" not in told:
+            raise KernelError(f"the process that compiles the kernel failed: {told['error']}")
+        return float(told["seconds"])
+
+
+def _told(finished: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """What the process said of itself in its last line, or what is known of one that died."""
+    if finished.returncode == 0:
+        told: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
+        return told
+    last = finished.stderr.strip().splitlines()[-1:] or ["no message"]
+    return {"error": f"exit code {finished.returncode}: {last[0]}"}
+
+
+def _environment(cache: str) -> dict[str, str]:
+    """This process's, with its own search path, so that the same modules are found."""
+    path = os.pathsep.join(filter(None, sys.path))
+    return {**os.environ, "PYTHONPATH": path, **dict.fromkeys(CACHES, cache)}
 
 
 def compile_seconds(case: Case) -> float:
@@ -70,5 +90,17 @@ def _timed_call(execution: Execution) -> float:
     return time.perf_counter() - start
 
 
+def _say_seconds(place: Mapping[str, Any]) -> None:
+    """Print, as JSON, the seconds or why there are none: compilers end messages of many lines with
+    the least of them."""
+    from gpubench.plan.lookup import case_at
+
+    try:
+        told: dict[str, Any] = {"seconds": compile_seconds(case_at(place))}
+    except Exception as error:
+        told = {"error": f"{type(error).__name__}: {error}"}
+    print(f"\n{json.dumps(told)}")
+
+
 if __name__ == "__main__":
-    print(compile_seconds(case_at(json.loads(sys.argv[1]))))
+    _say_seconds(json.loads(sys.argv[1]))

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpubench.backends.protocol import Native, Session, Target
 from gpubench.errors import KernelError
+from gpubench.measure.check import same_bits
 from gpubench.measure.inputs import Inputs
 from gpubench.plan.case import Case
 
@@ -32,6 +33,8 @@ class Execution:
         self._native = self.upload()
         self._pristine = {n: session.to_native(inputs.arrays[n]) for n in self._overwritten}
         self.call = self.bind(self._native)
+        self.aliases: dict[str, str] = {}
+        """Returned results that were arrays of the call, or views of one, by the arrays' names."""
 
     def upload(self) -> dict[str, Native]:
         """Copies of all arrays on the device, by name."""
@@ -55,15 +58,27 @@ class Execution:
 
     def outputs(self) -> dict[str, Array]:
         """Run once and bring back every ``out`` and ``inout`` array and what the call returns."""
-        returned = self.call()
+        returned = self._named(self.call())
         self.session.synchronize()
-        return {**self.download(self._native), **self._named(returned)}
+        self.aliases = {name: array for name, array in map(self._alias, returned.items()) if array}
+        results = {name: _as_array(self.session, result) for name, result in returned.items()}
+        return {**self.download(self._native), **results}
+
+    def changed_inputs(self) -> list[str]:
+        """Arrays that a run must only read and that are no longer what they were."""
+        return [
+            name
+            for name, array in self.inputs.arrays.items()
+            if name not in self._written
+            and not same_bits(self.session.to_host(self._native[name]), array)
+        ]
 
     def download(self, native: Mapping[str, Native]) -> dict[str, Array]:
         """Host copies of the arrays that a run writes."""
         return {name: self.session.to_host(native[name]) for name in self._written}
 
-    def _named(self, returned: Any) -> dict[str, Array]:
+    def _named(self, returned: Any) -> dict[str, Any]:
+        """What the call returned, by the names of ``returns``."""
         names = self.case.kernel.returns
         if not names:
             return {}
@@ -73,10 +88,20 @@ class Execution:
                 f"{self.case.implementation_name} returned {type(returned).__name__}; the suite "
                 f"declares `returns: [{', '.join(names)}]`"
             )
-        return {
-            name: _as_array(self.session, result)
-            for name, result in zip(names, results, strict=True)
-        }
+        return dict(zip(names, results, strict=True))
+
+    def _alias(self, named: tuple[str, Any]) -> tuple[str, str]:
+        """A result's name, and the array of the call that it is; empty where it is a new one."""
+        name, result = named
+        arrays = (array for array, native in self._native.items() if _overlap(result, native))
+        return name, next(arrays, "")
+
+
+def _overlap(result: Any, native: Native) -> bool:
+    if result is native:
+        return True
+    both = isinstance(result, np.ndarray) and isinstance(native, np.ndarray)
+    return both and np.may_share_memory(result, native)
 
 
 def _as_array(session: Session, result: Any) -> Array:

@@ -65,7 +65,8 @@ def _threads() -> dict[str, Value | None]:
     """BLAS behind NumPy and the settings that choose thread counts."""
     import numpy  # noqa: F401  (loads the BLAS that threadpoolctl looks for)
 
-    blas: dict[str, Any] = next((pool for pool in threadpool_info() if pool["user_api"] == "blas"), {})
+    pools: list[dict[str, Any]] = threadpool_info()
+    blas = next((pool for pool in pools if pool["user_api"] == "blas"), {})
     return {
         "blas": blas.get("internal_api"),
         "blas_version": blas.get("version"),

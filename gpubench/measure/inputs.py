@@ -14,7 +14,6 @@ from gpubench.errors import KernelError
 from gpubench.measure.targets import load_object
 from gpubench.names import Value, format_identity
 from gpubench.plan.case import ArraySpec, Case
-from gpubench.suite.model import FunctionFill, LikeFill
 
 Array = np.ndarray[Any, Any]
 
@@ -50,11 +49,12 @@ def draw_inputs(case: Case) -> Inputs:
             _require(case, name, spec, arrays[name])
         elif spec.intent == "out":
             arrays[name] = poisoned(np.empty(spec.shape, spec.dtype))
-        elif not isinstance(spec.fill, LikeFill):
+        elif _model(spec) is None:
             arrays[name] = _filled(case, name, spec)
     for name, spec in specs.items():
-        if name not in arrays and isinstance(spec.fill, LikeFill):
-            arrays[name] = arrays[spec.fill.like].astype(spec.dtype).reshape(spec.shape)
+        model = _model(spec)
+        if name not in arrays and model is not None:
+            arrays[name] = arrays[model].astype(spec.dtype).reshape(spec.shape)
     return Inputs({**{name: arrays[name] for name in specs}, **arrays}, case.scalars())
 
 
@@ -64,14 +64,18 @@ def poisoned(array: Array, expected: Array | None = None) -> Array:
     NaN for floating point; for integers a sentinel; for booleans the opposite of ``expected``.
     Where the right answer happens to be the poison itself, another value is taken.
     """
-    if array.dtype.kind in "fc":
-        poison = np.full_like(array, np.nan)
-        return poison if expected is None else np.where(np.isnan(expected), 0, poison)
     if array.dtype.kind == "b":
         return np.zeros_like(array) if expected is None else ~expected
+    if array.dtype.kind in "fc":
+        poison = np.full_like(array, np.nan)
+        if expected is not None:
+            np.copyto(poison, 0, where=np.isnan(expected))
+        return poison
     sentinel = np.iinfo(array.dtype).max - 41
     poison = np.full_like(array, sentinel)
-    return poison if expected is None else np.where(expected == sentinel, sentinel - 1, poison)
+    if expected is not None:
+        np.copyto(poison, sentinel - 1, where=expected == sentinel)
+    return poison
 
 
 def generator(case: Case, name: str) -> np.random.Generator:
@@ -81,13 +85,20 @@ def generator(case: Case, name: str) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16]))
 
 
+def _model(spec: ArraySpec) -> str | None:
+    """Name of the array that this one is ``like``."""
+    name: str | None = getattr(spec.fill, "like", None)
+    return name
+
+
 def _filled(case: Case, name: str, spec: ArraySpec) -> Array:
     """An array by its ``fill``: a distribution's name, a number, or a function."""
     fill = spec.fill
     random = generator(case, name)
-    if isinstance(fill, FunctionFill):
-        function = load_object(fill.function)
-        array = np.ascontiguousarray(_called(fill.function, function, case.values, random))
+    reference: str | None = getattr(fill, "function", None)
+    if reference is not None:
+        function = load_object(reference)
+        array = np.ascontiguousarray(_called(reference, function, case.values, random))
         _require(case, name, spec, array)
         return array
     if isinstance(fill, bool | int | float):

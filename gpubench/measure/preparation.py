@@ -7,14 +7,20 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from gpubench.backends import registry
+from gpubench.backends.protocol import Session
 from gpubench.errors import GpubenchError, KernelError
+from gpubench.measure.caches import fits_in_cache
+from gpubench.measure.ceilings import device_ceilings
 from gpubench.measure.check import Comparison
 from gpubench.measure.execution import Execution
 from gpubench.measure.facts import run_facts
-from gpubench.measure.inputs import draw_inputs
+from gpubench.measure.floor import floor_of
+from gpubench.measure.inputs import Inputs, draw_inputs
+from gpubench.measure.paired import Opponent, opponent_of, pair_ratios, unpaired_reason
 from gpubench.measure.readiness import why_not
 from gpubench.measure.recorder import Recorder, now
-from gpubench.measure.sampling import SAMPLE_TIME, Sampling, runs_per_sample
+from gpubench.measure.repeats import Repeats, repeats
+from gpubench.measure.sampling import Sampling, sized
 from gpubench.measure.targets import load_target
 from gpubench.measure.times import LABELLED_TIMES
 from gpubench.measure.verification import expected_outputs, verify
@@ -41,7 +47,14 @@ class Preparation:
     time: str
     recorder: Recorder
     timeout: float | None = None
+    opponent: Opponent | None = None
+    """What the case is paired with; absent: its baseline, where the suite asks for pairs."""
+    pairs: Repeats | None = None
+    """How often it is paired; absent: as often as asv samples in a round."""
     _stack: ExitStack = field(default_factory=ExitStack)
+    _told: CaseRecord | None = None
+    """The case's last line on record."""
+    _session: Session | None = None
 
     def prepare(self) -> Sampling:
         """Draw, check and size; raises ``Skipped``, ``WrongResult`` or what went wrong, each put on
@@ -59,11 +72,35 @@ class Preparation:
 
     def fail(self, error: Exception) -> NoReturn:
         """Put a failure on record and raise it again."""
-        self._write("failed", reason=_cause(error))
+        self._write("failed", reason=cause(error))
         raise error
+
+    def note(self, sampling: Sampling) -> None:
+        """Put the case on record again when sampling has found something new to warn of.
+
+        Warnings of a kind (the words before the colon) that is told already are not told again.
+        """
+        if self._told is None or self._told.status != "ok":
+            return
+        kinds = {warning.partition(":")[0] for warning in self._told.warnings}
+        new = [found for found in sampling.warnings if found.partition(":")[0] not in kinds]
+        if new:
+            self._told = replace(self._told, at=now(), warnings=(*self._told.warnings, *new))
+            self.recorder.write(self._told)
+
+    def synchronize(self) -> None:
+        """Wait for what the timed runs queued; what failed on the device meanwhile is put on record
+        and raised."""
+        if self._session is None:
+            return
+        try:
+            self._session.synchronize()
+        except Exception as error:
+            self.fail(error)
 
     def close(self) -> None:
         """Free the device and what the backend started."""
+        self._session = None
         self._stack.close()
 
     def _prepare(self) -> Sampling:
@@ -73,38 +110,62 @@ class Preparation:
         if reason is not None:
             self._write("skipped", reason=reason)
             raise Skipped(reason)
-        inputs = draw_inputs(self.case)
-        expected = expected_outputs(self.case, inputs)
-        session = self._stack.enter_context(
-            registry.get(self.case.backend).open(self.case.device, self.case.threads)
-        )
-        execution = Execution(session, self.case, load_target(self.case), inputs)
-        comparison = verify(execution, expected)
-        self._require_right(comparison)
-        if session.simulated:
+        execution, comparison = self._checked()
+        if execution.session.simulated:
             self._skip_simulated(execution, comparison)
         return self._sampling(execution, comparison)
 
+    def _checked(self) -> tuple[Execution, Comparison]:
+        """Ready to be timed, and right. What the check alone needs is freed on return."""
+        inputs = draw_inputs(self.case)
+        expected = expected_outputs(self.case, inputs)
+        target = load_target(self.case)  # first: what it imports may bring a BLAS of its own
+        session = self._stack.enter_context(
+            registry.get(self.case.backend).open(self.case.device, self.case.threads)
+        )
+        self._session = session
+        execution = Execution(session, self.case, target, inputs)
+        comparison = verify(execution, expected)
+        self._require_right(comparison)
+        return execution, comparison
+
     def _sampling(self, execution: Execution, comparison: Comparison) -> Sampling:
         """Size a sample, put the case's conditions on record, and hand over."""
-        given = self.case.kernel.sampling
-        labelled = LABELLED_TIMES[self.time](execution)
-        runs = given.number or runs_per_sample(
-            labelled.sampler,
-            labelled.restore,
-            given.sample_time or SAMPLE_TIME,
-            labelled.most_runs,
-        )
-        labelled.restore()
+        declared = self.case.kernel.sampling
+        sampling = sized(LABELLED_TIMES[self.time](execution), declared)
+        floor = floor_of(execution.session, sampling, self.time)
+        ratios, unpaired = self._pairs(sampling, execution.inputs)
+        facts = execution.session.facts()
+        ceilings = device_ceilings(execution.session, self.case.device, self.time, self.recorder)
+        cached = fits_in_cache(self.time, execution.inputs.nbytes, facts)
         self._write(
             "ok",
             comparison,
-            conditions=execution.session.facts(),
-            method=labelled.sampler.method,
-            runs_per_sample=runs,
-            warnings=labelled.sampler.warnings,
+            conditions={**facts, **floor.conditions, **ceilings},
+            method=sampling.method,
+            runs_per_sample=sampling.runs,
+            warnings=(
+                *comparison.warnings,
+                *sampling.warnings,
+                *floor.warnings,
+                *cached,
+                *unpaired,
+            ),
+            pair_ratios=ratios,
         )
-        return Sampling(labelled.sampler, labelled.restore, runs)
+        return sampling
+
+    def _pairs(
+        self, sampling: Sampling, inputs: Inputs
+    ) -> tuple[tuple[float, ...], tuple[str, ...]]:
+        """Ratios of paired mode, or the warning that says why there are none."""
+        opponent = self.opponent or opponent_of(self.case, self.time)
+        if opponent is None:
+            return (), ()
+        if reason := unpaired_reason(self.case, opponent):
+            return (), (reason,)
+        plan = self.pairs or repeats(self.case.kernel.sampling)
+        return pair_ratios(sampling, opponent, inputs, plan), ()
 
     def _require_right(self, comparison: Comparison) -> None:
         if comparison.fault is None:
@@ -120,12 +181,17 @@ class Preparation:
             "checked on the simulator, which has no times: run it on a machine with an NVIDIA GPU"
         )
         facts = execution.session.facts()
-        self._write("ok", comparison, reason=reason, simulated=True, conditions=facts)
+        self._write(
+            "ok",
+            comparison,
+            reason=reason,
+            simulated=True,
+            conditions=facts,
+            warnings=comparison.warnings,
+        )
         raise Skipped(reason)
 
-    def _write(
-        self, status: Status, comparison: Comparison | None = None, **what: object
-    ) -> None:
+    def _write(self, status: Status, comparison: Comparison | None = None, **what: object) -> None:
         record = case_record(self.case, self.time, status)
         if comparison is not None:
             record = replace(
@@ -133,7 +199,8 @@ class Preparation:
                 max_abs_error=comparison.max_abs_error,
                 max_rel_error=comparison.max_rel_error,
             )
-        self.recorder.write(replace(record, **what))  # type: ignore[arg-type]
+        self._told = replace(record, **what)  # type: ignore[arg-type]
+        self.recorder.write(self._told)
 
 
 def case_record(case: Case, time: str, status: Status) -> CaseRecord:
@@ -168,11 +235,10 @@ def _with_shape(record: CaseRecord, case: Case) -> CaseRecord:
     record = replace(record, bytes=nbytes, flops=flops)
     if launch is None:
         return record
-    return replace(
-        record, block=launch.block, grid=launch.grid, shared_bytes=launch.shared_bytes
-    )
+    return replace(record, block=launch.block, grid=launch.grid, shared_bytes=launch.shared_bytes)
 
 
-def _cause(error: Exception) -> str:
+def cause(error: Exception) -> str:
+    """Why a case failed, for its record: other libraries' errors with their type."""
     text = str(error).strip() or "no message"
     return text if isinstance(error, GpubenchError) else f"{type(error).__name__}: {text}"

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from gpubench.backends.protocol import Sampler
+from gpubench.measure.times import LabelledTime
+
+if TYPE_CHECKING:
+    from gpubench.suite.model import Sampling as DeclaredSampling
 
 SAMPLE_TIME = 0.01
 """Seconds that a sample should last at least, as in asv."""
+
+PROBED_RUNS = 100
 
 
 class Sampling:
@@ -31,6 +38,18 @@ class Sampling:
         self._elapsed += seconds
         return seconds
 
+    def restored_sample(self) -> float:
+        """The same, after undoing what runs before it did."""
+        self.restore()
+        return self.sample()
+
+    def probe(self) -> float:
+        """Seconds of one run from a short batch that does not count."""
+        runs = min(self.runs, PROBED_RUNS)
+        seconds = self._sampler.seconds(runs) / runs
+        self.restore()
+        return seconds
+
     def elapsed(self) -> float:
         """Sum of all samples so far, in seconds: a timer that asv reads before and after each."""
         return self._elapsed
@@ -42,6 +61,18 @@ class Sampling:
     @property
     def warnings(self) -> tuple[str, ...]:
         return self._sampler.warnings
+
+
+def sized(labelled: LabelledTime, declared: DeclaredSampling) -> Sampling:
+    """One labelled time with as many runs in a sample as the suite says or time allows."""
+    runs = declared.number or runs_per_sample(
+        labelled.sampler,
+        labelled.restore,
+        declared.sample_time or SAMPLE_TIME,
+        labelled.most_runs,
+    )
+    labelled.restore()
+    return Sampling(labelled.sampler, labelled.restore, runs)
 
 
 def runs_per_sample(

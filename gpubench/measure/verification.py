@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from gpubench.backends import registry
-from gpubench.errors import GpubenchError
-from gpubench.measure.check import Comparison, compare
+from gpubench.errors import GpubenchError, KernelError
+from gpubench.measure.check import Comparison, compare, difference, same_bits
 from gpubench.measure.execution import Execution
 from gpubench.measure.inputs import Inputs, poisoned
 from gpubench.measure.targets import load_object, load_target
@@ -29,36 +29,79 @@ def expected_outputs(case: Case, inputs: Inputs) -> dict[str, Array]:
     Raises ``VacuousCheckError`` when the baseline wrote nothing that could be checked.
     """
     baseline = case.baseline() or case
-    with ExitStack() as stack:
-        session = stack.enter_context(
-            registry.get(baseline.backend).open(baseline.device, baseline.threads)
-        )
-        execution = Execution(session, baseline, load_target(baseline), inputs)
+    target = load_target(baseline)
+    with registry.get(baseline.backend).open(baseline.device, baseline.threads) as session:
+        execution = Execution(session, baseline, target, inputs)
         outputs = execution.outputs()
-    _require_written(baseline, inputs, outputs)
+    _require_written(baseline, inputs, outputs, execution.aliases)
     return outputs
 
 
 def verify(execution: Execution, expected: Mapping[str, Array]) -> Comparison:
-    """Run once with poisoned ``out`` arrays and compare every output with the baseline's."""
+    """Run twice, ``out`` arrays poisoned before each run, and compare with the baseline's outputs.
+
+    Arrays that are only read must stay as they are. Two runs that differ within the tolerance give
+    a warning: a reader should know that the last digits are not the same every time.
+    """
+    first = _run(execution, expected)
+    found = _compared(execution, first, expected)
+    if found.fault is not None:
+        return found
+    if changed := execution.changed_inputs():
+        return replace(found, fault=_changed(changed))
+    execution.restore()
+    again = _run(execution, expected)
+    execution.restore()
+    apart = difference(first, again)
+    if apart is None:
+        return found
+    found = found.joined(_compared(execution, again, expected))
+    if found.fault is not None:
+        fault = f"a second run on the same inputs is wrong (a race?): {found.fault}"
+        return replace(found, fault=fault)
+    return replace(found, warnings=(f"two runs differ: {apart} (atomics or a race)",))
+
+
+def _run(execution: Execution, expected: Mapping[str, Array]) -> dict[str, Array]:
+    """Outputs of one run on the case's inputs."""
     for name, spec in execution.case.array_specs().items():
         if spec.intent == "out":
             execution.overwrite(name, poisoned(expected[name], expected[name]))
+    outputs = execution.outputs()
+    return {name: _typed(array, expected[name]) for name, array in outputs.items()}
+
+
+def _compared(
+    execution: Execution, outputs: Mapping[str, Array], expected: Mapping[str, Array]
+) -> Comparison:
     check = execution.case.kernel.check
-    checker = None if check.function is None else load_object(check.function)
-    outputs = {
-        name: _typed(array, expected[name]) for name, array in execution.outputs().items()
-    }
-    execution.restore()
-    return compare(outputs, expected, check, checker)
+    if check.function is None:
+        return compare(outputs, expected, check)
+    checker = load_object(check.function)
+    try:
+        return compare(outputs, expected, check, checker)
+    except Exception as error:
+        raise KernelError(
+            f"the check {check.function}(outputs, expected) failed: {type(error).__name__}: {error}"
+        ) from error
 
 
-def _require_written(baseline: Case, inputs: Inputs, outputs: Mapping[str, Array]) -> None:
+def _changed(names: list[str]) -> str:
+    return (
+        f"the run changed {', '.join(names)}, which the suite declares to be read only; "
+        "if that is meant, declare `intent: inout`"
+    )
+
+
+def _require_written(
+    baseline: Case, inputs: Inputs, outputs: Mapping[str, Array], aliases: Mapping[str, str]
+) -> None:
     """At least one output must differ from what the run started with."""
+    sources = {name: aliases.get(name, name) for name in outputs}
     changed = [
         name
         for name, array in outputs.items()
-        if name not in inputs.arrays or not _same(array, inputs.arrays[name])
+        if sources[name] not in inputs.arrays or not _same(array, inputs.arrays[sources[name]])
     ]
     if changed:
         return
@@ -71,7 +114,8 @@ def _require_written(baseline: Case, inputs: Inputs, outputs: Mapping[str, Array
 
 
 def _same(one: Array, other: Array) -> bool:
-    return one.shape == other.shape and np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
+    """Whether an output is the array it came from: its values, in whatever shape."""
+    return one.size == other.size and same_bits(one.reshape(other.shape), other)
 
 
 def _typed(found: Array, reference: Array) -> Array:

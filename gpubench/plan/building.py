@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from gpubench.backends import registry
@@ -10,7 +11,7 @@ from gpubench.backends.recognition import recognise
 from gpubench.errors import BackendError, KernelError
 from gpubench.plan.machine import Machine
 from gpubench.plan.subject import HOME, Subject
-from gpubench.suite.loading import LoadedSuite
+from gpubench.suite.loaded import LoadedSuite
 from gpubench.suite.model import Implementation
 
 
@@ -62,7 +63,7 @@ def _find(implementation: Implementation) -> _Found:
         backend = registry.get(name)
     except (BackendError, KernelError) as error:
         return _Found("", _usual_devices(implementation), None, str(error))
-    return _Found(name, backend.serves, backend.times)
+    return _Found(name, partial(registry.serves, name), backend.times)
 
 
 def _usual_devices(implementation: Implementation) -> Callable[[str], bool]:
@@ -70,5 +71,8 @@ def _usual_devices(implementation: Implementation) -> Callable[[str], bool]:
 
     Its cases keep the names that they had, so that a history shows the failure.
     """
-    launched = implementation.launch is not None
-    return lambda device: (device != HOME) == launched
+    return partial(_is_usual, implementation.launch is not None)
+
+
+def _is_usual(launched: bool, device: str) -> bool:
+    return (device != HOME) == launched

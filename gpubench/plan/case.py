@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpubench.backends.protocol import Launch
 from gpubench.errors import PlanError
@@ -15,7 +15,9 @@ from gpubench.plan.identity import identity
 from gpubench.plan.point import ArraySpec, Point
 from gpubench.plan.subject import HOME, Subject
 from gpubench.suite.expressions import Expression
-from gpubench.suite.model import Extent, Implementation, Kernel, Suite
+
+if TYPE_CHECKING:
+    from gpubench.suite.model import Extent, Implementation, Kernel, Suite
 
 __all__ = ["ArraySpec", "Case"]
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from gpubench.errors import PlanError
 from gpubench.names import Value
 from gpubench.plan import launches
-from gpubench.plan.axes import points
+from gpubench.plan.axis import points
 from gpubench.plan.case import Case
 from gpubench.plan.point import Point
 from gpubench.plan.rules import excluded_cases, excluded_points
 from gpubench.plan.subject import Subject
-from gpubench.suite.model import Include
+
+if TYPE_CHECKING:
+    from gpubench.suite.model import Include
 
 
 @dataclass

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from gpubench.backends.protocol import Launch
 from gpubench.plan.point import Path, Point
-from gpubench.suite.model import Extent, Include
-from gpubench.suite.model import Shape as WrittenShape
+
+if TYPE_CHECKING:
+    from gpubench.suite.model import Extent, Include
+    from gpubench.suite.model import Shape as WrittenShape
 
 T = TypeVar("T")
 Grid = tuple[int, ...] | Literal["cover"]

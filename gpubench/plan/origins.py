@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpubench.errors import Fault
-from gpubench.suite.loading import LoadedSuite
+from gpubench.suite.loaded import LoadedSuite
 from gpubench.suite.tree import Path
 
 

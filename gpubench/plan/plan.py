@@ -2,73 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from gpubench.backends.definitions import source_text
 from gpubench.errors import Fault, PlanError
-from gpubench.names import BenchmarkName
 from gpubench.plan.building import kernel_subjects
 from gpubench.plan.case import Case
-from gpubench.plan.expansion import expand
+from gpubench.plan.group import Group, nearest
 from gpubench.plan.machine import Machine
 from gpubench.plan.review import Review, review
 from gpubench.plan.subject import Subject
-from gpubench.suite.loading import LoadedSuite
-from gpubench.suite.model import Kernel
+from gpubench.suite.loaded import LoadedSuite
 
-
-@dataclass(frozen=True, eq=False)
-class Group:
-    """The cases of one implementation of one kernel: one class of asv."""
-
-    subject: Subject
-
-    @property
-    def class_name(self) -> str:
-        """Name of the class that asv discovers: ``vector_add__numba_cuda``."""
-        return self.subject.benchmark("kernel").class_name
-
-    @property
-    def kernel(self) -> Kernel:
-        return self.subject.kernel
-
-    @property
-    def implementation_name(self) -> str:
-        return self.subject.implementation_name
-
-    @property
-    def times(self) -> tuple[str, ...]:
-        """Labelled times that are taken of every case."""
-        return self.subject.times
-
-    @property
-    def benchmarks(self) -> tuple[BenchmarkName, ...]:
-        """asv benchmarks, one for each labelled time."""
-        return tuple(map(self.subject.benchmark, self.times))
-
-    def cases(self) -> Iterator[Case]:
-        """Its cases in a stable order, no identity twice. Raises ``PlanError`` where a launch shape
-        has no value."""
-        return expand(self.subject)
-
-    def case(self, identity: str) -> Case:
-        """The case of that identity; raises ``PlanError`` with the nearest one that there is."""
-        try:
-            return self._by_identity[identity]
-        except KeyError:
-            hint = _nearest(identity, list(self._by_identity))
-            raise PlanError(f"{self.class_name} has no case {identity!r}{hint}") from None
-
-    def source_text(self) -> str:
-        """Source of what the implementation names, read without importing it."""
-        return source_text(self.subject.implementation, self.subject.loaded.path)
-
-    @cached_property
-    def _by_identity(self) -> dict[str, Case]:
-        return {case.identity: case for case in self.cases()}
+__all__ = ["Group", "Plan", "build_plan"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +57,7 @@ class Plan:
         try:
             return self._by_class[name]
         except KeyError:
-            hint = _nearest(name, list(self._by_class))
+            hint = nearest(name, list(self._by_class))
             raise PlanError(f"the plan has no benchmark {benchmark!r}{hint}") from None
 
     def find(self, name: str) -> Case:
@@ -127,7 +74,7 @@ class Plan:
         if len(found) == 1:
             return found[0]
         if not found:
-            hint = _nearest(identity, [case.identity for case in self.cases()])
+            hint = nearest(identity, [case.identity for case in self.cases()])
             raise PlanError(f"the plan has no case {identity!r}{hint}")
         classes = ", ".join(case.benchmark("kernel").class_name for case in found)
         raise PlanError(f"{len(found)} cases are called {identity!r}; put one of {classes} before")
@@ -174,10 +121,3 @@ def _taken_apart(name: str) -> tuple[str, str]:
         return benchmark, identity
     first, _, rest = text.partition(" ")
     return ("", text) if "=" in first else (first, rest.strip())
-
-
-def _nearest(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    return f"; the first of {len(known)} is {known[0]!r}" if known else "; it has none"

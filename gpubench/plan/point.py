@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +13,9 @@ from gpubench.errors import PlanError
 from gpubench.names import Value, format_identity
 from gpubench.plan.subject import Subject
 from gpubench.suite.expressions import Expression, ExpressionError
-from gpubench.suite.model import Extent, Fill, Intent
+
+if TYPE_CHECKING:
+    from gpubench.suite.model import Extent, Fill, Intent
 
 Path = tuple[str | int, ...]
 """Where a field stands inside its kernel: ``("arrays", "A", "shape", 0)``."""

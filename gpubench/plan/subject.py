@@ -6,15 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from gpubench.errors import Fault
 from gpubench.names import BenchmarkName, Value
-from gpubench.plan.axes import Axis, data_names, used_axes
+from gpubench.plan.axis import Axis
 from gpubench.plan.machine import Machine
 from gpubench.plan.origins import fault_at
-from gpubench.suite.loading import LoadedSuite
-from gpubench.suite.model import Extent, Implementation, Kernel, Suite
+from gpubench.suite.loaded import LoadedSuite
+
+if TYPE_CHECKING:
+    from gpubench.suite.model import Extent, Implementation, Kernel, Suite
 
 HOME = "cpu"
 """The device of an ordinary function; an identity does not name it."""
@@ -75,6 +77,8 @@ class Subject:
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
         """Axes that it multiplies over, in the order of an identity."""
+        from gpubench.plan.axes import used_axes  # needs the model; a stored plan has the axes
+
         return used_axes(self.kernel, self.implementation)
 
     @cached_property
@@ -95,6 +99,8 @@ class Subject:
     @cached_property
     def data_names(self) -> frozenset[str]:
         """Names of the axes that decide the inputs, the same for all implementations."""
+        from gpubench.plan.axes import data_names
+
         return data_names(self.kernel)
 
     @cached_property
@@ -129,6 +135,14 @@ class Subject:
     def title(self) -> str:
         """For messages: ``vector_add/vector_add/numba_cuda``."""
         return f"{self.suite.suite}/{self.kernel_name}/{self.implementation_name}"
+
+    def settle(self) -> None:
+        """Compute once what is told by the suite's model, so that the rest works without it."""
+        for name, member in vars(Subject).items():
+            if isinstance(member, cached_property):
+                getattr(self, name)
+        if self.baseline is not None:
+            self.baseline.settle()
 
     def path(self, *within: str | int) -> tuple[str | int, ...]:
         """Path inside the suite of something inside the kernel."""

@@ -8,10 +8,7 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple, NoReturn, Protocol
-
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 from gpubench.suite import arithmetic
 from gpubench.suite.arithmetic import LIMIT, Result
@@ -23,6 +20,10 @@ from gpubench.suite.syntax import (
     ExpressionError,
     parse,
 )
+
+if TYPE_CHECKING:  # formulas are also evaluated where nothing is validated
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic_core import CoreSchema
 
 __all__ = [
     "ARRAY_FUNCTIONS",
@@ -152,6 +153,8 @@ class Expression:
     @classmethod
     def validated(cls, text: str) -> Expression:
         """Like ``Expression(text)``, with the error as pydantic wants it."""
+        from pydantic_core import PydanticCustomError
+
         try:
             return cls(text)
         except ExpressionError as error:
@@ -162,6 +165,8 @@ class Expression:
     def __get_pydantic_core_schema__(
         cls, source: type[Any], handler: GetCoreSchemaHandler
     ) -> CoreSchema:
+        from pydantic_core import core_schema
+
         return core_schema.no_info_plain_validator_function(
             _validate, serialization=core_schema.to_string_ser_schema()
         )
@@ -174,6 +179,8 @@ class Expression:
 
 
 def _validate(value: object) -> Expression:
+    from pydantic_core import PydanticCustomError
+
     if isinstance(value, Expression):
         return value
     if not isinstance(value, str):

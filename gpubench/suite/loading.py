@@ -9,9 +9,9 @@ from pathlib import Path
 
 from gpubench.errors import Fault, SuiteError
 from gpubench.names import NAME
-from gpubench.suite import tree
 from gpubench.suite.assembly import assemble
 from gpubench.suite.checks import check_presets, check_suite
+from gpubench.suite.loaded import LoadedSuite
 from gpubench.suite.merging import apply_preset
 from gpubench.suite.model import Suite
 from gpubench.suite.reader import MAX_FAULTS
@@ -19,35 +19,10 @@ from gpubench.suite.tree import Node, Origin
 from gpubench.suite.types import suggestion
 from gpubench.suite.validation import fault, validate
 
+__all__ = ["LoadedSuite", "load_suite", "load_suites"]
+
 MAX_PRESET_VALUES = 100_000
 """Most values of a file times its presets: every preset is checked as a suite of its own."""
-
-
-@dataclass(frozen=True)
-class LoadedSuite:
-    """A suite with ``extends`` and its preset applied, and where its values come from."""
-
-    suite: Suite
-    path: Path
-    """The file, as the user named it."""
-    preset: str | None
-    """The preset that was applied."""
-    warnings: tuple[Fault, ...]
-    root: Node
-    """Every value of the suite with its place."""
-
-    def origin(self, path: tree.Path) -> Origin:
-        """Place of the value at a path, ``('kernels', 'matmul', 'sizes', 'n')`` for example.
-
-        What no file sets (a default) has the place of the nearest value around it.
-        """
-        node = self.root
-        for step in path:
-            child = node.child(step)
-            if child is None:
-                break
-            node = child
-        return node.origin
 
 
 def load_suite(path: Path | str, preset: str | None = None) -> LoadedSuite:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from gpubench.suite.axes import (
     Axis,
@@ -208,6 +208,10 @@ class Sampling(Model):
     )
     timeout: Seconds | None = Field(
         default=None, description="Seconds after which a case is given up."
+    )
+    paired: StrictBool = Field(
+        default=False,
+        description="Whether the speedup comes from samples taken in turn with the baseline's.",
     )
 
 

@@ -1,0 +1,161 @@
+"""Measures cases at once, without asv and without commits, with the same preparation.
+
+Rounds take turns as asv's do: every time of a kernel once, then all of them again in the opposite
+order, so that what drifts favours none. In each round a case is prepared anew, as in a process of
+asv's, and only one case is on a device at any moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from gpubench.measure.paired import Opponent
+from gpubench.measure.preparation import Preparation, case_record, cause
+from gpubench.measure.recorder import Recorder
+from gpubench.measure.repeats import TIMEOUT, Repeats, repeated, repeats
+from gpubench.plan.case import Case
+from gpubench.record import CaseRecord, RunRecord
+
+LEAST_ROUNDS = 5
+"""Samples of one round share its buffers and its moment, so that they may all be slow together.
+
+Where nothing but that differs, ten rounds fall into five slow ones of the first case and five quick
+ones of the second, or the other way round, once in 126 times (2 of 252); with two rounds each it
+would be once in three.
+"""
+
+PAIRED_ROUNDS = 10
+"""A pair's halves share a moment and not their buffers: twenty pairs in ten rounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One labelled time of one case, to be measured."""
+
+    case: Case
+    time: str = "kernel"
+    opponent: Opponent | None = None
+    """What it is paired with in place of its baseline."""
+    samples: int | None = None
+    """Samples over all rounds, in place of what the suite says."""
+
+    @property
+    def plan(self) -> Repeats:
+        """Rounds and samples: the suite's, over enough rounds."""
+        sampling = self.case.kernel.sampling
+        plan = repeats(sampling, self.time)
+        if self.time != "compile":
+            plan = plan.spread(PAIRED_ROUNDS if sampling.paired else LEAST_ROUNDS)
+        return plan if self.samples is None else plan.with_samples(self.samples)
+
+    @property
+    def timeout(self) -> float:
+        """Seconds after which a round is given up, where it runs in a process of its own."""
+        return self.case.kernel.sampling.timeout or TIMEOUT
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What became of a job: its record, and seconds of one run for each sample."""
+
+    record: CaseRecord
+    samples: tuple[float, ...] = ()
+
+
+Measure = Callable[[Job], Measured]
+"""Takes one round of a job: here, or in another process."""
+
+
+class Memory(Recorder):
+    """A recorder that keeps a case's last line in memory."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.last: CaseRecord | None = None
+
+    def write(self, record: RunRecord | CaseRecord) -> None:
+        if isinstance(record, CaseRecord):
+            self.last = record
+
+
+def jobs(cases: Iterable[Case], samples: int | None = None) -> list[Job]:
+    """Every labelled time of these cases and of the baselines that they are measured against."""
+    wanted: dict[tuple[str, str], Case] = {}
+    for case in cases:
+        baseline = case.baseline() if case.fault is None else None
+        for each in (baseline, case) if baseline is not None else (case,):
+            wanted.setdefault((each.benchmark("kernel").asv_name, each.identity), each)
+    return [
+        Job(case, time, samples=samples) for case in wanted.values() for time in case.subject.times
+    ]
+
+
+def measure(work: Sequence[Job], take: Measure) -> Iterator[tuple[int, Measured]]:
+    """Rounds of all jobs, kernel by kernel; ``take`` measures one.
+
+    Yields a job's place in ``work`` and what is known of it so far, after each of its rounds. A
+    job that did not succeed has no further round.
+    """
+    numbered = list(enumerate(work))
+    for _, group in groupby(numbered, key=lambda item: _kernel(item[1].case)):
+        yield from _rounds(list(group), take)
+
+
+def rounds_of(work: Iterable[Job]) -> int:
+    """Number of rounds of these jobs together: what progress is counted in."""
+    return sum(job.plan.rounds for job in work)
+
+
+def take_round(job: Job) -> Measured:
+    """Prepare, check and sample in this process. What goes wrong is in the record."""
+    memory = Memory()
+    preparation = Preparation(job.case, job.time, memory, job.timeout, job.opponent, job.plan)
+    try:
+        return _sampled(job, preparation, memory)
+    except Exception as error:
+        return Measured(_outcome(job, memory, error))
+    finally:
+        preparation.close()
+
+
+def _rounds(work: list[tuple[int, Job]], take: Measure) -> Iterator[tuple[int, Measured]]:
+    found: dict[int, Measured] = {}
+    for number in range(max(job.plan.rounds for _, job in work)):
+        for index, job in reversed(work) if number % 2 else work:
+            before = found.get(index)
+            if number < job.plan.rounds and (before is None or before.record.status == "ok"):
+                found[index] = _joined(before, take(job))
+                yield index, found[index]
+
+
+def _sampled(job: Job, preparation: Preparation, memory: Memory) -> Measured:
+    sampling = preparation.prepare()
+    samples = tuple(repeated(lambda _: sampling.restored_sample(), job.plan))
+    preparation.synchronize()
+    preparation.note(sampling)
+    assert memory.last is not None
+    return Measured(memory.last, samples)
+
+
+def _outcome(job: Job, memory: Memory, error: Exception) -> CaseRecord:
+    """The record as the preparation left it, unless the failure came after it."""
+    record = memory.last or case_record(job.case, job.time, "failed")
+    if record.status in ("ok", "started") and not record.simulated:
+        return replace(record, status="failed", reason=cause(error))
+    return record
+
+
+def _joined(before: Measured | None, after: Measured) -> Measured:
+    """One outcome of two rounds; where the later one failed, that is the outcome."""
+    if before is None or after.record.status != "ok":
+        return after
+    warnings = dict.fromkeys((*before.record.warnings, *after.record.warnings))
+    ratios = (*before.record.pair_ratios, *after.record.pair_ratios)
+    record = replace(after.record, warnings=tuple(warnings), pair_ratios=ratios)
+    return Measured(record, (*before.samples, *after.samples))
+
+
+def _kernel(case: Case) -> tuple[str, str]:
+    return case.suite.suite, case.kernel_name

@@ -1,0 +1,111 @@
+"""How often is measured: asv's rule, for what is measured without asv and for pairs."""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from gpubench.suite.model import Sampling
+
+T = TypeVar("T")
+
+ROUNDS = 2
+MOST = 10
+"""Samples in one round where there is no other; asv shares them among the rounds."""
+SECONDS = 20.0
+"""Most seconds for these, shared among the rounds too."""
+WARM_UP = 0.1
+TIMEOUT = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """Samples of one round: as many as ``most``, fewer (``least``) when ``seconds`` are over."""
+
+    rounds: int
+    least: int
+    most: int
+    seconds: float
+    warm_up: float = WARM_UP
+    """Seconds before the first sample in which samples are taken and dropped."""
+
+    def with_samples(self, samples: int) -> Repeats:
+        """So many samples over all rounds, however long they take."""
+        rounds = min(self.rounds, samples)
+        each = -(-samples // rounds)
+        return replace(self, rounds=rounds, least=each, most=each)
+
+    def spread(self, rounds: int) -> Repeats:
+        """The same samples and seconds shared among more rounds."""
+        if self.rounds >= rounds:
+            return self
+        share = self.rounds / rounds
+        return Repeats(
+            rounds,
+            math.ceil(self.least * share),
+            math.ceil(self.most * share),
+            self.seconds * share,
+            self.warm_up * share,
+        )
+
+
+def repeats(sampling: Sampling, time: str = "kernel") -> Repeats:
+    """What asv does with this ``sampling`` (``asv_runner.benchmarks.time``), its defaults too.
+
+    ``compile`` is taken three times: each sample is a process, and nothing warms it up.
+    """
+    if time == "compile":
+        return Repeats(1, 3, 3, sampling.timeout or TIMEOUT, warm_up=0.0)
+    rounds = sampling.rounds or ROUNDS
+    warm_up = WARM_UP if sampling.warmup_time is None else sampling.warmup_time
+    least, most, seconds = _of_a_round(sampling, rounds)
+    return Repeats(rounds, least, most, seconds, warm_up)
+
+
+def _of_a_round(sampling: Sampling, rounds: int) -> tuple[int, int, float]:
+    given = sampling.repeat
+    if isinstance(given, tuple):
+        return given
+    if given is not None:
+        return given, given, sampling.timeout or TIMEOUT
+    share = 2 if rounds > 1 else 1
+    return 1, MOST // share, SECONDS / share
+
+
+def repeated(
+    turn: Callable[[int], T], plan: Repeats, now: Callable[[], float] = time.perf_counter
+) -> list[T]:
+    """What ``turn`` returns for 0, 1 ... of one round, after a warm-up of which nothing is kept.
+
+    Garbage is not collected meanwhile, as in ``timeit``.
+    """
+    kept: list[T] = []
+    with _without_garbage_collection():
+        begin = now()
+        turns = 0
+        while now() < begin + plan.warm_up:
+            turn(turns)
+            turns += 1
+        start = now()
+        while len(kept) < plan.most:
+            kept.append(turn(len(kept)))
+            if len(kept) >= plan.least and now() > start + plan.seconds:
+                break
+    return kept
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()

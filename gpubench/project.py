@@ -1,0 +1,47 @@
+"""The stored results of a project, with the pairs that its suites declare.
+
+The two halves of gpubench meet here: suites give names, and nothing else of them reaches a report.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpubench.errors import Fault, SuiteError
+from gpubench.results import Pair, Results, load_results
+
+
+def project_results(
+    results_dir: Path, repository: Path | None, suites: Path
+) -> tuple[Results, tuple[Fault, ...]]:
+    """Results of gpubench's benchmarks and of the pairs in ``suites``, a suite file or a folder.
+
+    Suites with faults do not stand in the way of results: their faults are returned, and their
+    pairs are left out. Raises ``ResultsError`` like ``load_results``.
+    """
+    try:
+        pairs = declared_pairs(suites)
+    except SuiteError as error:
+        return load_results(results_dir, repository), error.faults
+    return load_results(results_dir, repository, pairs), ()
+
+
+def declared_pairs(suites: Path) -> tuple[Pair, ...]:
+    """Pairs of all suites; raises ``SuiteError``. Suites are read only if one may have pairs."""
+    files = sorted(suites.glob("*.yaml")) if suites.is_dir() else [suites]
+    if not any(map(_may_have_pairs, files)):
+        return ()
+    from gpubench.suite.loading import load_suites
+
+    return tuple(
+        Pair(loaded.suite.suite, pair.name, pair.baseline, pair.candidate)
+        for loaded in load_suites([suites])
+        for pair in loaded.suite.pairs
+    )
+
+
+def _may_have_pairs(path: Path) -> bool:
+    try:
+        return b"pairs" in path.read_bytes()
+    except OSError:
+        return False

@@ -1,0 +1,159 @@
+"""``gpubench time``: what it prints, as a table and as JSON, and how it ends."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from gpubench.cli import main
+
+SUITE = """\
+version: 1
+suite: scale
+kernels:
+  scale:
+    sizes: {n: [8, 16]}
+    arrays:
+      a: {shape: [n], dtype: float32}
+      out: {shape: [n], dtype: float32, intent: out}
+    call: [a, out]
+    work: {bytes: 1000000, flops: 3000000}
+    baseline: plain
+    sampling: {number: 1, warmup_time: 0, repeat: 10}
+    implementations:
+      plain: {function: "slow_and_quick:plain", backend: scripted}
+      quick: {function: "slow_and_quick:quick", backend: scripted}
+      broken: {function: "slow_and_quick:broken", backend: scripted}
+presets:
+  right:
+    description: without the broken one
+    sizes: {n: [8]}
+"""
+
+KERNELS = """\
+import numpy as np
+from gpubench.backends.scripted import script
+
+def scale(a, out):
+    np.multiply(a, 2, out=out)
+
+def scale_wrongly(a, out):
+    np.multiply(a, 3, out=out)
+
+plain = script(4e-3)(scale)
+quick = script(1e-3)(scale)
+broken = script(1e-3)(scale_wrongly)
+"""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    (tmp_path / "suites").mkdir()
+    (tmp_path / "suites" / "scale.yaml").write_text(SUITE)
+    (tmp_path / "slow_and_quick.py").write_text(KERNELS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delenv("GPUBENCH_PRESET", raising=False)
+    monkeypatch.setattr("gpubench.backends.devices.gpu_count", lambda: 0)
+    return tmp_path
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(main, ["time", *arguments])
+    assert result.exit_code == code, result.output
+    return result
+
+
+PLAIN = {"\N{NARROW NO-BREAK SPACE}": " ", "\N{EN DASH}": "-", "\N{MULTIPLICATION SIGN}": "x"}
+
+
+def cells(output):
+    """Words of each line, in the characters of a keyboard."""
+    return [line.split() for line in output.translate(str.maketrans(PLAIN)).splitlines()]
+
+
+def test_a_table_says_time_speedup_verdict_and_rates(project):
+    output = run("scale", "-a", "implementation=quick", "-a", "n=8").stdout
+    rows = {row[0]: row for row in cells(output)}
+    assert rows["scale"] == ["scale"]
+    assert rows["plain"] == [
+        *["plain", "n=8", "4.00", "ms", "4.00-4.00", "ms", "baseline"],
+        *["0.250", "0.750", "0"],
+    ]
+    assert rows["quick"] == [
+        *["quick", "n=8", "1.00", "ms", "1.00-1.00", "ms"],
+        *["4.00x", "4.00-4.00x", "faster", "1.00", "3.00", "0"],
+    ]
+
+
+def test_no_line_of_the_table_is_wrapped(project):
+    output = run("scale", "-a", "implementation=quick").stdout
+    assert len(output.splitlines()) == 1 + 1 + 4
+
+
+def test_a_wrong_case_has_its_reason_and_the_exit_code_is_1(project):
+    output = run("scale", "-a", "implementation=broken", "-a", "n=8", code=1).stdout
+    (line,) = [line for line in output.splitlines() if "wrong" in line]
+    assert line.startswith(
+        "  wrong: broken (n=8): differs from the baseline 'plain': out: 8 of 8 elements"
+    )
+
+
+def test_json_has_seconds_and_conditions(project):
+    content = json.loads(run("scale", "--json", "-a", "implementation=quick", "-a", "n=8").stdout)
+    plain, quick = content["cases"]
+    assert content["facts"]["python"]
+    assert (plain["implementation"], plain["speedup"]) == ("plain", None)
+    assert quick["name"] == "suites.scale__quick.time_kernel n=8"
+    assert quick["seconds"]["median"] == pytest.approx(1e-3)
+    assert (quick["seconds"]["samples"], quick["seconds"]["runs_per_sample"]) == (20, 1)
+    assert quick["speedup"]["value"] == pytest.approx(4.0)
+    assert (quick["speedup"]["verdict"], quick["speedup"]["pairs"]) == ("faster", 0)
+    assert quick["bytes_per_second"] == pytest.approx(1e9)
+    assert quick["attainable_share"] is None
+    assert quick["method"] == "scripted"
+
+
+def test_the_number_of_samples_can_be_given(project):
+    content = json.loads(
+        run("scale", "--json", "--samples", "5", "-a", "implementation=plain").stdout
+    )
+    assert [case["seconds"]["samples"] for case in content["cases"]] == [5, 5]
+
+
+def test_a_suite_is_found_by_path_too_and_a_kernel_by_name(project):
+    keep = ("-a", "implementation=quick", "--preset", "right")
+    by_name = cells(run("scale::scale", *keep).stdout)
+    assert by_name == cells(run("suites/scale.yaml", *keep).stdout)
+    result = run("scale::scales", code=2)
+    assert result.stderr.strip().endswith("suites/scale.yaml has no kernel 'scales'; it has scale")
+
+
+def test_a_control_of_scripts_has_no_false_alarm(project):
+    keep = ("--control", "--comparisons", "3", "-a", "implementation=quick")
+    assert run("scale", *keep).stdout.splitlines()[-1] == (
+        "0 false alarms in 3 comparisons: 0.0% (99 % interval 0.0% to 82.9%)"
+    )
+    content = json.loads(run("scale", *keep, "--json").stdout)
+    assert (content["comparisons"], content["alarms"], content["rate"]) == (3, 0, 0.0)
+    assert content["high"] == pytest.approx(1 - 0.005 ** (1 / 3))
+    assert [case["case"] for case in content["cases"]] == ["n=8", "n=16", "n=8"]
+    assert content["cases"][0]["speedup"]["verdict"] == "unclear"
+
+
+def test_ctrl_c_prints_what_there_is(project, monkeypatch):
+    from gpubench.measure import worker
+
+    taken = []
+
+    def take(job):
+        taken.append(job)
+        if len(taken) == 3:
+            raise KeyboardInterrupt
+        return real(job)
+
+    real = worker.take_round
+    monkeypatch.setattr(worker, "take_round", take)
+    result = run("scale", "-a", "implementation=quick", "-a", "n=8", code=130)
+    assert "interrupted: this is what there is" in result.stderr
+    assert "faster" in result.stdout

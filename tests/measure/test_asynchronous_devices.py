@@ -1,0 +1,76 @@
+"""Work that a device does later is waited for, and what fails meanwhile is put on record."""
+
+import pytest
+from builders import Recording, plan_of
+
+from gpubench import asv_benchmarks
+from gpubench.asv_benchmarks import TimedBenchmark
+from gpubench.backends.device_errors import DeviceLostError
+from gpubench.backends.scripted import ScriptedSession
+from gpubench.measure.preparation import WrongResult
+
+KERNEL = """
+sizes: {n: [64]}
+arrays:
+  a: {shape: [n], dtype: float32}
+  out: {shape: [n], dtype: float32, intent: out}
+call: [a, out]
+devices: [cpu, 'scripted:0']
+measure: [kernel, launch]
+implementations:
+  numpy: {function: misbehaving_kernels:scale}
+  candidate: {function: misbehaving_kernels:FUNCTION, backend: scripted}
+"""
+
+
+def group_of(folder, function):
+    (group,) = (
+        group
+        for group in plan_of(folder, KERNEL.replace("FUNCTION", function)).groups()
+        if group.implementation_name == "candidate"
+    )
+    return group
+
+
+def launches(folder, function):
+    """A preparation of the one time that does not wait for the device."""
+    case = next(group_of(folder, function).cases())
+    return Recording(folder, case, "launch")
+
+
+def test_outputs_are_read_when_the_device_is_done(tmp_path):
+    launches(tmp_path, "scale_asynchronously").preparation.prepare()
+
+
+def test_outputs_that_are_read_too_early_are_wrong(tmp_path, monkeypatch):
+    monkeypatch.setattr(ScriptedSession, "synchronize", lambda session: None)
+    record = launches(tmp_path, "scale_asynchronously").refusal(WrongResult)
+    assert "out: 64 of 64 elements are NaN or infinite on one side only" in record.reason
+
+
+def test_a_crash_that_no_sample_waited_for_is_put_on_record(tmp_path):
+    recording = launches(tmp_path, "crash_while_timed")
+    sampling = recording.preparation.prepare()
+    for _ in range(500):
+        sampling.sample()
+    assert recording.last.status == "ok"
+    with pytest.raises(DeviceLostError):
+        recording.preparation.synchronize()
+    assert (recording.last.status, recording.last.reason) == (
+        "failed",
+        "the work crashed on cpu, as its script says",
+    )
+
+
+@pytest.mark.parametrize("hook", ["teardown", "setup"])
+def test_asv_hears_of_a_crash_between_samples(tmp_path, monkeypatch, hook):
+    recording = launches(tmp_path, "crash_while_timed")
+    monkeypatch.setattr(asv_benchmarks, "recorder_of_asv", lambda: recording.preparation.recorder)
+    timed = TimedBenchmark(group_of(tmp_path, "crash_while_timed"), "launch")
+    identity = recording.preparation.case.identity
+    timed.setup(identity)
+    for _ in range(500):
+        timed.run(identity)
+    with pytest.raises(DeviceLostError):
+        getattr(timed, hook)(identity)
+    assert recording.last.status == "failed"

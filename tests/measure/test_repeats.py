@@ -1,0 +1,74 @@
+"""How often is measured, and in which rounds."""
+
+import gc
+
+import pytest
+
+from gpubench.measure.repeats import Repeats, repeated, repeats
+from gpubench.suite.model import Sampling
+
+
+@pytest.mark.parametrize(
+    ("declared", "rounds", "least", "most", "seconds", "warm_up"),
+    [
+        ({}, 2, 1, 5, 10.0, 0.1),
+        ({"rounds": 1}, 1, 1, 10, 20.0, 0.1),
+        ({"rounds": 4, "repeat": 7}, 4, 7, 7, 60.0, 0.1),
+        ({"repeat": 7, "timeout": 5}, 2, 7, 7, 5.0, 0.1),
+        ({"repeat": (2, 8, 1.5), "warmup_time": 0}, 2, 2, 8, 1.5, 0.0),
+    ],
+)
+def test_a_suite_is_sampled_as_asv_would(declared, rounds, least, most, seconds, warm_up):
+    assert repeats(Sampling(**declared)) == Repeats(rounds, least, most, seconds, warm_up)
+
+
+def test_compilation_is_taken_three_times_without_a_warm_up():
+    assert repeats(Sampling(repeat=10), "compile") == Repeats(1, 3, 3, 60.0, warm_up=0.0)
+
+
+def test_more_rounds_share_the_same_samples_and_seconds():
+    plan = Repeats(2, 10, 10, 20.0, 0.1)
+    assert plan.spread(5) == Repeats(5, 4, 4, 8.0, pytest.approx(0.04))
+    assert plan.spread(2) is plan
+    assert Repeats(8, 1, 1, 1.0).spread(5).rounds == 8
+
+
+def test_a_number_of_samples_is_shared_among_the_rounds():
+    plan = Repeats(5, 2, 4, 1.0)
+    assert (plan.with_samples(12).rounds, plan.with_samples(12).most) == (5, 3)
+    assert (plan.with_samples(2).rounds, plan.with_samples(2).most) == (2, 1)
+
+
+class Watch:
+    """A clock on which every turn takes a second."""
+
+    def __init__(self):
+        self.now = 0.0
+        self.turns = []
+
+    def turn(self, number):
+        self.turns.append(number)
+        self.now += 1.0
+        return self.now
+
+
+def test_nothing_of_the_warm_up_is_kept():
+    watch = Watch()
+    assert repeated(watch.turn, Repeats(1, 2, 2, 60.0, 3.0), lambda: watch.now) == [4.0, 5.0]
+    assert watch.turns == [0, 1, 2, 0, 1]
+
+
+def test_sampling_ends_when_its_seconds_are_over_but_not_below_the_least():
+    def kept(least, most, seconds):
+        watch = Watch()
+        return len(repeated(watch.turn, Repeats(1, least, most, seconds, 0.0), lambda: watch.now))
+
+    assert kept(1, 9, 3.5) == 4
+    assert kept(6, 9, 3.5) == 6
+    assert kept(1, 9, 60.0) == 9
+
+
+def test_no_garbage_is_collected_between_samples_and_all_of_it_afterwards():
+    states = repeated(lambda _: gc.isenabled(), Repeats(1, 2, 2, 60.0, 0.0))
+    assert states == [False, False]
+    assert gc.isenabled()
