@@ -66,6 +66,10 @@ def _plan(suites: Path, preset: str | None) -> tuple[Blueprint, ...]:
     return plan_blueprints(suites, preset)
 
 
+WARM_UP = 0.1
+"""Seconds before the first sample, asv's own default; the runs that size a sample count."""
+
+
 class TimedBenchmark:
     """State of one ``time_*`` benchmark in one process: what asv's hooks work on."""
 
@@ -118,6 +122,11 @@ class TimedBenchmark:
             raise NotImplementedError(str(skipped)) from None
 
     @property
+    def warmed(self) -> float:
+        """Seconds for which the case ran before asv's own warm-up."""
+        return 0.0 if self._sampling is None else self._sampling.warmed
+
+    @property
     def timer(self) -> Callable[[], float]:
         assert self._sampling is not None
         return self._sampling.elapsed
@@ -143,10 +152,12 @@ def _benchmark_class(blueprint: Blueprint) -> type:
 def _time_method(blueprint: Blueprint, time: str, version: str) -> Callable[..., None]:
     """A ``time_*`` method with the hooks and attributes that asv looks for on it."""
     timed = TimedBenchmark(blueprint.group, time)
+    warm_up = 0.0 if time == "compile" else blueprint.attributes.get("warmup_time", WARM_UP)
 
     def setup(identity: str) -> None:
         timed.setup(identity)
         method.timer = timed.timer  # type: ignore[attr-defined]
+        method.warmup_time = max(0.0, warm_up - timed.warmed)  # type: ignore[attr-defined]
 
     def method(self: object, identity: str) -> None:
         timed.run(identity)
@@ -158,5 +169,5 @@ def _time_method(blueprint: Blueprint, time: str, version: str) -> Callable[...,
     method.version = version  # type: ignore[attr-defined]
     method.pretty_source = blueprint.source  # type: ignore[attr-defined]
     if time == "compile":
-        method.rounds, method.repeat, method.warmup_time = 1, 3, 0  # type: ignore[attr-defined]
+        method.rounds, method.repeat = 1, 3  # type: ignore[attr-defined]
     return method

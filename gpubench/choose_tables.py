@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -10,7 +10,7 @@ from rich.text import Text
 
 from gpubench.analysis.speedup import Speedup
 from gpubench.report import text
-from gpubench.report.choose import ChoiceRow, ChoiceView, ChoosePage, KernelChoice, Use
+from gpubench.report.choose import ChoiceView, ChoosePage, KernelChoice, Use
 
 
 def choose_page(page: ChoosePage) -> Group:
@@ -28,7 +28,7 @@ def _kernel(kernel: KernelChoice) -> Iterator[RenderableType]:
         yield Text(f"{title} at {kernel.commit.short}", style="bold")
         yield from _words(choice)
         if choice.rows:
-            yield _table(choice.rows)
+            yield _table(choice)
         yield from map(Text, choice.notes)
     for sentence in kernel.elsewhere:
         yield Text(sentence)
@@ -50,19 +50,18 @@ def _uses(title: str, uses: Iterable[Use]) -> Iterator[Text]:
     yield from (Text(f"    {use.words}") for use in uses)
 
 
-def _table(rows: Sequence[ChoiceRow]) -> Table:
-    copies = any(row.end_to_end for row in rows)
+def _table(choice: ChoiceView) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 2))
     for column in ("implementation", "device", "faster than the baseline"):
         table.add_column(column)
     table.add_column("speedup", justify="right", no_wrap=True)
-    if copies:
+    if choice.copies:
         table.add_column("end to end", justify="right", no_wrap=True)
         table.add_column("copies")
     table.add_column("compilation")
-    for row in rows:
+    for row in choice.rows:
         cells = [row.label, row.device, row.wins, _ratio(row.speedup)]
-        cells += [_ratio(row.end_to_end), row.transfers] if copies else []
+        cells += [_ratio(row.end_to_end), row.transfers] if choice.copies else []
         table.add_row(*map(Text, [*cells, row.compilation]))
     return table
 

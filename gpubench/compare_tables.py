@@ -27,7 +27,7 @@ def comparison_report(view: ComparisonView) -> Iterator[RenderableType]:
         yield differences_table(view)
         yield from _reasons(view)
     else:
-        yield Text("No case differs.")
+        yield Text("No case is known to differ.")
     for where, cases in (("before", view.only_old), ("after", view.only_new)):
         if cases.count:
             yield Text(_lone(where, cases))

@@ -89,7 +89,8 @@ def control_speedup(found: Twins) -> Speedup | None:
     if not found.succeeded:
         return None
     if found.second is None:
-        return paired_speedup(found.first.record.pair_ratios)
+        record = found.first.record
+        return paired_speedup(record.pair_ratios, record.pair_rounds)
     return speedup(timing(found.first.samples), timing(found.second.samples))
 
 

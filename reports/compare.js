@@ -22,7 +22,7 @@ const gpubench = (() => {
   const rule = document.getElementById("rule").textContent;
   const firstAddress = form.dataset.initial;
   const firstOutput = [...output.childNodes];
-  const firstMarkdown = markdownField.value;
+  const firstMarkdown = markdownField.textContent;
 
   const cases = new Map();
   const snapshots = new Map();
@@ -151,7 +151,7 @@ const gpubench = (() => {
   const factsThatDiffer = (old, now) =>
     Object.keys(old.facts)
       .filter((name) => name in now.facts && old.facts[name][1] !== now.facts[name][1])
-      .map((name) => `${old.facts[name][0]} ${old.facts[name][1]} → ${now.facts[name][1]}`);
+      .map((name) => ({ label: old.facts[name][0], values: `${old.facts[name][1]} → ${now.facts[name][1]}` }));
 
   // The page
 
@@ -218,16 +218,17 @@ const gpubench = (() => {
   const render = (title, result, facts) => {
     const rows = fields.all.checked ? result.rows : result.rows.filter((row) => index.differing.includes(row.verdict));
     const children = [element("h3", {}, title), element("p", {}, element("strong", {}, countsLine(result)))];
-    if (facts.length) children.push(element("p", {}, `What they ran on differs: ${facts.join("; ")}.`));
+    const differs = facts.map(({ label, values }) => `${label} ${values}`).join("; ");
+    if (differs) children.push(element("p", {}, `What they ran on differs: ${differs}.`));
     const caption = `${fields.all.checked ? "Every case" : "Cases that differ"}, ${title}.`;
-    children.push(rows.length ? table(rows, caption) : element("p", {}, "No case differs."));
+    children.push(rows.length ? table(rows, caption) : element("p", {}, "No case is known to differ."));
     if (rows.length > MOST_ROWS) {
       children.push(element("p", { className: "muted" }, `and ${plural(rows.length - MOST_ROWS, "more case")}`));
     }
     if (result.onlyOld.length) children.push(lone("before", result.onlyOld));
     if (result.onlyNew.length) children.push(lone("after", result.onlyNew));
     output.replaceChildren(...children);
-    markdownField.value = markdown(title, result, facts);
+    markdownField.textContent = markdown(title, result, facts);
   };
 
   // Markdown: gpubench/report/markdown.py
@@ -251,12 +252,12 @@ const gpubench = (() => {
     if (rows.length) {
       lines.push("| | case | factor | before | after | speedup | note |", "|---|---|--:|--:|--:|--:|---|");
       lines.push(...rows.slice(0, MOST_MARKDOWN_ROWS).map(markdownRow), "");
-      if (rows.length > MOST_MARKDOWN_ROWS) lines.push(`and ${rows.length - MOST_MARKDOWN_ROWS} more`, "");
+      if (rows.length > MOST_MARKDOWN_ROWS) lines.push(`and ${(rows.length - MOST_MARKDOWN_ROWS).toLocaleString("en-US")} more`, "");
     }
     for (const [where, labels] of [["before", result.onlyOld], ["after", result.onlyNew]]) {
-      if (labels.length) lines.push(`- only ${where}: ${labels.length}, such as ${escaped(join(labels.slice(0, 4)))}`);
+      if (labels.length) lines.push(`- only ${where}: ${labels.length.toLocaleString("en-US")}, such as ${escaped(join(labels.slice(0, 4)))}`);
     }
-    lines.push(...facts.map((fact) => `- ${escaped(fact)}`), ...(facts.length ? [""] : []));
+    lines.push(...facts.map(({ label, values }) => `- ${escaped(label)}: ${escaped(values)}`), ...(facts.length ? [""] : []));
     return [...lines, `<sub>${rule}</sub>`, ""].join("\n");
   };
 
@@ -294,7 +295,7 @@ const gpubench = (() => {
     const [old, now] = [side("a"), side("b")];
     if (address() === firstAddress) {
       output.replaceChildren(...firstOutput);
-      markdownField.value = firstMarkdown;
+      markdownField.textContent = firstMarkdown;
       tell("");
       return;
     }

@@ -1,33 +1,46 @@
 """Our time over timeit's and over pyperf's, for the same callables.
 
-Each run takes all callables three ways, one way after the other for each callable, so that what
-drifts meets all. The ratio of a callable is the median over the runs. Target: within 2 %.
+Each callable is bound once, in a fresh process in every run, and its samples are taken in turn by
+gpubench, by timeit and by a worker of pyperf: where arrays lie in memory changes a time by more
+than the way to take it. The ratio of a callable is the median over the runs. Target: within 2 %.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
+import itertools
 import json
+import os
 import statistics
 import subprocess
 import sys
 import timeit
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from conditions import print_conditions, progress, scratch_project
 
-from gpubench.measure.direct import Job, take_round
+from gpubench.backends import registry
+from gpubench.measure.execution import Execution
+from gpubench.measure.inputs import draw_inputs
+from gpubench.measure.sampling import sized
+from gpubench.measure.targets import load_target
+from gpubench.measure.times import kernel
 from gpubench.plan.case import Case
+from gpubench.plan.lookup import case_at, locate
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suites
 
+Ways = tuple[float, float, float]
+"""Seconds of one call by gpubench, timeit and pyperf."""
+
 CALLABLES = {
-    "add": (2**14, 2**17, 2**20, 2**23),
-    "exp": (2**10, 2**13, 2**16, 2**19, 2**24),
+    "add": (2**15, 2**17, 2**20, 2**23),
+    "exp": (2**12, 2**14, 2**16, 2**19, 2**24),
     "cumsum": (2**12, 2**16, 2**20, 2**25),
-    "sort": (2**10, 2**18),
+    "sort": (2**11, 2**18),
 }
 
 FUNCTIONS = """\
@@ -45,11 +58,6 @@ def cumsum(a, out):
 def sort(a, out):
     np.copyto(out, a)
     out.sort()
-
-def bound(name, n):
-    from functools import partial
-    a = np.random.default_rng(1).random(n, np.float32)
-    return partial(globals()[name], a, np.empty_like(a))
 """
 
 SUITE = """\
@@ -76,12 +84,16 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=10, help="samples each way in a run")
     parser.add_argument("--least", type=int, default=0, help="smallest n to take")
     parser.add_argument("--most", type=int, default=2**25, help="largest n to take")
+    parser.add_argument("--in-turn", type=json.loads, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.in_turn:
+        print(json.dumps(in_turn(given.in_turn, given.samples)))
+        return
     print_conditions("pyperf")
     with scratch_project(files()) as folder:
         cases = [case for case in planned(folder) if given.least <= case.values["n"] <= given.most]
         show = progress(given.runs * len(cases), "measuring")
-        found: dict[str, list[tuple[float, float, float]]] = {}
+        found: dict[str, list[Ways]] = {}
         for done in range(given.runs * len(cases)):
             case = cases[done % len(cases)]
             found.setdefault(title(case), []).append(three_ways(case, folder, given.samples))
@@ -102,51 +114,66 @@ def title(case: Case) -> str:
     return f"{case.kernel_name} {case.identity}"
 
 
-def three_ways(case: Case, folder: Path, samples: int) -> tuple[float, float, float]:
-    """Seconds of one call by gpubench, timeit and pyperf: medians."""
-    name, n = case.kernel_name, int(case.values["n"])
-    own = take_round(Job(case, samples=samples)).samples
-    return (
-        statistics.median(own),
-        by_timeit(name, n, samples),
-        by_pyperf(name, n, samples, folder),
-    )
-
-
-def by_timeit(name: str, n: int, samples: int) -> float:
-    from timed_callables import bound  # type: ignore[import-not-found]
-
-    timer = timeit.Timer(bound(name, n))
-    number, _ = timer.autorange(None)
-    number = max(1, number // 20)  # autorange fills 0.2 s, ours and pyperf's samples are shorter
-    timer.timeit(number)
-    return statistics.median(timer.repeat(samples, number)) / number
-
-
-def by_pyperf(name: str, n: int, samples: int, folder: Path) -> float:
-    setup = f"from timed_callables import bound; call = bound({name!r}, {n})"
-    options = ["--processes", "1", "--values", str(samples), "--warmups", "1", "--quiet"]
-    command = [sys.executable, "-m", "pyperf", "timeit", *options, "--min-time", "0.01"]
-    output = folder / "pyperf.json"
-    output.unlink(missing_ok=True)
-    subprocess.run(
-        [*command, "--output", str(output), "--setup", setup, "call()"],
-        check=True,
+def three_ways(case: Case, folder: Path, samples: int) -> Ways:
+    """Seconds of one call by gpubench, timeit and pyperf, from a fresh process: medians."""
+    command = [sys.executable, __file__, "--in-turn", json.dumps(locate(case))]
+    done = subprocess.run(
+        [*command, "--samples", str(samples)],
         capture_output=True,
+        text=True,
         cwd=folder,
-        env={**environment(), "PYTHONPATH": str(folder)},
+        env={**os.environ, "PYTHONPATH": str(folder)},
     )
-    runs = json.loads(output.read_text())["benchmarks"][0]["runs"]
-    return statistics.median(value for run in runs for value in run.get("values", ()))
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
+    own, by_timeit, by_pyperf = json.loads(done.stdout)
+    return own, by_timeit, by_pyperf
 
 
-def environment() -> dict[str, str]:
-    import os
+def in_turn(place: dict[str, object], samples: int) -> Ways:
+    """Medians of samples of one bound call, taken in turn."""
+    case = case_at(place)
+    with registry.get(case.backend).open(case.device) as session:
+        execution = Execution(session, case, load_target(case), draw_inputs(case))
+        sampling = sized(kernel(execution), case.kernel.sampling)
+        timer, runs = timeit.Timer(execution.call), sampling.runs
+        ways = (
+            sampling.restored_sample,
+            lambda: timer.timeit(runs) / runs,
+            pyperf_worker(execution.call, runs),
+        )
+        turns = [turn(ways, number) for number in range(samples + 1)]
+    own, by_timeit, by_pyperf = map(statistics.median, zip(*turns[1:], strict=True))
+    return own, by_timeit, by_pyperf
 
-    return dict(os.environ)
+
+def turn(ways: Sequence[Callable[[], float]], number: int) -> list[float]:
+    """A sample each way; another begins each time."""
+    found: dict[int, float] = {}
+    for place in range(len(ways)):
+        way = (number + place) % len(ways)
+        found[way] = ways[way]()
+    return [found[way] for way in range(len(ways))]
 
 
-def report(found: dict[str, list[tuple[float, float, float]]]) -> None:
+def pyperf_worker(call: Callable[[], object], runs: int) -> Callable[[], float]:
+    """Takes one value as a worker process of pyperf does."""
+    import pyperf  # type: ignore[import-not-found]
+
+    runner = pyperf.Runner()
+    options = ["--worker", "--loops", str(runs), "--warmups", "0", "--values", "1", "--quiet"]
+    runner.parse_args(options)
+    names = map(str, itertools.count())
+
+    def value() -> float:
+        with contextlib.redirect_stdout(io.StringIO()):
+            (seconds,) = runner.bench_func(next(names), call).get_values()
+        return float(seconds)
+
+    return value
+
+
+def report(found: dict[str, list[Ways]]) -> None:
     print(f"{'callable':24} {'time':>10} {'/ timeit':>9} {'/ pyperf':>9}")
     ratios: list[tuple[float, float]] = []
     for name, runs in found.items():
@@ -158,7 +185,7 @@ def report(found: dict[str, list[tuple[float, float, float]]]) -> None:
         print(summary(other, [pair[place] for pair in ratios]))
 
 
-def ratio(runs: Iterable[tuple[float, float, float]], other: int) -> float:
+def ratio(runs: Iterable[Ways], other: int) -> float:
     """Median over the runs of ours over another's."""
     return statistics.median(run[0] / run[other] for run in runs)
 

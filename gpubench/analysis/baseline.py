@@ -101,12 +101,13 @@ def _compare(outcome: Outcome, found: _Baselines) -> Compared:
         return Compared(outcome, False, baseline, None, problem)
     if baseline is None or baseline.timing is None:
         return Compared(outcome, False, baseline, None, problem, _missing(name, outcome, baseline))
-    ratio = paired_speedup(_pairs(outcome)) or speedup(baseline.timing, outcome.timing)
+    ratio = _paired(outcome) or speedup(baseline.timing, outcome.timing)
     return Compared(outcome, False, baseline, ratio, problem)
 
 
-def _pairs(outcome: Outcome) -> tuple[float, ...]:
-    return outcome.record.pair_ratios if outcome.record else ()
+def _paired(outcome: Outcome) -> Speedup | None:
+    record = outcome.record
+    return paired_speedup(record.pair_ratios, record.pair_rounds) if record else None
 
 
 def _missing(name: CaseName | None, outcome: Outcome, baseline: Outcome | None) -> str:

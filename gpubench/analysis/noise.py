@@ -10,6 +10,10 @@ from statistics import median
 from gpubench.analysis.history import Point, SetupHistory
 from gpubench.results import Timing
 
+RECENT = 30
+"""Newest times of each case whose scatter counts: older ones may be another machine in all but
+name, and a long history would cost more than it tells."""
+
 
 @dataclass(frozen=True, slots=True)
 class Noise:
@@ -20,7 +24,7 @@ class Noise:
     within: float | None
     """Median over these of the interval's half width over the median; ``None`` without any."""
     neighbours: int
-    """Pairs of neighbouring commits, over all cases; ``between`` is of them."""
+    """Pairs of neighbouring commits, over all cases' newest; ``between`` is of them."""
     between: float | None
     """Median over these of the relative difference; ``None`` under two commits.
 
@@ -32,7 +36,8 @@ def noise(history: SetupHistory) -> Noise:
     """Noise of a setup from what is stored."""
     latest = history.snapshots[-1].outcomes.values()
     widths = [w for o in latest if o.timing and (w := half_width(o.timing)) is not None]
-    steps = [step for points in history.cases.values() for step in _steps(_medians(points))]
+    recent = (_medians(points[-RECENT:]) for points in history.cases.values())
+    steps = [step for medians in recent for step in _steps(medians)]
     return Noise(
         times=len(widths),
         within=median(widths) if widths else None,

@@ -26,8 +26,9 @@ ones of the second, or the other way round, once in 126 times (2 of 252); with t
 would be once in three.
 """
 
-PAIRED_ROUNDS = 10
-"""A pair's halves share a moment and not their buffers: twenty pairs in ten rounds."""
+PAIRED_ROUNDS = 20
+"""A pair's halves share a moment and not their buffers, so that rounds are what is counted: of
+twenty, three may fall on the wrong side without hiding a difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +153,17 @@ def _joined(before: Measured | None, after: Measured) -> Measured:
     if before is None or after.record.status != "ok":
         return after
     warnings = dict.fromkeys((*before.record.warnings, *after.record.warnings))
-    ratios = (*before.record.pair_ratios, *after.record.pair_ratios)
-    record = replace(after.record, warnings=tuple(warnings), pair_ratios=ratios)
+    record = replace(
+        after.record,
+        warnings=tuple(warnings),
+        pair_ratios=(*before.record.pair_ratios, *after.record.pair_ratios),
+        pair_rounds=(*_pair_rounds(before.record), *_pair_rounds(after.record)),
+    )
     return Measured(record, (*before.samples, *after.samples))
+
+
+def _pair_rounds(record: CaseRecord) -> tuple[int, ...]:
+    return record.pair_rounds or ((len(record.pair_ratios),) if record.pair_ratios else ())
 
 
 def _kernel(case: Case) -> tuple[str, str]:

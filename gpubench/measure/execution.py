@@ -29,7 +29,8 @@ class Execution:
         self.inputs = inputs
         specs = case.array_specs()
         self._overwritten = [name for name in specs if specs[name].intent == "inout"]
-        self._written = [name for name in specs if specs[name].intent != "in"]
+        self._written = [name for name in specs if specs[name].intent in ("out", "inout")]
+        self._scratch = {name for name in specs if specs[name].intent == "scratch"}
         self._native = self.upload()
         self._pristine = {n: session.to_native(inputs.arrays[n]) for n in self._overwritten}
         self.call = self.bind(self._native)
@@ -69,7 +70,7 @@ class Execution:
         return [
             name
             for name, array in self.inputs.arrays.items()
-            if name not in self._written
+            if name not in {*self._written, *self._scratch}
             and not same_bits(self.session.to_host(self._native[name]), array)
         ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_info
@@ -15,6 +16,9 @@ from gpubench.names import Value
 SOFTWARE = ("gpubench", "numpy", "numba", "llvmlite", "numba-cuda", "asv-runner")
 """Distributions whose versions explain a change of speed."""
 
+_START = 19
+"""Place of the start among what follows a process's name in ``/proc/PID/stat`` (man 5 proc)."""
+
 CHANGING = frozenset(
     {"gpu_clock_mhz", "gpu_memory_clock_mhz", "gpu_temperature_c", "gpu_power_w", "gpu_throttling"}
 )
@@ -24,9 +28,21 @@ CHANGING = frozenset(
 def run_facts() -> dict[str, Value | None]:
     """Flat facts for the record: machine, GPU, software, threads. ``None``: not to be had here.
 
-    ``run`` tells the processes of one asv run from those of another: their parent's number.
+    ``run`` tells the processes of one asv run from those of another.
     """
-    return {"run": os.getppid(), **_machine(), **_gpu(), **_versions(), **_threads()}
+    return {"run": run_id() or os.getppid(), **_machine(), **_gpu(), **_versions(), **_threads()}
+
+
+def run_id() -> str | None:
+    """The process that started this one: its number and when it began, in ticks since the machine
+    did. ``None`` where the system does not tell, because numbers are used again.
+    """
+    parent = os.getppid()
+    try:
+        status = Path(f"/proc/{parent}/stat").read_text()
+        return f"{parent}-{status.rpartition(')')[2].split()[_START]}"
+    except (OSError, IndexError):
+        return None
 
 
 def _machine() -> dict[str, Value | None]:

@@ -23,7 +23,8 @@ INTEGERS = 100
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What a case starts from: host arrays (``out`` arrays poisoned) and scalars, by name."""
+    """What a case starts from, by name: scalars, and arrays of which those without input are
+    poisoned."""
 
     arrays: Mapping[str, Array]
     scalars: Mapping[str, Any]
@@ -47,7 +48,7 @@ def draw_inputs(case: Case) -> Inputs:
     for name, spec in specs.items():
         if name in arrays:
             _require(case, name, spec, arrays[name])
-        elif spec.intent == "out":
+        elif spec.intent in ("out", "scratch"):
             arrays[name] = poisoned(np.empty(spec.shape, spec.dtype))
         elif _model(spec) is None:
             arrays[name] = _filled(case, name, spec)

@@ -6,7 +6,7 @@ changes steadily cancels over two pairs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from gpubench.backends import registry
@@ -20,6 +20,9 @@ from gpubench.plan.case import Case
 
 PAIRED_TIMES = ("kernel", "end_to_end", "cold")
 """Times that a speedup is stated for."""
+
+PARTS = 5
+"""Pairs for each sample of the suite's: short ones meet less of what else the machine does."""
 
 DIGITS = 7
 """Significant digits of a ratio on record."""
@@ -61,7 +64,14 @@ def pair_ratios(
     with registry.get(other.backend).open(other.device, other.threads) as session:
         execution = Execution(session, other, load_target(other), inputs)
         theirs = sized(LABELLED_TIMES[opponent.time](execution), other.kernel.sampling)
-        return take_pairs(own, theirs, plan)
+        return take_pairs(*_in_parts(own, theirs, plan))
+
+
+def _in_parts(own: Sampling, theirs: Sampling, plan: Repeats) -> tuple[Sampling, Sampling, Repeats]:
+    """More pairs of shorter samples, as far as both have runs to share."""
+    parts = min(PARTS, own.runs, theirs.runs)
+    more = replace(plan, least=plan.least * parts, most=plan.most * parts)
+    return own.of(own.runs // parts), theirs.of(theirs.runs // parts), more
 
 
 class Side(Protocol):

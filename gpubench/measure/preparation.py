@@ -13,7 +13,7 @@ from gpubench.measure.caches import fits_in_cache
 from gpubench.measure.ceilings import device_ceilings
 from gpubench.measure.check import Comparison
 from gpubench.measure.execution import Execution
-from gpubench.measure.facts import run_facts
+from gpubench.measure.facts import run_facts, run_id
 from gpubench.measure.floor import floor_of
 from gpubench.measure.inputs import Inputs, draw_inputs
 from gpubench.measure.paired import Opponent, opponent_of, pair_ratios, unpaired_reason
@@ -59,7 +59,7 @@ class Preparation:
     def prepare(self) -> Sampling:
         """Draw, check and size; raises ``Skipped``, ``WrongResult`` or what went wrong, each put on
         record first."""
-        self.recorder.write_facts(run_facts)
+        self.recorder.write_facts(run_facts, run_id())
         self._write("started", timeout=self.timeout)
         try:
             return self._prepare()

@@ -30,12 +30,21 @@ class Recorder:
         finally:
             os.close(handle)
 
-    def write_facts(self, gather: Callable[[], Mapping[str, Value | None]]) -> None:
-        """Append the run's facts, unless the file's last facts are the same."""
+    def write_facts(
+        self, gather: Callable[[], Mapping[str, Value | None]], run: Value | None = None
+    ) -> None:
+        """Append the run's facts, unless the file's last facts are the same.
+
+        They are not gathered again, which takes longer than many kernels, where the last ones are
+        of the ``run`` that is given.
+        """
         if self.path is None:
             return
+        last = self._last_facts()
+        if run is not None and last is not None and last.get("run") == run:
+            return
         facts = gather()
-        if facts != self._last_facts():
+        if facts != last:
             self.write(RunRecord(now(), facts))
 
     def _last_facts(self) -> Mapping[str, Value | None] | None:

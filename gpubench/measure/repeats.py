@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ROUNDS = 2
+PAIRED_ROUNDS = 8
+"""The fewest whose medians have an interval; see ``gpubench.analysis.paired``."""
 MOST = 10
 """Samples in one round where there is no other; asv shares them among the rounds."""
 SECONDS = 20.0
@@ -62,10 +64,15 @@ def repeats(sampling: Sampling, time: str = "kernel") -> Repeats:
     """
     if time == "compile":
         return Repeats(1, 3, 3, sampling.timeout or TIMEOUT, warm_up=0.0)
-    rounds = sampling.rounds or ROUNDS
+    rounds = sampling.rounds or default_rounds(sampling)
     warm_up = WARM_UP if sampling.warmup_time is None else sampling.warmup_time
     least, most, seconds = _of_a_round(sampling, rounds)
     return Repeats(rounds, least, most, seconds, warm_up)
+
+
+def default_rounds(sampling: Sampling) -> int:
+    """Rounds where the suite names none: asv's number, more where cases are paired."""
+    return PAIRED_ROUNDS if sampling.paired else ROUNDS
 
 
 def _of_a_round(sampling: Sampling, rounds: int) -> tuple[int, int, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,8 @@ class Sampling:
         self._elapsed = 0.0
         self.restore = restore
         self.runs = runs
+        self.warmed = 0.0
+        """Seconds for which it ran already, to find the number of runs."""
 
     def sample(self) -> float:
         """Seconds of one run, from one batch."""
@@ -42,6 +45,10 @@ class Sampling:
         """The same, after undoing what runs before it did."""
         self.restore()
         return self.sample()
+
+    def of(self, runs: int) -> Sampling:
+        """The same with another number of runs in a sample."""
+        return Sampling(self._sampler, self.restore, runs)
 
     def probe(self) -> float:
         """Seconds of one run from a short batch that does not count."""
@@ -65,6 +72,7 @@ class Sampling:
 
 def sized(labelled: LabelledTime, declared: DeclaredSampling) -> Sampling:
     """One labelled time with as many runs in a sample as the suite says or time allows."""
+    start = time.perf_counter()
     runs = declared.number or runs_per_sample(
         labelled.sampler,
         labelled.restore,
@@ -72,7 +80,9 @@ def sized(labelled: LabelledTime, declared: DeclaredSampling) -> Sampling:
         labelled.most_runs,
     )
     labelled.restore()
-    return Sampling(labelled.sampler, labelled.restore, runs)
+    sampling = Sampling(labelled.sampler, labelled.restore, runs)
+    sampling.warmed = time.perf_counter() - start
+    return sampling
 
 
 def runs_per_sample(

@@ -81,7 +81,8 @@ def covered(point: Point) -> tuple[int, ...]:
     path = (*launch_path(point), "over")
     if declared is not None and declared.over is not None:
         return point.shape(declared.over, path)
-    shape = next(spec.shape for spec in point.arrays.values() if spec.intent != "in")
+    written = (spec for spec in point.arrays.values() if spec.intent in ("out", "inout"))
+    shape = next(written).shape
     if len(shape) > 3:
         problem = f"an array of {len(shape)} dimensions does not fit a grid of three: write `over`"
         raise point.error(path, "cover", problem)

@@ -34,6 +34,8 @@ class Use:
 
     what: str
     """The fastest implementation, or several without a clear difference."""
+    clear: bool
+    """False where several are named."""
     span: str
     """The sizes, in words."""
     border: str
@@ -43,7 +45,8 @@ class Use:
     def words(self) -> str:
         """One sentence without its full stop."""
         border = f"; the border lies above {self.border}" if self.border else ""
-        return f"{self.what} {self.span}{border}".strip()
+        equals = "" if self.clear else " (no clear difference)"
+        return f"{self.what}{equals} {self.span}{border}".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,8 @@ class ChoiceView:
     host: tuple[Use, ...]
     """The same for arrays in host memory; empty where nothing that copies was measured so."""
     rows: tuple[ChoiceRow, ...]
+    copies: bool
+    """Whether any row copies between host and device; else there is nothing to say of copies."""
     notes: tuple[str, ...]
     """What was not measured of all rows, with the next step."""
 
@@ -174,6 +179,7 @@ def _choice(choice: Choice) -> ChoiceView:
         resident=_uses(choice.resident),
         host=_uses(choice.host),
         rows=tuple(map(_row, choice.alternatives)),
+        copies=any(found.copies for found in choice.alternatives),
         notes=tuple(_notes(choice.alternatives)),
     )
 
@@ -188,7 +194,8 @@ def _verdict(found: Sequence[Sequence[Choice]]) -> str:
     wins = Counter(stretch.labels[0] for stretch in last if len(stretch.labels) == 1)
     unclear = len(last) - wins.total()
     if len(wins) == 1 and not unclear:
-        scope = f" in all {len(last):,} {noun}" if len(last) > 1 else ""
+        every = "both" if len(last) == 2 else f"all {len(last):,}"
+        scope = f" in {every} {noun}" if len(last) > 1 else ""
         return f"At the largest size {next(iter(wins))} is the fastest{scope}."
     parts = [f"{label} in {count:,}" for label, count in wins.most_common()]
     parts += [f"none clearly in {unclear:,}"] if unclear else []
@@ -204,10 +211,12 @@ def _uses(stretches: Sequence[Stretch]) -> tuple[Use, ...]:
 
 
 def _use(stretch: Stretch, span: str) -> Use:
-    what = text.join(stretch.labels, "or")
-    if len(stretch.labels) > 1:
-        what += " (no clear difference)"
-    return Use(what, span, size_words(stretch.after.compared) if stretch.after else "")
+    return Use(
+        what=text.join(stretch.labels, "or"),
+        clear=len(stretch.labels) == 1,
+        span=span,
+        border=size_words(stretch.after.compared) if stretch.after else "",
+    )
 
 
 def _only(stretch: Stretch) -> str:
@@ -277,6 +286,8 @@ def _transfers(found: Alternative) -> str:
 def _compilation(alternative: Alternative) -> str:
     if _compiles_nothing(alternative):
         return "nothing is compiled"
+    if alternative.largest.outcome.bench:
+        return "not known of a pair"
     found = alternative.repayment
     return _repaid(found) if found else "not measured"
 

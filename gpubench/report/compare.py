@@ -45,6 +45,8 @@ class ComparePage:
     """``None`` with one commit only."""
     others: tuple[Exported, ...]
     """Newest commits of other machines and environments against this one's."""
+    choosable: bool
+    """Whether there are two snapshots at all, on whichever machines."""
     initial: str
     """What the choice shows first, as the part of an address after ``#``."""
     index: str
@@ -69,6 +71,7 @@ def build(results: Results, history: SetupHistory, site: Site) -> ComparePage:
         rule=RULE,
         newest=newest,
         others=others,
+        choosable=len(results.snapshots) > 1,
         initial=first.address if first else pair_address(alone, alone),
         index=INDEX,
         export=export_address(history, site) if newest else None,

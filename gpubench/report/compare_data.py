@@ -136,7 +136,7 @@ def _snapshot(snapshot: Snapshot, names: Sequence[CaseName]) -> dict[str, object
 def _facts(snapshot: Snapshot) -> Mapping[str, list[str]]:
     told = {**{f"asv {k}": v for k, v in snapshot.params.items()}, **snapshot.facts}
     found = {}
-    for name, value in told.items():
+    for name, value in sorted(told.items(), key=lambda item: item[0].removeprefix("asv ")):
         plain = name.removeprefix("asv ")
         if explains(plain) and (plain == name or plain not in snapshot.facts):
             found[name] = list(fact_words(plain, value))

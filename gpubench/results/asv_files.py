@@ -42,7 +42,7 @@ class PairRoles(Protocol):
         """Places in pairs, by asv's name."""
         ...
 
-    def identities(self, asv_name: str, parameters: Any) -> list[str]:
+    def identities(self, asv_name: str, parameters: Any) -> Sequence[str]:
         """Identity of each case, in the order of the stored values."""
         ...
 

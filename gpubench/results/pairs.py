@@ -13,7 +13,7 @@ import itertools
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -38,16 +38,21 @@ class Roles:
     parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Names of the parameters, where asv's ``benchmarks.json`` tells them."""
 
-    def identities(self, asv_name: str, parameters: Any) -> list[str]:
+    def identities(self, asv_name: str, parameters: Any) -> tuple[str, ...]:
         """Identity of each case from the values that a result file stores as their repr."""
-        stored = list(parameters or [])
+        stored = tuple(map(tuple, parameters or ()))
         names = self.parameters.get(asv_name, ())
         if len(names) != len(stored):
             names = tuple(f"param{i}" for i in range(1, len(stored) + 1))
-        return [
-            format_identity(dict(zip(names, map(_value, values), strict=True)))
-            for values in itertools.product(*stored)
-        ]
+        return _identities(names, stored)
+
+
+@lru_cache(maxsize=2**12)
+def _identities(names: tuple[str, ...], stored: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
+    values = [[_value(text) for text in texts] for texts in stored]
+    return tuple(
+        format_identity(dict(zip(names, case, strict=True))) for case in itertools.product(*values)
+    )
 
 
 def roles_of(pairs: Iterable[Pair], described: Mapping[str, Described]) -> Roles:
@@ -116,16 +121,25 @@ def _word(text: str) -> str:
 
 def _partnered(outcome: Outcome, pair: Pair, baselines: _Baselines) -> Outcome:
     name = outcome.name
-    title = pair.baseline if name.implementation == BASELINE else pair.candidate
-    record = CaseRecord(title, name.case, "ok" if outcome.timing else "failed", "", title=title)
-    if name.implementation == CANDIDATE:
-        record = replace(
-            record,
-            baseline_benchmark=_role(pair, BASELINE).asv_name,
-            baseline_case=baselines.fitting(name.case),
-        )
-    both = "|".join(re.escape(side) for side in (pair.baseline, pair.candidate))
-    return replace(outcome, record=record, bench=f"'^({both})'")
+    partner = baselines.fitting(name.case) if name.implementation == CANDIDATE else None
+    record = _record(pair, name.case, partner)
+    return Outcome(name, outcome.status, outcome.reason, outcome.timing, record, _bench(pair))
+
+
+@lru_cache(maxsize=2**16)
+def _record(pair: Pair, case: str, partner: str | None) -> CaseRecord:
+    """What is known of a case; the same object for all commits, of which there may be thousands."""
+    title = pair.baseline if partner is None else pair.candidate
+    baseline = None if partner is None else _role(pair, BASELINE).asv_name
+    return CaseRecord(
+        title, case, "ok", "", title=title, baseline_benchmark=baseline, baseline_case=partner
+    )
+
+
+@lru_cache(maxsize=2**10)
+def _bench(pair: Pair) -> str:
+    """A regular expression for both sides."""
+    return f"'^({'|'.join(map(re.escape, (pair.baseline, pair.candidate)))})'"
 
 
 class _Baselines:

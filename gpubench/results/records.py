@@ -84,7 +84,7 @@ def _checked(record: RunRecord | CaseRecord) -> RunRecord | CaseRecord:
     else:
         texts = (record.benchmark, record.case, record.at, record.reason or "", record.device)
         shapes = (record.block or (), record.grid or ())
-        lists = (record.sizes, record.warnings, *shapes, record.pair_ratios)
+        lists = (record.sizes, record.warnings, *shapes, record.pair_ratios, record.pair_rounds)
         sound = (
             all(isinstance(text, str) for text in texts)
             and all(isinstance(items, tuple) for items in lists)
@@ -134,13 +134,17 @@ def _with_all_pairs(outcome: CaseRecord, rounds: Iterable[CaseRecord]) -> CaseRe
 
     A process begins with ``started``; of what it writes after that, the last line counts.
     """
-    ratios: list[float] = []
-    own: tuple[float, ...] = ()
+    processes: list[tuple[float, ...]] = []
     for record in rounds:
-        if record.status == "started":
-            ratios += own
-        own = record.pair_ratios
-    return replace(outcome, pair_ratios=(*ratios, *own))
+        if record.status == "started" or not processes:
+            processes.append(())
+        processes[-1] = record.pair_ratios
+    paired = [ratios for ratios in processes if ratios]
+    return replace(
+        outcome,
+        pair_ratios=tuple(ratio for ratios in paired for ratio in ratios),
+        pair_rounds=tuple(map(len, paired)),
+    )
 
 
 def seconds_between(first: str, second: str) -> float | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from textwrap import dedent
 
 from gpubench.suite.loaded import LoadedSuite
 
@@ -47,11 +46,13 @@ def _indented_block(lines: tuple[str, ...], first: int) -> str:
     """A line and those after it that are indented more; what only leads over to the next is left
     out."""
     head, *rest = lines[first:] or ("",)
-    outside = [i for i, line in enumerate(rest) if line.strip() and _indent(line) <= _indent(head)]
-    end = next((i for i in outside if not rest[i].lstrip().startswith("#")), len(rest))
+    margin = _indent(head)
+    outside = {i for i, line in enumerate(rest) if line.strip() and _indent(line) <= margin}
+    ends = (i for i in sorted(outside) if not rest[i].lstrip().startswith("#"))
+    end = next(ends, len(rest))
     while end and (end - 1 in outside or not rest[end - 1].strip()):
         end -= 1
-    return dedent("\n".join([head, *rest[:end]]))
+    return "\n".join(line[min(margin, _indent(line)) :] for line in (head, *rest[:end]))
 
 
 def _indent(line: str) -> int:

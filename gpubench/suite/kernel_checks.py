@@ -83,8 +83,9 @@ class KernelChecks:
     def fill(self, path: Path, name: str, array: Array) -> Iterator[Fault]:
         if array.fill is None:
             return
-        if array.intent == "out":
-            yield from self.at(path, f"array {name!r} is written only; intent out takes no fill")
+        if array.intent in ("out", "scratch"):
+            message = f"array {name!r} is written only; intent {array.intent} takes no fill"
+            yield from self.at(path, message)
         elif name in self.names.made:
             yield from self.at(path, f"array {name!r} is made by init; it takes no fill")
         if isinstance(array.fill, LikeFill):
@@ -221,7 +222,7 @@ class KernelChecks:
         intents = (
             [entry.value.child("intent") for entry in arrays.entries.values()] if arrays else []
         )
-        return any(intent and intent.content != "in" for intent in intents)
+        return any(intent and intent.content in ("out", "inout") for intent in intents)
 
     def baseline(self) -> Iterator[Fault]:
         declared_ = self.raw.child("implementations")

@@ -59,7 +59,7 @@ __all__ = [
 ]  # fmt: skip
 
 Time = Literal["kernel", "end_to_end", "transfer", "launch", "compile", "cold"]
-Intent = Literal["in", "out", "inout"]
+Intent = Literal["in", "out", "inout", "scratch"]
 
 
 class FunctionFill(Model):
@@ -96,7 +96,8 @@ class Array(Model):
     )
     intent: Intent = Field(
         default="in",
-        description="`in` is read, `out` written, `inout` both; what is written is checked.",
+        description="`in` is read, `out` written, `inout` both; what is written is checked. "
+        "`scratch` is room to work in: of no meaning before or after.",
     )
 
 

@@ -62,4 +62,4 @@ def test_no_context_and_no_platform_is_opened(imported: dict[str, Any]) -> None:
 
 
 def test_no_kernel_is_imported(imported: dict[str, Any]) -> None:
-    assert imported["kernels"] == []
+    assert set(imported["kernels"]) <= {"gpubench.kernels.lazy_numba"}

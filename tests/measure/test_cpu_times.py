@@ -115,5 +115,6 @@ def test_a_kernel_that_does_not_compile_says_why(tmp_path):
 def test_a_process_that_does_not_start_says_so(tmp_path):
     case = case_of(tmp_path, kernel("double_compiled"), "candidate")
     (tmp_path / "sample.yaml").unlink()
-    with pytest.raises(KernelError, match=r"^the process that compiles the kernel failed: .*sample"):
+    words = r"^the process that compiles the kernel failed: .*sample"
+    with pytest.raises(KernelError, match=words):
         ColdStartSampler(case).seconds(1)

@@ -16,7 +16,12 @@ from gpubench.names import join_source
 SIZES = (2**12, 2**16, 2**20, 2**24)
 NUMPY = "suites.scale__numpy.time_kernel"
 YAML = "scale:\n  sizes: {n: {pow2: [12, 24, 4]}}\n  note: <b>text, not markup</b>"
-CODE = "@cuda.jit\ndef scale_cuda(a, out):\n    i = cuda.grid(1)\n    if i < a.size:\n        out[i] = 2 * a[i]"
+CODE = """\
+@cuda.jit
+def scale_cuda(a, out):
+    i = cuda.grid(1)
+    if i < a.size:
+        out[i] = 2 * a[i]"""
 CONDITIONS = {
     "copy_bytes_per_second": 3.6e12,
     "triad_bytes_per_second": 3.9e12,

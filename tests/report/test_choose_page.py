@@ -38,10 +38,10 @@ def test_the_whole_of_a_kernel_with_every_time(full: ChoosePage) -> None:
     (choice,) = kernel.choices
 
     assert full.verdict == "At the largest size numba_cuda is the fastest."
-    assert choice.resident == (Use("numba_cuda", "at every size measured", ""),)
+    assert choice.resident == (Use("numba_cuda", True, "at every size measured", ""),)
     assert choice.host == (
-        Use("numpy", "up to n = 4,096", ""),
-        Use("numba", "from n = 65,536 on", "n = 4,096"),
+        Use("numpy", True, "up to n = 4,096", ""),
+        Use("numba", True, "from n = 65,536 on", "n = 4,096"),
     )
     rows = {row.label: plain_row(row) for row in choice.rows}
     assert rows == {
@@ -90,6 +90,22 @@ def test_the_verdict_counts_the_kernels_of_each_winner(sample: Results) -> None:
     )
 
 
+def test_where_nothing_copies_there_is_nothing_to_say_of_copies(sample: Results) -> None:
+    choices = [c for kernel in page_of(sample, "runner").kernels for c in kernel.choices]
+
+    assert not any(choice.copies for choice in choices)
+
+
+def test_equals_are_named_as_such(sample: Results) -> None:
+    (kernel,) = [k for k in page_of(sample, "runner").kernels if k.kernel.label == "vector_add"]
+
+    newest = kernel.choices[0].resident[-1]
+    assert newest.words == (
+        "numba_parallel or numpy (no clear difference) from n = 1,048,576 on; "
+        "the border lies above n = 262,144"
+    )
+
+
 def test_copies_that_eat_the_gain_are_said_to(sample: Results) -> None:
     kernels = {kernel.kernel.label: kernel for kernel in page_of(sample, "gpu-box").kernels}
 
@@ -130,7 +146,7 @@ def test_one_size_says_that_it_is_the_only_one(tmp_path: Path) -> None:
 
     (choice,) = page_of(load_results(tmp_path)).kernels[0].choices
 
-    assert choice.resident == (Use("fast", "at n = 8, the only size", ""),)
+    assert choice.resident == (Use("fast", True, "at n = 8, the only size", ""),)
 
 
 def test_without_any_speedup_the_page_says_what_comes_next(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_one_commit_says_what_a_comparison_needs(tmp_path: Path) -> None:
     page = page_of(load_results(tmp_path))
 
     assert page.verdict == "There is one commit so far, and nothing before it to compare with."
-    assert (page.newest, page.others, page.export) == (None, (), None)
+    assert (page.newest, page.others, page.export, page.choosable) == (None, (), None, False)
     assert [state.command for state in page.states] == ["asv run HEAD~1..HEAD --skip-existing"]
 
 

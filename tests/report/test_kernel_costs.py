@@ -1,7 +1,5 @@
 """A kernel's roofline, the split of its time, and what was measured."""
 
-# ruff: noqa: RUF001 (the pages write multiplication signs and en dashes)
-
 from __future__ import annotations
 
 from pathlib import Path

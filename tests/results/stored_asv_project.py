@@ -44,6 +44,11 @@ def stored_params(name: str) -> list[list[str]]:
     return [[repr(value) for value in values] for values in PARAMETERS[name].values()]
 
 
+def commit_hash(day: int) -> str:
+    """Later commits have smaller hashes, so that the order of file names is not that of dates."""
+    return f"{2**32 - day:08x}{day:032x}"
+
+
 def write_format_2(directory: Path, day: int, values: Mapping[str, list[float | None]]) -> None:
     """As asv 0.6 writes it: rows of columns, what is empty at the end left out."""
     rows = {}
@@ -53,15 +58,20 @@ def write_format_2(directory: Path, day: int, values: Mapping[str, list[float | 
         row = [medians, stored_params(name), "v1", day * DAY, 1.0, low, high, low, high]
         rows[name] = [*row, [1] * len(medians), [10] * len(medians)]
     content = {
-        "version": 2, "commit_hash": f"{day:08x}{day:032x}", "env_name": "virtualenv-py3.11",
+        "version": 2, "commit_hash": commit_hash(day), "env_name": "virtualenv-py3.11",
         "date": day * DAY, "params": {"machine": "box"}, "python": "3.11", "requirements": {},
         "env_vars": {}, "result_columns": COLUMNS, "results": rows, "durations": {},
     }  # fmt: skip
     _write(directory, day, content)
 
 
-def write_format_1(directory: Path, day: int, values: Mapping[str, list[float | None]]) -> None:
-    """As asv 0.3 wrote it: a dictionary for each benchmark, its times without start or version."""
+def write_format_1(
+    directory: Path,
+    day: int,
+    values: Mapping[str, list[float | None]],
+    versions: Mapping[str, str] | None = None,
+) -> None:
+    """As asv 0.3 wrote it: a dictionary for each benchmark, without the time at which it began."""
     results = {}
     for name, medians in values.items():
         stats = [
@@ -70,9 +80,9 @@ def write_format_1(directory: Path, day: int, values: Mapping[str, list[float | 
         ]
         results[name] = {"result": medians, "params": stored_params(name), "stats": stats}
     content = {
-        "version": 1, "commit_hash": f"{day:08x}{day:032x}", "env_name": "virtualenv-py3.11",
+        "version": 1, "commit_hash": commit_hash(day), "env_name": "virtualenv-py3.11",
         "date": day * DAY, "params": {"machine": "box"}, "python": "3.11", "requirements": {},
-        "results": results,
+        "results": results, "benchmark_version": versions or {},
     }  # fmt: skip
     _write(directory, day, content)
 

@@ -73,6 +73,30 @@ def test_a_project_measured_by_old_and_new_asv_has_one_history(tmp_path: Path) -
     assert results.problems == ()
 
 
+def test_without_a_start_the_newest_commit_has_the_version_that_counts(tmp_path: Path) -> None:
+    write_benchmarks(tmp_path)
+    write_format_1(tmp_path, 1, VALUES, versions={PAIR.baseline: "old"})
+    write_format_1(tmp_path, 2, VALUES, versions={PAIR.baseline: "new"})
+
+    old, new = load_results(tmp_path, pairs=[PAIR]).snapshots
+
+    assert (len(old.outcomes), len(new.outcomes)) == (8, 12)
+    assert len(old.superseded) == 1
+
+
+def test_the_order_of_parameters_does_not_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PARAMETERS, "a.time_old", {"n": [1, 2], "m": [3]})
+    monkeypatch.setitem(PARAMETERS, "a.time_new", {"m": [3], "n": [2, 1]})
+    write_benchmarks(tmp_path)
+    write_format_2(tmp_path, 1, {"a.time_old": [10.0, 20.0], "a.time_new": [5.0, 5.0]})
+
+    found = speedups(outcomes(tmp_path, Pair("s", "a", "a.time_old", "a.time_new")))
+
+    assert found == {"m=3 n=2": 4.0, "m=3 n=1": 2.0}
+
+
 def test_without_benchmarks_json_parameters_match_by_place(tmp_path: Path) -> None:
     write_format_2(tmp_path, 1, {PAIR.baseline: BASELINE})
     same = Pair("sums", "self", PAIR.baseline, PAIR.baseline)

@@ -1,0 +1,232 @@
+"""A whole ``asv run`` of our cases over the same cases as an asv suite written by hand.
+
+Both projects are generated into a temporary folder: the same kernels (NumPy and Numba), sizes and
+sampling, in this environment. By hand means plain classes with ``params`` and a ``setup`` that
+draws the arrays; nothing is checked and nothing recorded. A sample is one run (``number: 1``) in
+both, so that they time the same calls. Targets: at most 1.05 with ``spawn`` for both, and at most
+0.6 with ``forkserver`` for ours and ``spawn`` for the suite written by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from conditions import print_conditions, progress, scratch_project
+
+SIZES = (1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288, 1048576)
+
+WAYS = (("by_hand", "spawn"), ("declared", "spawn"), ("declared", "forkserver"))
+
+KERNELS = """\
+import numpy as np
+from numba import njit
+
+
+def add_numpy(a, b, out):
+    np.add(a, b, out=out)
+
+
+def scale_numpy(a, b, out):
+    np.multiply(a, 2, out=out)
+
+
+def axpy_numpy(a, b, out):
+    np.multiply(a, 3, out=out)
+    out += b
+
+
+@njit(cache=True)
+def add_numba(a, b, out):
+    for i in range(a.size):
+        out[i] = a[i] + b[i]
+
+
+@njit(cache=True)
+def scale_numba(a, b, out):
+    for i in range(a.size):
+        out[i] = 2 * a[i]
+
+
+@njit(cache=True)
+def axpy_numba(a, b, out):
+    for i in range(a.size):
+        out[i] = 3 * a[i] + b[i]
+"""
+
+NAMES = ("add", "scale", "axpy")
+
+SUITE = """\
+version: 1
+suite: {name}
+kernels:
+  {name}:
+    sizes: {{n: {sizes}}}
+    arrays:
+      a: {{shape: [n], dtype: float32, fill: normal}}
+      b: {{shape: [n], dtype: float32, fill: normal}}
+      out: {{shape: [n], dtype: float32, intent: out}}
+    call: [a, b, out]
+    check: {{atol: 1.0e-5}}
+    sampling: {{number: 1, rounds: {rounds}, repeat: {repeat}, warmup_time: {warm_up}}}
+    implementations:
+      numpy: {{function: "vector_kernels:{name}_numpy"}}
+      numba: {{function: "vector_kernels:{name}_numba"}}
+"""
+
+BY_HAND = """\
+import numpy as np
+
+import vector_kernels
+
+
+class _Vectors:
+    params = [{sizes}]
+    param_names = ["n"]
+    rounds, repeat, warmup_time = {rounds}, {repeat}, {warm_up}
+
+    def setup(self, n):
+        random = np.random.default_rng(1)
+        self.a = random.standard_normal(n, np.float32)
+        self.b = random.standard_normal(n, np.float32)
+        self.out = np.empty_like(self.a)
+        self.run()  # compiles
+
+"""
+
+CLASS = """\
+
+class {title}(_Vectors):
+    def run(self):
+        vector_kernels.{function}(self.a, self.b, self.out)
+
+    def time_run(self, n):
+        self.run()
+"""
+
+DOOR = """\
+from pathlib import Path
+
+from gpubench.asv_benchmarks import benchmark_classes
+
+globals().update(benchmark_classes(Path(__file__).resolve().parent.parent / "suites"))
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=3, help="asv runs of each kind, in turn")
+    parser.add_argument("--sizes", type=int, default=len(SIZES), help="how many sizes of 11")
+    parser.add_argument("--rounds", type=int, default=2, help="asv's rounds")
+    parser.add_argument("--repeat", type=int, default=10, help="samples in a round")
+    parser.add_argument("--warm-up", type=float, default=0.1, help="seconds, asv's warmup_time")
+    given = parser.parse_args()
+    print_conditions("asv_runner")
+    with scratch_project(files(given)) as folder:
+        prepare(folder)
+        show = progress(given.runs * len(WAYS), "asv run")
+        seconds: dict[tuple[str, str], list[float]] = {way: [] for way in WAYS}
+        for number in range(given.runs):
+            for place, way in enumerate(WAYS):
+                seconds[way].append(whole_run(folder, *way, cases=6 * given.sizes))
+                show(number * len(WAYS) + place + 1)
+    report(seconds, 6 * given.sizes)
+
+
+def files(given: argparse.Namespace) -> dict[str, str]:
+    """Both projects; the door of ours is this repository's own where there is one."""
+    values = {
+        "sizes": list(SIZES[: given.sizes]),
+        "rounds": given.rounds,
+        "repeat": given.repeat,
+        "warm_up": given.warm_up,
+    }
+    made = {"vector_kernels.py": KERNELS, "declared/benchmarks/__init__.py": ""}
+    own = Path(__file__).parent.parent / "benchmarks" / "suites.py"
+    made["declared/benchmarks/suites.py"] = own.read_text() if own.exists() else DOOR
+    for name in NAMES:
+        made[f"declared/suites/{name}.yaml"] = SUITE.format(name=name, **values)
+    classes = (
+        CLASS.format(title=f"{name}_{kind}".title().replace("_", ""), function=f"{name}_{kind}")
+        for name in NAMES
+        for kind in ("numpy", "numba")
+    )
+    made["by_hand/benchmarks/__init__.py"] = ""
+    made["by_hand/benchmarks/vectors.py"] = BY_HAND.format(**values) + "".join(classes)
+    configuration = {"version": 1, "project": "p", "repo": ".", "branches": ["HEAD"]}
+    for project in ("declared", "by_hand"):
+        made[f"{project}/asv.conf.json"] = json.dumps(
+            {**configuration, "environment_type": "existing", "results_dir": ".asv/results"}
+        )
+    return made
+
+
+def prepare(folder: Path) -> None:
+    """Repositories for asv, a machine, and Numba's disk cache filled."""
+    for project in ("declared", "by_hand"):
+        for command in ("init --quiet", "add --all", "commit --quiet --message start"):
+            run(["git", *IDENTITY, *command.split()], folder, folder / project)
+    run([*ASV, "machine", "--yes"], folder, folder / "by_hand")
+    run([sys.executable, "-c", FILL], folder, folder)
+
+
+def whole_run(folder: Path, project: str, method: str, cases: int) -> float:
+    """Seconds of one ``asv run``; stops where it did not measure all cases."""
+    for results in (folder / project / ".asv").glob("results/*/*"):
+        if results.name != "machine.json":
+            results.unlink()
+    command = [*ASV, "run", "--python=same", f"--launch-method={method}", "--set-commit-hash=HEAD"]
+    start = time.perf_counter()
+    output = run(command, folder, folder / project)
+    seconds = time.perf_counter() - start
+    measured = len(re.findall(r"[\d.]+±[\d.]+[mμnu]?s", output))
+    if measured != cases:
+        raise SystemExit(f"{project} measured {measured} of {cases} cases:\n{output}")
+    return seconds
+
+
+def run(command: list[str], folder: Path, where: Path) -> str:
+    environment = {
+        **os.environ,
+        "HOME": str(folder),
+        "PYTHONPATH": str(folder),
+        "ASV_PYTHONPATH": str(folder),
+        "COLUMNS": "200",
+    }
+    done = subprocess.run(command, capture_output=True, text=True, cwd=where, env=environment)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout}\n{done.stderr}")
+    return done.stdout
+
+
+def report(seconds: dict[tuple[str, str], list[float]], cases: int) -> None:
+    print(f"{cases} cases, median of {len(seconds[WAYS[0]])} runs")
+    for (project, method), taken in seconds.items():
+        listed = ", ".join(f"{one:.1f}" for one in taken)
+        print(f"{project:9} {method:11} {statistics.median(taken):7.1f} s ({listed})")
+    hand = seconds["by_hand", "spawn"]
+    for way, target in ((WAYS[1], 1.05), (WAYS[2], 0.6)):
+        ratios = [own / other for own, other in zip(seconds[way], hand, strict=True)]
+        middle = statistics.median(ratios)
+        print(f"{way[0]} {way[1]} over by_hand spawn: {middle:.3f}   target <= {target}")
+
+
+ASV = [sys.executable, "-m", "asv"]
+IDENTITY = ["-c", "user.name=figures", "-c", "user.email=figures@localhost"]
+FILL = """
+import numpy as np, vector_kernels as k
+for f in (k.add_numba, k.scale_numba, k.axpy_numba):
+    f(*np.ones((3, 8), np.float32))
+"""
+
+if __name__ == "__main__":
+    main()
