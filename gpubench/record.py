@@ -85,6 +85,8 @@ class CaseRecord:
     warnings: tuple[str, ...] = ()
     pair_ratios: tuple[float, ...] = ()
     """Paired mode: the baseline's seconds over the case's, for samples taken in turn."""
+    pair_rounds: tuple[int, ...] = ()
+    """How many of ``pair_ratios`` each round gave; empty where they are all of one round."""
 
 
 _TYPES: dict[str, type[RunRecord] | type[CaseRecord]] = {"run": RunRecord, "case": CaseRecord}
