@@ -7,6 +7,7 @@ from typing import Any
 
 from gpubench.backends.devices import gpu_count
 from gpubench.backends.numba_cuda import simulating
+from gpubench.measure.repeats import default_rounds
 from gpubench.plan.plan import Group, build_plan
 from gpubench.plan.stored import Blueprint, store
 from gpubench.plan.subject import HOME
@@ -49,5 +50,6 @@ def _blueprint(group: Group, count: int) -> Blueprint:
 
 
 def _asv_attributes(sampling: Sampling) -> dict[str, Any]:
-    """asv's own attributes; what the suite leaves out stays asv's default."""
-    return sampling.model_dump(exclude_none=True, exclude=_NOT_OF_ASV)
+    """asv's own attributes; what the suite leaves out stays asv's default, but for paired rounds."""
+    given = sampling.model_dump(exclude_none=True, exclude=_NOT_OF_ASV)
+    return {"rounds": default_rounds(sampling), **given} if sampling.paired else given

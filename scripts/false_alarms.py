@@ -76,7 +76,7 @@ kernels:
       out: {{shape: [n], dtype: float64, intent: out}}
     call: [a, out]
     baseline: base
-    sampling: {{number: 1, warmup_time: 0, repeat: 10, paired: {paired}}}
+    sampling: {{number: 1, warmup_time: 0, rounds: 2, repeat: 10, paired: {paired}}}
     implementations:
       base: {implementation}, with: {{slowdown: 1.0, noise: noise}}}}
       same: {implementation}, with: {{slowdown: 1.0, noise: noise}}}}
@@ -95,7 +95,7 @@ kernels:
       out: {{shape: [1], dtype: float64, intent: out}}
     call: [a, out]
     baseline: base
-    sampling: {{repeat: 10, sample_time: 0.005, warmup_time: 0.02, paired: {paired}}}
+    sampling: {{rounds: 2, repeat: 10, sample_time: 0.01, warmup_time: 0.05, paired: {paired}}}
     implementations:
       base: {{function: "control_kernels:work"}}
       slower: {{function: "control_kernels:work_and_5_percent"}}

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from gpubench.analysis.control import false_alarms, proportion_interval
-from gpubench.analysis.paired import LEAST_PAIRS, paired_speedup
+from gpubench.analysis.paired import LEAST, paired_speedup
 from gpubench.analysis.speedup import Speedup
 
 
@@ -31,10 +31,18 @@ def test_the_interval_lies_between_the_order_statistics_of_the_sign_test(count, 
 
 
 def test_too_few_pairs_have_no_interval_and_no_verdict():
-    found = paired_speedup(ratios(LEAST_PAIRS - 1, 2.0))
+    found = paired_speedup(ratios(LEAST - 1, 2.0))
     assert (found.low, found.high) == (0.0, math.inf)
     assert found.verdict == "unclear"
     assert paired_speedup([]) is None
+
+
+def test_from_eight_rounds_on_a_round_counts_once_by_its_median():
+    rounds = [[1.0 + k / 100, 2.0, 1.0 + k / 100] for k in range(8)]
+    flat = [ratio for one in rounds for ratio in one]
+    found = paired_speedup(flat, [3] * 8)
+    assert (found.low, found.value, found.high) == (1.0, pytest.approx(1.035), 1.07)
+    assert paired_speedup(flat[:21], [3] * 7) == paired_speedup(flat[:21])
 
 
 def test_a_few_outliers_change_nothing():

@@ -4,6 +4,7 @@ import pytest
 from builders import Recording, case_of
 from timed import scripted_cases
 
+from gpubench.asv_planning import plan_blueprints
 from gpubench.measure.direct import jobs, measure, take_round
 from gpubench.measure.paired import Opponent, opponent_of, take_pairs, unpaired_reason
 from gpubench.measure.repeats import Repeats
@@ -46,6 +47,14 @@ def test_the_sides_take_turns_to_begin():
 def test_a_ratio_is_kept_to_seven_digits_and_needs_a_time_above_zero():
     own, other = Side([], "own", [3.0, 0.0]), Side([], "other", [1.0, 1.0])
     assert take_pairs(own, other, Repeats(1, 2, 2, 60.0, 0.0)) == (0.3333333,)
+
+
+def test_a_sample_becomes_several_pairs_of_shorter_ones(tmp_path):
+    sampling = "number: 10, warmup_time: 0, repeat: 4, paired: true"
+    kernel = THREADS.replace("paired: true", sampling).replace("[2]", "[1]")
+    recording = Recording(tmp_path, case_of(tmp_path, kernel, "candidate"))
+    assert recording.preparation.prepare().runs == 10
+    assert recording.last.pair_ratios == (2.0,) * 20
 
 
 def case(folder, name, sampling=PAIRED):
@@ -101,14 +110,24 @@ def test_two_thread_counts_of_one_pool_are_not_paired_and_a_warning_says_why(tmp
 
 
 def test_pairs_of_all_rounds_come_together(tmp_path):
-    work = jobs(scripted_cases(tmp_path, "one_ms", sampling="repeat: 10, paired: true"))
+    work = jobs(scripted_cases(tmp_path, "one_ms", sampling="rounds: 4, repeat: 10, paired: true"))
     found = dict(measure(work, take_round))
     ratios = {work[i].case.implementation_name: one.record.pair_ratios for i, one in found.items()}
-    assert ratios == {"base": (), "one_ms": (2.0,) * 20}
-    assert {job.plan.rounds for job in work} == {10}
+    assert ratios == {"base": (), "one_ms": (2.0,) * 40}
+    assert {job.plan.rounds for job in work} == {20}
+    (rounds,) = {one.record.pair_rounds for one in found.values() if one.record.pair_ratios}
+    assert rounds == (2,) * 20
 
 
 @pytest.mark.parametrize("paired", [True, False])
 def test_a_suite_says_whether_it_is_paired(tmp_path, paired):
     sampling = f"paired: {str(paired).lower()}"
     assert case(tmp_path, "one_ms", sampling).kernel.sampling.paired is paired
+
+
+@pytest.mark.parametrize(("sampling", "rounds"), [("", 8), ("rounds: 3", 3)])
+def test_asv_takes_eight_rounds_of_a_paired_kernel_unless_it_is_told(tmp_path, sampling, rounds):
+    scripted_cases(tmp_path, sampling=f"paired: true, {sampling}")
+    (blueprint,) = plan_blueprints(tmp_path, None)
+    assert blueprint.attributes["rounds"] == rounds
+    assert "paired" not in blueprint.attributes

@@ -14,6 +14,8 @@ from gpubench.suite.model import Sampling
         ({}, 2, 1, 5, 10.0, 0.1),
         ({"rounds": 1}, 1, 1, 10, 20.0, 0.1),
         ({"rounds": 4, "repeat": 7}, 4, 7, 7, 60.0, 0.1),
+        ({"paired": True}, 8, 1, 5, 10.0, 0.1),
+        ({"rounds": 3, "paired": True}, 3, 1, 5, 10.0, 0.1),
         ({"repeat": 7, "timeout": 5}, 2, 7, 7, 5.0, 0.1),
         ({"repeat": (2, 8, 1.5), "warmup_time": 0}, 2, 2, 8, 1.5, 0.0),
     ],
