@@ -50,6 +50,6 @@ def _blueprint(group: Group, count: int) -> Blueprint:
 
 
 def _asv_attributes(sampling: Sampling) -> dict[str, Any]:
-    """asv's own attributes; what the suite leaves out stays asv's default, but for paired rounds."""
+    """asv's own attributes; what the suite leaves out is asv's default, but for paired rounds."""
     given = sampling.model_dump(exclude_none=True, exclude=_NOT_OF_ASV)
     return {"rounds": default_rounds(sampling), **given} if sampling.paired else given

@@ -240,7 +240,7 @@ def _row(now: KernelNow, columns: Sequence[str], history: SetupHistory, site: Si
 def _cell(now: KernelNow, implementation: str, found: Headline | None) -> Cell:
     cases = [c for c in now.cases.values() if c.outcome.name.implementation == implementation]
     if found is None or not cases:
-        return Cell(None, None, "not in this kernel, or not measured at this commit")
+        return Cell(None, None, "")
     worst = worst_status(cases)
     if any(compared.is_baseline for compared in cases):
         return Cell(None, worst, _flaws(cases), is_baseline=worst == "ok")

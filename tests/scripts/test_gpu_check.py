@@ -15,8 +15,8 @@ import pytest
 
 from gpubench.backends import devices
 
-SCRIPT = Path(__file__).parent.parent / "scripts" / "gpu_check.py"
-BACKENDS = Path(__file__).parent / "backends"
+SCRIPT = Path(__file__).parents[2] / "scripts" / "gpu_check.py"
+BACKENDS = Path(__file__).parents[1] / "backends"
 
 
 @pytest.fixture
