@@ -24,7 +24,7 @@ from gpubench.measure.direct import jobs, measure, take_round
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suites
-from gpubench.time_tables import compared, control_speedup
+from gpubench.tables.times import compared, control_speedup
 
 KERNELS = """\
 import itertools

@@ -1,0 +1,126 @@
+"""`gpubench time`: measure at once, without asv and without commits."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from gpubench.cli.console import (
+    INTERRUPTED,
+    OUT,
+    bar,
+    interruptible,
+    print_faults,
+    reporting_errors,
+)
+from gpubench.cli.options import axes_option, json_option, preset_option, where_option
+from gpubench.cli.planning import planned, suite_and_kernel
+from gpubench.errors import GpubenchError
+
+
+@click.command()
+@click.argument("target", metavar="SUITE[::KERNEL]")
+@preset_option
+@where_option
+@axes_option
+@click.option("--samples", type=click.IntRange(min=1), help="Samples of each time, in all rounds.")
+@click.option("--control", is_flag=True, help="Measure each case against itself instead.")
+@click.option(
+    "--comparisons",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="With --control: how many.",
+)
+@json_option
+@reporting_errors
+def time(
+    target: str,
+    preset: str | None,
+    where: str | None,
+    axes: tuple[str, ...],
+    samples: int | None,
+    control: bool,
+    comparisons: int,
+    as_json: bool,
+) -> None:
+    """Measure at once, without asv and without commits.
+
+    SUITE is a file or the name of one in suites/. Baselines of the cases that are kept are measured
+    too. Ctrl-C ends it with what there is. Exit code 1 where a case failed or is wrong.
+
+    --control measures implementations against themselves and prints how often this machine sees a
+    difference where there is none.
+    """
+    from gpubench.plan.selection import selected
+
+    path, kernel = suite_and_kernel(target)
+    made = planned((path,), preset)
+    print_faults(made.faults(), "warning: ")
+    cases = [case for case in made.cases() if kernel in (None, case.kernel_name)]
+    if kernel is not None and not cases:
+        names = ", ".join(dict.fromkeys(group.subject.kernel_name for group in made.groups()))
+        raise GpubenchError(f"{path} has no kernel {kernel!r}; it has {names or 'none'}")
+    kept = list(selected(cases, where, axes))
+    if control:
+        _control(kept, comparisons, samples, as_json)
+    else:
+        _time(kept, samples, as_json)
+
+
+def _time(cases: list[Any], samples: int | None, as_json: bool) -> None:
+    """Measure these cases and their baselines, and print what there is."""
+    from gpubench.measure.direct import jobs, measure, rounds_of
+    from gpubench.measure.facts import run_facts
+    from gpubench.measure.worker import Bench
+    from gpubench.tables import times
+
+    work, found = jobs(cases, samples), {}
+    with Bench() as bench, interruptible() as interrupted, bar(rounds_of(work)) as advance:
+        for index, measured in measure(work, bench.take):
+            found[index] = measured
+            advance(f"{measured.record.benchmark} {measured.record.case}")
+    rows = times.compared(found[index] for index in sorted(found))
+    if as_json:
+        listed = [times.time_row(row) for row in rows]
+        click.echo(json.dumps({"facts": run_facts(), "cases": listed}, indent=2, default=str))
+    else:
+        for kernel in times.by_kernel(rows):
+            OUT.print(*times.kernel_report(kernel), sep="\n")
+    if interrupted:
+        sys.exit(INTERRUPTED)
+    if any(row.outcome.status in ("failed", "wrong", "timed_out", "killed") for row in rows):
+        sys.exit(1)
+
+
+def _control(cases: list[Any], comparisons: int, samples: int | None, as_json: bool) -> None:
+    """Measure cases against themselves and print how often the verdict is false."""
+    from gpubench.analysis.control import false_alarms
+    from gpubench.measure.control import twins
+    from gpubench.measure.facts import run_facts
+    from gpubench.measure.worker import Bench
+    from gpubench.tables import times
+
+    found = []
+    with Bench() as bench, interruptible() as interrupted, bar(comparisons) as advance:
+        for one in twins(cases, comparisons, bench.take, samples):
+            found.append(one)
+            advance(f"{one.case.subject.title} {one.case.identity}")
+    speedups = filter(None, map(times.control_speedup, found))
+    alarms = false_alarms(speedups)
+    if as_json:
+        content = {**asdict(alarms), "rate": alarms.rate, "facts": run_facts()}
+        content["cases"] = times.control_rows(found)
+        click.echo(json.dumps(content, indent=2, default=str))
+    else:
+        OUT.print(times.control_table(found))
+        OUT.print(times.control_line(alarms), markup=False)
+    if interrupted:
+        sys.exit(INTERRUPTED)
+
+
+COMMANDS = (time,)

@@ -1,0 +1,183 @@
+"""Commands that read stored results: report, choose, compare."""
+
+from __future__ import annotations
+
+import json
+import sys
+import webbrowser
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gpubench.cli.console import OUT, print_faults, progress, reporting_errors
+from gpubench.cli.options import (
+    RESULTS,
+    SUITES,
+    environment_option,
+    json_option,
+    machine_option,
+    results_option,
+    suites_option,
+)
+from gpubench.errors import GpubenchError
+
+HTML = Path("reports/html")
+
+
+@click.command()
+@results_option
+@click.option(
+    "--output", type=click.Path(path_type=Path), default=HTML, show_default=True,
+    help="Where the pages are written.",
+)  # fmt: skip
+@suites_option
+@click.option("--json", "as_json", is_flag=True, help="Print what the pages show as JSON instead.")
+@click.option("--open", "open_browser", is_flag=True, help="Open the first page in the browser.")
+@reporting_errors
+def report(results: Path, output: Path, suites: Path, as_json: bool, open_browser: bool) -> None:
+    """Write the report: static pages that open from disk.
+
+    Templates in the project's own reports/ replace single pages. Prints the path of the first page.
+    """
+    from gpubench.report.render import view_models, write_report
+
+    loaded = _stored(results, suites)
+    if as_json:
+        click.echo(json.dumps(view_models(loaded), indent=2, default=str))
+        return
+    with progress("writing pages"):
+        overrides = Path("reports") if Path("reports").is_dir() else None
+        index = write_report(loaded, output, overrides)
+    click.echo(index.resolve())
+    if open_browser:
+        webbrowser.open(index.resolve().as_uri())
+
+
+@click.command()
+@click.argument("kernel", required=False)
+@results_option
+@suites_option
+@machine_option
+@environment_option
+@json_option
+@reporting_errors
+def choose(
+    kernel: str | None,
+    results: Path,
+    suites: Path,
+    machine: str | None,
+    environment: str | None,
+    as_json: bool,
+) -> None:
+    """Say which implementation to use at which size, from what was measured.
+
+    KERNEL is a kernel's name, or SUITE.KERNEL (default: all). For each machine and environment:
+    the fastest at each size, from which size on an implementation beats the baseline, whether the
+    copies eat the gain, how many calls repay compilation, and what was not measured.
+    """
+    from gpubench.report.choose import chosen_pages
+    from gpubench.report.render import plain
+    from gpubench.tables import choices
+
+    pages = chosen_pages(_stored(results, suites), kernel, machine, environment)
+    if as_json:
+        click.echo(json.dumps([plain(asdict(page)) for page in pages], indent=2, default=str))
+        return
+    for page in pages:
+        OUT.print(choices.choose_page(page))
+
+
+@click.command()
+@click.argument("old", metavar="A")
+@click.argument("new", metavar="B")
+@click.option(
+    "--results", type=click.Path(path_type=Path), default=RESULTS, show_default=True,
+    help="asv's results directory, where A and B are commits.",
+)  # fmt: skip
+@machine_option
+@environment_option
+@click.option("--all", "everything", is_flag=True, help="List every case, not only what differs.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["slower", "failed"]),
+    help="Exit with 1 where a case has failed; with 'slower', also where one became slower.",
+)
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown for a pull request.")
+@json_option
+@reporting_errors
+def compare(
+    old: str,
+    new: str,
+    results: Path,
+    machine: str | None,
+    environment: str | None,
+    everything: bool,
+    fail_on: str | None,
+    as_markdown: bool,
+    as_json: bool,
+) -> None:
+    """Compare two commits, or two results folders: A is before, B after.
+
+    A and B are hashes (or their beginnings), branches or tags, or folders like .asv/results, of
+    which the newest commit counts. The implementations' own times are compared; times are the same
+    where the whole interval of their ratio is within 5 %.
+    """
+    from gpubench.analysis.comparison import compare_snapshots
+    from gpubench.analysis.sides import paired
+    from gpubench.report.comparison_view import comparison_view
+    from gpubench.report.markdown import markdown
+    from gpubench.tables import comparisons
+
+    with progress("reading results"):
+        sides = [_side(name, results) for name in (old, new)]
+    pairs = paired(*(side.on(machine, environment) for side, _ in sides))
+    found = [compare_snapshots(*pair) for pair in pairs]
+    commits = {commit.hash: commit for _, known in sides for commit in known}
+    listed = everything or as_json
+    views = [comparison_view(one, commits, everything=listed) for one in found]
+    if as_json:
+        click.echo(json.dumps([comparisons.comparison_row(view) for view in views], indent=2))
+    elif as_markdown:
+        click.echo("\n".join(map(markdown, views)), nl=False)
+    else:
+        for view in views:
+            OUT.print(*comparisons.comparison_report(view), sep="\n")
+    if fail_on and not any(one.counts for one in found):
+        raise GpubenchError(f"{old} and {new} have no case in common: nothing was compared")
+    refused = ("failed", "slower") if fail_on == "slower" else (fail_on,)
+    if any(verdict in one.counts for one in found for verdict in refused):
+        sys.exit(1)
+
+
+def _side(name: str, results: Path) -> tuple[Any, Any]:
+    """One side of a comparison, and the commits that are known there."""
+    from gpubench.analysis.sides import commit_side, newest_side
+    from gpubench.results.commits import resolve_commit
+
+    if any(Path(name).glob("*/machine.json")):
+        loaded = _stored(Path(name))
+        return newest_side(name, loaded), loaded.commits
+    loaded = _stored(results)
+    commit = resolve_commit(name, loaded.commits, Path.cwd())
+    if commit is None:
+        measured = ", ".join(known.hash[:8] for known in reversed(loaded.commits[-5:]))
+        raise GpubenchError(
+            f"there are no results of {name} in {results}; the newest are of "
+            f"{measured or 'no commit'}; measure it with `asv run {name}^!`"
+        )
+    return commit_side(name, loaded, commit), loaded.commits
+
+
+def _stored(results: Path, suites: Path = SUITES) -> Any:
+    """Stored results with the pairs of the suites; faults of suites are warnings here."""
+    from gpubench.project import project_results
+
+    with progress("reading results"):
+        loaded, faults = project_results(results, Path.cwd(), suites)
+    print_faults(faults, "warning: ")
+    return loaded
+
+
+COMMANDS = (report, choose, compare)

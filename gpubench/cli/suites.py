@@ -1,0 +1,142 @@
+"""Commands about suites and devices, before anything is measured."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from gpubench.cli.console import OUT, print_faults, reporting_errors
+from gpubench.cli.options import (
+    axes_option,
+    json_option,
+    paths_argument,
+    preset_option,
+    where_option,
+)
+from gpubench.cli.planning import planned
+from gpubench.errors import SuiteError
+from gpubench.tables import plans
+
+
+@click.command()
+@paths_argument
+@preset_option
+@reporting_errors
+def check(paths: tuple[Path, ...], preset: str | None) -> None:
+    """Check suite files and every function that they name.
+
+    PATHS are suite files or folders of them (default: suites/). Prints one line of counts, or every
+    fault on standard error with exit code 2.
+    """
+    plan = planned(paths, preset)
+    if plan.faults():
+        raise SuiteError(plan.faults())
+    print_faults(plan.warnings(), "warning: ")
+    OUT.print(plans.counts_line(plan), markup=False)
+
+
+@click.command()
+@paths_argument
+@preset_option
+@where_option
+@axes_option
+@json_option
+@click.option("--explain", metavar="CASE", help="Say which line of which file set each value.")
+@reporting_errors
+def plan(
+    paths: tuple[Path, ...],
+    preset: str | None,
+    where: str | None,
+    axes: tuple[str, ...],
+    as_json: bool,
+    explain: str | None,
+) -> None:
+    """Show the cases that suites expand to. Touches no device.
+
+    CASE is what --json prints as "name": an asv benchmark and an identity, for example
+    'suites.vector_add__numba_cuda.time_kernel n=1024 block=256'.
+    """
+    from gpubench.plan.selection import selected
+
+    made = planned(paths, preset)
+    if explain is not None:
+        OUT.print(plans.explanation(made, explain))
+        return
+    cases = list(selected(made.cases(), where, axes))
+    if as_json:
+        click.echo(json.dumps([plans.case_row(case) for case in cases], indent=2))
+        return
+    print_faults([*made.faults(), *made.warnings()], "warning: ")
+    OUT.print(plans.plan_table(cases, each=bool(where or axes)))
+
+
+@click.command()
+@json_option
+@reporting_errors
+def devices(as_json: bool) -> None:
+    """Show the CPU and the GPUs of this machine. Starts no CUDA context."""
+    from gpubench.backends.devices import describe
+
+    found = describe()
+    if as_json:
+        click.echo(json.dumps([asdict(device) for device in found], indent=2, default=str))
+    else:
+        OUT.print(plans.devices_table(found))
+
+
+@click.command()
+@click.argument("blocks")
+@click.argument("threads")
+@click.option("--device", help="cuda:0 ..., or cudasim; absent: the first GPU, else cudasim.")
+@json_option
+@reporting_errors
+def grid(blocks: str, threads: str, device: str | None, as_json: bool) -> None:
+    """Launch a grid and show which block and thread has which element of an array.
+
+    BLOCKS is the shape of the grid and THREADS that of a block, x first: `gpubench grid 2 4`,
+    `gpubench grid 2x3 4x2`. Runs on a GPU, or on Numba's simulator of one.
+    """
+    from gpubench.grid_tour import parse_shape, tour
+    from gpubench.tables.grids import grid_report, grid_rows
+
+    found = tour(parse_shape("grid", blocks), parse_shape("block", threads), device)
+    if as_json:
+        click.echo(json.dumps(grid_rows(found), indent=2))
+        return
+    for part in grid_report(found):
+        OUT.print(part, markup=False)
+
+
+@click.command()
+@click.option("--reference", is_flag=True, help="Print the reference in Markdown instead.")
+@reporting_errors
+def schema(reference: bool) -> None:
+    """Print the JSON Schema of suite files, for editors."""
+    from gpubench.suite.reference import reference_markdown
+    from gpubench.suite.schema import schema_text
+
+    click.echo(reference_markdown() if reference else schema_text(), nl=False)
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False), default=Path())
+@reporting_errors
+def init(directory: Path) -> None:
+    """Start benchmarks in a project: asv.conf.json, benchmarks/, a first suite and its kernel.
+
+    Overwrites nothing. Prints what was written and what to do next.
+    """
+    from gpubench.scaffold import next_steps, write_project
+
+    files = write_project(directory)
+    for file in files:
+        click.echo(f"{'wrote' if file.written else 'kept '} {file.path}")
+    click.echo("\nNext:")
+    for step in next_steps(directory, files):
+        click.echo(f"  {step}")
+
+
+COMMANDS = (init, check, plan, devices, grid, schema)

@@ -1,0 +1,152 @@
+"""A grid as its threads see it: launched for once, and what each of them found about itself.
+
+On a GPU where there is one, else on Numba's simulator, which takes a process of its own: whether
+Numba simulates is settled when it is imported.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from gpubench.backends import registry
+from gpubench.backends.limits import ARCHITECTURE_LIMITS, launch_fault
+from gpubench.backends.numba_cuda import SIMULATOR, SWITCH, simulating
+from gpubench.backends.protocol import Launch, Target
+from gpubench.errors import BackendError, GpubenchError
+
+Place = tuple[int, int, int]
+"""A place or a shape, x first."""
+
+MOST_THREADS = 2**20
+"""Threads that a tour notes: 56 bytes of the device's memory for each."""
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What one thread found."""
+
+    block: Place
+    """``blockIdx``"""
+    thread: Place
+    """``threadIdx``"""
+    element: Place
+    """``cuda.grid(3)``: the element of an array ``[z, y, x]`` that lies at ``x, y, z``."""
+
+
+@dataclass(frozen=True)
+class Tour:
+    """A launch and its threads, in the order of blocks and of the threads in them, x fastest."""
+
+    grid: Place
+    block: Place
+    device: str
+    visits: tuple[Visit, ...]
+
+
+def parse_shape(what: str, text: str) -> Place:
+    """``4``, ``2x3`` or ``2x3x2``; raises ``GpubenchError`` for anything else."""
+    parts = text.lower().split("x")
+    if len(parts) > 3 or not all(part.isascii() and part.isdecimal() for part in parts):
+        raise GpubenchError(
+            f"{what} of {text!r}: write one to three whole numbers, x first, like 4, 2x3 or 2x3x2"
+        )
+    x, y, z = (*map(int, parts), 1, 1)[:3]
+    return x, y, z
+
+
+def tour(grid: Place, block: Place, device: str | None = None) -> Tour:
+    """Launch a grid and note what its threads find.
+
+    ``device`` is ``cuda:0`` ... or ``cudasim``; absent, the first GPU or else the simulator. Raises
+    ``GpubenchError`` for a launch that the device refuses, with the limit, and for one too large to
+    note.
+    """
+    chosen = device or _default_device()
+    launch = Launch(block=block, grid=grid)
+    _require_possible(launch, chosen)
+    if chosen == SIMULATOR and not simulating():
+        return _in_a_simulating_process(grid, block)
+    return _launched(launch, chosen)
+
+
+def _default_device() -> str:
+    from gpubench.backends.devices import gpu_count
+
+    return "cuda:0" if gpu_count() and not simulating() else SIMULATOR
+
+
+def _require_possible(launch: Launch, device: str) -> None:
+    """CUDA's limits come first: the simulator's own say less about grids."""
+    backend = registry.get("numba_cuda")
+    if not backend.serves(device):
+        raise BackendError(f"{device!r} is no CUDA device; use cuda:0, cuda:1 ... or {SIMULATOR}")
+    limits = backend.device_facts(device).limits or ARCHITECTURE_LIMITS
+    fault = launch_fault(launch, ARCHITECTURE_LIMITS) or launch_fault(launch, limits)
+    if fault is not None:
+        raise GpubenchError(fault)
+    threads = launch.blocks * launch.threads_per_block
+    if threads > MOST_THREADS:
+        raise GpubenchError(
+            f"launch of {threads} threads: possible on {device}, but only {MOST_THREADS} threads "
+            "are noted one by one; use a smaller grid to look at"
+        )
+
+
+def _launched(launch: Launch, device: str) -> Tour:
+    from gpubench.kernels.lazy_numba import resolve
+    from gpubench.kernels.threads_and_blocks import thread_index_cuda
+
+    width, height, depth = (g * b for g, b in zip(launch.grid, launch.block, strict=True))
+    shape = (depth, height, width)
+    arrays: list[np.ndarray[Any, Any]] = [np.empty((*shape, 3), np.int32) for _ in range(4)]
+    arrays.append(np.empty(shape, np.int64))
+    with registry.get("numba_cuda").open(device) as session:
+        native = [session.to_native(array) for array in arrays]
+        target = Target(function=resolve(thread_index_cuda))
+        session.bind(target, launch, (*native, *launch.block))()
+        session.synchronize()
+        thread, block = (session.to_host(native[i]) for i in (0, 1))
+    visits = [
+        Visit(_place(block[z, y, x]), _place(thread[z, y, x]), (x, y, z))
+        for z, y, x in np.ndindex(depth, height, width)
+    ]
+    visits.sort(key=lambda visit: (visit.block[::-1], visit.thread[::-1]))
+    return Tour(launch.grid, launch.block, device, tuple(visits))
+
+
+def _place(numbers: np.ndarray[Any, Any]) -> Place:
+    x, y, z = map(int, numbers)
+    return x, y, z
+
+
+def _in_a_simulating_process(grid: Place, block: Place) -> Tour:
+    done = subprocess.run(
+        [sys.executable, "-m", "gpubench.grid_tour", json.dumps([grid, block])],
+        env=os.environ | {SWITCH: "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise GpubenchError(f"the simulator failed: {last}")
+    found = json.loads(done.stdout)
+    places = ({name: tuple(at) for name, at in visit.items()} for visit in found["visits"])
+    return Tour(grid, block, found["device"], tuple(Visit(**visit) for visit in places))
+
+
+def main(shapes: str) -> None:
+    """Print a tour on the simulator as JSON; the other end of ``_in_a_simulating_process``."""
+    grid, block = (_place(np.array(shape)) for shape in json.loads(shapes))
+    json.dump(asdict(tour(grid, block, SIMULATOR)), sys.stdout)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,1 @@
+"""Results and plans as tables on a terminal, and as rows of JSON. Nothing here prints."""
