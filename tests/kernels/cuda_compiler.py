@@ -9,14 +9,14 @@ has to be of CUDA 13: earlier ones refuse the atomic addition that Numba writes.
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import re
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 ARCHITECTURES = ((7, 5), (8, 0), (9, 0), (10, 0))
 """Turing, Ampere, Hopper, Blackwell: the oldest that CUDA 13 compiles for, and data centres'."""
@@ -79,7 +79,10 @@ def compile_ptx(kernel: Any, signature: tuple[Any, ...], architecture: tuple[int
     # The target inside Numba takes anything above 9.0 for 9.0 unless it is forced; numba-cuda
     # compiles for what it is asked.
     config.FORCE_CUDA_CC = architecture
-    ptx, _ = cuda.compile_ptx(kernel.py_func, signature, cc=architecture)
+    # Device functions that a kernel calls ask the current device what to compile for.
+    device = SimpleNamespace(compute_capability=architecture)
+    with patch("numba.cuda.dispatcher.get_current_device", lambda: device):
+        ptx, _ = cuda.compile_ptx(kernel.py_func, signature, cc=architecture)
     return str(ptx)
 
 
@@ -104,19 +107,3 @@ def _number(pattern: str, text: str) -> int:
 def name(architecture: tuple[int, int]) -> str:
     """``sm_90`` for ``(9, 0)``."""
     return "sm_{}{}".format(*architecture)
-
-
-def main() -> None:
-    """Print the PTX of every kernel, by kernel, dtype and architecture."""
-    from kernel_inventory import cuda_kernels
-
-    compiled = {
-        f"{kernel} {dtype} {name(architecture)}": compile_ptx(function, signature, architecture)
-        for kernel, dtype, function, signature in cuda_kernels()
-        for architecture in ARCHITECTURES
-    }
-    json.dump(compiled, sys.stdout)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,131 @@
+"""Every kernel of every suite at small sizes and launches, made from the suites themselves.
+
+A suite that is added is tested without a word here. Sizes become ``SIZES`` and launches that a
+suite writes as numbers become small ones; where a kernel needs others, ``AXES`` has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from gpubench.backends import registry
+from gpubench.measure.execution import Execution
+from gpubench.measure.inputs import draw_inputs
+from gpubench.measure.targets import load_target
+from gpubench.measure.verification import expected_outputs, verify
+from gpubench.plan.case import Case
+from gpubench.plan.plan import Plan, build_plan
+from gpubench.suite.launch import Launch
+from gpubench.suite.loading import load_suites
+from gpubench.suite.model import Kernel, Zip
+
+FOLDER = Path(__file__).parents[2] / "suites"
+
+SIZES = (1, 7, 9)
+"""One, a prime that is one less than a block of the simulator's, and one more than it."""
+WIDE_SIZES = (1, 2, 63, 65, 131)
+"""The same for loops of the CPU, which work on many elements at once."""
+
+AXES: dict[str, dict[str, tuple[Any, ...]]] = {
+    "mandelbrot.mandelbrot": {"iterations": (30,)},
+    "matmul.matmul": {"m": (1, 3, 9), "k": (3, 5, 11), "n": (1, 2, 8), "tile": (4,)},
+    "threads_and_blocks.thread_index": {"n": (1, 3), "m": (1, 2)},
+    "threads_and_blocks.block_limits": {"n": (1, 4, 16)},
+    "threads_and_blocks.grid_limits": {"n": (1, 5)},
+    "streaming.strided_copy": {"stride": (1, 3)},
+    "streaming.misaligned_copy": {"offset": (0, 1, 5)},
+    "reductions.inclusive_scan": {"n": (1, 9, 47)},
+    "reductions.histogram": {"bins": (1, 7, 64)},
+    "reductions.bincount": {"bins": (1, 9)},
+}
+"""Values of axes, also of zipped ones, by ``suite.kernel``, in place of the suite's."""
+
+BLOCKS = {1: ((2,), (3,), (8,)), 2: ((4, 4), (8, 2)), 3: ((2, 2, 2),)}
+GRIDS = {1: ((3,),), 2: ((2, 2),), 3: ((2, 2, 1),)}
+"""Shapes for the simulator, by the number of extents that the suite writes. The smallest launch has
+fewer threads than there are elements, and more blocks than a block has threads."""
+
+
+def small_plan(*, simulator: bool = False, wide: bool = False) -> Plan:
+    """All cases of all suites, at small sizes."""
+    loaded = []
+    for one in load_suites([FOLDER]):
+        kernels = {
+            name: _small(f"{one.suite.suite}.{name}", kernel, WIDE_SIZES if wide else SIZES)
+            for name, kernel in one.suite.kernels.items()
+        }
+        loaded.append(replace(one, suite=one.suite.model_copy(update={"kernels": kernels})))
+    return build_plan(loaded, gpu_count=1, simulator=simulator)
+
+
+def checked_cases(plan: Plan, backends: tuple[str, ...]) -> Iterator[Case]:
+    """Cases of these backends that have a baseline to be compared with."""
+    for case in plan.cases():
+        if case.backend in backends and case.baseline() is not None:
+            yield case
+
+
+def in_pairs(cases: Iterable[Case]) -> Iterator[Case]:
+    """So many of the cases that any two values of an implementation meet, where they do in all.
+
+    The simulator has a thread of Python for each of CUDA's: all combinations would take minutes.
+    """
+    met: set[object] = set()
+    for case in cases:
+        values = {**case.values, "block": case.block, "grid": case.grid}
+        pairs = {(case.subject.title, *pair) for pair in combinations(values.items(), 2)}
+        if pairs - met or len(values) < 3:
+            yield case
+        met |= pairs
+
+
+def fault(case: Case) -> str | None:
+    """What is wrong with a case's results, as when it is prepared to be timed."""
+    inputs = draw_inputs(case)
+    expected = expected_outputs(case, inputs)
+    with registry.get(case.backend).open(case.device, case.threads) as session:
+        return verify(Execution(session, case, load_target(case), inputs), expected).fault
+
+
+def name(case: Case) -> str:
+    return f"{case.suite.suite}.{case.kernel_name}.{case.implementation_name} {case.identity}"
+
+
+def _small(title: str, kernel: Kernel, sizes: tuple[int, ...]) -> Kernel:
+    given = AXES.get(title, {})
+    shrunk = {
+        name: _small_zip(axis, given, sizes) if isinstance(axis, Zip) else given.get(name, sizes)
+        for name, axis in kernel.sizes.items()
+    }
+    parameters = {name: given.get(name, axis) for name, axis in kernel.parameters.items()}
+    implementations = {
+        name: one.model_copy(update={"launch": one.launch and _small_launch(one.launch)})
+        for name, one in kernel.implementations.items()
+    }
+    update = {"sizes": shrunk, "parameters": parameters, "implementations": implementations}
+    return kernel.model_copy(update=update)
+
+
+def _small_zip(axis: Zip, given: dict[str, tuple[Any, ...]], sizes: tuple[int, ...]) -> Zip:
+    return axis.model_copy(update={"zip": {name: given.get(name, sizes) for name in axis.zip}})
+
+
+def _small_launch(launch: Launch) -> Launch:
+    """Numbers become small ones; formulas and ``cover`` stay."""
+    blocks: list[Any] = []
+    grids: list[Any] = []
+    for block in launch.blocks():
+        blocks += BLOCKS[len(block)] if _plain(block) else [block]
+    for grid in launch.grids():
+        grids += GRIDS[len(grid)] if grid != "cover" and _plain(grid) else [grid]
+    update = {"block": tuple(dict.fromkeys(blocks)), "grid": tuple(dict.fromkeys(grids))}
+    return launch.model_copy(update=update)
+
+
+def _plain(shape: tuple[Any, ...]) -> bool:
+    """Whether a shape is made of numbers; one thread or block is not a matter of size."""
+    return all(isinstance(extent, int) for extent in shape) and max(shape) > 1

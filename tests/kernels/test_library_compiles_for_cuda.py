@@ -1,0 +1,106 @@
+"""Every CUDA kernel of every suite, compiled to PTX and assembled without a GPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import cuda_compiler
+import library_compiler
+import pytest
+from cuda_compiler import ARCHITECTURES, Resources
+from library_cases import checked_cases, small_plan
+
+SHARED_BYTES_BY_DEFAULT = 48 * 1024  # on every architecture (CUDA C++ Programming Guide)
+GROUPS = sorted(
+    {
+        f"{case.suite.suite}.{case.kernel_name}.{case.implementation_name}"
+        for case in checked_cases(small_plan(), ("numba_cuda",))
+    }
+)
+
+of_each_implementation = pytest.mark.parametrize("implementation", GROUPS)
+
+
+@pytest.fixture(scope="module")
+def toolkit() -> cuda_compiler.Toolkit:
+    found = cuda_compiler.find_toolkit()
+    if found is None:
+        pytest.skip("no NVVM and ptxas: pip install nvidia-nvvm nvidia-cuda-nvcc, or set CUDA_HOME")
+    return found
+
+
+@pytest.fixture(scope="module")
+def ptx(toolkit: cuda_compiler.Toolkit, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    home = cuda_compiler.make_cuda_home(toolkit, tmp_path_factory.mktemp("cuda"))
+    done = subprocess.run(
+        [sys.executable, library_compiler.__file__],
+        env=os.environ | {"CUDA_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+@pytest.fixture(scope="module")
+def resources(ptx: dict[str, str], toolkit: cuda_compiler.Toolkit) -> dict[str, Resources]:
+    """What each kernel needs, by the name of its PTX."""
+    architectures = {cuda_compiler.name(one): one for one in ARCHITECTURES}
+
+    def read(title: str) -> Resources:
+        architecture = architectures[title.rpartition(" ")[2]]
+        return cuda_compiler.read_resources(ptx[title], architecture, toolkit.ptxas)
+
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(ptx, pool.map(read, ptx), strict=True))
+
+
+def of(implementation: str, titles: dict[str, object]) -> list[str]:
+    return [title for title in titles if title.startswith(f"{implementation} ")]
+
+
+@of_each_implementation
+def test_an_implementation_compiles_for_every_architecture(
+    implementation: str, ptx: dict[str, str]
+) -> None:
+    titles = of(implementation, dict(ptx))
+    for architecture in map(cuda_compiler.name, ARCHITECTURES):
+        texts = [ptx[title] for title in titles if title.endswith(architecture)]
+        assert texts
+        assert all(f".target {architecture}\n" in text for text in texts)
+
+
+@of_each_implementation
+def test_an_implementation_spills_nothing_and_fits_the_largest_block(
+    implementation: str, resources: dict[str, Resources]
+) -> None:
+    for title in of(implementation, dict(resources)):
+        needs = resources[title]
+        assert needs.spill_bytes == 0, title
+        assert 0 < needs.registers <= 64, title  # 65,536 registers for 1,024 threads
+        assert needs.shared_bytes <= SHARED_BYTES_BY_DEFAULT, title
+
+
+@of_each_implementation
+def test_an_implementation_in_single_precision_computes_nothing_in_double(
+    implementation: str, ptx: dict[str, str]
+) -> None:
+    single = [title for title in of(implementation, dict(ptx)) if "float64" not in title]
+    assert [title for title in single if ".f64" in ptx[title]] == []
+
+
+def single(kernel: str, titles: dict[str, object]) -> str:
+    """Title of the PTX of a kernel that is compiled once, in single precision, for Hopper."""
+    names = [title for title in titles if f" {kernel}(" in title and title.endswith("sm_90")]
+    (found,) = (title for title in names if "float64" not in title)
+    return found
+
+
+@pytest.mark.parametrize("kernel", ["vector_add_cuda", "increment_by_one_cuda", "multiply_cuda"])
+def test_an_elementwise_kernel_divides_nothing(kernel: str, ptx: dict[str, str]) -> None:
+    assert "div." not in ptx[single(kernel, dict(ptx))]
