@@ -21,7 +21,7 @@ from gpubench.plan.case import Case
 PAIRED_TIMES = ("kernel", "end_to_end", "cold")
 """Times that a speedup is stated for."""
 
-PARTS = 5
+PARTS = 10
 """Pairs for each sample of the suite's: short ones meet less of what else the machine does."""
 
 DIGITS = 7

@@ -54,7 +54,7 @@ def test_a_sample_becomes_several_pairs_of_shorter_ones(tmp_path):
     kernel = THREADS.replace("paired: true", sampling).replace("[2]", "[1]")
     recording = Recording(tmp_path, case_of(tmp_path, kernel, "candidate"))
     assert recording.preparation.prepare().runs == 10
-    assert recording.last.pair_ratios == (2.0,) * 20
+    assert recording.last.pair_ratios == (2.0,) * 40
 
 
 def case(folder, name, sampling=PAIRED):
