@@ -30,10 +30,15 @@ def benchmark_classes(suites: Path) -> dict[str, type]:
     for one benchmark, that one's class.
 
     The preset is the environment variable ``GPUBENCH_PRESET``. No device, no thread pool and no
-    kernel is touched before a case is set up.
+    kernel is touched before a case is set up. A process that asv forks for each benchmark imports
+    what all of them need.
     """
     preset = os.environ.get("GPUBENCH_PRESET") or None
     blueprints = _blueprint_of_one(suites, preset, sys.argv) or _plan(suites, preset)
+    if sys.argv[1:2] == ["run_server"]:  # asv forks this process for each benchmark
+        from gpubench.measure.preloading import preload
+
+        preload(name for one in blueprints for name in one.group.subject.backends)
     return {one.group.class_name: _benchmark_class(one) for one in blueprints}
 
 

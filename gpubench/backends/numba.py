@@ -86,6 +86,10 @@ class NumbaBackend:
     def too_many_threads(self, threads: int) -> str | None:
         return beyond_the_machine(threads) or _beyond_the_pool(threads)
 
+    def preload(self) -> None:
+        """Numba, and what it makes before the first function that it compiles. Starts no pool."""
+        _numba().njit(nothing)()
+
     def open(self, device: str, threads: int | None = None) -> NumbaSession:
         """Raises ``BackendError`` for more threads than Numba's pool has."""
         require_host(self.name, device)

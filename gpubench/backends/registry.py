@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import shlex
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -71,6 +69,8 @@ def serves(name: str, device: str) -> bool:
 
 
 def _unknown(name: str) -> str:
+    import difflib  # only to say what is wrong
+
     close = difflib.get_close_matches(name, names(), n=1)
     suggestion = f"did you mean {close[0]!r}? " if close else ""
     return (
@@ -99,6 +99,8 @@ def _made(factory: Any, entry: EntryPoint) -> Any:
     try:
         return factory()
     except Exception as error:
+        import shlex
+
         needs = " ".join(map(shlex.quote, getattr(factory, "requires", ())))
         raise BackendError(_failure(entry, error, needs or _missing(entry, error))) from error
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from gpubench.backends import registry
 from gpubench.errors import KernelError
@@ -80,7 +81,7 @@ def compile_seconds(case: Case) -> float:
     with registry.get(case.backend).open(case.device, case.threads) as session:
         execution = Execution(session, case, load_target(case), inputs)
         first, *steady = (_timed_call(execution) for _ in range(1 + STEADY_CALLS))
-    return max(0.0, first - statistics.median(steady))
+    return max(0.0, first - float(np.median(steady)))
 
 
 def _timed_call(execution: Execution) -> float:

@@ -10,7 +10,6 @@ from typing import Any
 
 from threadpoolctl import threadpool_info
 
-from gpubench.backends import devices
 from gpubench.names import Value
 
 SOFTWARE = ("gpubench", "numpy", "numba", "llvmlite", "numba-cuda", "asv-runner")
@@ -46,6 +45,8 @@ def run_id() -> str | None:
 
 
 def _machine() -> dict[str, Value | None]:
+    from gpubench.backends import devices
+
     cpu = devices.cpu()
     return {
         "host": platform.node(),
@@ -58,6 +59,8 @@ def _machine() -> dict[str, Value | None]:
 
 
 def _gpu() -> dict[str, Value | None]:
+    from gpubench.backends import devices
+
     gpus = devices.gpus()
     if not gpus:
         return {"gpu": None, "no_gpu": devices.no_gpu_reason()}

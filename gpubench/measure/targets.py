@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from pathlib import Path
 from typing import Any
@@ -45,6 +44,8 @@ def load_object(reference: str) -> Any:
     found: Any = module
     for part in name.split("."):
         if not hasattr(found, part):
+            import difflib  # only to say what is wrong
+
             near = difflib.get_close_matches(part, dir(found), n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise KernelError(f"module {module_name!r} has no {name!r}{hint}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -78,6 +77,8 @@ class Group:
 
 def nearest(name: str, known: list[str]) -> str:
     """For the end of a message: the nearest name that there is."""
+    import difflib  # only to say what is wrong
+
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     if near:
         return f"; did you mean {near[0]!r}?"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gpubench.errors import Fault
-from gpubench.suite.loaded import LoadedSuite
-from gpubench.suite.tree import Path
+
+if TYPE_CHECKING:
+    from gpubench.suite.loaded import LoadedSuite
+    from gpubench.suite.tree import Path
 
 
 def fault_at(loaded: LoadedSuite, path: Path, message: str) -> Fault:

@@ -23,7 +23,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import gpubench
-from gpubench.backends import devices, registry
+from gpubench.backends import registry
 from gpubench.plan.group import Group
 from gpubench.suite.loaded import LoadedSuite
 
@@ -59,10 +59,8 @@ def store(suite: Path, preset: str | None, blueprints: Sequence[Blueprint]) -> N
     Nothing is left where the folder cannot be written, and of a blueprint that cannot be pickled.
     """
     groups = [blueprint.group for blueprint in blueprints]
-    backends = {group.subject.backend for group in groups} | {
-        group.subject.baseline.backend for group in groups if group.subject.baseline
-    }
-    places = {name: registry.place(name) for name in sorted(filter(None, backends))}
+    backends = {name for group in groups for name in group.subject.backends}
+    places = {name: registry.place(name) for name in sorted(backends)}
     pickled = {blueprint.group.class_name: _pickled(blueprint) for blueprint in blueprints}
     with suppress(OSError):
         stamps = [_stamp(path) for path in _sources(groups)]
@@ -85,7 +83,11 @@ def stored(suite: Path, preset: str | None, class_name: str) -> Blueprint | None
 
 def _same_machine(blueprint: Blueprint) -> bool:
     """Counting GPUs takes a while, so that it is left out where no case is on one."""
-    return blueprint.gpu_count is None or blueprint.gpu_count == devices.gpu_count()
+    if blueprint.gpu_count is None:
+        return True
+    from gpubench.backends.devices import gpu_count
+
+    return blueprint.gpu_count == gpu_count()
 
 
 class Fields(SimpleNamespace):

@@ -116,6 +116,12 @@ class Subject:
         return launch.grids() if launch is not None else ()
 
     @property
+    def backends(self) -> frozenset[str]:
+        """Names of its own backend and its baseline's, where they could be told."""
+        own = {self.backend, self.baseline.backend if self.baseline is not None else ""}
+        return frozenset(own - {""})
+
+    @property
     def baseline_fault(self) -> str | None:
         """Why there can be no speedup: a baseline that runs nowhere; ``None`` where it runs."""
         baseline = self.baseline

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
@@ -367,12 +366,16 @@ def _found(node: ast.Call) -> str:
 
 
 def _near(name: str, known: tuple[str, ...]) -> str:
+    from difflib import get_close_matches  # only to say what is wrong
+
     if close := get_close_matches(name, known, 1):
         return f" {name!r}; did you mean {close[0]!r}?"
     return f" {name!r}; there are {', '.join(known)}" if name else f"; there are {', '.join(known)}"
 
 
 def _unknown(name: str, known: Mapping[str, Any], kind: str = "name") -> str:
+    from difflib import get_close_matches
+
     if close := get_close_matches(name, list(known), 1):
         return f"unknown {kind} {name!r}; did you mean {close[0]!r}?"
     return f"unknown {kind} {name!r}; there are: {', '.join(sorted(known)) or 'none'}"

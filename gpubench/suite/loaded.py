@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpubench.errors import Fault
-from gpubench.suite import tree
-from gpubench.suite.tree import Node, Origin
 
-if TYPE_CHECKING:  # a stored plan is read without the model
+if TYPE_CHECKING:  # a stored plan is read without the model and the files' values
+    from gpubench.suite import tree
     from gpubench.suite.model import Suite
+    from gpubench.suite.tree import Node, Origin
 
 
 @dataclass(frozen=True)

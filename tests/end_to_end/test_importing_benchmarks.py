@@ -14,7 +14,7 @@ from asv_project import CHECKOUT
 
 INSPECTION = """
 import json, os, sys
-import numpy, numba.cuda
+import numpy
 before = len(os.listdir("/proc/self/task"))
 
 import benchmarks.suites
@@ -29,18 +29,24 @@ print(json.dumps({
     # Without a driver Numba calls it initialized, with an error.
     "cuda": bool(cuda and cuda.driver.is_initialized and not cuda.driver.initialization_error),
     "opencl": "pyopencl" in sys.modules,
+    "compiler": "numba.core.codegen" in sys.modules,
 }))
 """
 
 
-@pytest.fixture(scope="module")
-def imported() -> dict[str, Any]:
-    """What a fresh process looks like after importing this repository's own benchmarks."""
+LISTING = ["benchmark.py", "discover", "benchmarks", "result.json"]
+FORKING = ["benchmark.py", "run_server", "benchmarks", "socket"]
+
+
+@pytest.fixture(scope="module", params=[LISTING, FORKING], ids=["listing", "forking"])
+def imported(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What a fresh process looks like after importing this repository's own benchmarks, to list
+    them or to be forked for each."""
     if not Path("/proc/self/task").is_dir():
         pytest.skip("counts threads in /proc, which this system has not")
     kept = {name: value for name, value in os.environ.items() if name != "GPUBENCH_PRESET"}
     done = subprocess.run(
-        [sys.executable, "-c", INSPECTION],
+        [sys.executable, "-c", INSPECTION, *request.param[1:]],
         cwd=CHECKOUT, env=kept, check=True, capture_output=True, text=True,
     )  # fmt: skip
     content: dict[str, Any] = json.loads(done.stdout)
@@ -63,3 +69,9 @@ def test_no_context_and_no_platform_is_opened(imported: dict[str, Any]) -> None:
 
 def test_no_kernel_is_imported(imported: dict[str, Any]) -> None:
     assert set(imported["kernels"]) <= {"gpubench.kernels.lazy_numba"}
+
+
+def test_only_a_process_to_be_forked_has_a_compiler_ready(
+    imported: dict[str, Any], request: pytest.FixtureRequest
+) -> None:
+    assert imported["compiler"] == (request.node.callspec.params["imported"] == FORKING)
