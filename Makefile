@@ -37,11 +37,13 @@ wheel: $(VENV)/installed-test  ## Build the wheel and the sdist into dist/
 gpu-check: $(if $(NO_INSTALL),,$(VENV)/installed-gpu)  ## Check the times on this machine's GPU (NO_INSTALL=1: with what is installed)
 	PYTHONPATH="$(CURDIR)$${PYTHONPATH:+:$$PYTHONPATH}" $(if $(NO_INSTALL),$(PYTHON),$(BIN)/python) scripts/gpu_check.py --output $(GPU_FIGURES)
 
-figures: $(VENV)/installed-dev  ## Hold our times and costs against those of other tools (takes half an hour)
+figures: $(VENV)/installed-dev  ## Measure what docs/measurements.md states, on a machine that does nothing else (an hour)
 	$(BIN)/python scripts/cost_of_a_call.py
 	$(BIN)/python scripts/against_timeit_and_pyperf.py
 	$(BIN)/python scripts/false_alarms.py
 	$(BIN)/python scripts/overhead_of_asv_run.py
+	$(BIN)/python scripts/stream_bandwidth.py
+	$(BIN)/python scripts/library_speed.py
 
 clean:  ## Remove what was built and measured here
 	rm -rf $(VENV) build dist .asv reports/html *.egg-info
