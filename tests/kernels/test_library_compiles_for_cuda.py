@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -91,7 +92,14 @@ def test_an_implementation_in_single_precision_computes_nothing_in_double(
     implementation: str, ptx: dict[str, str]
 ) -> None:
     single = [title for title in of(implementation, dict(ptx)) if "float64" not in title]
-    assert [title for title in single if ".f64" in ptx[title]] == []
+    assert {title: found for title in single if (found := doubles(ptx[title]))} == {}
+
+
+def doubles(text: str) -> list[str]:
+    """Arithmetic in double precision, but for that of CUDA's own sine and cosine: they take angles
+    beyond 105,615 apart by a product with pi / 2**65."""
+    computed = re.findall(r"^\s*(?!mov|cvt|ld|st|\.reg)[\w.]+\.f64\s.*$", text, re.MULTILINE)
+    return [line.strip() for line in computed if "0d3BF921FB54442D19" not in line]
 
 
 def single(kernel: str, titles: dict[str, object]) -> str:

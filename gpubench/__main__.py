@@ -1,0 +1,7 @@
+"""``python -m gpubench`` is ``gpubench``."""
+
+from __future__ import annotations
+
+from gpubench.cli import main
+
+main(prog_name="gpubench")
