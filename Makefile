@@ -28,8 +28,9 @@ lint: $(VENV)/installed-dev  ## Check style
 types: $(VENV)/installed-dev  ## Check types
 	$(BIN)/mypy
 
-docs: $(VENV)/installed  ## Write the generated parts of docs/ again
+docs: $(VENV)/installed-test  ## Write the generated parts of docs/ again
 	$(BIN)/gpubench schema > docs/suite.schema.json
+	$(BIN)/python scripts/kernels_page.py
 
 wheel: $(VENV)/installed-test  ## Build the wheel and the sdist into dist/
 	$(BIN)/python -m build

@@ -1,9 +1,9 @@
 """Compiles CUDA kernels of Numba on a machine without a GPU, and reads what they need of one.
 
-Run as a program it compiles every kernel of the library and prints the PTX as JSON; it is a process
-of its own because Numba looks for NVVM once. The compiler comes from the wheels ``nvidia-nvvm`` and
-``nvidia-cuda-nvcc``, which the ``test`` extra installs on Linux, or else from a CUDA toolkit. It
-has to be of CUDA 13: earlier ones refuse the atomic addition that Numba writes.
+Compiling takes a process of its own, because Numba looks for NVVM once. The compiler comes from the
+wheels ``nvidia-nvvm`` and ``nvidia-cuda-nvcc``, which the ``test`` extra installs on Linux, or else
+from a CUDA toolkit. It has to be of CUDA 13: earlier ones refuse the atomic addition that Numba
+writes.
 """
 
 from __future__ import annotations

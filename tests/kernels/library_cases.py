@@ -50,14 +50,21 @@ GRIDS = {1: ((3,),), 2: ((2, 2),), 3: ((2, 2, 1),)}
 fewer threads than there are elements, and more blocks than a block has threads."""
 
 
-def small_plan(*, simulator: bool = False, wide: bool = False) -> Plan:
-    """All cases of all suites, at small sizes."""
+def small_plan(
+    *, simulator: bool = False, wide: bool = False, own_parameters: bool = False
+) -> Plan:
+    """All cases of all suites at small sizes, with small parameters or the suites' own."""
     loaded = []
     for one in load_suites([FOLDER]):
         kernels = {
             name: _small(f"{one.suite.suite}.{name}", kernel, WIDE_SIZES if wide else SIZES)
             for name, kernel in one.suite.kernels.items()
         }
+        if own_parameters:
+            kernels = {
+                name: kernel.model_copy(update={"parameters": one.suite.kernels[name].parameters})
+                for name, kernel in kernels.items()
+            }
         loaded.append(replace(one, suite=one.suite.model_copy(update={"kernels": kernels})))
     return build_plan(loaded, gpu_count=1, simulator=simulator)
 

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import cuda_compiler
 import library_compiler
@@ -36,29 +31,13 @@ def toolkit() -> cuda_compiler.Toolkit:
 
 @pytest.fixture(scope="module")
 def ptx(toolkit: cuda_compiler.Toolkit, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    home = cuda_compiler.make_cuda_home(toolkit, tmp_path_factory.mktemp("cuda"))
-    done = subprocess.run(
-        [sys.executable, library_compiler.__file__],
-        env=os.environ | {"CUDA_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout))
+    return library_compiler.compile_library(toolkit, tmp_path_factory.mktemp("cuda"))
 
 
 @pytest.fixture(scope="module")
 def resources(ptx: dict[str, str], toolkit: cuda_compiler.Toolkit) -> dict[str, Resources]:
     """What each kernel needs, by the name of its PTX."""
-    architectures = {cuda_compiler.name(one): one for one in ARCHITECTURES}
-
-    def read(title: str) -> Resources:
-        architecture = architectures[title.rpartition(" ")[2]]
-        return cuda_compiler.read_resources(ptx[title], architecture, toolkit.ptxas)
-
-    with ThreadPoolExecutor(2) as pool:
-        return dict(zip(ptx, pool.map(read, ptx), strict=True))
+    return library_compiler.resources_of(ptx, toolkit)
 
 
 def of(implementation: str, titles: dict[str, object]) -> list[str]:
@@ -112,3 +91,12 @@ def single(kernel: str, titles: dict[str, object]) -> str:
 @pytest.mark.parametrize("kernel", ["vector_add_cuda", "increment_by_one_cuda", "multiply_cuda"])
 def test_an_elementwise_kernel_divides_nothing(kernel: str, ptx: dict[str, str]) -> None:
     assert "div." not in ptx[single(kernel, dict(ptx))]
+
+
+@pytest.mark.parametrize(("tile", "kib"), [(8, 0.5), (16, 2), (32, 8)])
+def test_tiles_of_a_product_take_two_squares_of_shared_memory(
+    tile: int, kib: float, resources: dict[str, Resources]
+) -> None:
+    tiles = [title for title in resources if f" tile={tile} " in title and "float32" in title]
+    taken = {resources[title].shared_bytes for title in tiles if "matmul.cuda_tiled" in title}
+    assert taken == {kib * 1024}

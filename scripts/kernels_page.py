@@ -1,0 +1,133 @@
+"""Writes docs/kernels.md: every kernel of the suites, and what its CUDA forms need of a GPU.
+
+The list is read from the suites. Registers, shared memory and spills are what ``ptxas`` says of the
+PTX that Numba makes, for each architecture; without NVVM and ``ptxas`` the page is left as it is.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from gpubench.suite.loading import load_suites
+from gpubench.suite.model import Kernel, Suite
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "kernels.md"
+
+HEAD = """\
+# Kernels
+
+Every kernel of `suites/`, written by `make docs`. A suite's own text says what it teaches and where
+the algorithm comes from. Bytes and operations are formulas over the sizes: what has to be moved and
+computed at the least, which GB/s and FLOP/s in the report are made of.
+"""
+
+RESOURCES = """\
+## What the CUDA forms need
+
+Registers of a thread, bytes of static shared memory of a block, and bytes spilled, as ptxas {ptxas}
+says of what Numba {numba} compiles. There is a line for each kernel that is launched and each set
+of types; dynamic shared memory comes on top, because it is part of the launch.
+
+| kernel | launched, with its types | {architectures} | shared bytes | spilled |
+| --- | --- | {rule} | --- | --- |
+"""
+
+
+def main() -> None:
+    sys.path.insert(0, str(ROOT / "tests" / "kernels"))
+    from cuda_compiler import find_toolkit
+    from library_compiler import compile_library, resources_of
+
+    toolkit = find_toolkit()
+    if toolkit is None:
+        sys.exit("there is no NVVM or ptxas: pip install nvidia-nvvm nvidia-cuda-nvcc")
+    with TemporaryDirectory() as folder:
+        resources = resources_of(compile_library(toolkit, Path(folder)), toolkit)
+    suites = [loaded.suite for loaded in load_suites([ROOT / "suites"])]
+    PAGE.write_text(
+        "\n".join(
+            [HEAD, *map(section, suites), resources_section(resources, release(toolkit.ptxas))]
+        )
+    )
+
+
+def release(ptxas: Path) -> str:
+    """``13.0`` for example."""
+    told = subprocess.run([ptxas, "--version"], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"release ([\d.]+)", told)
+    return found[1] if found else told.strip()
+
+
+def section(suite: Suite) -> str:
+    """One suite: what it is about, and its kernels."""
+    rows = (row(suite, name, kernel) for name, kernel in suite.kernels.items())
+    lines = [
+        f"## {suite.suite}\n",
+        f"{suite.description}\n",
+        "| kernel | what | implementations | bytes | operations |",
+        "| --- | --- | --- | --- | --- |",
+        *rows,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def row(suite: Suite, name: str, kernel: Kernel) -> str:
+    implementations = ", ".join(f"`{one}`" for one in kernel.implementations)
+    work = (f"`{formula}`" for formula in (kernel.work.bytes, kernel.work.flops))
+    return table_row([f"`{name}`", kernel.title or suite.title or "", implementations, *work])
+
+
+def resources_section(resources: dict[str, Any], ptxas: str) -> str:
+    architectures = list(dict.fromkeys(title.rpartition(" ")[2] for title in resources))
+    head = RESOURCES.format(
+        ptxas=ptxas,
+        numba=version("numba"),
+        architectures=" | ".join(architectures),
+        rule=" | ".join("---" for _ in architectures),
+    )
+    return head + "\n".join(resource_rows(resources, architectures)) + "\n"
+
+
+def resource_rows(resources: dict[str, Any], architectures: list[str]) -> Iterator[str]:
+    titles = dict.fromkeys(title.rpartition(" ")[0] for title in resources)
+    for title in sorted(titles):
+        needs = [resources[f"{title} {one}"] for one in architectures]
+        kernel, _, launched = title.partition(" ")
+        yield table_row(
+            [
+                f"`{kernel}`",
+                f"`{short(launched)}`",
+                *(str(need.registers) for need in needs),
+                together(need.shared_bytes for need in needs),
+                together(need.spill_bytes for need in needs),
+            ]
+        )
+
+
+def short(launched: str) -> str:
+    """Arrays as ``float32[:, :]`` in place of ``array(float32,2d,C)``."""
+
+    def array(found: re.Match[str]) -> str:
+        return f"{found[1]}[{', '.join(':' * int(found[2]))}]"
+
+    return re.sub(r"array\((\w+),(\d)d,C\)", array, launched)
+
+
+def together(numbers: Iterable[int]) -> str:
+    return " / ".join(map(str, dict.fromkeys(numbers)))
+
+
+def table_row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+if __name__ == "__main__":
+    main()
