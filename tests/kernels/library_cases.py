@@ -38,6 +38,7 @@ AXES: dict[str, dict[str, tuple[Any, ...]]] = {
     "threads_and_blocks.grid_limits": {"n": (1, 5)},
     "streaming.strided_copy": {"stride": (1, 3)},
     "streaming.misaligned_copy": {"offset": (0, 1, 5)},
+    "images.convolution": {"tile": (4,)},
     "reductions.inclusive_scan": {"n": (1, 9, 47)},
     "reductions.histogram": {"bins": (1, 7, 64)},
     "reductions.bincount": {"bins": (1, 9)},
