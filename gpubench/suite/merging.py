@@ -95,8 +95,11 @@ def _apply(kernel: Node, overlays: Iterable[Node]) -> Node:
         fields = dict(kernel.entries)
         for field in ("sizes", "parameters"):
             _put(fields, field, _apply_axes(kernel.child(field), overlay.child(field)))
-        if devices := overlay.entries.get("devices"):
-            fields["devices"] = devices
+        fields |= {
+            field: overlay.entries[field]
+            for field in ("devices", "measure")
+            if field in overlay.entries
+        }
         if sampling := overlay.entries.get("sampling"):
             _put(fields, "sampling", _over(kernel.child("sampling"), sampling.value))
             fields.setdefault("sampling", sampling)

@@ -319,6 +319,9 @@ class Overlay(Model):
     devices: Annotated[tuple[DeviceName, ...], Field(min_length=1)] | None = Field(
         default=None, description="Devices, instead."
     )
+    measure: Annotated[tuple[Time, ...], Field(min_length=1), Distinct] | None = Field(
+        default=None, description="Labelled times, instead."
+    )
     sampling: Sampling | None = Field(default=None, description="How often is measured.")
     implementations: dict[Name, ImplementationOverlay] = Field(
         default={}, description="Changes of single implementations."

@@ -97,6 +97,14 @@ def test_a_preset_merges_the_launch_of_those_that_have_one(load: Load) -> None:
     assert kernel.devices == ("cudasim",)
 
 
+def test_a_preset_takes_fewer_times(load: Load) -> None:
+    text = SUITE.replace("    call:", "    measure: [kernel, compile]\n    call:", 1)
+    text += "presets: {smoke: {measure: [kernel]}, full: {kernels: {add: {measure: [cold]}}}}\n"
+    expected = {None: ("kernel", "compile"), "smoke": ("kernel",), "full": ("cold",)}
+    for preset, times in expected.items():
+        assert load(text, preset).suite.kernels["add"].measure == times
+
+
 def test_a_preset_is_refined_for_a_kernel_and_an_implementation(load: Load) -> None:
     text = SUITE + (
         "presets:\n"
