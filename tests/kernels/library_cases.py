@@ -39,6 +39,8 @@ AXES: dict[str, dict[str, tuple[Any, ...]]] = {
     "streaming.strided_copy": {"stride": (1, 3)},
     "streaming.misaligned_copy": {"offset": (0, 1, 5)},
     "images.convolution": {"tile": (4,)},
+    "simulation.quantum_gate": {"qubits": (1, 3)},
+    "simulation.ising": {"n": (1, 4, 7)},
     "strings.crc32": {"m": (1, 9), "length": (1, 7, 16)},
     "strings.edit_distance": {"pairs": (1, 3), "n": (1, 7, 9)},
     "reductions.inclusive_scan": {"n": (1, 9, 47)},
