@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.kernels.lazy_numba import cuda, njit, prange
+from gpubench.kernels.random_numbers import bits_numpy, bits_on_cpu, bits_on_device
 
 States = NDArray[Any]
 """Shape ``[3, n]``: x, y and z of every system, one dtype."""
@@ -28,10 +29,7 @@ Limits = NDArray[np.uint32]
 _LANES = 64  # systems that a CPU thread advances together
 _CRITICAL = 0.44  # coupling over temperature, close to the phase transition at log(1 + sqrt(2)) / 2
 
-# SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
-_GOLDEN, _FIRST = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
-_SECOND = np.uint64(0x94D049BB133111EB)
-_30, _27, _31, _32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
+_HIGH = np.uint64(32)  # of 64 random bits, the 32 that are looked at
 
 
 def lorenz_states(values: dict[str, Any], generator: np.random.Generator) -> States:
@@ -202,33 +200,11 @@ def ising_numpy(spins: Spins, limits: Limits, seed: Any) -> None:
         around += padded[1 + row : n + 1 : 2, column:n:2]
         around += padded[1 + row : n + 1 : 2, 2 + column :: 2]
         around *= here
-        drawn = _numbers(sites[row::2, column::2], seed)
+        drawn = bits_numpy(sites[row::2, column::2], seed) >> _HIGH
         turned = drawn < limits[np.maximum(around, 0)]
         turned |= around <= 0
         np.negative(here, out=here, where=turned)
     spins[:] = padded[1:-1, 1:-1]
-
-
-def _numbers(sites: NDArray[np.uint64], seed: Any) -> NDArray[np.uint64]:
-    """32 random bits of each site."""
-    bits = sites * _GOLDEN
-    bits += seed
-    for shift, factor in ((_30, _FIRST), (_27, _SECOND)):
-        bits ^= bits >> shift
-        bits *= factor
-    bits ^= bits >> _31
-    return bits >> _32
-
-
-def _number(site: Any, seed: Any) -> Any:
-    bits = np.uint64(site) * _GOLDEN + np.uint64(seed)
-    bits = (bits ^ (bits >> _30)) * _FIRST
-    bits = (bits ^ (bits >> _27)) * _SECOND
-    return (bits ^ (bits >> _31)) >> _32
-
-
-_number_on_cpu = njit(cache=True)(_number)
-_number_on_device = cuda.jit(device=True)(_number)
 
 
 @njit(cache=True)
@@ -246,7 +222,7 @@ def _sweep_row(spins: Spins, limits: Limits, seed: Any, row: int, colour: int) -
         if column + 1 < n:
             around += spins[row, column + 1]
         around *= spins[row, column]
-        if around <= 0 or _number_on_cpu(row * n + column, seed) < limits[around]:
+        if around <= 0 or bits_on_cpu(row * n + column, seed) >> _HIGH < limits[around]:
             spins[row, column] = -spins[row, column]
 
 
@@ -275,7 +251,7 @@ def _turn_colour(spins: Spins, limits: Limits, seed: Any, colour: int) -> None:
         if column + 1 < n:
             around += spins[row, column + 1]
         around *= spins[row, column]
-        if around <= 0 or _number_on_device(row * n + column, seed) < limits[around]:
+        if around <= 0 or bits_on_device(row * n + column, seed) >> _HIGH < limits[around]:
             spins[row, column] = -spins[row, column]
 
 
