@@ -8,7 +8,7 @@ COMMITS ?= HEAD^!
 GPU_FIGURES ?= gpu-check.json
 .DEFAULT_GOAL := help
 
-.PHONY: help bench test lint types docs wheel gpu-check figures clean
+.PHONY: help bench test lint types docs wheel gpu-check gpu-here figures clean
 
 help:  ## List the jobs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -35,8 +35,11 @@ docs: $(VENV)/installed-test  ## Write the generated parts of docs/ again
 wheel: $(VENV)/installed-test  ## Build the wheel and the sdist into dist/
 	$(BIN)/python -m build
 
-gpu-check: $(if $(NO_INSTALL),,$(VENV)/installed-gpu)  ## Check the times on this machine's GPU (NO_INSTALL=1: with what is installed)
+gpu-check: gpu-here $(if $(NO_INSTALL),,$(VENV)/installed-gpu)  ## Check the times on this machine's GPU (NO_INSTALL=1: with what is installed)
 	PYTHONPATH="$(CURDIR)$${PYTHONPATH:+:$$PYTHONPATH}" $(if $(NO_INSTALL),$(PYTHON),$(BIN)/python) scripts/gpu_check.py --output $(GPU_FIGURES)
+
+gpu-here:
+	@$(PYTHON) scripts/gpu_here.py
 
 figures: $(VENV)/installed-dev  ## Measure what docs/measurements.md states, on a machine that does nothing else (an hour)
 	$(BIN)/python scripts/cost_of_a_call.py

@@ -14,15 +14,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpubench.measure.asv_command import asv_attributes
+from gpubench.measure.asv_record import asv_timeout
 from gpubench.measure.preparation import Preparation, Skipped
 from gpubench.measure.recorder import recorder_of_asv
+from gpubench.measure.repeats import with_attributes
 from gpubench.measure.sampling import Sampling
 from gpubench.names import BenchmarkName, parse_benchmark_name
 from gpubench.plan.group import Group
 from gpubench.plan.stored import Blueprint, stored
-
-DEFAULT_TIMEOUT = 60.0
-"""Seconds for one case, asv's own default; ``sampling.timeout`` of a suite replaces it."""
 
 
 def benchmark_classes(suites: Path) -> dict[str, type]:
@@ -119,8 +119,14 @@ class TimedBenchmark:
             self._preparation.close()
         self._identity, self._sampling = identity, None
         case = self._group.case(identity)
-        timeout = case.kernel.sampling.timeout or DEFAULT_TIMEOUT
-        self._preparation = Preparation(case, self._time, recorder_of_asv(), timeout)
+        attributes = asv_attributes()
+        self._preparation = Preparation(
+            case,
+            self._time,
+            recorder_of_asv(),
+            case.kernel.sampling.timeout or asv_timeout(attributes),
+            declared=with_attributes(case.kernel.sampling, attributes),
+        )
         try:
             self._sampling = self._preparation.prepare()
         except Skipped as skipped:
@@ -147,7 +153,6 @@ def _benchmark_class(blueprint: Blueprint) -> type:
         "params": (list(blueprint.identities),),
         "param_names": ["case"],
         "number": 1,
-        "timeout": DEFAULT_TIMEOUT,
         **blueprint.attributes,
         **methods,
     }

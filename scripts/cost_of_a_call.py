@@ -24,21 +24,25 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=200_000, help="calls in a sample")
     given = parser.parse_args()
     print_conditions("asv_runner")
-    ours, theirs = zip(*(samples(given.calls) for _ in range(given.rounds)), strict=True)
+    turns = (samples(given.calls, turn) for turn in range(given.rounds))
+    ours, theirs = zip(*turns, strict=True)
     differences = [own - other for own, other in zip(ours, theirs, strict=True)]
     print(f"a call inside a sample of gpubench     {nanoseconds(ours)}")
     print(f"a call inside a sample of asv by hand  {nanoseconds(theirs)}")
     print(f"added by gpubench                      {nanoseconds(differences)}   target < 100 ns")
 
 
-def samples(calls: int) -> tuple[float, float]:
-    """Seconds of one call: ours and asv's."""
+def samples(calls: int, turn: int) -> tuple[float, float]:
+    """Seconds of one call, ours and asv's; every second turn begins with asv's."""
     with registry.get("numpy").open("cpu") as session:
         call = session.bind(Target(function=empty), None, (1,))
-        own = session.sampler(call).seconds(calls) / calls
-    benchmark = TimeBenchmark("time_empty", empty, [])
-    timer = timeit.Timer(benchmark._param_bound_func(1))
-    return own, timer.timeit(calls) / calls
+        sampler = session.sampler(call)
+        benchmark = TimeBenchmark("time_empty", empty, [])
+        timer = timeit.Timer(benchmark._param_bound_func(1))
+        if turn % 2:
+            other = timer.timeit(calls)
+            return sampler.seconds(calls) / calls, other / calls
+        return sampler.seconds(calls) / calls, timer.timeit(calls) / calls
 
 
 def empty(n: int) -> None:

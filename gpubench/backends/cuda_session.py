@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from gpubench.backends.cuda_ceilings import Ceilings, measured_ceilings
+from gpubench.backends.ceilings import Ceilings
+from gpubench.backends.cuda_ceilings import measured_ceilings
 from gpubench.backends.cuda_facade import Cuda
 from gpubench.backends.cuda_sampler import CudaSampler, Floors
 from gpubench.backends.device_errors import DeviceError
 from gpubench.backends.limits import launch_fault
+from gpubench.backends.managed import ManagedSession
 from gpubench.backends.protocol import Call, Clock, Launch, Limits, Native, Sampler, Target
 from gpubench.names import Value
 
@@ -39,7 +40,7 @@ class EventClock:
         return self._total
 
 
-class CudaSession:
+class CudaSession(ManagedSession):
     """A CUDA device with a stream of its own; every copy and launch goes through that stream."""
 
     simulated = False
@@ -55,21 +56,6 @@ class CudaSession:
 
     def _own_clock(self) -> Clock:
         return EventClock(self._cuda)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            if kind is None:
-                self.synchronize()
-        finally:
-            self.close()
 
     def close(self) -> None:
         """Wait, then free what is no longer referenced. A lost device has nothing left to free."""

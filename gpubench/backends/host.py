@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
+from gpubench.backends.managed import ManagedSession
 from gpubench.backends.processor import cpu, last_level_cache_bytes
 from gpubench.backends.protocol import Call, DeviceFacts, Launch, Native, Sampler, Target
 from gpubench.backends.sampler import LoopSampler
@@ -26,7 +26,7 @@ class HostClock:
     stop = staticmethod(time.perf_counter)
 
 
-class HostSession:
+class HostSession(ManagedSession):
     """A session whose native arrays are NumPy arrays and whose calls return when they are done."""
 
     simulated = False
@@ -35,17 +35,6 @@ class HostSession:
         self.clock = HostClock()
         self._backend = backend
         self._scratch: np.ndarray[Any, Any] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Give back what was set for this session."""

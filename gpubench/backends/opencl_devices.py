@@ -90,9 +90,15 @@ def device_limits(device: Any) -> Limits:
     )
 
 
+def cache_bytes(device: Any) -> int:
+    """Size of the device's last-level cache, or of what its driver calls the global memory cache;
+    0 where it has none or the driver does not tell."""
+    return int(device.global_mem_cache_size)
+
+
 def flush_bytes(device: Any) -> int:
     """Size of a buffer that evicts the device's last-level cache when it is written."""
-    cache = device.global_mem_cache_size
+    cache = cache_bytes(device)
     if device.type & opencl().device_type.GPU:
         cache = max(cache, _LEAST_GPU_CACHE)
     return int(min(2 * max(cache, MIB), device.max_mem_alloc_size))

@@ -14,14 +14,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
+from gpubench.backends.ceilings import Ceilings
 from gpubench.backends.device_errors import DeviceError
 from gpubench.backends.limits import launch_fault
+from gpubench.backends.managed import ManagedSession
+from gpubench.backends.opencl_ceilings import measured_ceilings
 from gpubench.backends.opencl_devices import (
+    cache_bytes,
     device_facts,
     device_fault,
     device_limits,
@@ -35,6 +38,7 @@ from gpubench.backends.opencl_program import CompiledKernel, build_options, comp
 from gpubench.backends.opencl_times import HeldQueueSampler, MarkerClock
 from gpubench.backends.protocol import (
     Call,
+    Clock,
     DeviceFacts,
     Launch,
     LaunchContext,
@@ -66,10 +70,11 @@ class BoundCall:
             raise
 
 
-class PyOpenCLSession:
+class PyOpenCLSession(ManagedSession):
     """An OpenCL device with a context and an in-order queue of its own."""
 
     simulated = False
+    clock: Clock
 
     def __init__(self, name: str, device: Any) -> None:
         cl = opencl()
@@ -84,21 +89,6 @@ class PyOpenCLSession:
                 self._context, properties=cl.command_queue_properties.PROFILING_ENABLE
             )
         self.clock = MarkerClock(name, self._queue)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            if kind is None:
-                self.synchronize()
-        finally:
-            self.close()
 
     def close(self) -> None:
         """Wait, then drop what the session made; OpenCL frees what is no longer referenced."""
@@ -219,10 +209,16 @@ class PyOpenCLSession:
                 self._scratch = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size)
             cl.enqueue_fill_buffer(self._queue, self._scratch, np.uint8(1), 0, size)
 
+    def ceilings(self) -> Ceilings:
+        """What the device's memory reaches with kernels that do nothing but move data."""
+        return measured_ceilings(self, self._name, self._device, self._queue)
+
     def facts(self) -> Mapping[str, Value]:
-        """Versions, platform, device, driver, and the compute units in use."""
-        platform = self._device.platform
+        """Versions, platform, device, driver, the compute units in use and, where the driver tells,
+        the size of the cache before the device's memory."""
+        platform, cache = self._device.platform, cache_bytes(self._device)
         return {
+            **({"l2_bytes": cache} if cache else {}),
             "numpy": np.__version__,
             "pyopencl": opencl().VERSION_TEXT,
             "opencl_platform": f"{platform.name.strip()}, {platform.version.strip()}",

@@ -17,14 +17,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, update_wrapper
 from itertools import count
-from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 
 from gpubench.backends.device_errors import DeviceLostError, DeviceMemoryError
 from gpubench.backends.host import DEVICE, function_of, nothing
 from gpubench.backends.limits import ARCHITECTURE_LIMITS
+from gpubench.backends.managed import ManagedSession
 from gpubench.backends.protocol import Call, DeviceFacts, Launch, Native, Sampler, Target
 from gpubench.backends.sampler import LoopSampler
 from gpubench.errors import BackendError
@@ -137,7 +137,7 @@ class ScriptedClock:
         return self.now
 
 
-class ScriptedSession:
+class ScriptedSession(ManagedSession):
     """Runs scripted functions on NumPy arrays, in the order in which they were queued."""
 
     simulated = False
@@ -147,21 +147,6 @@ class ScriptedSession:
         self._device = device
         self._threads = threads
         self._queue: list[Call] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            if kind is None:
-                self.synchronize()
-        finally:
-            self.close()
 
     def close(self) -> None:
         """Drop what was queued and never waited for."""

@@ -31,7 +31,8 @@ P = ParamSpec("P")
 
 
 def reporting_errors(command: Callable[P, None]) -> Callable[P, None]:
-    """Errors of ours become text on standard error and exit code 2; never a traceback."""
+    """Errors of ours become text on standard error and exit code 2, Ctrl-C its own exit code; never
+    a traceback."""
 
     @wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -39,11 +40,15 @@ def reporting_errors(command: Callable[P, None]) -> Callable[P, None]:
             command(*args, **kwargs)
         except SuiteError as error:
             print_faults(error.faults)
-            ERR.print(f"{len(error.faults)} faults", markup=False)
+            count = len(error.faults)
+            ERR.print(f"{count} fault{'' if count == 1 else 's'}", markup=False)
             sys.exit(2)
         except GpubenchError as error:
             ERR.print(f"gpubench: {error}", markup=False)
             sys.exit(2)
+        except KeyboardInterrupt:
+            ERR.print("interrupted")
+            sys.exit(INTERRUPTED)
 
     return wrapped
 

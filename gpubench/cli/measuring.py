@@ -83,14 +83,18 @@ def _time(cases: list[Any], samples: int | None, as_json: bool) -> None:
     with Bench() as bench, interruptible() as interrupted, bar(rounds_of(work)) as advance:
         for index, measured in measure(work, bench.take):
             found[index] = measured
-            advance(f"{measured.record.benchmark} {measured.record.case}")
+            job = work[index]
+            advance(f"{job.case.subject.title} {job.case.identity} {job.time}")
     rows = times.compared(found[index] for index in sorted(found))
     if as_json:
         listed = [times.time_row(row) for row in rows]
         click.echo(json.dumps({"facts": run_facts(), "cases": listed}, indent=2, default=str))
     else:
         for kernel in times.by_kernel(rows):
-            OUT.print(*times.kernel_report(kernel), sep="\n")
+            if report := times.kernel_report(kernel):
+                OUT.print(*report, sep="\n")
+        if skipped := times.skipped_report(rows):
+            OUT.print(*skipped, sep="\n")
     if interrupted:
         sys.exit(INTERRUPTED)
     if any(row.outcome.status in ("failed", "wrong", "timed_out", "killed") for row in rows):

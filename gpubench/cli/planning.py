@@ -33,6 +33,9 @@ def planned(paths: tuple[Path, ...], preset: str | None) -> Any:
 def suite_and_kernel(target: str) -> tuple[Path, str | None]:
     """Path of a suite, given by path or by name, and the kernel after ``::``."""
     suite, _, kernel = target.partition("::")
-    path = Path(suite)
-    named = SUITES / f"{suite}.yaml"
-    return (named if not path.exists() and named.exists() else path), kernel or None
+    path, named = Path(suite), SUITES / f"{suite}.yaml"
+    for found in (path, named):
+        if found.exists():
+            return found, kernel or None
+    there = ", ".join(sorted(file.stem for file in SUITES.glob("*.yaml"))) or "no suites"
+    raise GpubenchError(f"there is no {path} and no {named}; {SUITES}/ has {there}")

@@ -1,7 +1,8 @@
 """What the device's memory reaches with kernels of its own kind, measured once for a run.
 
 A session that can tell has a method ``ceilings()``. asv runs every case in a process of its own, so
-the figures go on record with each case, and a later process takes them from the record.
+the figures go on record with each case, and a later process takes them from the record. Without a
+record the process itself keeps them.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from gpubench.measure.recorder import Recorder
 from gpubench.names import Value
 from gpubench.record import CaseRecord, parse_line
 
-if TYPE_CHECKING:  # what runs on the CPU alone loads nothing of CUDA
-    from gpubench.backends.cuda_ceilings import Ceilings
+if TYPE_CHECKING:  # what runs on the CPU alone loads nothing of devices
+    from gpubench.backends.ceilings import Ceilings
 
 NAMES = ("copy_bytes_per_second", "triad_bytes_per_second")
 TIMES = ("kernel", "cold")
@@ -39,9 +40,18 @@ def device_ceilings(
     does not tell, has no room, or the time is not compared with them."""
     if time not in TIMES or not isinstance(session, TellsCeilings):
         return {}
-    known = _on_record(device, recorder)
-    if known:
-        return known
+    if recorder.path is not None:
+        return _on_record(device, recorder) or _measured(session)
+    kept = type(session), device
+    if kept not in _of_process:
+        _of_process[kept] = _measured(session)
+    return _of_process[kept]
+
+
+_of_process: dict[tuple[type, str], Mapping[str, Value]] = {}
+
+
+def _measured(session: TellsCeilings) -> Mapping[str, Value]:
     try:
         measured = asdict(session.ceilings())
     except DeviceMemoryError:

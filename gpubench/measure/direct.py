@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import accumulate, groupby
 
 from gpubench.measure.paired import Opponent
-from gpubench.measure.preparation import Preparation, case_record, cause
+from gpubench.measure.preparation import Preparation, case_record, cause, known_baseline, told_once
 from gpubench.measure.recorder import Recorder
 from gpubench.measure.repeats import TIMEOUT, Repeats, repeated, repeats
 from gpubench.plan.case import Case
 from gpubench.record import CaseRecord, RunRecord
 
-LEAST_ROUNDS = 5
+LEAST_ROUNDS = 6
 """Samples of one round share its buffers and its moment, so that they may all be slow together.
 
-Where nothing but that differs, ten rounds fall into five slow ones of the first case and five quick
-ones of the second, or the other way round, once in 126 times (2 of 252); with two rounds each it
-would be once in three.
+Where nothing but that differs, twelve rounds fall into six slow ones of the first case and six
+quick ones of the second, or the other way round, once in 462 times (2 of 924); with two rounds each
+it would be once in three. See ``gpubench.analysis.rounds``.
 """
 
 PAIRED_ROUNDS = 20
@@ -63,6 +63,23 @@ class Measured:
 
     record: CaseRecord
     samples: tuple[float, ...] = ()
+    rounds: tuple[int, ...] = ()
+    """How many of ``samples`` each round gave; empty where they are all of one round."""
+
+    @property
+    def by_round(self) -> list[tuple[float, ...]]:
+        """Samples of each round."""
+        ends = accumulate(self._counts)
+        return [self.samples[end - n : end] for n, end in zip(self._counts, ends, strict=True)]
+
+    def joined(self, after: Measured) -> Measured:
+        """This and a later one that succeeded, as one."""
+        samples = (*self.samples, *after.samples)
+        return Measured(after.record, samples, (*self._counts, *after._counts))
+
+    @property
+    def _counts(self) -> tuple[int, ...]:
+        return self.rounds or ((len(self.samples),) if self.samples else ())
 
 
 Measure = Callable[[Job], Measured]
@@ -85,7 +102,7 @@ def jobs(cases: Iterable[Case], samples: int | None = None) -> list[Job]:
     """Every labelled time of these cases and of the baselines that they are measured against."""
     wanted: dict[tuple[str, str], Case] = {}
     for case in cases:
-        baseline = case.baseline() if case.fault is None else None
+        baseline = known_baseline(case) if case.fault is None else None
         for each in (baseline, case) if baseline is not None else (case,):
             wanted.setdefault((each.benchmark("kernel").asv_name, each.identity), each)
     return [
@@ -152,14 +169,13 @@ def _joined(before: Measured | None, after: Measured) -> Measured:
     """One outcome of two rounds; where the later one failed, that is the outcome."""
     if before is None or after.record.status != "ok":
         return after
-    warnings = dict.fromkeys((*before.record.warnings, *after.record.warnings))
     record = replace(
         after.record,
-        warnings=tuple(warnings),
+        warnings=told_once((*before.record.warnings, *after.record.warnings)),
         pair_ratios=(*before.record.pair_ratios, *after.record.pair_ratios),
         pair_rounds=(*_pair_rounds(before.record), *_pair_rounds(after.record)),
     )
-    return Measured(record, (*before.samples, *after.samples))
+    return before.joined(replace(after, record=record))
 
 
 def _pair_rounds(record: CaseRecord) -> tuple[int, ...]:

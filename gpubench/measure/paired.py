@@ -7,7 +7,7 @@ changes steadily cancels over two pairs.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from gpubench.backends import registry
 from gpubench.measure.execution import Execution
@@ -18,11 +18,18 @@ from gpubench.measure.targets import load_target
 from gpubench.measure.times import LABELLED_TIMES
 from gpubench.plan.case import Case
 
+if TYPE_CHECKING:
+    from gpubench.suite.model import Sampling as DeclaredSampling
+
 PAIRED_TIMES = ("kernel", "end_to_end", "cold")
 """Times that a speedup is stated for."""
 
 PARTS = 10
 """Pairs for each sample of the suite's: short ones meet less of what else the machine does."""
+
+LEAST_PAIRS = 3
+"""In a round: its median then does not depend on one sample. Runs too long to be shared among
+``PARTS`` pairs would else give one."""
 
 DIGITS = 7
 """Significant digits of a ratio on record."""
@@ -57,20 +64,24 @@ def unpaired_reason(case: Case, opponent: Opponent) -> str | None:
 
 
 def pair_ratios(
-    own: Sampling, opponent: Opponent, inputs: Inputs, plan: Repeats
+    own: Sampling, opponent: Opponent, inputs: Inputs, plan: Repeats, declared: DeclaredSampling
 ) -> tuple[float, ...]:
-    """The opponent's seconds over the case's own, for each pair of one round."""
+    """The opponent's seconds over the case's own, for each pair of one round.
+
+    ``declared`` sizes the opponent's samples, as it has sized the case's.
+    """
     other = opponent.case
     with registry.get(other.backend).open(other.device, other.threads) as session:
         execution = Execution(session, other, load_target(other), inputs)
-        theirs = sized(LABELLED_TIMES[opponent.time](execution), other.kernel.sampling)
+        theirs = sized(LABELLED_TIMES[opponent.time](execution), declared)
         return take_pairs(*_in_parts(own, theirs, plan))
 
 
 def _in_parts(own: Sampling, theirs: Sampling, plan: Repeats) -> tuple[Sampling, Sampling, Repeats]:
     """More pairs of shorter samples, as far as both have runs to share."""
     parts = min(PARTS, own.runs, theirs.runs)
-    more = replace(plan, least=plan.least * parts, most=plan.most * parts)
+    least, most = (max(LEAST_PAIRS, count * parts) for count in (plan.least, plan.most))
+    more = replace(plan, least=least, most=most)
     return own.of(own.runs // parts), theirs.of(theirs.runs // parts), more
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from gpubench.backends import registry
 from gpubench.backends.protocol import Session
@@ -26,6 +27,9 @@ from gpubench.measure.times import LABELLED_TIMES
 from gpubench.measure.verification import expected_outputs, verify
 from gpubench.plan.case import Case
 from gpubench.record import CaseRecord, Status
+
+if TYPE_CHECKING:
+    from gpubench.suite.model import Sampling as DeclaredSampling
 
 
 class Skipped(GpubenchError):
@@ -51,6 +55,8 @@ class Preparation:
     """What the case is paired with; absent: its baseline, where the suite asks for pairs."""
     pairs: Repeats | None = None
     """How often it is paired; absent: as often as asv samples in a round."""
+    declared: DeclaredSampling | None = None
+    """How samples are taken where that is not as the suite says."""
     _stack: ExitStack = field(default_factory=ExitStack)
     _told: CaseRecord | None = None
     """The case's last line on record."""
@@ -76,16 +82,13 @@ class Preparation:
         raise error
 
     def note(self, sampling: Sampling) -> None:
-        """Put the case on record again when sampling has found something new to warn of.
-
-        Warnings of a kind (the words before the colon) that is told already are not told again.
-        """
+        """Put the case on record again when sampling has found something new to warn of, or goes on
+        in another way."""
         if self._told is None or self._told.status != "ok":
             return
-        kinds = {warning.partition(":")[0] for warning in self._told.warnings}
-        new = [found for found in sampling.warnings if found.partition(":")[0] not in kinds]
-        if new:
-            self._told = replace(self._told, at=now(), warnings=(*self._told.warnings, *new))
+        warnings = told_once((*self._told.warnings, *sampling.warnings))
+        if warnings != self._told.warnings or sampling.method != self._told.method:
+            self._told = replace(self._told, at=now(), warnings=warnings, method=sampling.method)
             self.recorder.write(self._told)
 
     def synchronize(self) -> None:
@@ -131,8 +134,7 @@ class Preparation:
 
     def _sampling(self, execution: Execution, comparison: Comparison) -> Sampling:
         """Size a sample, put the case's conditions on record, and hand over."""
-        declared = self.case.kernel.sampling
-        sampling = sized(LABELLED_TIMES[self.time](execution), declared)
+        sampling = sized(LABELLED_TIMES[self.time](execution), self._declared)
         floor = floor_of(execution.session, sampling, self.time)
         ratios, unpaired = self._pairs(sampling, execution.inputs)
         facts = execution.session.facts()
@@ -164,8 +166,12 @@ class Preparation:
             return (), ()
         if reason := unpaired_reason(self.case, opponent):
             return (), (reason,)
-        plan = self.pairs or repeats(self.case.kernel.sampling)
-        return pair_ratios(sampling, opponent, inputs, plan), ()
+        plan = self.pairs or repeats(self._declared)
+        return pair_ratios(sampling, opponent, inputs, plan, self._declared), ()
+
+    @property
+    def _declared(self) -> DeclaredSampling:
+        return self.declared or self.case.kernel.sampling
 
     def _require_right(self, comparison: Comparison) -> None:
         if comparison.fault is None:
@@ -205,7 +211,7 @@ class Preparation:
 
 def case_record(case: Case, time: str, status: Status) -> CaseRecord:
     """What is known of a case before it runs, as a line of the record."""
-    baseline = case.baseline()
+    baseline = known_baseline(case)
     record = CaseRecord(
         benchmark=case.benchmark(time).asv_name,
         case=case.identity,
@@ -225,6 +231,15 @@ def case_record(case: Case, time: str, status: Status) -> CaseRecord:
     return _with_shape(record, case)
 
 
+def known_baseline(case: Case) -> Case | None:
+    """The case's baseline; ``None`` too where a formula of the suite gives it no shape: the case
+    then fails of that."""
+    try:
+        return case.baseline()
+    except GpubenchError:
+        return None
+
+
 def _with_shape(record: CaseRecord, case: Case) -> CaseRecord:
     """Launch and work; left out where the suite's formulas fail, which the status then says."""
     try:
@@ -236,6 +251,14 @@ def _with_shape(record: CaseRecord, case: Case) -> CaseRecord:
     if launch is None:
         return record
     return replace(record, block=launch.block, grid=launch.grid, shared_bytes=launch.shared_bytes)
+
+
+def told_once(warnings: Iterable[str]) -> tuple[str, ...]:
+    """The first warning of each kind, which is the words before its colon."""
+    kinds: dict[str, str] = {}
+    for warning in warnings:
+        kinds.setdefault(warning.partition(":")[0], warning)
+    return tuple(kinds.values())
 
 
 def cause(error: Exception) -> str:

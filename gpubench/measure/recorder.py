@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import platform
-import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from gpubench.measure.asv_record import record_path
 from gpubench.names import Value
-from gpubench.record import CaseRecord, RunRecord, parse_line, record_name, to_line
+from gpubench.record import CaseRecord, RunRecord, parse_line, to_line
 
 
 class Recorder:
@@ -57,37 +56,11 @@ class Recorder:
 
 
 def recorder_of_asv() -> Recorder:
-    """Recorder for the asv run that this process belongs to, by what asv puts into the
-    environment; one that keeps nothing when there is none."""
-    environment = os.environ
-    if not {"ASV_CONF_DIR", "ASV_COMMIT", "ASV_ENV_NAME"} <= environment.keys():
-        return Recorder(None)
-    results = _results_dir(Path(environment["ASV_CONF_DIR"]))
-    folder = results / _machine(results)
-    return Recorder(folder / record_name(environment["ASV_COMMIT"], environment["ASV_ENV_NAME"]))
+    """Recorder for the asv run that this process belongs to; one that keeps nothing where there is
+    none, or asv keeps no results of it."""
+    return Recorder(record_path())
 
 
 def now() -> str:
     """The time in UTC, ISO 8601, in seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _results_dir(project: Path) -> Path:
-    """asv's ``results_dir``, from its configuration (JSON with comments)."""
-    for name in ("asv.conf.json", "asv.conf.jsonc"):
-        if (project / name).exists():
-            text = (project / name).read_text(encoding="utf-8")
-            uncommented = re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE)
-            found = re.search(r'"results_dir"\s*:\s*"([^"]*)"', uncommented)
-            return project / (found[1] if found else "results")
-    return project / "results"
-
-
-def _machine(results: Path) -> str:
-    """Name of the machine under which asv stores this run.
-
-    asv tells it to nobody, but writes ``machine.json`` into that folder when a run begins: the
-    newest is this run's.
-    """
-    files = sorted(results.glob("*/machine.json"), key=lambda path: path.stat().st_mtime)
-    return files[-1].parent.name if files else platform.node()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from gpubench.suite.model import Sampling
@@ -20,6 +21,8 @@ PAIRED_ROUNDS = 8
 """The fewest whose medians have an interval; see ``gpubench.analysis.paired``."""
 MOST = 10
 """Samples in one round where there is no other; asv shares them among the rounds."""
+EACH = 5
+"""Samples of a round where a person asks for many: more would tell little more of it."""
 SECONDS = 20.0
 """Most seconds for these, shared among the rounds too."""
 WARM_UP = 0.1
@@ -38,8 +41,8 @@ class Repeats:
     """Seconds before the first sample in which samples are taken and dropped."""
 
     def with_samples(self, samples: int) -> Repeats:
-        """So many samples over all rounds, however long they take."""
-        rounds = min(self.rounds, samples)
+        """So many samples over all rounds, however long they take; many of them in more rounds."""
+        rounds = min(max(self.rounds, samples // EACH), samples)
         each = -(-samples // rounds)
         return replace(self, rounds=rounds, least=each, most=each)
 
@@ -68,6 +71,22 @@ def repeats(sampling: Sampling, time: str = "kernel") -> Repeats:
     warm_up = WARM_UP if sampling.warmup_time is None else sampling.warmup_time
     least, most, seconds = _of_a_round(sampling, rounds)
     return Repeats(rounds, least, most, seconds, warm_up)
+
+
+def with_attributes(sampling: Sampling, attributes: Mapping[str, Any]) -> Sampling:
+    """The same with what asv's command line sets (``-a sample_time=0.1``).
+
+    Not its ``number``: of asv's calls each is a sample of ours, and ``--quick`` asks for one call.
+    """
+    set_ = {name: attributes[name] for name in _OF_ASV & attributes.keys()}
+    if isinstance(set_.get("repeat"), list):
+        set_["repeat"] = tuple(set_["repeat"])
+    changed: Any = SimpleNamespace(**{**vars(sampling), **set_})
+    found: Sampling = changed
+    return found
+
+
+_OF_ASV = {"rounds", "repeat", "sample_time", "warmup_time"}
 
 
 def default_rounds(sampling: Sampling) -> int:

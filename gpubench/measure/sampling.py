@@ -71,14 +71,23 @@ class Sampling:
 
 
 def sized(labelled: LabelledTime, declared: DeclaredSampling) -> Sampling:
-    """One labelled time with as many runs in a sample as the suite says or time allows."""
+    """One labelled time with as many runs in a sample as the suite says or time allows.
+
+    Where a sample has to be one run (``cold``, ``compile``), the suite's ``number`` is not asked.
+    """
     start = time.perf_counter()
-    runs = declared.number or runs_per_sample(
-        labelled.sampler,
-        labelled.restore,
-        declared.sample_time or SAMPLE_TIME,
-        labelled.most_runs,
-    )
+    if declared.number is None:
+        runs = runs_per_sample(
+            labelled.sampler,
+            labelled.restore,
+            declared.sample_time or SAMPLE_TIME,
+            labelled.most_runs,
+        )
+    else:
+        runs = min(declared.number, labelled.most_runs)
+        if labelled.most_runs > 1:  # what the sampler says of itself is then about such a batch
+            labelled.restore()
+            labelled.sampler.seconds(runs)
     labelled.restore()
     sampling = Sampling(labelled.sampler, labelled.restore, runs)
     sampling.warmed = time.perf_counter() - start

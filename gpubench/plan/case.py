@@ -35,6 +35,9 @@ class Case:
     """Block, grid and threads, as far as the implementation declares them."""
     device: str
     """``cpu``, ``cuda:0``, ``cudasim`` ..."""
+    problem: PlanError | None = field(default=None, compare=False)
+    """Why no shape is known, or not whether a rule excludes the case: a formula has no value. The
+    case stays in the plan, so that it is seen to fail."""
     identity: str = field(init=False, compare=False)
     """``n=1048576 dtype=float32 block=256``: stable under reordering of the file."""
 
@@ -75,9 +78,10 @@ class Case:
 
     @property
     def fault(self) -> str | None:
-        """Why the case can run nowhere (a missing function, a baseline that runs nowhere ...), else
-        ``None``."""
-        return self.subject.fault or self.subject.baseline_fault
+        """Why the case can run nowhere (a missing function, a baseline that runs nowhere, a formula
+        without a value ...), else ``None``."""
+        problem = None if self.problem is None else str(self.problem)
+        return self.subject.fault or self.subject.baseline_fault or problem
 
     @property
     def values(self) -> dict[str, Value]:
@@ -107,6 +111,8 @@ class Case:
     @cached_property
     def launch(self) -> Launch | None:
         """Block and grid in whole numbers; ``None`` without a launch."""
+        if self.problem is not None:
+            raise self.problem
         return launches.launch(self.point, self.shape)
 
     def benchmark(self, time: str) -> BenchmarkName:

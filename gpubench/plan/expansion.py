@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gpubench.errors import PlanError
@@ -18,6 +19,10 @@ from gpubench.plan.subject import Subject
 
 if TYPE_CHECKING:
     from gpubench.suite.model import Include
+
+
+UNKNOWN = "?"
+"""In an identity, the value of an axis that an ``include`` does not give."""
 
 
 @dataclass
@@ -36,7 +41,8 @@ def expand(subject: Subject, tally: Tally | None = None) -> Iterator[Case]:
     """Cases of a subject in a stable order: the product of what it uses, then what is included.
 
     The order follows the names of axes and, on each axis, the order of the file. Of two cases with
-    the same identity the first is kept. Raises ``PlanError`` where a shape has no value.
+    the same identity the first is kept. Where a formula has no value, the case says so itself
+    (``Case.problem``), and the others are as they would be.
     """
     tally = tally if tally is not None else Tally()
     seen: set[str] = set()
@@ -59,28 +65,53 @@ def _product(subject: Subject, tally: Tally) -> Iterator[Case]:
     excluded_point, excluded_case = excluded_points(subject), excluded_cases(subject)
     for values in points(subject.axes) if devices else ():
         point = Point(subject, values)
-        rule = excluded_point(point)
+        try:
+            rule = excluded_point(point)
+            shapes = () if rule is not None else tuple(launches.shapes(point))
+        except PlanError as problem:
+            yield from (Case(point, launches.UNKNOWN, device, problem) for device in devices)
+            continue
         if rule is not None:
             tally.excluded.add(rule)
+        made = itertools.starmap(partial(Case, point), itertools.product(shapes, devices))
+        yield from _kept(made, excluded_case, tally)
+
+
+def _kept(
+    cases: Iterable[Case], excluded: Callable[[Case], int | None], tally: Tally
+) -> Iterator[Case]:
+    for case in cases:
+        try:
+            rule = excluded(case)
+        except PlanError as problem:
+            yield replace(case, problem=problem)
             continue
-        for shape, device in itertools.product(launches.shapes(point), devices):
-            case = Case(point, shape, device)
-            rule = excluded_case(case)
-            if rule is None:
-                yield case
-            else:
-                tally.excluded.add(rule)
+        if rule is None:
+            yield case
+        else:
+            tally.excluded.add(rule)
 
 
 def _included(subject: Subject, index: int, entry: Include) -> Iterator[Case]:
     """Cases of one ``include``: without a ``device``, one on every device that is served."""
     if entry.implementation != subject.implementation_name:
         return
-    point = Point(subject, _included_values(subject, index, entry))
-    shape = launches.included(point, index, entry)
+    point, shape, problem = _included_point(subject, index, entry)
     named = (entry.device,) if entry.device is not None else subject.kernel.devices
     for device in filter(subject.serves, subject.machine.devices(named)):
-        yield Case(point, shape, device)
+        yield Case(point, shape, device, problem)
+
+
+def _included_point(
+    subject: Subject, index: int, entry: Include
+) -> tuple[Point, launches.Shape, PlanError | None]:
+    """Where it stands and how it launches, as far as these can be told."""
+    point = Point(subject, {**dict.fromkeys(subject.identity_order, UNKNOWN), **entry.values})
+    try:
+        point = Point(subject, _included_values(subject, index, entry))
+        return point, launches.included(point, index, entry), None
+    except PlanError as problem:
+        return point, launches.UNKNOWN, problem
 
 
 def _included_values(subject: Subject, index: int, entry: Include) -> dict[str, Value]:

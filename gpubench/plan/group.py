@@ -47,8 +47,7 @@ class Group:
         return tuple(map(self.subject.benchmark, self.times))
 
     def cases(self) -> Iterator[Case]:
-        """Its cases in a stable order, no identity twice. Raises ``PlanError`` where a launch shape
-        has no value."""
+        """Its cases in a stable order, no identity twice. One without a shape has a ``fault``."""
         return expand(self.subject)
 
     def case(self, identity: str) -> Case:

@@ -25,6 +25,10 @@ class Shape(NamedTuple):
     threads: int | None
 
 
+UNKNOWN = Shape(None, None, None)
+"""Of a case whose shape has no value."""
+
+
 def shapes(point: Point) -> Iterator[Shape]:
     """Every block x grid x thread count of the point's implementation, in the file's order."""
     blocks, grids, threads = _blocks(point), _grids(point), _threads(point)

@@ -61,6 +61,8 @@ def _unusable(subjects: Sequence[Subject]) -> Iterator[Fault]:
 
 
 def _evaluate(case: Case) -> None:
+    if case.problem is not None:
+        raise case.problem
     case.array_specs()
     _ = case.launch
     case.scalars()

@@ -103,7 +103,7 @@ _DERIVED: Mapping[str, Callable[[Case], Value | None]] = {
     "device": lambda case: case.device,
     "threads": lambda case: case.threads,
     "threads_per_block": lambda case: math.prod(case.block) if case.block else None,
-    "blocks": lambda case: case.launch.blocks if case.launch else None,
+    "blocks": lambda case: case.launch.blocks if not case.problem and case.launch else None,
 }
 
 CASE_NAMES = frozenset(_DERIVED)

@@ -65,7 +65,7 @@ def _cells(row: DifferenceRow) -> tuple[str, ...]:
     return (
         f"{row.sign or ' '} {row.verdict}",
         row.label,
-        text.factor(row.ratio),
+        "" if row.verdict == "same" else text.factor(row.ratio),
         text.factor_interval(row.ratio) if known else "",
         _side(row.old),
         _side(row.new),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -15,13 +15,15 @@ from rich.text import Text
 from gpubench.analysis.baseline import Compared, compare
 from gpubench.analysis.control import FalseAlarms, false_alarms
 from gpubench.analysis.paired import paired_speedup
-from gpubench.analysis.speedup import Speedup, speedup
+from gpubench.analysis.rounds import Rounds, speedup_of_rounds
+from gpubench.analysis.speedup import Speedup
 from gpubench.measure.control import Twins
 from gpubench.measure.direct import Measured
 from gpubench.names import format_shape
 from gpubench.record import CaseRecord
 from gpubench.report import text
-from gpubench.results.samples import outcome, timing
+from gpubench.results import CaseName
+from gpubench.results.samples import outcome
 
 COLOURS = {"faster": "green", "slower": "red", "unclear": ""}
 
@@ -33,9 +35,20 @@ BANDWIDTHS = ("copy_bytes_per_second", "triad_bytes_per_second")
 
 
 def compared(measured: Iterable[Measured]) -> list[Compared]:
-    """Each measured case beside its baseline, by the report's rules."""
-    outcomes = (outcome(one.record, one.samples) for one in measured)
-    return list(compare({found.name: found for found in outcomes}).values())
+    """Each measured case beside its baseline, by the report's rules. Rounds, which a result file of
+    asv does not tell, decide the interval of a speedup that is not of pairs."""
+    known = [(outcome(one.record, one.samples), one) for one in measured]
+    rounds = {found.name: one.by_round for found, one in known}
+    cases = compare({found.name: found for found, _ in known}).values()
+    return [_by_rounds(case, rounds) for case in cases]
+
+
+def _by_rounds(case: Compared, rounds: Mapping[CaseName, Rounds]) -> Compared:
+    record, baseline = case.outcome.record, case.baseline
+    if case.speedup is None or baseline is None or (record and record.pair_ratios):
+        return case
+    both = rounds[baseline.name], rounds[case.outcome.name]
+    return replace(case, speedup=speedup_of_rounds(*both))
 
 
 def kernel_report(cases: Sequence[Compared]) -> list[RenderableType]:
@@ -45,7 +58,17 @@ def kernel_report(cases: Sequence[Compared]) -> list[RenderableType]:
     rows = [_cells(case, notes) for case in timed]
     listed = [Text(f"  [{number}] {note}") for note, number in notes.items()]
     table: list[RenderableType] = [_table(_title(cases[0]), rows)] if rows else []
-    return [*table, *listed, *_untimed(cases)]
+    return [*table, *listed, *_untimed(case for case in cases if not _is_skipped(case))]
+
+
+def skipped_report(cases: Iterable[Compared]) -> list[RenderableType]:
+    """Why cases of any kernel were not measured here: a line for each reason, as most are the
+    machine's."""
+    return list(_untimed(filter(_is_skipped, cases), by_kernel=True))
+
+
+def _is_skipped(case: Compared) -> bool:
+    return case.outcome.timing is None and case.outcome.status in ("skipped", "simulated")
 
 
 def by_kernel(cases: Iterable[Compared]) -> list[list[Compared]]:
@@ -91,7 +114,7 @@ def control_speedup(found: Twins) -> Speedup | None:
     if found.second is None:
         record = found.first.record
         return paired_speedup(record.pair_ratios, record.pair_rounds)
-    return speedup(timing(found.first.samples), timing(found.second.samples))
+    return speedup_of_rounds(found.first.by_round, found.second.by_round)
 
 
 def control_line(alarms: FalseAlarms) -> str:
@@ -172,12 +195,12 @@ def _cells(case: Compared, notes: dict[str, int]) -> dict[str, str]:
         "case": escape(name.case),
         "of": "" if name.time == "kernel" else text.time_label(name.time),
         "time": text.seconds(found.median),
-        "99 % interval": text.seconds_interval(found.low, found.high),
+        "99 % interval": text.seconds_interval(max(found.low, 0.0), found.high),
         "speedup": text.speedup(case.speedup),
         "its interval": text.interval(case.speedup) if case.speedup else "",
         "verdict": _verdict(case),
         "GB/s": text.rate(record.bytes, found.median),
-        "GFLOP/s": text.rate(record.flops, found.median),
+        "GFLOP/s": text.rate(record.flops or None, found.median),
         "% of attainable": "" if share is None else _percent(share),
         "error": text.error(record.max_rel_error),
         "launch": _launch(record),
@@ -185,23 +208,31 @@ def _cells(case: Compared, notes: dict[str, int]) -> dict[str, str]:
     }
 
 
-def _untimed(cases: Iterable[Compared]) -> list[RenderableType]:
+def _untimed(cases: Iterable[Compared], by_kernel: bool = False) -> list[RenderableType]:
     """Why cases have no time: one line for each reason, with the cases that it is true of."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for case in cases:
         found = case.outcome
         if found.timing is None:
-            key = (found.status, found.name.implementation, found.reason or "no reason is known")
-            groups.setdefault(key, []).append(_short(case))
+            what = "" if by_kernel else found.name.implementation
+            name = _named(case) if by_kernel else _short(case)
+            key = (found.status, what, found.reason or "no reason is known")
+            groups.setdefault(key, []).append(name)
     return [_reason_line(*key, names) for key, names in groups.items()]
 
 
 def _reason_line(status: str, implementation: str, reason: str, names: Sequence[str]) -> Text:
     urgent = status not in ("skipped", "simulated")
-    which = f" ({names[0]})" if len(names) == 1 else f" ({len(names)} cases, first {names[0]})"
+    which = names[0] if len(names) == 1 else f"{len(names)} cases, first {names[0]}"
+    if implementation:
+        which = f"{implementation} ({which})" if names[0] else implementation
     line = Text("  ")
     line.append(text.status_label(status), style="bold red" if urgent else "bold")
-    return line.append(f": {implementation}{which if names[0] else ''}: {reason}")
+    return line.append(f": {which}: {reason}")
+
+
+def _named(case: Compared) -> str:
+    return f"{_title(case)} {case.outcome.name.implementation} {_short(case)}".strip()
 
 
 def _short(case: Compared) -> str:
@@ -240,7 +271,7 @@ def _timing(case: Compared) -> dict[str, Any] | None:
         return None
     return {
         "median": found.median,
-        "low": found.low if found.has_interval else None,
+        "low": max(found.low, 0.0) if found.has_interval else None,
         "high": found.high if found.has_interval else None,
         "q25": found.q25,
         "q75": found.q75,

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scripted_cuda import FLOOR, Kernel, ScriptedCuda
 
-from gpubench.backends.cuda_ceilings import Ceilings, array_bytes
+from gpubench.backends.ceilings import Ceilings
+from gpubench.backends.cuda_ceilings import cuda_array_bytes
 from gpubench.backends.cuda_session import CudaSession
 from gpubench.backends.device_errors import DeviceError, DeviceLostError, DeviceMemoryError
 from gpubench.backends.limits import ARCHITECTURE_LIMITS
@@ -140,4 +141,4 @@ def test_ceilings_count_every_byte_read_and_written_once(
     ids=["several caches", "small cache", "little memory", "none"],
 )
 def test_arrays_are_several_caches_and_leave_memory_free(l2: int, free: int, size: int) -> None:
-    assert array_bytes(l2, free) == size
+    assert cuda_array_bytes(l2, free) == size

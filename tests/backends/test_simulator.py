@@ -38,7 +38,7 @@ def simulated(program: str, switch: str = "1") -> subprocess.CompletedProcess[st
         env={**os.environ, "NUMBA_ENABLE_CUDASIM": switch},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
 
 
@@ -55,7 +55,7 @@ def test_the_simulator_keeps_the_protocol() -> None:
         env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
     )
     assert done.returncode == 0, done.stdout
     assert "skipped" not in done.stdout

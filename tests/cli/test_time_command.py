@@ -6,6 +6,10 @@ import pytest
 from click.testing import CliRunner
 
 from gpubench.cli import main
+from gpubench.measure.direct import Measured
+from gpubench.record import CaseRecord
+from gpubench.results.samples import timing
+from gpubench.tables import times
 
 SUITE = """\
 version: 1
@@ -99,6 +103,46 @@ def test_a_wrong_case_has_its_reason_and_the_exit_code_is_1(project):
     )
 
 
+def test_a_suite_that_is_not_there_is_told_with_those_that_are(project):
+    assert run("scales", code=2).stderr.strip() == (
+        "gpubench: there is no scales and no suites/scales.yaml; suites/ has scale"
+    )
+
+
+def test_what_is_skipped_is_told_once_for_all_kernels(project):
+    kernel = SUITE[SUITE.index("  scale:") : SUITE.index("presets:")]
+    text = SUITE.replace("presets:", kernel.replace("  scale:", "  again:") + "presets:", 1)
+    skip = "    skip: [{when: n == 8, reason: too small}]\n    baseline:"
+    (project / "suites/scale.yaml").write_text(text.replace("    baseline:", skip))
+    output = run("scale", "-a", "implementation=quick", "-a", "n=8").stdout
+    assert output == "  skipped: 4 cases, first scale plain n=8: too small\n"
+    output = run("scale", "-a", "implementation=quick", "-a", "n=8,16").stdout
+    assert [line for line in output.splitlines() if "skipped" in line] == [
+        "  skipped: 4 cases, first scale plain n=8: too small"
+    ]
+
+
+def test_a_formula_without_a_value_ends_its_own_case(project):
+    launched = '{function: "slow_and_quick:quick", backend: scripted, launch: {block: [n // 16]}}'
+    (project / "suites/scale.yaml").write_text(
+        SUITE.replace('{function: "slow_and_quick:broken", backend: scripted}', launched)
+    )
+    result = run("scale", "-a", "implementation=broken", code=1)
+    rows = cells(result.stdout)
+    assert ["broken", "n=16", "block=1"] in [row[:3] for row in rows]
+    assert "failed: broken (n=8): suites/scale.yaml:" in result.stdout
+    assert "launch.block `n // 16`: is 0" in result.stdout
+
+
+def test_ctrl_c_before_anything_is_measured_has_the_same_exit_code(project, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gpubench.suite.loading.load_suites", interrupt)
+    result = run("scale", code=130)
+    assert result.stderr.strip() == "interrupted"
+
+
 def test_json_has_seconds_and_conditions(project):
     content = json.loads(run("scale", "--json", "-a", "implementation=quick", "-a", "n=8").stdout)
     plain, quick = content["cases"]
@@ -106,12 +150,23 @@ def test_json_has_seconds_and_conditions(project):
     assert (plain["implementation"], plain["speedup"]) == ("plain", None)
     assert quick["name"] == "suites.scale__quick.time_kernel n=8"
     assert quick["seconds"]["median"] == pytest.approx(1e-3)
-    assert (quick["seconds"]["samples"], quick["seconds"]["runs_per_sample"]) == (20, 1)
+    assert (quick["seconds"]["samples"], quick["seconds"]["runs_per_sample"]) == (24, 1)
     assert quick["speedup"]["value"] == pytest.approx(4.0)
     assert (quick["speedup"]["verdict"], quick["speedup"]["pairs"]) == ("faster", 0)
     assert quick["bytes_per_second"] == pytest.approx(1e9)
     assert quick["attainable_share"] is None
     assert quick["method"] == "scripted"
+
+
+def test_no_interval_of_a_time_begins_below_zero():
+    record = CaseRecord("suites.scale__plain.time_kernel", "n=8", "ok", "now")
+    erratic = (1e-4, 9e-3, 1e-4, 9e-3, 1e-4)
+    assert timing(erratic).low < 0  # asv's model of few samples
+    (case,) = times.compared([Measured(record, erratic)])
+    assert times.time_row(case)["seconds"]["low"] == 0.0
+    (table, *_) = times.kernel_report([case])
+    (shown,) = next(column for column in table.columns if column.header == "99 % interval").cells
+    assert shown.translate(str.maketrans(PLAIN)).startswith("0-")
 
 
 def test_the_number_of_samples_can_be_given(project):
@@ -156,4 +211,5 @@ def test_ctrl_c_prints_what_there_is(project, monkeypatch):
     monkeypatch.setattr(worker, "take_round", take)
     result = run("scale", "-a", "implementation=quick", "-a", "n=8", code=130)
     assert "interrupted: this is what there is" in result.stderr
-    assert "faster" in result.stdout
+    (row,) = (row for row in cells(result.stdout) if row[:1] == ["quick"])
+    assert row[6:10] == ["4.00x", "no", "interval", "unclear"]

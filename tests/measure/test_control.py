@@ -34,8 +34,8 @@ def test_in_paired_mode_a_case_is_paired_with_itself(tmp_path):
     (base,) = scripted_cases(tmp_path, sampling="rounds: 2, repeat: 10, paired: true")
     (one,) = compared([base], 1)
     assert one.second is None
-    assert one.first.record.pair_ratios == (1.0,) * 20
-    assert one.first.record.pair_rounds == (1,) * 20
+    assert one.first.record.pair_ratios == (1.0,) * 60
+    assert one.first.record.pair_rounds == (3,) * 20
 
 
 def test_a_case_that_cannot_be_measured_is_told_once_and_not_counted(tmp_path):

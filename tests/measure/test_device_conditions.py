@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from builders import Recording, scale_with
 
-from gpubench.backends.cuda_ceilings import Ceilings
+from gpubench.backends.ceilings import Ceilings
 from gpubench.backends.device_errors import DeviceMemoryError
 from gpubench.measure.caches import fits_in_cache
 from gpubench.measure.ceilings import device_ceilings
@@ -67,6 +67,14 @@ def test_another_run_or_another_device_measures_again(
     assert ceilings(device, recorder)["copy_bytes_per_second"] == 1.0
 
 
+def test_without_a_record_bandwidth_is_measured_once_in_a_process() -> None:
+    class Asked(Device):
+        """Of a kind of its own, which no other test has asked."""
+
+    rates = [ceilings(Asked(Ceilings(one, 2.0, 8)), Recorder(None)) for one in (1.0, 3.0)]
+    assert [rate["copy_bytes_per_second"] for rate in rates] == [1.0, 1.0]
+
+
 @pytest.mark.parametrize("time", ["launch", "transfer", "end_to_end", "compile"])
 def test_times_that_no_bandwidth_limits_measure_none(time: str) -> None:
     assert ceilings(Device(), Recorder(None), time) == {}
@@ -91,8 +99,8 @@ def test_arrays_that_fit_in_l2_are_told() -> None:
 class Sampled:
     """What a sampling says after a sample."""
 
-    def __init__(self, *warnings: str) -> None:
-        self.warnings = warnings
+    def __init__(self, *warnings: str, method: str | None = "host loop") -> None:
+        self.warnings, self.method = warnings, method
 
 
 def test_a_warning_found_while_sampling_is_put_on_record_once(tmp_path: Path) -> None:
@@ -107,3 +115,11 @@ def test_a_warning_found_while_sampling_is_put_on_record_once(tmp_path: Path) ->
     assert added.warnings == (*first.warnings, "throttled: 9 MHz")
     assert recording.last == added
     assert recording.lines.count(added) == 1
+
+
+def test_another_way_of_sampling_is_put_on_record(tmp_path: Path) -> None:
+    recording = Recording(tmp_path, scale_with(tmp_path, "scale"))
+    recording.preparation.prepare()
+    later: Any = Sampled(method="plain events")
+    recording.preparation.note(later)
+    assert recording.last.method == "plain events"

@@ -113,10 +113,10 @@ def test_pairs_of_all_rounds_come_together(tmp_path):
     work = jobs(scripted_cases(tmp_path, "one_ms", sampling="rounds: 4, repeat: 10, paired: true"))
     found = dict(measure(work, take_round))
     ratios = {work[i].case.implementation_name: one.record.pair_ratios for i, one in found.items()}
-    assert ratios == {"base": (), "one_ms": (2.0,) * 40}
+    assert ratios == {"base": (), "one_ms": (2.0,) * 60}
     assert {job.plan.rounds for job in work} == {20}
     (rounds,) = {one.record.pair_rounds for one in found.values() if one.record.pair_ratios}
-    assert rounds == (2,) * 20
+    assert rounds == (3,) * 20
 
 
 @pytest.mark.parametrize("paired", [True, False])

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from gpubench.measure.repeats import Repeats, repeated, repeats
+from gpubench.measure.repeats import Repeats, repeated, repeats, with_attributes
 from gpubench.suite.model import Sampling
 
 
@@ -28,6 +28,16 @@ def test_compilation_is_taken_three_times_without_a_warm_up():
     assert repeats(Sampling(repeat=10), "compile") == Repeats(1, 3, 3, 60.0, warm_up=0.0)
 
 
+def test_what_asv_s_command_line_sets_comes_before_the_suite():
+    declared = Sampling(repeat=3, sample_time=0.01, number=5, paired=True)
+    given = {"repeat": [1, 9, 2.5], "sample_time": 0.1, "number": 1, "version": "x"}
+    found = with_attributes(declared, given)
+    assert (found.repeat, found.sample_time) == ((1, 9, 2.5), 0.1)
+    assert (found.number, found.paired) == (5, True)
+    assert repeats(found) == Repeats(8, 1, 9, 2.5, 0.1)
+    assert repeats(with_attributes(declared, {})) == repeats(declared)
+
+
 def test_more_rounds_share_the_same_samples_and_seconds():
     plan = Repeats(2, 10, 10, 20.0, 0.1)
     assert plan.spread(5) == Repeats(5, 4, 4, 8.0, pytest.approx(0.04))
@@ -39,6 +49,7 @@ def test_a_number_of_samples_is_shared_among_the_rounds():
     plan = Repeats(5, 2, 4, 1.0)
     assert (plan.with_samples(12).rounds, plan.with_samples(12).most) == (5, 3)
     assert (plan.with_samples(2).rounds, plan.with_samples(2).most) == (2, 1)
+    assert (plan.with_samples(50).rounds, plan.with_samples(50).most) == (10, 5)
 
 
 class Watch:

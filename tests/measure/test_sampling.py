@@ -2,7 +2,10 @@
 
 import pytest
 
+from gpubench.measure import sampling as module
 from gpubench.measure.sampling import Sampling, runs_per_sample
+from gpubench.measure.times import LabelledTime
+from gpubench.suite.model import Sampling as Declared
 
 
 class Ticking:
@@ -53,3 +56,26 @@ def test_the_timer_advances_by_the_seconds_of_one_run():
     begin = sampling.elapsed()
     assert sampling.sample() == pytest.approx(2e-3)
     assert sampling.elapsed() - begin == pytest.approx(2e-3)
+
+
+class Telling(Ticking):
+    """Says of itself how many runs its last batch had, as a device's sampler tells its method."""
+
+    method = "before any batch"
+
+    def seconds(self, runs):
+        self.method = f"batch of {runs}"
+        return super().seconds(runs)
+
+
+@pytest.mark.parametrize("number", [None, 1, 7])
+def test_what_a_sampler_says_of_itself_is_about_the_batches_that_count(number):
+    found = module.sized(LabelledTime(Telling(1e-3), lambda: None), Declared(number=number))
+    assert found.method == f"batch of {found.runs}"
+    assert found.runs == (number or 10)
+
+
+def test_a_time_of_single_runs_stays_one_whatever_number_says():
+    single = LabelledTime(Telling(1e-3), lambda: None, most_runs=1)
+    found = module.sized(single, Declared(number=100))
+    assert (found.runs, found.method) == (1, "before any batch")

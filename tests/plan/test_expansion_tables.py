@@ -10,6 +10,7 @@ import pytest
 
 from gpubench.errors import PlanError
 from gpubench.plan.plan import Plan, build_plan
+from gpubench.plan.selection import selected
 from gpubench.suite.loading import load_suite
 
 PlanOf = Callable[..., Plan]
@@ -315,15 +316,47 @@ def test_a_device_that_is_named_twice_is_measured_once(plan_of: PlanOf) -> None:
 def test_a_shape_without_a_value_names_the_case_and_the_formula(plan_of: PlanOf) -> None:
     plan = plan_of(SMALL.replace("block: [32, 64]", "block: [n // 16]"))
 
+    cases = {case.identity: case for case in plan.cases() if case.implementation_name == "cuda"}
+    broken = cases["n=8 dtype=float32 device=cuda:0"]
     with pytest.raises(PlanError) as error:
-        list(plan.cases())
+        _ = broken.launch
 
+    assert str(error.value) == broken.fault
     place, _, message = str(error.value).partition(": ")
     assert Path(place.split(":")[0]).name == "small.yaml"
     assert message == (
         "small/small/cuda at n=8 dtype=float32: implementations.cuda.launch.block `n // 16`: is 0; "
         "a whole number of at least 1 is needed: change the formula, or `exclude` such cases"
     )
+
+
+def test_a_shape_without_a_value_ends_no_other_case(plan_of: PlanOf) -> None:
+    plan = plan_of(SMALL.replace("block: [32, 64]", "block: [n // 16]"))
+
+    assert counts(plan) == {"numpy": 4, "cuda": 4}
+    assert {case.identity for case in plan.cases() if case.fault is None} == {
+        *identities(plan, "numpy"),
+        "n=16 dtype=float32 block=1 device=cuda:0",
+        "n=16 dtype=float64 block=1 device=cuda:0",
+    }
+
+
+def test_a_case_without_a_shape_has_no_number_of_blocks(plan_of: PlanOf) -> None:
+    plan = plan_of(SMALL.replace("block: [32, 64]", "block: [n // 16]"))
+
+    kept = [case.identity for case in selected(plan.cases(), "blocks > 0")]
+    assert kept == [
+        "n=16 dtype=float32 block=1 device=cuda:0",
+        "n=16 dtype=float64 block=1 device=cuda:0",
+    ]
+
+
+def test_an_include_without_a_value_is_a_case_that_says_so(plan_of: PlanOf) -> None:
+    plan = plan_of(SMALL + "include: [{implementation: numpy, values: {n: 32}}]\n")
+
+    (broken,) = (case for case in plan.cases() if case.fault is not None)
+    assert broken.identity == "n=32 dtype=?"
+    assert "this entry gives no value for dtype; the axes of 'numpy' are n, dtype" in broken.fault
 
 
 def test_an_excluded_point_needs_no_shape(plan_of: PlanOf) -> None:

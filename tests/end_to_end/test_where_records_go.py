@@ -1,0 +1,53 @@
+"""The record lies beside the result file however asv is called, and nowhere where there is none."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from asv_project import Project
+
+INCREMENT = "suites.increment__numpy.time_kernel"
+ONLY = ("--quick", "--bench", "increment__numpy")
+NEWEST = "main^!"
+
+
+def test_a_dry_run_leaves_no_record(project: Project, tmp_path: Path) -> None:
+    copy = project.copy(tmp_path / "toolkit")
+    copy.asv("run", "--dry-run", *ONLY, NEWEST)
+    assert not copy.has_result("mended")
+    assert not copy.has_record("mended")
+
+
+def test_another_configuration_has_its_record_in_its_own_results(
+    project: Project, tmp_path: Path
+) -> None:
+    copy = project.copy(tmp_path / "toolkit")
+    text = (copy.path / "asv.conf.json").read_text()
+    (copy.path / "other.json").write_text(text.replace(".asv/results", ".asv/others"))
+    copy.asv("--config", "other.json", "run", *ONLY, NEWEST)
+    kept = [path.name for path in sorted((copy.path / ".asv/others").glob("*/????????-*"))]
+    assert [name.partition(".")[2].split(".", 1)[1] for name in kept] == ["gpubench.jsonl", "json"]
+    assert not copy.has_record("mended")
+
+
+def test_an_existing_python_keeps_its_record_under_the_commit_that_is_set(
+    project: Project, tmp_path: Path
+) -> None:
+    copy = project.copy(tmp_path / "toolkit")
+    existing = ("--environment", f"existing:{sys.executable}", "--launch-method", "spawn")
+    here = str(copy.path)
+    copy.asv("run", *existing, *ONLY, ASV_PYTHONPATH=here)
+    assert not copy.has_record("mended")
+    copy.asv("run", *existing, *ONLY, "--set-commit-hash", "mended", ASV_PYTHONPATH=here)
+    assert copy.has_result("mended")
+    assert {record.status for record in copy.records("mended")} == {"started", "ok"}
+
+
+def test_attributes_on_the_command_line_reach_our_batches(project: Project, tmp_path: Path) -> None:
+    copy = project.copy(tmp_path / "toolkit")
+    runs = {}
+    for seconds in ("0.0001", "0.01"):
+        copy.asv("run", "-a", f"sample_time={seconds}", *ONLY, NEWEST)
+        runs[seconds] = copy.records("mended")[-1].runs_per_sample or 0
+    assert runs["0.01"] > 5 * runs["0.0001"] > 0
