@@ -33,12 +33,12 @@ _41, _UNIT = np.uint64(41), 2.0**-23
 
 def prices(values: dict[str, Any], generator: np.random.Generator) -> Vector:
     """Of shares, and agreed on in options: 50 to 150."""
-    return generator.uniform(50, 150, values["n"]).astype(values["dtype"])
+    return np.asarray(generator.uniform(50, 150, values["n"]), values["dtype"])
 
 
 def terms(values: dict[str, Any], generator: np.random.Generator) -> Vector:
     """Years until an option ends: a quarter to ten."""
-    return generator.uniform(0.25, 10, values["n"]).astype(values["dtype"])
+    return np.asarray(generator.uniform(0.25, 10, values["n"]), values["dtype"])
 
 
 def black_scholes_numpy(
@@ -75,7 +75,8 @@ def _below(x: Vector) -> Vector:
     size *= size
     size *= -0.5
     tail *= _ROOT * np.exp(size)
-    return np.where(x > 0, 1 - tail, tail)
+    below: Vector = np.where(x > 0, 1 - tail, tail)
+    return below
 
 
 def _price(share: Any, strike: Any, years: Any, rate: Any, spread: Any, numbers: Any) -> Any:
@@ -140,7 +141,7 @@ def pi_numpy(n: int, seed: Any, inside: Count) -> None:
         x *= x
         y *= y
         x += y
-        found += np.count_nonzero(x < _RADIUS)
+        found += int(np.count_nonzero(x < _RADIUS))
     inside[0] = found
 
 

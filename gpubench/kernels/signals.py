@@ -25,7 +25,7 @@ Twiddles = NDArray[Any]
 def roots_of_unity(values: dict[str, Any], generator: np.random.Generator) -> Twiddles:
     """The twiddle factors, rounded once."""
     turns = np.arange(values["n"]) / values["n"]
-    return np.exp(-2j * np.pi * turns).astype(values["dtype"])
+    return np.asarray(np.exp(-2j * np.pi * turns), values["dtype"])
 
 
 def fft_numpy(x: Signals, twiddles: Twiddles, scratch: Signals, out: Signals) -> None:
