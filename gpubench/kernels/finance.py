@@ -14,7 +14,11 @@ from numpy.typing import NDArray
 
 from gpubench.kernels.lazy_numba import cuda, njit, prange
 from gpubench.kernels.random_numbers import bits_numpy, bits_on_cpu, bits_on_device
-from gpubench.kernels.reductions import MAX_THREADS_PER_BLOCK, blocks_with_parts
+from gpubench.kernels.reductions import (
+    MAX_THREADS_PER_BLOCK,
+    blocks_with_parts,
+    sum_of_block,
+)
 
 Vector = NDArray[Any]
 Count = NDArray[np.int64]
@@ -164,21 +168,6 @@ def _clear(inside: Count) -> None:
     inside[0] = 0
 
 
-@cuda.jit(device=True)
-def _sum_of_block(value: Any, room: Any) -> None:
-    """Leave the sum of the values of a block's threads in ``room[0]``."""
-    thread = cuda.threadIdx.x
-    room[thread] = value
-    cuda.syncthreads()
-    active = cuda.blockDim.x
-    while active > 1:
-        half = (active + 1) // 2
-        if thread + half < active:
-            room[thread] += room[thread + half]
-        cuda.syncthreads()
-        active = half
-
-
 @cuda.jit
 def _count_inside(n: int, seed: Any, inside: Count) -> None:
     """Each block adds what its threads have found."""
@@ -189,9 +178,9 @@ def _count_inside(n: int, seed: Any, inside: Count) -> None:
         x, y = bits >> _33, bits & _MASK
         if x * x + y * y < _RADIUS:
             found += 1
-    _sum_of_block(found, room)
+    found = sum_of_block(found, room)
     if cuda.threadIdx.x == 0:
-        cuda.atomic.add(inside, 0, room[0])
+        cuda.atomic.add(inside, 0, found)
 
 
 def pi_cuda(launch: Any, n: Any, seed: Any, inside: Any) -> None:
@@ -307,9 +296,9 @@ def _gains(
         gain = share * math.exp(drift + spread * z) - strike
         if gain > 0:
             total += gain
-    _sum_of_block(total, room)
+    total = sum_of_block(total, room)
     if cuda.threadIdx.x == 0:
-        parts[cuda.blockIdx.x] = room[0]
+        parts[cuda.blockIdx.x] = total
 
 
 @cuda.jit
@@ -319,9 +308,9 @@ def _mean(parts: Vector, blocks: int, n: int, out: Mean) -> None:
     total = parts.dtype.type(0)
     for i in range(cuda.threadIdx.x, blocks, cuda.blockDim.x):
         total += parts[i]
-    _sum_of_block(total, room)
+    total = sum_of_block(total, room)
     if cuda.threadIdx.x == 0:
-        out[0] = room[0] / n
+        out[0] = total / n
 
 
 def option_cuda(

@@ -30,7 +30,7 @@ _PIECE = 4096  # numbers that are summed before they are added to the rest
 
 
 @cuda.jit(device=True)
-def _sum_of_block(value: Any, room: Vector) -> Any:
+def sum_of_block(value: Any, room: Vector) -> Any:
     """Sum of the values of all threads of a block, to every thread; ``room`` has one for each."""
     thread = cuda.threadIdx.x
     room[thread] = value
@@ -94,7 +94,7 @@ def _add_squares(x: Vector, out: Vector) -> None:
     while i < size:
         total += x[i] * x[i]
         i += stride
-    total = _sum_of_block(total, room)
+    total = sum_of_block(total, room)
     if cuda.threadIdx.x == 0:
         cuda.atomic.add(out, 0, total)
 
@@ -144,7 +144,7 @@ def _add_sum(x: Vector, out: Vector) -> None:
     while i < size:
         total += x[i]
         i += stride
-    total = _sum_of_block(total, room)
+    total = sum_of_block(total, room)
     if cuda.threadIdx.x == 0:
         cuda.atomic.add(out, 0, total)
 
@@ -159,7 +159,7 @@ def _sum_parts(x: Vector, parts: Vector) -> None:
     while i < size:
         total += x[i]
         i += stride
-    total = _sum_of_block(total, room)
+    total = sum_of_block(total, room)
     if cuda.threadIdx.x == 0:
         parts[cuda.blockIdx.x] = total
 
@@ -171,7 +171,7 @@ def _finish_sum(parts: Vector, count: int, out: Vector) -> None:
     total = parts.dtype.type(0)
     for i in range(cuda.threadIdx.x, count, cuda.blockDim.x):
         total += parts[i]
-    total = _sum_of_block(total, room)
+    total = sum_of_block(total, room)
     if cuda.threadIdx.x == 0:
         out[0] = total
 
@@ -215,7 +215,7 @@ def _add_dot(x: Vector, y: Vector, out: Vector) -> None:
     while i < size:
         total += x[i] * y[i]
         i += stride
-    total = _sum_of_block(total, room)
+    total = sum_of_block(total, room)
     if cuda.threadIdx.x == 0:
         cuda.atomic.add(out, 0, total)
 
@@ -229,7 +229,7 @@ def _dot_parts(x: Vector, y: Vector, parts: Vector) -> None:
     while i < size:
         total += x[i] * y[i]
         i += stride
-    total = _sum_of_block(total, room)
+    total = sum_of_block(total, room)
     if cuda.threadIdx.x == 0:
         parts[cuda.blockIdx.x] = total
 
