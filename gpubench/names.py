@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 Value = int | float | bool | str
 """One value of an axis, as YAML gives it."""
@@ -46,6 +47,7 @@ class BenchmarkName:
         return f"suites.{self.class_name}.time_{self.time}"
 
 
+@lru_cache(maxsize=2**14)
 def parse_benchmark_name(name: str) -> BenchmarkName | None:
     """Take an asv benchmark name apart; ``None`` for a benchmark that is not gpubench's."""
     match = _BENCHMARK.fullmatch(name)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gpubench.errors import Fault, SuiteError
 from gpubench.results import Pair, Results, load_results
+from gpubench.results.cache import cache_path
 
 
 def project_results(
@@ -17,13 +18,15 @@ def project_results(
     """Results of gpubench's benchmarks and of the pairs in ``suites``, a suite file or a folder.
 
     Suites with faults do not stand in the way of results: their faults are returned, and their
-    pairs are left out. Raises ``ResultsError`` like ``load_results``.
+    pairs are left out. What was read is kept beside ``results_dir`` for the next time. Raises
+    ``ResultsError`` like ``load_results``.
     """
+    cache = cache_path(results_dir)
     try:
         pairs = declared_pairs(suites)
     except SuiteError as error:
-        return load_results(results_dir, repository), error.faults
-    return load_results(results_dir, repository, pairs), ()
+        return load_results(results_dir, repository, cache=cache), error.faults
+    return load_results(results_dir, repository, pairs, cache), ()
 
 
 def declared_pairs(suites: Path) -> tuple[Pair, ...]:

@@ -1,4 +1,5 @@
 // Draws the figures that the page carries as JSON. Colours in them name CSS custom properties.
+// What a reader has zoomed to stands in the address, so that a link shows the same part.
 "use strict";
 
 (() => {
@@ -15,6 +16,8 @@
     return isName ? style.getPropertyValue(value).trim() : value;
   };
 
+  const narrow = () => window.innerWidth < 700;
+
   const axis = { gridcolor: "--line", zeroline: false, linecolor: "--line", automargin: true };
 
   const themed = (layout, style) => {
@@ -22,12 +25,18 @@
     const full = {
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
-      font: { family: style.fontFamily, color: "--text", size: 13 },
+      font: { family: style.fontFamily, color: "--text", size: 0.8125 * parseFloat(style.fontSize) },
       margin: { l: 8, r: 8, t: 8, b: 8 },
-      legend: { orientation: "h", x: 0, y: 1.02, xanchor: "left", yanchor: "bottom" },
+      // A legend's entry works by mouse alone: it hides nothing, the tables leave nothing out.
+      legend: {
+        orientation: "h", x: 0, y: 1.02, xanchor: "left", yanchor: "bottom",
+        itemclick: false, itemdoubleclick: false,
+      },
+      uirevision: "zoom", // kept when the theme changes
       modebar: { bgcolor: "rgba(0,0,0,0)", color: "--muted", activecolor: "--text" },
       hoverlabel: { bgcolor: "--raised", bordercolor: "--line", font: { color: "--text" }, align: "left" },
       hovermode: "closest",
+      dragmode: narrow() ? false : "zoom", // a finger scrolls the page
       ...layout,
       ...Object.fromEntries(axes.map((name) => [name, { ...axis, ...layout[name] }])),
     };
@@ -42,14 +51,67 @@
     const options = {
       responsive: true,
       displaylogo: false,
-      displayModeBar: window.innerWidth < 700 ? false : "hover",
+      displayModeBar: narrow() ? false : "hover",
       modeBarButtons: [["toImage"], ["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
       plotlyServerURL: "", // the default buttons offer to upload the data; nothing leaves this page
     };
     Plotly.react(element, resolve(figure.data, "", style), themed(figure.layout, style), options);
   };
 
-  const drawAll = () => document.querySelectorAll(".chart").forEach(draw);
-  drawAll();
-  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+  // The address: #size-1=xaxis:9.5,17.2;yaxis:-1,3&history=...
+
+  const whole = new Map(); // ranges of each chart's axes before any zoom
+
+  const ranges = (element) =>
+    Object.fromEntries(
+      Object.entries(element.layout)
+        .filter(([name, value]) => /^[xy]axis\d*$/.test(name) && value.range)
+        .map(([name, value]) => [name, value.range.map((end) => Number(Number(end).toPrecision(5))).join(",")]),
+    );
+
+  const zoomed = (element) => {
+    const first = whole.get(element);
+    const changed = Object.entries(ranges(element)).filter(([name, range]) => range !== first[name]);
+    return changed.map(([name, range]) => `${name}:${range}`).join(";");
+  };
+
+  const charts = () => [...document.querySelectorAll(".chart")];
+
+  const key = (element) => element.id.replace(/^chart-/, "");
+
+  const remember = () => {
+    const parts = charts().map((element) => [key(element), zoomed(element)]);
+    const address = parts.filter(([, zoom]) => zoom).map((part) => part.join("=")).join("&");
+    history.replaceState(null, "", address ? `#${address}` : location.href.split("#")[0]);
+  };
+
+  const zoomOf = (element, asked) => {
+    const update = {};
+    for (const [name, range] of (asked.get(key(element)) ?? "").split(";").map((part) => part.split(":"))) {
+      const ends = (range ?? "").split(",").map(Number);
+      if (name in whole.get(element) && ends.length === 2 && ends.every(Number.isFinite)) {
+        update[`${name}.range`] = ends;
+      }
+    }
+    return update;
+  };
+
+  const restore = () => {
+    const asked = new Map(location.hash.slice(1).split("&").map((part) => part.split("=")));
+    for (const element of charts()) {
+      const update = zoomOf(element, asked);
+      if (Object.keys(update).length) Plotly.relayout(element, update);
+    }
+  };
+
+  const start = (element) => {
+    draw(element);
+    whole.set(element, ranges(element));
+  };
+
+  charts().forEach(start);
+  restore();
+  charts().forEach((element) => element.on("plotly_relayout", remember));
+  window.addEventListener("hashchange", restore);
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => charts().forEach(draw));
 })();

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpubench.analysis.paired import paired_speedup
 from gpubench.analysis.speedup import Speedup, speedup
 from gpubench.names import parse_benchmark_name, parse_identity
 from gpubench.results import CaseName, Outcome
+from gpubench.results.columns import Link, link_of
 
 DEFAULT = "numpy"
 """Baseline where no record names one."""
@@ -36,39 +37,57 @@ class Compared:
 
 def compare(outcomes: Mapping[CaseName, Outcome]) -> dict[CaseName, Compared]:
     """Put every outcome of one snapshot beside its baseline."""
-    found = _Baselines(outcomes)
-    return {name: _compare(outcome, found) for name, outcome in outcomes.items()}
+    found = Baselines(list(outcomes), [link_of(outcome) for outcome in outcomes.values()])
+    return {
+        name: _compare(outcome, found.of(row), outcomes)
+        for row, (name, outcome) in enumerate(outcomes.items())
+    }
 
 
-class _Baselines:
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What one case of a snapshot is measured against."""
+
+    is_baseline: bool
+    name: CaseName | None
+    """The baseline's case, whether it was measured or not; ``None`` for a baseline itself, and
+    where there is none."""
+
+
+class Baselines:
     """Finds baselines by the record, else the default one at the projection of the identity."""
 
-    def __init__(self, outcomes: Mapping[CaseName, Outcome]) -> None:
-        self.outcomes = outcomes
-        self._named = set(_named_baselines(outcomes.values()))
+    def __init__(self, names: Sequence[CaseName], links: Sequence[Link]) -> None:
+        self._names, self._links = names, links
+        self._found: dict[int, Standing] = {}
+        self._named = set(_named_baselines(links))
         self._default: dict[tuple[str, str], list[tuple[dict[str, object], CaseName]]]
         self._default = defaultdict(list)
-        for name in outcomes:
+        for name in names:
             if (name.implementation, name.time) == (DEFAULT, "kernel"):
                 values: dict[str, object] = dict(parse_identity(name.case))
                 self._default[name.suite, name.kernel].append((values, name))
 
-    def name(self, outcome: Outcome) -> CaseName | None:
-        """The baseline's case; ``None`` for a baseline itself."""
-        record = outcome.record
-        if record and record.baseline_benchmark and record.baseline_case is not None:
-            benchmark = parse_benchmark_name(record.baseline_benchmark)
-            return CaseName.of(benchmark, record.baseline_case) if benchmark else None
-        if self.is_baseline(outcome):
-            return None
-        return self._projected(outcome.name)
+    def of(self, row: int) -> Standing:
+        """What the case in that row is measured against."""
+        if row not in self._found:
+            self._found[row] = self._find(row)
+        return self._found[row]
 
-    def is_baseline(self, outcome: Outcome) -> bool:
+    def _find(self, row: int) -> Standing:
+        name, link = self._names[row], self._links[row]
+        if self._is_baseline(name, link):
+            return Standing(True, None)
+        if link.benchmark and link.case is not None:
+            benchmark = parse_benchmark_name(link.benchmark)
+            return Standing(False, CaseName.of(benchmark, link.case) if benchmark else None)
+        return Standing(False, self._projected(name))
+
+    def _is_baseline(self, name: CaseName, link: Link) -> bool:
         """Whether others are measured against this implementation."""
-        name = outcome.name
-        if outcome.record and outcome.record.baseline_benchmark:
+        if link.benchmark:
             return False
-        if outcome.bench:  # of a pair, whose candidate always knows its baseline
+        if link.paired:  # of a pair, whose candidate always knows its baseline
             return True
         named = (name.suite, name.kernel, name.implementation) in self._named
         return named or name.implementation == DEFAULT
@@ -83,19 +102,20 @@ class _Baselines:
         return max(fitting)[1] if fitting else None
 
 
-def _named_baselines(outcomes: Iterable[Outcome]) -> Iterable[tuple[str, str, str]]:
-    for outcome in outcomes:
-        if outcome.record and outcome.record.baseline_benchmark:
-            benchmark = parse_benchmark_name(outcome.record.baseline_benchmark)
-            if benchmark:
-                yield benchmark.suite, benchmark.kernel, benchmark.implementation
+def _named_baselines(links: Iterable[Link]) -> Iterable[tuple[str, str, str]]:
+    for asv_name in {link.benchmark for link in links if link.benchmark}:
+        benchmark = parse_benchmark_name(asv_name)
+        if benchmark:
+            yield benchmark.suite, benchmark.kernel, benchmark.implementation
 
 
-def _compare(outcome: Outcome, found: _Baselines) -> Compared:
-    if found.is_baseline(outcome):
+def _compare(
+    outcome: Outcome, standing: Standing, outcomes: Mapping[CaseName, Outcome]
+) -> Compared:
+    if standing.is_baseline:
         return Compared(outcome, True, None, None, outcome.name.case)
-    name = found.name(outcome)
-    baseline = found.outcomes.get(name) if name else None
+    name = standing.name
+    baseline = outcomes.get(name) if name else None
     problem = name.case if name else outcome.name.case
     if outcome.timing is None or outcome.name.time not in COMPARED_TIMES:
         return Compared(outcome, False, baseline, None, problem)

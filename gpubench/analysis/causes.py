@@ -9,7 +9,7 @@ from typing import Literal
 
 from gpubench.analysis.changes import THRESHOLD, Change, undone_by
 from gpubench.analysis.environment import FactChange, Timeline, relevant
-from gpubench.analysis.history import Point, SetupHistory
+from gpubench.analysis.history import Point, Series, SetupHistory
 from gpubench.analysis.speedup import Speedup
 from gpubench.results import CaseName, Commit
 
@@ -22,7 +22,7 @@ class Explained:
     """One change of one case's time, and what is known of why."""
 
     name: CaseName
-    points: tuple[Point, ...]
+    points: Series
     """The case's whole history; ``change`` indexes it."""
     change: Change
     cause: Cause
@@ -40,15 +40,15 @@ class Explained:
 
     @property
     def before(self) -> Commit:
-        return self.points[self.change.before].commit
+        return self.points.commit(self.change.before)
 
     @property
     def after(self) -> Commit:
-        return self.points[self.change.after].commit
+        return self.points.commit(self.change.after)
 
     @property
     def is_baseline(self) -> bool:
-        return self.points[self.change.after].compared.is_baseline
+        return self.points[self.change.after].is_baseline
 
 
 def explained_changes(history: SetupHistory) -> tuple[Explained, ...]:
@@ -75,9 +75,8 @@ class _Explainer:
         points, changes = self._history.cases[name], self._history.changes(name)
         change, undone = changes[index], undone_by(changes, index)
         old, new = points[change.before], points[change.after]
-        dependents = self._dependents.get(name, ()) if new.compared.is_baseline else ()
-        baseline = new.compared.baseline and new.compared.baseline.name
-        beside = self._beside((baseline,) if baseline else dependents, old, new)
+        dependents = self._dependents.get(name, ()) if new.is_baseline else ()
+        beside = self._beside((new.baseline,) if new.baseline else dependents, old, new)
         facts = self._facts(name, old, new)
         return Explained(
             name=name,
@@ -85,14 +84,14 @@ class _Explainer:
             change=change,
             cause="environment" if facts else _cause(new, change, beside, dependents),
             facts=facts,
-            recovered=points[changes[undone].after].commit if undone is not None else None,
-            speedups=(old.compared.speedup, new.compared.speedup),
+            recovered=points.commit(changes[undone].after) if undone is not None else None,
+            speedups=(old.speedup, new.speedup),
             dependents=dependents,
-            baseline_change=beside[0] if baseline and beside else None,
+            baseline_change=beside[0] if new.baseline and beside else None,
         )
 
     def _facts(self, name: CaseName, old: Point, new: Point) -> tuple[FactChange, ...] | None:
-        record = new.compared.outcome.record or old.compared.outcome.record
+        record = self._history.cases[name].newest.outcome.record
         between = self._timeline.between(old.commit.hash, new.commit.hash)
         return None if between is None else relevant(between, record, name.implementation)
 
@@ -108,7 +107,7 @@ class _Explainer:
 
     def _ends(self, name: CaseName, change: Change) -> tuple[Commit, Commit]:
         points = self._history.cases[name]
-        return points[change.before].commit, points[change.after].commit
+        return points.commit(change.before), points.commit(change.after)
 
 
 def _cause(
@@ -116,7 +115,7 @@ def _cause(
 ) -> Cause:
     """Where no fact changed: whether what it is compared with moved alike, most of it at least."""
     alike = sum(1 / THRESHOLD < other.factor / change.factor < THRESHOLD for other in beside)
-    if new.compared.is_baseline:
+    if new.is_baseline:
         return "shared" if alike and 2 * alike >= len(dependents) else "baseline"
     return "shared" if alike else "kernel"
 
@@ -125,7 +124,7 @@ def _dependents(history: SetupHistory) -> Mapping[CaseName, tuple[CaseName, ...]
     """Cases with a speedup by the baseline that it is measured against, as they are now."""
     found: dict[CaseName, list[CaseName]] = defaultdict(list)
     for name, points in history.cases.items():
-        compared = points[-1].compared
-        if compared.speedup and compared.baseline:
-            found[compared.baseline.name].append(name)
+        newest = points[-1]
+        if newest.speedup and newest.baseline:
+            found[newest.baseline].append(name)
     return {baseline: tuple(names) for baseline, names in found.items()}

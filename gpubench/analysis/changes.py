@@ -6,13 +6,17 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import NormalDist, median
+from statistics import NormalDist
 from typing import Literal
 
+import numpy as np
 from asv.step_detect import solve_potts_approx
+from numpy.typing import NDArray
 
 from gpubench.analysis.speedup import Speedup, speedup
 from gpubench.results import Timing
+
+Values = NDArray[np.float64]
 
 FEWEST_POINTS = 10
 """Below, the detector claims steps that are not there (precision 0.37 at 6 points, 0.97 at 10)."""
@@ -99,56 +103,65 @@ class _Level:
 
 
 def find_changes(timings: Sequence[Timing | None]) -> tuple[Change, ...]:
-    """Changes in one case's times over commits, oldest first; ``None`` where there is no time.
+    """Changes in one case's times over commits, oldest first; ``None`` where there is no time."""
+    missing = (math.nan, math.nan, math.nan)
+    rows = [(t.median, t.low, t.high) if t else missing for t in timings]
+    return changes_in(np.array(rows, np.float64).reshape(-1, 3).T)
 
-    From ten measured points on, steps of asv's fit on the logarithm of the times, so that a
-    doubling and a halving weigh the same. A step is claimed where both levels hold for three
+
+def changes_in(times: Values) -> tuple[Change, ...]:
+    """Changes in one case's times over commits, oldest first.
+
+    ``times`` are medians and both ends of their intervals, shape (3, commits), NaN where there is
+    no time. From ten measured points on, steps of asv's fit on the logarithm of the times, so that
+    a doubling and a halving weigh the same. A step is claimed where both levels hold for three
     commits (the newest: two) and the interval of their ratio excludes 1x; a level of the newest
     commit alone is a ``difference``, if the intervals of the two times do not overlap. With fewer
     than ten points, each measured commit is held against the one before it in that way. Changes
     under 5 % are left out in all of them.
     """
-    measured = [index for index, timing in enumerate(timings) if timing is not None]
+    measured = np.flatnonzero(~np.isnan(times[0]))
     found: Iterable[Change | None]
     if len(measured) >= FEWEST_POINTS:
-        found = _lasting_changes(timings, measured)
+        found = _lasting_changes(times, measured)
     else:
-        found = (_difference(timings, *pair) for pair in pairwise(measured))
+        found = (_difference(times, *pair) for pair in pairwise(measured.tolist()))
     return tuple(change for change in found if change and change.size >= THRESHOLD)
 
 
-def _lasting_changes(timings: Sequence[Timing | None], measured: Sequence[int]) -> list[Change]:
-    values = [math.log(timing.median) for timing in timings if timing]
-    newest = _difference(timings, *measured[-2:])
+def _lasting_changes(times: Values, measured: NDArray[np.intp]) -> list[Change]:
+    values = np.log(times[0, measured])
+    newest = _difference(times, int(measured[-2]), int(measured[-1]))
     if not may_hold_a_step(values) and newest is None:
         return []
     levels = _fit(values)
     lasting = [level for level in levels[:-1] if level.length >= LASTING]
     lasting += [level for level in levels[-1:] if level.length >= LASTING_NEWEST]
-    scatter = _scatter(values, levels)
-    steps = [_step(old, new, scatter, measured) for old, new in pairwise(lasting)]
-    found = [step for step in steps if step.ratio.verdict != "unclear"]
+    found: list[Change] = []
+    if len(lasting) > 1:
+        scatter = _scatter(values, levels)
+        steps = [_step(old, new, scatter, measured) for old, new in pairwise(lasting)]
+        found = [step for step in steps if step.ratio.verdict != "unclear"]
     alone = len(levels) > 1 and levels[-1].length < LASTING_NEWEST
     return [*found, newest] if alone and newest else found
 
 
-def may_hold_a_step(values: Sequence[float]) -> bool:
+def may_hold_a_step(values: Values) -> bool:
     """Whether two levels of two or more neighbours can be apart by ``THRESHOLD``; values are logs.
 
-    Most series hold no step, and this test costs a tenth of the fit. It cannot lose one: two
+    Most short series hold no step, and this test costs a tenth of the fit. It cannot lose one: two
     neighbours' mean and three neighbours' median are levels themselves, every longer stretch can
     be cut into those, and the median of a stretch is never above the largest, nor below the
     smallest, of the medians of its parts. So no level lies outside the range looked at here.
     """
-    medians = [(a + b) / 2 for a, b in pairwise(values)]
-    medians += [
-        max(min(a, b), min(max(a, b), c))
-        for a, b, c in zip(values, values[1:], values[2:], strict=False)
-    ]
-    return bool(medians) and max(medians) - min(medians) >= math.log(THRESHOLD)
+    pairs = (values[1:] + values[:-1]) / 2
+    low, high = np.minimum(values[1:], values[:-1]), np.maximum(values[1:], values[:-1])
+    threes = np.maximum(low[:-1], np.minimum(high[:-1], values[2:]))
+    medians = np.concatenate([pairs, threes])
+    return medians.size > 0 and float(np.ptp(medians)) >= math.log(THRESHOLD)
 
 
-def _fit(values: Sequence[float]) -> list[_Level]:
+def _fit(values: Values) -> list[_Level]:
     """Levels of asv's stepwise fit (a Potts model with absolute deviations).
 
     A jump costs what ``PENALTY * log(n)`` commits scatter, and the scatter is told from the
@@ -158,38 +171,34 @@ def _fit(values: Sequence[float]) -> list[_Level]:
     """
     scatter = max(_middle_difference(values) * _PER_DIFFERENCE, _LEAST_SCATTER)
     cost = PENALTY * scatter * math.log(len(values))
-    stops, levels, _ = solve_potts_approx(list(values), [1.0] * len(values), gamma=cost)
+    stops, levels, _ = solve_potts_approx(values.tolist(), [1.0] * len(values), gamma=cost)
     starts = (0, *stops[:-1])
     return [_Level(*each) for each in zip(starts, stops, levels, strict=True)]
 
 
-def _scatter(values: Sequence[float], levels: Sequence[_Level]) -> float:
+def _scatter(values: Values, levels: Sequence[_Level]) -> float:
     """Mean absolute deviation of commits from their levels, for use in a standard error.
 
     Where neighbours deviate alike, levels are known less well than their length says, and a fit
     takes slow noise for levels. So the scatter is told from the differences of neighbours too,
     and raised as for noise with a memory (autoregressive of order one).
     """
-    left = [value - level.value for level in levels for value in _part(values, level)]
+    fitted = np.repeat([level.value for level in levels], [level.length for level in levels])
+    left = values - fitted
     freedom = max(len(values) - len(levels), 1)
     memory = min((_memory_left(left) + _memory(values)) / 2, _MOST_MEMORY)
     near = _middle_difference(values) * _PER_DIFFERENCE / math.sqrt(1 - memory)
-    spread = max(math.fsum(map(abs, left)) / freedom, near)
+    spread = max(float(np.abs(left).sum()) / freedom, near)
     return spread * math.sqrt((1 + memory) / (1 - memory))
 
 
-def _part(values: Sequence[float], level: _Level) -> Sequence[float]:
-    return values[level.start : level.stop]
-
-
-def _memory_left(left: Sequence[float]) -> float:
+def _memory_left(left: Values) -> float:
     """Correlation of neighbours in what a fit leaves; too low where it fitted slow noise."""
-    squares = math.fsum(value * value for value in left)
-    product = math.fsum(old * new for old, new in pairwise(left))
+    squares, product = float(left @ left), float(left[1:] @ left[:-1])
     return max(product / squares, 0.0) if squares > 0 else 0.0
 
 
-def _memory(values: Sequence[float]) -> float:
+def _memory(values: Values) -> float:
     """Correlation r of neighbours, without knowing the levels; too high by chance in short series.
 
     Noise with a memory differs by sqrt(1 - r) from one commit to the next and by sqrt(1 - r * r)
@@ -200,18 +209,18 @@ def _memory(values: Sequence[float]) -> float:
     return min(max(far / near - 1 - chance, 0.0), _MOST_MEMORY) if near > 0 else 0.0
 
 
-def _usual_square(values: Sequence[float], lag: int) -> float:
+def _usual_square(values: Values, lag: int) -> float:
     """Mean of the squared differences without the largest fifth, where steps and outliers are."""
-    squares = sorted((new - old) ** 2 for old, new in zip(values, values[lag:], strict=False))
-    usual = squares[: max(4 * len(squares) // 5, 1)]
-    return math.fsum(usual) / len(usual)
+    squares = (values[lag:] - values[:-lag]) ** 2
+    usual = max(4 * len(squares) // 5, 1)
+    return float(np.partition(squares, usual - 1)[:usual].mean())
 
 
-def _middle_difference(values: Sequence[float]) -> float:
-    return median(abs(new - old) for old, new in pairwise(values))
+def _middle_difference(values: Values) -> float:
+    return float(np.median(np.abs(np.diff(values))))
 
 
-def _step(old: _Level, new: _Level, scatter: float, measured: Sequence[int]) -> Change:
+def _step(old: _Level, new: _Level, scatter: float, measured: NDArray[np.intp]) -> Change:
     """A step with the 99 % interval of its factor.
 
     The interval comes from the scatter by the standard error of a median. The fit chose the place
@@ -222,8 +231,8 @@ def _step(old: _Level, new: _Level, scatter: float, measured: Sequence[int]) -> 
     ratio, half = old.value - new.value, quantile * error
     return Change(
         kind="step",
-        before=measured[old.stop - 1],
-        after=measured[new.start],
+        before=int(measured[old.stop - 1]),
+        after=int(measured[new.start]),
         old=math.exp(old.value),
         new=math.exp(new.value),
         low=math.exp(ratio - half),
@@ -231,9 +240,9 @@ def _step(old: _Level, new: _Level, scatter: float, measured: Sequence[int]) -> 
     )
 
 
-def _difference(timings: Sequence[Timing | None], before: int, after: int) -> Change | None:
-    old, new = timings[before], timings[after]
-    if old is None or new is None or not (old.has_interval and new.has_interval):
+def _difference(times: Values, before: int, after: int) -> Change | None:
+    old, new = (Timing(*times[:, index].tolist()) for index in (before, after))
+    if not (old.has_interval and new.has_interval):
         return None
     if old.low <= new.high and new.low <= old.high:
         return None

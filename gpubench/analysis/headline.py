@@ -45,14 +45,14 @@ def current(history: SetupHistory) -> dict[KernelKey, KernelNow]:
     newest: dict[KernelKey, Commit] = {}
     place = {commit.hash: index for index, commit in enumerate(history.commits)}
     for name, points in history.cases.items():
-        commit, key = points[-1].commit, (name.suite, name.kernel)
+        commit, key = points.commit(-1), (name.suite, name.kernel)
         if key not in newest or place[commit.hash] > place[newest[key].hash]:
             newest[key] = commit
     cases: dict[KernelKey, dict[CaseName, Compared]] = defaultdict(dict)
     for name, points in history.cases.items():
         key = (name.suite, name.kernel)
-        if points[-1].commit == newest[key]:
-            cases[key][name] = points[-1].compared
+        if points.commit(-1) == newest[key]:
+            cases[key][name] = points.newest
     return {key: KernelNow(key, newest[key], cases[key]) for key in sorted(newest)}
 
 

@@ -4,11 +4,26 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import overload
 
-from gpubench.analysis.baseline import Compared, compare
-from gpubench.analysis.changes import Change, find_changes
-from gpubench.results import CaseName, Commit, Results, Snapshot
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.analysis.baseline import COMPARED_TIMES, Baselines, Compared, Standing, compare
+from gpubench.analysis.changes import Change, changes_in
+from gpubench.analysis.paired import paired_speedup
+from gpubench.analysis.speedup import Speedup, speedup
+from gpubench.results import CaseName, Commit, Results, Snapshot, Status, Timing
+from gpubench.results.columns import STATUSES, columns_of, timing_of
+
+Times = NDArray[np.float64]
+"""Median and both ends of its interval in seconds, shape (3, ...); NaN without a time."""
+
+ABSENT = -1
+"""Instead of an index into ``STATUSES``, where a snapshot does not know a case."""
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -24,7 +39,66 @@ class Point:
     """One case at one commit."""
 
     commit: Commit
-    compared: Compared
+    status: Status
+    timing: Timing | None
+    """Median and interval; the rest is known of ``compared`` only."""
+    speedup: Speedup | None
+    is_baseline: bool
+    baseline: CaseName | None
+    """Where it was measured; ``None`` for the baseline itself."""
+
+
+class Series(Sequence[Point]):
+    """One case at the commits that know it, oldest first."""
+
+    def __init__(self, table: _Table, row: int) -> None:
+        self._table, self._row = table, row
+        self._places = np.flatnonzero(table.known[row])
+        self.times: Times = table.times[:, row, self._places]
+        """Of each point, shape (3, points)."""
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> Point: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Point, ...]: ...
+    def __getitem__(self, index: int | slice) -> Point | tuple[Point, ...]:
+        if isinstance(index, slice):
+            return tuple(self._table.point(self._row, at) for at in self._places[index].tolist())
+        return self._table.point(self._row, int(self._places[index]))
+
+    def commit(self, index: int) -> Commit:
+        """The commit of one point."""
+        return self._table.commits[int(self._places[index])]
+
+    @property
+    def medians(self) -> Times:
+        """Of each point, NaN without a time."""
+        medians: Times = self.times[0]
+        return medians
+
+    @property
+    def newest(self) -> Compared:
+        """The newest point with all that is stored of it."""
+        return self._table.compared(self._row, int(self._places[-1]))
+
+    @cached_property
+    def changes(self) -> tuple[Change, ...]:
+        """Changes of its time, as indices of points."""
+        return changes_in(self.times)
+
+    @cached_property
+    def stopped(self) -> int | None:
+        """Index of the first point since which there is no time, where there was one before."""
+        timed = np.flatnonzero(~np.isnan(self.medians))
+        return int(timed[-1]) + 1 if timed.size and timed[-1] + 1 < len(self) else None
+
+    @property
+    def has_time(self) -> bool:
+        """Whether there is a time at any of its commits."""
+        return not bool(np.isnan(self.medians).all())
 
 
 @dataclass(frozen=True)
@@ -35,21 +109,122 @@ class SetupHistory:
     snapshots: tuple[Snapshot, ...]
     commits: tuple[Commit, ...]
     """One for each snapshot."""
-    cases: dict[CaseName, tuple[Point, ...]]
-    _changes: dict[CaseName, tuple[Change, ...]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
+    cases: Mapping[CaseName, Series]
+    _table: _Table = field(repr=False, compare=False)
 
     @property
     def latest(self) -> Commit:
         return self.commits[-1]
 
     def changes(self, name: CaseName) -> tuple[Change, ...]:
-        """Changes in one case's times, as indices into its points; found once, since they cost."""
-        if name not in self._changes:
-            timings = [point.compared.outcome.timing for point in self.cases[name]]
-            self._changes[name] = find_changes(timings)
-        return self._changes[name]
+        """Changes in one case's times, as indices into its points."""
+        return self.cases[name].changes
+
+    def at(self, place: int) -> tuple[Sequence[Status | None], Times]:
+        """Statuses and times of all ``cases``, in their order, at one snapshot.
+
+        A case that the snapshot does not know has no status.
+        """
+        codes = self._table.codes[:, place].tolist()
+        statuses = [None if code == ABSENT else STATUSES[code] for code in codes]
+        return statuses, self._table.times[:, :, place]
+
+    def commits_of(self, names: Sequence[CaseName]) -> list[Commit]:
+        """Commits at which any of these cases is known, oldest first."""
+        rows = [self._table.rows[name] for name in names]
+        places = np.flatnonzero(self._table.known[rows].any(axis=0))
+        return [self.commits[place] for place in places.tolist()]
+
+
+class _Table:
+    """Statuses and times of all cases (rows) at all snapshots (places) of one setup."""
+
+    def __init__(self, snapshots: Sequence[Snapshot], commits: Sequence[Commit]) -> None:
+        self.commits = commits
+        self._snapshots = snapshots
+        self._columns = [columns_of(snapshot.outcomes) for snapshot in snapshots]
+        shared = {id(columns.cases): columns.cases for columns in self._columns}
+        names = {name for cases in shared.values() for name in cases.names}
+        self.names = tuple(sorted(names, key=natural_order))
+        self.rows = {name: row for row, name in enumerate(self.names)}
+        self._own = {
+            key: np.array([self.rows[name] for name in cases.names], np.intp)
+            for key, cases in shared.items()
+        }
+        self._baselines: dict[int, Baselines] = {}
+        self._compared: dict[int, dict[CaseName, Compared]] = {}
+        shape = (len(self.names), len(snapshots))
+        self.codes = np.full(shape, ABSENT, np.int8)
+        self.times = np.full((3, *shape), np.nan)
+        for place, columns in enumerate(self._columns):
+            rows = self._own[id(columns.cases)]
+            self.codes[rows, place] = columns.statuses
+            self.times[:, rows, place] = columns.times
+        self.known = self.codes != ABSENT
+
+    def point(self, row: int, place: int) -> Point:
+        """One case at one snapshot that knows it."""
+        name, timing = self.names[row], self._timing(row, place)
+        standing = self._standing(name, place)
+        known = standing.name in self._columns[place].cases.rows
+        return Point(
+            commit=self.commits[place],
+            status=STATUSES[self.codes[row, place]],
+            timing=timing,
+            speedup=self._speedup(name, timing, standing.name, place) if known else None,
+            is_baseline=standing.is_baseline,
+            baseline=standing.name if known else None,
+        )
+
+    def compared(self, row: int, place: int) -> Compared:
+        """The same with all that is stored, which may be read from the files only now."""
+        if place not in self._compared:
+            self._compared[place] = compare(self._snapshots[place].outcomes)
+        return self._compared[place][self.names[row]]
+
+    def _timing(self, row: int, place: int) -> Timing | None:
+        median, low, high = self.times[:, row, place].tolist()
+        return timing_of(median, low, high)
+
+    def _standing(self, name: CaseName, place: int) -> Standing:
+        cases = self._columns[place].cases
+        if id(cases) not in self._baselines:
+            self._baselines[id(cases)] = Baselines(cases.names, cases.links)
+        return self._baselines[id(cases)].of(cases.rows[name])
+
+    def _speedup(
+        self, name: CaseName, timing: Timing | None, baseline: CaseName | None, place: int
+    ) -> Speedup | None:
+        if timing is None or baseline is None or name.time not in COMPARED_TIMES:
+            return None
+        theirs = self._timing(self.rows[baseline], place)
+        if theirs is None:
+            return None
+        columns = self._columns[place]
+        ratios = columns.ratios.get(columns.cases.rows[name])
+        return (paired_speedup(*ratios) if ratios else None) or speedup(theirs, timing)
+
+
+class _Cases(Mapping[CaseName, Series]):
+    """Series by the case's name, in natural order, each made when it is asked for."""
+
+    def __init__(self, table: _Table) -> None:
+        self._table = table
+        self._made: dict[CaseName, Series] = {}
+
+    def __getitem__(self, name: CaseName) -> Series:
+        if name not in self._made:
+            self._made[name] = Series(self._table, self._table.rows[name])
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[CaseName]:
+        return iter(self._table.names)
+
+    def __len__(self) -> int:
+        return len(self._table.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._table.rows
 
 
 def by_setup(results: Results) -> tuple[SetupHistory, ...]:
@@ -74,9 +249,5 @@ def natural_order(name: CaseName) -> tuple[object, ...]:
 
 
 def _history(setup: Setup, snapshots: list[Snapshot], commits: list[Commit]) -> SetupHistory:
-    cases: dict[CaseName, list[Point]] = defaultdict(list)
-    for snapshot, commit in zip(snapshots, commits, strict=True):
-        for name, compared in compare(snapshot.outcomes).items():
-            cases[name].append(Point(commit, compared))
-    series = {name: tuple(cases[name]) for name in sorted(cases, key=natural_order)}
-    return SetupHistory(setup, tuple(snapshots), tuple(commits), series)
+    table = _Table(snapshots, commits)
+    return SetupHistory(setup, tuple(snapshots), tuple(commits), _Cases(table), table)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from gpubench.analysis.history import Point, SetupHistory
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.analysis.history import SetupHistory
 from gpubench.results import Timing
 
 RECENT = 30
@@ -36,7 +39,7 @@ def noise(history: SetupHistory) -> Noise:
     """Noise of a setup from what is stored."""
     latest = history.snapshots[-1].outcomes.values()
     widths = [w for o in latest if o.timing and (w := half_width(o.timing)) is not None]
-    recent = (_medians(points[-RECENT:]) for points in history.cases.values())
+    recent = (points.medians[-RECENT:] for points in history.cases.values())
     steps = [step for medians in recent for step in _steps(medians)]
     return Noise(
         times=len(widths),
@@ -51,10 +54,6 @@ def half_width(timing: Timing) -> float | None:
     return (timing.high - timing.low) / 2 / timing.median if timing.has_interval else None
 
 
-def _medians(points: Iterable[Point]) -> list[float]:
-    timings = (point.compared.outcome.timing for point in points)
-    return [timing.median for timing in timings if timing]
-
-
-def _steps(medians: Iterable[float]) -> Iterable[float]:
-    return (abs(new / old - 1) for old, new in pairwise(medians))
+def _steps(medians: NDArray[np.float64]) -> Iterator[float]:
+    known = medians[~np.isnan(medians)].tolist()
+    return (abs(new / old - 1) for old, new in pairwise(known))

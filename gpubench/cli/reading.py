@@ -1,17 +1,19 @@
-"""Commands that read stored results: report, choose, compare."""
+"""Commands that read stored results: report, serve, choose, compare."""
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 import webbrowser
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from gpubench.cli.console import OUT, print_faults, progress, reporting_errors
+from gpubench.cli.console import ERR, OUT, print_faults, progress, reporting_errors
 from gpubench.cli.options import (
     RESULTS,
     SUITES,
@@ -24,35 +26,75 @@ from gpubench.cli.options import (
 from gpubench.errors import GpubenchError
 
 HTML = Path("reports/html")
+TEMPLATES = Path("reports")
+"""Of the project: they replace those of the package by name."""
+
+
+output_option = click.option(
+    "--output", type=click.Path(path_type=Path), default=HTML, show_default=True,
+    help="Where the pages are written.",
+)  # fmt: skip
+open_option = click.option(
+    "--open", "open_browser", is_flag=True, help="Open the first page in the browser."
+)
 
 
 @click.command()
 @results_option
-@click.option(
-    "--output", type=click.Path(path_type=Path), default=HTML, show_default=True,
-    help="Where the pages are written.",
-)  # fmt: skip
+@output_option
 @suites_option
 @click.option("--json", "as_json", is_flag=True, help="Print what the pages show as JSON instead.")
-@click.option("--open", "open_browser", is_flag=True, help="Open the first page in the browser.")
+@open_option
 @reporting_errors
 def report(results: Path, output: Path, suites: Path, as_json: bool, open_browser: bool) -> None:
     """Write the report: static pages that open from disk.
 
     Templates in the project's own reports/ replace single pages. Prints the path of the first page.
     """
-    from gpubench.report.render import view_models, write_report
+    from gpubench.report.render import view_models
 
-    loaded = _stored(results, suites)
     if as_json:
-        click.echo(json.dumps(view_models(loaded), indent=2, default=str))
+        click.echo(json.dumps(view_models(_stored(results, suites)), indent=2, default=str))
         return
-    with progress("writing pages"):
-        overrides = Path("reports") if Path("reports").is_dir() else None
-        index = write_report(loaded, output, overrides)
+    index = _write(results, suites, output)
     click.echo(index.resolve())
     if open_browser:
         webbrowser.open(index.resolve().as_uri())
+
+
+@click.command()
+@results_option
+@output_option
+@suites_option
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8765, show_default=True,
+    help="Of 127.0.0.1; 0 takes any that is free.",
+)  # fmt: skip
+@open_option
+@reporting_errors
+def serve(results: Path, output: Path, suites: Path, port: int, open_browser: bool) -> None:
+    """Show the report on 127.0.0.1, up to date while results, suites and templates change.
+
+    Open pages load anew by themselves. The pages on disk are those of `gpubench report`. Ctrl-C
+    ends it.
+    """
+    from gpubench.report.serving import ReportServer, rewrite_on_change, stamp
+
+    sources = _sources(results, suites)
+    with ReportServer(output, port) as server:
+        written = stamp(sources)
+        _write(results, suites, output)
+        with server.serving(), suppress(KeyboardInterrupt):
+            click.echo(f"{server.url} (Ctrl-C ends it)")
+            if open_browser:
+                webbrowser.open(server.url)
+            rewrite_on_change(
+                server,
+                look=lambda: stamp(sources),
+                rewrite=lambda: _write(results, suites, output),
+                tell=lambda words: ERR.print(f"{time.strftime('%H:%M:%S')} {words}", markup=False),
+                written=written,
+            )
 
 
 @click.command()
@@ -170,6 +212,30 @@ def _side(name: str, results: Path) -> tuple[Any, Any]:
     return commit_side(name, loaded, commit), loaded.commits
 
 
+def _write(results: Path, suites: Path, output: Path) -> Path:
+    """Write the report; returns its first page."""
+    from gpubench.report.render import write_report
+
+    loaded = _stored(results, suites)
+    with progress("writing pages"):
+        return write_report(loaded, output, TEMPLATES if TEMPLATES.is_dir() else None)
+
+
+def _sources(results: Path, suites: Path) -> tuple[Any, ...]:
+    """What the report is made from: asv's files and the records, suites, templates."""
+    from gpubench.report.render import packaged_templates
+    from gpubench.report.serving import Source
+
+    folder, yaml = (suites, "*.yaml") if suites.is_dir() else (suites.parent, suites.name)
+    templates = ("*.html", "*.css", "*.js")
+    return (
+        Source(results, ("*.json", "*/*.json", "*/*.jsonl")),
+        Source(folder, (yaml,)),
+        Source(packaged_templates(), templates),
+        Source(TEMPLATES, templates),
+    )
+
+
 def _stored(results: Path, suites: Path = SUITES) -> Any:
     """Stored results with the pairs of the suites; faults of suites are warnings here."""
     from gpubench.project import project_results
@@ -180,4 +246,4 @@ def _stored(results: Path, suites: Path = SUITES) -> Any:
     return loaded
 
 
-COMMANDS = (report, choose, compare)
+COMMANDS = (report, serve, choose, compare)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpubench.analysis.baseline import Compared
+from gpubench.analysis.baseline import COMPARED_TIMES, Compared
 from gpubench.analysis.headline import headline, size_of
 from gpubench.analysis.history import SetupHistory, natural_order
 from gpubench.analysis.speedup import Speedup
@@ -99,6 +99,7 @@ def case_rows(
 def _case_row(compared: Compared, history: SetupHistory, attainable: str) -> CaseRow:
     outcome = compared.outcome
     record, points = outcome.record, history.cases[outcome.name]
+    work = record if outcome.name.time in COMPARED_TIMES else None  # a compilation moves no arrays
     return CaseRow(
         implementation=outcome.name.implementation,
         case=outcome.name.case,
@@ -110,9 +111,9 @@ def _case_row(compared: Compared, history: SetupHistory, attainable: str) -> Cas
         reason=_remarks(compared),
         timing=outcome.timing,
         speedup=compared.speedup,
-        bytes=record.bytes if record else None,
+        bytes=work.bytes if work else None,
         attainable=attainable,
-        flops=record.flops if record else None,
+        flops=work.flops if work else None,
         max_abs_error=record.max_abs_error if record else None,
         max_rel_error=record.max_rel_error if record else None,
         spark=history_spark(points, history.changes(outcome.name)),

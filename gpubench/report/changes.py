@@ -189,7 +189,7 @@ def _beside(item: Explained) -> str:
     """What the baseline did at the same place; empty where there is none."""
     if item.baseline_change:
         return f"its baseline became {text.factor(item.baseline_change.ratio)}, and "
-    has_baseline = item.points[item.change.after].compared.baseline is not None
+    has_baseline = item.points[item.change.after].baseline is not None
     return "its baseline did not, and " if has_baseline else ""
 
 

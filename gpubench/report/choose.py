@@ -27,6 +27,9 @@ from gpubench.report.site import (
 )
 from gpubench.results import Results
 
+MOST_NAMED = 3
+"""Implementations that the verdict names; the others are counted together."""
+
 
 @dataclass(frozen=True, slots=True)
 class Use:
@@ -197,7 +200,10 @@ def _verdict(found: Sequence[Sequence[Choice]]) -> str:
         every = "both" if len(last) == 2 else f"all {len(last):,}"
         scope = f" in {every} {noun}" if len(last) > 1 else ""
         return f"At the largest size {next(iter(wins))} is the fastest{scope}."
-    parts = [f"{label} in {count:,}" for label, count in wins.most_common()]
+    named = wins.most_common() if len(wins) <= MOST_NAMED + 1 else wins.most_common(MOST_NAMED)
+    others = wins.total() - sum(count for _, count in named)
+    parts = [f"{label} in {count:,}" for label, count in named]
+    parts += [f"another in {others:,}"] if others else []
     parts += [f"none clearly in {unclear:,}"] if unclear else []
     return f"At the largest size, of {len(last):,} {noun}, the fastest is {text.join(parts)}."
 

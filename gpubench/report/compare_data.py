@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-from array import array
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from sys import byteorder
 from urllib.parse import quote
 
 from gpubench.analysis.comparison import DIFFERING, FAILURES, SAME
@@ -67,9 +64,10 @@ def data_files(histories: Sequence[SetupHistory]) -> Iterator[tuple[str, str]]:
     for history in histories:
         key, names = setup_key(history.setup), tuple(history.cases)
         yield f"{FOLDER}/{key}.js", _script("cases", [key, _cases(history, names)])
-        for snapshot in history.snapshots:
+        for place, snapshot in enumerate(history.snapshots):
             name = f"{key}-{snapshot.commit[:8]}"
-            yield f"{FOLDER}/{name}.js", _script("snapshot", [name, _snapshot(snapshot, names)])
+            content = _snapshot(history, place, names)
+            yield f"{FOLDER}/{name}.js", _script("snapshot", [name, content])
 
 
 def _script(function: str, arguments: list[object]) -> str:
@@ -101,36 +99,33 @@ def _setup(history: SetupHistory) -> dict[str, object]:
 
 def _cases(history: SetupHistory, names: Sequence[CaseName]) -> dict[str, object]:
     place = {name: index for index, name in enumerate(names)}
-    newest = (history.cases[name][-1].compared for name in names)
+    newest = (history.cases[name][-1] for name in names)
     return {
         "labels": [case_words(name) for name in names],
-        "baselines": [place.get(c.baseline.name, -1) if c.baseline else -1 for c in newest],
+        "baselines": [place[p.baseline] if p.baseline else -1 for p in newest],
     }
 
 
-def _snapshot(snapshot: Snapshot, names: Sequence[CaseName]) -> dict[str, object]:
+def _snapshot(history: SetupHistory, place: int, names: Sequence[CaseName]) -> dict[str, object]:
     """Medians and both ends of the intervals, 32-bit floats in base64; statuses, one letter each.
 
     Seven digits are more than any time has. NaN where there is no time.
     """
-    superseded, outcomes = set(snapshot.superseded), snapshot.outcomes
-    codes, numbers = [], array("f")
-    for name in names:
-        outcome = outcomes.get(name)
-        timing = outcome.timing if outcome else None
-        numbers.extend((timing.median, timing.low, timing.high) if timing else (math.nan,) * 3)
-        if outcome:
-            codes.append(CODES[outcome.status])
-        else:
-            gone = superseded and name.benchmark.asv_name in superseded
-            codes.append(OTHER_VERSION if gone else ABSENT)
-    if byteorder == "big":
-        numbers.byteswap()
+    snapshot = history.snapshots[place]
+    statuses, times = history.at(place)
+    codes = (
+        CODES[status] if status else _absent(name, snapshot)
+        for name, status in zip(names, statuses, strict=True)
+    )
     return {
         "status": "".join(codes),
-        "times": b64encode(numbers.tobytes()).decode("ascii"),
+        "times": b64encode(times.T.astype("<f4").tobytes()).decode("ascii"),
         "facts": _facts(snapshot),
     }
+
+
+def _absent(name: CaseName, snapshot: Snapshot) -> str:
+    return OTHER_VERSION if name.benchmark.asv_name in snapshot.superseded else ABSENT
 
 
 def _facts(snapshot: Snapshot) -> Mapping[str, list[str]]:

@@ -7,9 +7,8 @@ figure serves the light and the dark theme.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import count, groupby
 from typing import Any
 
 from gpubench.report import text
@@ -24,6 +23,10 @@ COLOURS = 7
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 _DASHES = ("dot", "solid", "dash", "longdash", "dashdot", "longdashdot", "solid")
 _MOST_TICKS = 12
+_MOST_MARKERS = 120
+"""Points of one series over commits that have a marker each; more would hide their line."""
+_NOTE_WIDTH = 0.25
+"""Share of the chart's width that the words of a mark may take."""
 _UPPER, _LOWER = [0.46, 1.0], [0.0, 0.38]
 """Shares of the height for the speedups and for the times below them."""
 
@@ -32,9 +35,10 @@ def history_figure(chart: HistoryChart) -> Figure:
     """Speedup over commits with its interval band, the times below; commits on x by index."""
     candidates = [series for series in chart.series if not series.is_baseline]
     data: list[Figure] = []
+    hovers = {id(series): _hover(chart, series) for series in chart.series}
     for series in candidates:
-        data += [*_bands(series), _speedup_trace(chart, series)]
-    data += [_time_trace(chart, series) for series in chart.series]
+        data += [*_bands(series), _speedup_trace(series, hovers[id(series)])]
+    data += [_time_trace(series, hovers[id(series)]) for series in chart.series]
     ratios = [
         value
         for series in candidates
@@ -89,62 +93,59 @@ def series_style(rank: int, is_baseline: bool) -> Figure:
     }
 
 
+def _history_style(series: HistorySeries) -> Figure:
+    style = series_style(series.rank, series.is_baseline)
+    if len(series.points) > _MOST_MARKERS:
+        style["mode"], style["line"]["width"] = "lines", 1.25
+    return style
+
+
 def _colour(rank: int, is_baseline: bool) -> str:
     return "--series-0" if is_baseline else f"--series-{1 + (rank - 1) % (COLOURS - 1)}"
 
 
-def _speedup_trace(chart: HistoryChart, series: HistorySeries) -> Figure:
+def _speedup_trace(series: HistorySeries, hover: list[str]) -> Figure:
     return {
-        **series_style(series.rank, False),
+        **_history_style(series),
         "name": escaped(series.implementation),
         "legendgroup": series.implementation,
         "x": list(range(len(series.points))),
         "y": [point.speedup.value if point.speedup else None for point in series.points],
         "error_y": _error_bars(series.points),
-        "text": _hover(chart, series),
+        "text": hover,
     }
 
 
-def _time_trace(chart: HistoryChart, series: HistorySeries) -> Figure:
+def _time_trace(series: HistorySeries, hover: list[str]) -> Figure:
     return {
-        **series_style(series.rank, series.is_baseline),
+        **_history_style(series),
         "name": escaped(series.implementation),
         "legendgroup": series.implementation,
         "showlegend": series.is_baseline,
         "x": list(range(len(series.points))),
         "y": [point.timing.median if point.timing else None for point in series.points],
         "yaxis": "y2",
-        "text": _hover(chart, series),
+        "text": hover,
     }
 
 
 def _hover(chart: HistoryChart, series: HistorySeries) -> list[str]:
-    pairs = zip(chart.commits, series.points, strict=True)
+    name = f"<b>{escaped(series.implementation)}</b> {escaped(series.case)}"
     return [
-        "<br>".join(
-            filter(
-                None,
-                (
-                    f"<b>{escaped(series.implementation)}</b> {escaped(series.case)}",
-                    f"{commit.short} {commit.date} {escaped(commit.subject[:60])}",
-                    _times_words(point),
-                ),
-            )
-        )
-        for commit, point in pairs
+        f"{name}<br>{commit.short} {commit.date} {escaped(commit.subject[:60])}{_times(point)}"
+        for commit, point in zip(chart.commits, series.points, strict=True)
     ]
 
 
-def _times_words(point: HistoryPoint) -> str:
-    words = []
-    if point.timing:
-        words.append(
-            f"{text.seconds(point.timing.median)} "
-            f"({text.seconds_interval(point.timing.low, point.timing.high)})"
-        )
+def _times(point: HistoryPoint) -> str:
+    """Lines of their own for the time and the speedup, where there are any."""
+    words, timing = "", point.timing
+    if timing:
+        ends = text.seconds_interval(timing.low, timing.high)
+        words = f"<br>{text.seconds(timing.median)} ({ends})"
     if point.speedup:
-        words.append(f"{text.speedup(point.speedup)} ({text.interval(point.speedup)})")
-    return "<br>".join(words)
+        words += f"<br>{text.speedup(point.speedup)} ({text.interval(point.speedup)})"
+    return words
 
 
 def _stretches(points: Sequence[HistoryPoint]) -> Iterator[list[tuple[int, HistoryPoint]]]:
@@ -180,7 +181,8 @@ def _error_bars(points: Sequence[HistoryPoint]) -> Figure:
         index, ratio = run[0][0], run[0][1].speedup
         if len(run) == 1 and ratio:
             above[index], below[index] = ratio.high - ratio.value, ratio.value - ratio.low
-    return {"type": "data", "symmetric": False, "array": above, "arrayminus": below, "width": 4}
+    caps = 4 if len(points) <= _MOST_MARKERS else 0
+    return {"type": "data", "symmetric": False, "array": above, "arrayminus": below, "width": caps}
 
 
 def _size_trace(series: SizeSeries) -> Figure:
@@ -240,13 +242,15 @@ def _mark_lines(chart: HistoryChart) -> Iterator[Figure]:
 
 
 def _mark_notes(chart: HistoryChart) -> Iterator[Figure]:
-    """Words at the top of each line, below each other where lines coincide."""
-    rows: Counter[int] = Counter()
+    """Words at the top of each line, below each other where lines are near each other."""
+    taken: list[tuple[int, int]] = []
+    near = len(chart.commits) * _NOTE_WIDTH
     for series, index, words in _marks(chart):
         right = index > len(chart.commits) / 2
-        shift = -14 * rows[index]
-        rows[index] += 1
-        place = {"x": index - 0.5, "xref": "x", "y": 1, "yref": "paper", "yshift": shift}
+        beside = {row for other, row in taken if abs(index - other) <= near}
+        row = next(row for row in count() if row not in beside)
+        taken.append((index, row))
+        place = {"x": index - 0.5, "xref": "x", "y": 1, "yref": "paper", "yshift": -14 * row}
         ends = {"xanchor": "right" if right else "left", "yanchor": "top", "showarrow": False}
         font = {"color": _colour(series.rank, series.is_baseline), "size": 12}
         yield {**place, **ends, "text": escaped(words), "font": font}

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from gpubench.analysis.baseline import Compared
 from gpubench.analysis.changes import FEWEST_POINTS, Change
-from gpubench.analysis.history import Point
+from gpubench.analysis.history import Series
 from gpubench.analysis.tally import ReasonGroup, by_reason
 from gpubench.report import text
 from gpubench.report.site import CommitLabel, commit_label
@@ -58,7 +60,7 @@ class ReasonView:
     command: str
 
 
-def change_view(name: CaseName, points: tuple[Point, ...], change: Change) -> ChangeView:
+def change_view(name: CaseName, points: Series, change: Change) -> ChangeView:
     """Put one change into words."""
     direction = "slower" if change.slower else "faster"
     if change.kind == "step":
@@ -70,25 +72,23 @@ def change_view(name: CaseName, points: tuple[Point, ...], change: Change) -> Ch
         slower=change.slower,
         factor=change.size,
         claim=claim,
-        before=commit_label(points[change.before].commit),
-        after=commit_label(points[change.after].commit),
+        before=commit_label(points.commit(change.before)),
+        after=commit_label(points.commit(change.after)),
         old=change.old,
         new=change.new,
         spark=history_spark(points, (change,)),
     )
 
 
-def history_spark(points: tuple[Point, ...], changes: tuple[Change, ...]) -> Sparkline:
+def history_spark(points: Series, changes: tuple[Change, ...]) -> Sparkline:
     """Sparkline of a case's times; changes are marked."""
-    times = [
-        p.compared.outcome.timing.median if p.compared.outcome.timing else None for p in points
-    ]
-    present = [time for time in times if time is not None]
+    medians = points.medians
+    present = medians[~np.isnan(medians)]
     label = f"{text.plural(len(present), 'commit')} with a time"
-    if present:
+    if present.size:
         label += f", first {text.seconds(present[0])}, last {text.seconds(present[-1])}"
     marked = [change.after for change in changes]
-    return sparkline(times, f"{label}; {text.plural(len(marked), 'change')}", marked)
+    return sparkline(medians, f"{label}; {text.plural(len(marked), 'change')}", marked)
 
 
 def reason_views(cases: Iterable[Compared]) -> tuple[ReasonView, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpubench.analysis.history import Point, SetupHistory
+from gpubench.analysis.history import Point, Series, SetupHistory
 from gpubench.analysis.speedup import Speedup
 from gpubench.report import text
 from gpubench.report.findings import ChangeView, change_view
@@ -61,7 +61,7 @@ def history_series(
     changes = history.changes(name)
     place = {hash_: index for index, hash_ in enumerate(hashes)}
     views = tuple(change_view(name, points, change) for change in changes)
-    stopped = _stopped(points)
+    stopped = points.stopped
     return HistorySeries(
         implementation=name.implementation,
         case=name.case,
@@ -69,8 +69,8 @@ def history_series(
         rank=rank,
         points=tuple(_point(by_commit.get(hash_)) for hash_ in hashes),
         changes=views,
-        marked=tuple(place[points[change.after].commit.hash] for change in changes),
-        stopped=place[points[stopped].commit.hash] if stopped else None,
+        marked=tuple(place[points.commit(change.after).hash] for change in changes),
+        stopped=place[points.commit(stopped).hash] if stopped else None,
         sentence=_sentence(name, points, views),
     )
 
@@ -83,8 +83,7 @@ def history_chart(
     note: str | None,
 ) -> HistoryChart:
     """Chart of chosen cases (one for each implementation) over the commits that have any."""
-    seen = {p.commit.hash for name in (*baselines, *chosen) for p in history.cases[name]}
-    commits = [commit for commit in history.commits if commit.hash in seen]
+    commits = history.commits_of((*baselines, *chosen))
     hashes = [commit.hash for commit in commits]
     series = [
         history_series(history, name, name in baselines, ranks[name.implementation], hashes)
@@ -96,29 +95,22 @@ def history_chart(
 def _point(point: Point | None) -> HistoryPoint:
     if point is None:
         return HistoryPoint(None, None, None)
-    compared = point.compared
-    return HistoryPoint(compared.outcome.timing, compared.speedup, compared.outcome.status)
+    return HistoryPoint(point.timing, point.speedup, point.status)
 
 
-def _sentence(name: CaseName, points: Sequence[Point], changes: Sequence[ChangeView]) -> str:
+def _sentence(name: CaseName, points: Series, changes: Sequence[ChangeView]) -> str:
     found = [f"{change.claim} at {change.after.short}" for change in changes]
-    if not found and len(points) > 1 and points[-1].compared.outcome.timing:
+    if not found and len(points) > 1 and points[-1].timing:
         found = ["no change"]
     return f"{name.implementation}: {'; '.join([_now(points), *found])}."
 
 
-def _now(points: Sequence[Point]) -> str:
-    newest, stopped = points[-1].compared, _stopped(points)
-    if newest.outcome.timing is None:
-        now = text.status_label(newest.outcome.status)
-        return f"{now} since {points[stopped].commit.hash[:8]}" if stopped else now
-    now = text.seconds(newest.outcome.timing.median)
+def _now(points: Series) -> str:
+    newest, stopped = points[-1], points.stopped
+    if newest.timing is None:
+        now = text.status_label(newest.status)
+        return f"{now} since {points.commit(stopped).hash[:8]}" if stopped else now
+    now = text.seconds(newest.timing.median)
     if newest.speedup:
         now += f", {text.speedup(newest.speedup)} ({text.interval(newest.speedup)})"
     return f"{now} at the newest commit"
-
-
-def _stopped(points: Sequence[Point]) -> int | None:
-    """Index of the first point since which there is no time, where there was one before."""
-    timed = [i for i, point in enumerate(points) if point.compared.outcome.timing]
-    return timed[-1] + 1 if timed and timed[-1] + 1 < len(points) else None

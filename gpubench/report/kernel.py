@@ -76,7 +76,8 @@ def build(history: SetupHistory, key: KernelKey, site: Site) -> KernelPage:
     ranks = {entry.implementation: entry.rank for entry in legend}
     headlines = [headline(now.cases.values(), implementation) for implementation in order]
     roofs, attainable = rooflines(now, history, site.current(history).values(), ranks)
-    commits = sum(any((n.suite, n.kernel) == key for n in s.outcomes) for s in history.snapshots)
+    own = [name for name in history.cases if (name.suite, name.kernel) == key]
+    commits = len(history.commits_of(own))
     return KernelPage(
         title=kernel_label(key),
         navigation=site.navigation(history.setup, key),
@@ -161,7 +162,7 @@ def _last_timed(history: SetupHistory, now: KernelNow, implementation: str) -> t
         compared
         for name, compared in now.cases.items()
         if (name.implementation, name.time) == (implementation, "kernel")
-        and any(point.compared.outcome.timing for point in history.cases[name])
+        and history.cases[name].has_time
     ]
     return tuple(sorted(timed, key=size_of)[-1:])
 

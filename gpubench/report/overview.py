@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpubench.analysis.baseline import Compared
-from gpubench.analysis.headline import Headline, KernelKey, KernelNow, headline, sizes_of
+from gpubench.analysis.headline import KernelKey, KernelNow
 from gpubench.analysis.history import SetupHistory
 from gpubench.analysis.speedup import Speedup, geometric_mean
-from gpubench.analysis.tally import count, worst_status
-from gpubench.report import text
+from gpubench.analysis.tally import count
+from gpubench.report import matrix, text
 from gpubench.report.findings import (
     ChangeView,
     ReasonView,
@@ -20,6 +20,7 @@ from gpubench.report.findings import (
     reason_views,
 )
 from gpubench.report.machine import MachinePanel, machine_panel
+from gpubench.report.matrix import Matrix, headlines
 from gpubench.report.site import (
     CommitLabel,
     Link,
@@ -27,36 +28,11 @@ from gpubench.report.site import (
     Site,
     State,
     commit_label,
-    kernel_label,
     setup_label,
 )
-from gpubench.results import Problem, Results, Status
+from gpubench.results import Problem, Results
 
 _MOST_CHANGES = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One implementation of one kernel."""
-
-    speedup: Speedup | None
-    status: Status | None
-    """What stands there where there is no speedup; ``None``: not measured."""
-    note: str
-    """At which size, what is missing, how many cases are wrong."""
-    is_baseline: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One kernel."""
-
-    kernel: Link
-    commit: CommitLabel | None
-    """Where it was last measured, if not at the page's commit."""
-    baseline_seconds: float | None
-    """Time of the baseline at the headline size."""
-    cells: tuple[Cell, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +59,8 @@ class Overview:
     counts: dict[str, int]
     commit: CommitLabel | None
     machine: MachinePanel | None
-    columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    matrix: Matrix
+    """Kernels by implementations."""
     regressions: tuple[ChangeView, ...]
     improvements: tuple[ChangeView, ...]
     changes_note: str | None
@@ -99,7 +75,6 @@ def build(results: Results, history: SetupHistory | None, site: Site) -> Overvie
     if history is None:
         return _empty(results, site)
     kernels = site.current(history)
-    columns = _columns(kernels.values())
     slower, faster = _changes(history)
     cases = [compared for now in kernels.values() for compared in now.cases.values()]
     mean = _best_mean(kernels.values())
@@ -112,8 +87,7 @@ def build(results: Results, history: SetupHistory | None, site: Site) -> Overvie
         counts=count(cases),
         commit=commit_label(history.latest),
         machine=machine_panel(results, history),
-        columns=columns,
-        rows=tuple(_row(now, columns, history, site) for now in kernels.values()),
+        matrix=matrix.build(kernels.values(), history, site),
         regressions=slower,
         improvements=faster,
         changes_note=history_length(len(history.commits)),
@@ -139,8 +113,7 @@ def _empty(results: Results, site: Site) -> Overview:
         counts={},
         commit=None,
         machine=None,
-        columns=(),
-        rows=(),
+        matrix=Matrix(),
         regressions=(),
         improvements=(),
         changes_note=None,
@@ -168,25 +141,10 @@ def _states(history: SetupHistory) -> Iterable[State]:
         )
 
 
-def _columns(kernels: Iterable[KernelNow]) -> tuple[str, ...]:
-    """Implementations, baselines first, then by name."""
-    found: dict[str, bool] = {}
-    for now in kernels:
-        for compared in now.cases.values():
-            name = compared.outcome.name.implementation
-            found[name] = found.get(name, False) or compared.is_baseline
-    return tuple(sorted(found, key=lambda name: (not found[name], name)))
-
-
-def _headlines(now: KernelNow) -> dict[str, Headline]:
-    names = {compared.outcome.name.implementation for compared in now.cases.values()}
-    return {name: headline(now.cases.values(), name) for name in sorted(names)}
-
-
 def _best_mean(kernels: Iterable[KernelNow]) -> Speedup | None:
     best = []
     for now in kernels:
-        speedups = [h.speedup for h in _headlines(now).values() if h.speedup]
+        speedups = [found.speedup for found in headlines(now) if found.speedup]
         if speedups:
             best.append(max(speedups, key=lambda speedup: speedup.value))
     return geometric_mean(best)
@@ -223,44 +181,6 @@ def _details(mean: Speedup | None, cases: Sequence[Compared]) -> str:
         "Geometric mean over the kernels, each at its largest size with its fastest "
         f"implementation. {measured}"
     )
-
-
-def _row(now: KernelNow, columns: Sequence[str], history: SetupHistory, site: Site) -> Row:
-    headlines = _headlines(now)
-    baselines = [c.baseline for h in headlines.values() for c in h.cases if c.baseline]
-    times = [b.timing.median for b in baselines if b.timing]
-    return Row(
-        kernel=Link(kernel_label(now.key), site.address(history.setup, now.key)),
-        commit=commit_label(now.commit) if now.commit != history.latest else None,
-        baseline_seconds=times[0] if times else None,
-        cells=tuple(_cell(now, column, headlines.get(column)) for column in columns),
-    )
-
-
-def _cell(now: KernelNow, implementation: str, found: Headline | None) -> Cell:
-    cases = [c for c in now.cases.values() if c.outcome.name.implementation == implementation]
-    if found is None or not cases:
-        return Cell(None, None, "")
-    worst = worst_status(cases)
-    if any(compared.is_baseline for compared in cases):
-        return Cell(None, worst, _flaws(cases), is_baseline=worst == "ok")
-    if found.speedup:
-        notes = [_size_words(found.cases[0]), _flaws(cases)]
-        return Cell(found.speedup, "ok", "; ".join(filter(None, notes)))
-    if worst == "ok":
-        missing = next((compared.missing for compared in cases if compared.missing), None)
-        return Cell(None, None, missing or "its kernel time was not measured")
-    return Cell(None, worst, _flaws(cases))
-
-
-def _size_words(compared: Compared) -> str:
-    sizes = sizes_of(compared)
-    return ", ".join(f"{name} = {text.whole(value)}" for name, value in sizes.items())
-
-
-def _flaws(cases: Sequence[Compared]) -> str:
-    flaws = {k: v for k, v in count(cases).items() if k in text.STATUS_LABELS}
-    return counts_in_words(flaws)
 
 
 def _changes(

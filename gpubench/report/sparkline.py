@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 WIDTH, HEIGHT, MARGIN = 120.0, 28.0, 4.0
 """In SVG user units."""
+
+MOST_POINTS = 240
+"""Of one line, two for each unit of its width; of longer ones the extremes are drawn."""
+
+Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,34 +34,44 @@ class Sparkline:
     height: float = HEIGHT
 
 
-def sparkline(values: Sequence[float | None], label: str, marked: Sequence[int] = ()) -> Sparkline:
-    """Draw positive values; ``None`` is a gap, ``marked`` are indices of points to mark."""
-    logs = [math.log(value) if value else None for value in values]
-    present = [value for value in logs if value is not None]
-    low, high = (min(present), max(present)) if present else (0.0, 0.0)
+def sparkline(values: Values, label: str, marked: Sequence[int] = ()) -> Sparkline:
+    """Draw positive values; NaN is a gap, ``marked`` are indices of points to mark."""
+    logs = np.log(values)
+    known = np.flatnonzero(~np.isnan(logs))
+    low, high = (logs[known].min(), logs[known].max()) if known.size else (0.0, 0.0)
     spread = max(high - low, math.log(1.1))  # noise of a few percent stays small
-    middle = (low + high) / 2
     step = (WIDTH - 2 * MARGIN) / max(len(logs) - 1, 1)
+    down = 0.5 - (logs - (low + high) / 2) / spread
+    xs = np.round(MARGIN + np.arange(len(logs)) * step, 1)
+    ys = np.round(MARGIN + down * (HEIGHT - 2 * MARGIN), 1)
 
-    def place(index: int, value: float) -> tuple[float, float]:
-        down = 0.5 - (value - middle) / spread
-        return round(MARGIN + index * step, 1), round(MARGIN + down * (HEIGHT - 2 * MARGIN), 1)
+    def place(index: int) -> tuple[float, float]:
+        return float(xs[index]), float(ys[index])
 
-    points = [None if v is None else place(i, v) for i, v in enumerate(logs)]
-    drawn = [point for point in points if point]
     return Sparkline(
-        lines=tuple(_lines(points)),
-        marks=tuple(p for i in marked if (p := points[i])),
-        last=drawn[-1] if drawn else None,
+        lines=tuple(_lines(xs, ys, known)),
+        marks=tuple(place(index) for index in marked if not math.isnan(logs[index])),
+        last=place(int(known[-1])) if known.size else None,
         label=label,
     )
 
 
-def _lines(points: Sequence[tuple[float, float] | None]) -> list[str]:
-    stretches: list[list[tuple[float, float]]] = [[]]
-    for point in points:
-        if point is None:
-            stretches.append([])
-        else:
-            stretches[-1].append(point)
-    return [" ".join(f"{x:g},{y:g}" for x, y in s) for s in stretches if len(s) > 1]
+def _lines(xs: Values, ys: Values, known: NDArray[np.intp]) -> Iterator[str]:
+    stretches = np.split(known, np.flatnonzero(np.diff(known) > 1) + 1)
+    for stretch in stretches:
+        if stretch.size > 1:
+            drawn = _thinned(ys, stretch)
+            pairs = zip(xs[drawn].tolist(), ys[drawn].tolist(), strict=True)
+            yield " ".join(f"{x:g},{y:g}" for x, y in pairs)
+
+
+def _thinned(ys: Values, stretch: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Both ends and the least and greatest of each group: more than the picture can show."""
+    size = -(-2 * len(stretch) // MOST_POINTS)
+    if size < 3:
+        return stretch
+    groups = np.array_split(stretch, len(stretch) // size)
+    chosen = {int(stretch[0]), int(stretch[-1])}
+    for group in groups:
+        chosen |= {int(group[ys[group].argmin()]), int(group[ys[group].argmax()])}
+    return np.array(sorted(chosen))

@@ -43,9 +43,10 @@ def digits(value: float, significant: int = 3) -> str:
         return "unknown"
     if value == 0:
         return "0"
-    magnitude = math.floor(math.log10(abs(float(f"{value:.{significant - 1}e}"))))
+    rounded = f"{value:.{significant - 1}e}"
+    magnitude = int(rounded[rounded.index("e") + 1 :])
     if magnitude < -4 or magnitude >= 9:
-        return f"{value:.{significant - 1}e}"
+        return rounded
     return f"{value:,.{max(significant - 1 - magnitude, 0)}f}"
 
 

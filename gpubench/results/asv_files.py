@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -58,25 +59,40 @@ class Described:
     """The code that the benchmark shows; empty when unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredValue:
-    """What asv stored for one case: a time, ``n/a``, or nothing because it failed."""
-
-    timing: Timing | None
-    not_applicable: bool = False
-    """asv stored NaN: the benchmark raised ``NotImplementedError``."""
+Time = tuple[float, float, float]
+"""Median and both ends of its interval, seconds; a NaN as the median where asv stored ``n/a``."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredBenchmark:
-    """One gpubench benchmark in a result file."""
+    """One gpubench benchmark in a result file: columns with a value for each case."""
 
     name: BenchmarkName
     version: str | None
     started_at: float
     """Seconds since 1970; 0 when not stored."""
-    values: Mapping[str, StoredValue]
-    """By the case's identity."""
+    cases: Sequence[str]
+    """Identities."""
+    times: Sequence[Time | None]
+    """``None`` where asv stored nothing: the case failed. NaN: it raised
+    ``NotImplementedError``."""
+    details: tuple[Sequence[Any], ...]
+    """Both quartiles, calls in a sample, samples."""
+
+    def timing(self, row: int) -> Timing | None:
+        """All that is stored of one time."""
+        time = self.times[row]
+        if time is None or math.isnan(time[0]):
+            return None
+        q25, q75, number, repeat = (column[row] for column in self.details)
+        return Timing(
+            *time,
+            q25=q25,
+            q75=q75,
+            number=None if number is None else int(number),
+            repeat=None if repeat is None else int(repeat),
+            version=self.version,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,14 +220,14 @@ def _read_rows(
 
 
 def _read_row(name: BenchmarkName, row: Mapping[str, Any], cases: Sequence[str]) -> StoredBenchmark:
-    version = row.get("version")
     table = [_column(row.get(column), column, len(cases)) for column in _COLUMNS]
-    values = (_stored_value(version, *cells) for cells in zip(*table, strict=True))
     return StoredBenchmark(
         name=name,
-        version=version,
+        version=row.get("version"),
         started_at=float(row.get("started_at") or 0) / 1000,
-        values=dict(zip(cases, values, strict=True)),
+        cases=cases,
+        times=[_time(*ends) for ends in zip(*table[:3], strict=True)],
+        details=tuple(table[3:]),
     )
 
 
@@ -219,47 +235,37 @@ def _identities(parameters: Any) -> list[str]:
     """asv stores the repr of every value of every parameter; ours has one, of strings."""
     if not (isinstance(parameters, list) and len(parameters) == 1):
         raise ValueError(f"it has parameters {str(parameters)[:60]}, gpubench's have one, `case`")
-    cases = [ast.literal_eval(text) for text in parameters[0]]
+    return _cases(tuple(parameters[0]))
+
+
+@lru_cache(maxsize=2**12)
+def _cases(texts: tuple[str, ...]) -> list[str]:
+    """The strings that are stored as their repr: the same ones in the files of all commits."""
+    cases = [ast.literal_eval(text) for text in texts]
     if not all(isinstance(case, str) for case in cases):
         raise ValueError("its cases are no identities as gpubench writes them")
     return cases
 
 
-def _column(values: Any, column: str, length: int) -> list[Any]:
+def _column(values: Any, column: str, length: int) -> Sequence[Any]:
     if values is None:
         return [None] * length
-    if len(values) != length:
-        raise ValueError(f"{len(values)} values in {column} for {length} cases")
-    return list(values)
+    if not isinstance(values, list) or len(values) != length:
+        raise ValueError(f"{column} holds no list of {length} values, one for each case")
+    return values
 
 
-def _stored_value(
-    version: str | None,
-    median: float | None,
-    low: float | None,
-    high: float | None,
-    q25: float | None,
-    q75: float | None,
-    number: float | None,
-    repeat: float | None,
-) -> StoredValue:
+def _time(median: float | None, low: float | None, high: float | None) -> Time | None:
     if median is None:
-        return StoredValue(None)
-    if math.isnan(median):
-        return StoredValue(None, not_applicable=True)
-    if not (math.isfinite(median) and median > 0):
+        return None
+    if not 0 < median < math.inf:
+        if math.isnan(median):
+            return math.nan, math.nan, math.nan
         raise ValueError(f"{median!r} is no time")
-    return StoredValue(
-        Timing(
-            median=float(median),
-            low=-math.inf if low is None or math.isnan(low) else float(low),
-            high=math.inf if high is None or math.isnan(high) else float(high),
-            q25=q25,
-            q75=q75,
-            number=None if number is None else int(number),
-            repeat=None if repeat is None else int(repeat),
-            version=version,
-        )
+    return (
+        float(median),
+        -math.inf if low is None or math.isnan(low) else float(low),
+        math.inf if high is None or math.isnan(high) else float(high),
     )
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import gc
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,38 +16,38 @@ from gpubench.names import BenchmarkName, parse_benchmark_name
 from gpubench.record import SUFFIX
 from gpubench.results.asv_files import (
     Described,
-    ResultFile,
     UnreadableFile,
     read_benchmarks,
     read_machine,
-    read_result_file,
     result_paths,
 )
+from gpubench.results.cache import cache_key, changed, read_cache, write_cache
+from gpubench.results.columns import SharedCases, StoredOutcomes
 from gpubench.results.commits import order_commits
-from gpubench.results.model import Pair, Problem, Results, Snapshot
-from gpubench.results.outcomes import join
-from gpubench.results.pairs import Roles, roles_of, unfit, with_partners
-from gpubench.results.records import RecordFile, read_record
+from gpubench.results.digests import Digest, Files, Stamp, digest, read_outcomes
+from gpubench.results.model import CaseName, Outcome, Pair, Problem, Results, Snapshot
+from gpubench.results.pairs import Roles, roles_of, unfit
 
-
-@dataclass(frozen=True, slots=True)
-class _Files:
-    """A result file and the record beside it, either of which may be missing."""
-
-    stem: Path
-    result: ResultFile | None
-    record: RecordFile
+_Read = dict[Files, Digest]
+"""What has something of gpubench's in it, in the order of the paths."""
 
 
 def load_results(
-    results_dir: Path, repository: Path | None = None, pairs: Iterable[Pair] = ()
+    results_dir: Path,
+    repository: Path | None = None,
+    pairs: Iterable[Pair] = (),
+    cache: Path | None = None,
 ) -> Results:
     """Read asv's results and the records beside them.
 
     ``results_dir`` is asv's (``.asv/results``); one that does not exist holds no results.
     ``repository`` orders the commits and gives their subjects. ``pairs`` are benchmarks of an asv
-    project that are reported as kernels. Files that are damaged, foreign or half-written are
-    named in ``problems``. Raises ``ResultsError`` where ``results_dir`` is a file.
+    project that are reported as kernels. ``cache`` is a file that keeps what was read, for the next
+    time. Files that are damaged, foreign or half-written are named in ``problems``. Raises
+    ``ResultsError`` where ``results_dir`` is a file.
+
+    Histories are made from the snapshots' columns. The rest of a snapshot's outcomes is read from
+    its files again when one is asked for, as reports do for the newest.
     """
     if results_dir.exists() and not results_dir.is_dir():
         raise ResultsError(f"{results_dir} is a file; give the directory, such as .asv/results")
@@ -53,16 +56,29 @@ def load_results(
     machines = _read_machines(results_dir, problems)
     described = _read_described(results_dir, problems)
     roles = roles_of(pairs, described)
-    files = _read_files(results_dir, roles, problems)
-    hashes = _full_hashes(files)
-    commits = order_commits(_dates(files, hashes), repository)
-    snapshots = _snapshots(files, hashes, pairs)
+    with _without_collecting():
+        read = _read(results_dir, roles, pairs, cache, problems)
+    hashes = _full_hashes(read)
+    commits = order_commits(_dates(read, hashes), repository)
+    snapshots = _snapshots(read, hashes, roles, pairs)
     place = {commit.hash: index for index, commit in enumerate(commits)}
     snapshots.sort(key=lambda s: (place[s.commit], s.machine, s.environment))
-    seen = {b.name for file in files if file.result for b in file.result.benchmarks}
+    seen = _benchmarks(read)
     problems += unfit(pairs, seen, described)
     sources = _sources(seen, roles, described)
     return Results(tuple(snapshots), commits, machines, tuple(problems), sources)
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """No search for cycles: reading makes millions of objects and no cycle; it takes a third."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _read_described(results_dir: Path, problems: list[Problem]) -> Mapping[str, Described]:
@@ -96,71 +112,81 @@ def _read_machines(results_dir: Path, problems: list[Problem]) -> dict[str, Mapp
     return machines
 
 
-def _read_files(results_dir: Path, roles: Roles, problems: list[Problem]) -> list[_Files]:
+def _files(results_dir: Path) -> list[Files]:
     results = {path.with_suffix(""): path for path in result_paths(results_dir)}
     records = {
         path.with_name(path.name.removesuffix(SUFFIX)): path
-        for path in sorted(results_dir.glob(f"*/*{SUFFIX}"))
+        for path in results_dir.glob(f"*/*{SUFFIX}")
     }
-    files = []
-    for stem in sorted(results.keys() | records.keys()):
-        result = _read_result(results.get(stem), results_dir, roles, problems)
-        record = _read_record(records.get(stem), results_dir, problems)
-        if (result and result.benchmarks) or record.told:
-            files.append(_Files(stem, result, record))
-    return files
+    stems = sorted(results.keys() | records.keys())
+    return [Files(stem, results.get(stem), records.get(stem)) for stem in stems]
 
 
-def _read_result(
-    path: Path | None, results_dir: Path, roles: Roles, problems: list[Problem]
-) -> ResultFile | None:
-    if path is None:
-        return None
-    name = path.relative_to(results_dir).as_posix()
-    try:
-        result = read_result_file(path, roles)
-    except UnreadableFile as error:
-        problems.append(Problem(name, str(error)))
-        return None
-    problems.extend(Problem(name, fault) for fault in result.faults)
-    if result.machine != path.parent.name:
-        message = f"it is of the machine {result.machine!r}, in the folder of another"
-        problems.append(Problem(name, message))
-        return None
-    return result
+def _read(
+    results_dir: Path,
+    roles: Roles,
+    pairs: Sequence[Pair],
+    cache: Path | None,
+    problems: list[Problem],
+) -> _Read:
+    """Digests of all files, those of unchanged files from the cache; faults become problems."""
+    key = cache_key(roles, pairs)
+    known = read_cache(cache, key) if cache else {}
+    found: dict[str, tuple[Stamp, Digest]] = {}
+    read: _Read = {}
+    shared = SharedCases()
+    for files in _files(results_dir):
+        name, stamp = files.stem.relative_to(results_dir).as_posix(), files.stamp()
+        before = known.get(name)
+        told = before[1] if before and before[0] == stamp else digest(files, roles, pairs)
+        told = replace(told, columns=shared.of(told.columns))
+        found[name] = stamp, told
+        problems += _problems(files, told, results_dir)
+        if told.told:
+            read[files] = told
+    if cache and changed(known, found):
+        write_cache(cache, key, found)
+    return read
 
 
-def _read_record(path: Path | None, results_dir: Path, problems: list[Problem]) -> RecordFile:
-    if path is None:
-        return RecordFile()
-    record = read_record(path)
-    name = path.relative_to(results_dir).as_posix()
-    problems.extend(Problem(name, fault) for fault in record.faults)
-    return record
+def _problems(files: Files, told: Digest, results_dir: Path) -> Iterator[Problem]:
+    for path, faults in (
+        (files.result, told.result_faults),
+        (files.record, told.record_faults),
+    ):
+        if path:
+            name = path.relative_to(results_dir).as_posix()
+            yield from (Problem(name, fault) for fault in faults)
+
+
+def _benchmarks(read: _Read) -> set[BenchmarkName]:
+    """Benchmarks that result files have values of."""
+    names = {version.benchmark for told in read.values() for version in told.versions}
+    return {parsed for name in names if (parsed := parse_benchmark_name(name))}
 
 
 def _stem_commit(stem: Path) -> str:
     return stem.name.partition("-")[0]
 
 
-def _full_hashes(files: Iterable[_Files]) -> dict[Path, str]:
+def _full_hashes(read: _Read) -> dict[Path, str]:
     """Commit of each file; a record alone knows eight characters, other files may know the rest."""
-    known = {file.result.commit[:8]: file.result.commit for file in files if file.result}
+    known = {told.head.commit[:8]: told.head.commit for told in read.values() if told.head}
     return {
-        file.stem: file.result.commit
-        if file.result
-        else known.get(_stem_commit(file.stem), _stem_commit(file.stem))
-        for file in files
+        files.stem: told.head.commit
+        if told.head
+        else known.get(_stem_commit(files.stem), _stem_commit(files.stem))
+        for files, told in read.items()
     }
 
 
-def _dates(files: Iterable[_Files], hashes: Mapping[Path, str]) -> dict[str, float]:
+def _dates(read: _Read, hashes: Mapping[Path, str]) -> dict[str, float]:
     dates: dict[str, float] = {}
-    for file in files:
-        if file.result:
-            dates[hashes[file.stem]] = file.result.date
+    for files, told in read.items():
+        if told.head:
+            dates[hashes[files.stem]] = told.head.date
         else:
-            dates.setdefault(hashes[file.stem], _seconds(file.record.at))
+            dates.setdefault(hashes[files.stem], _seconds(told.at))
     return dates
 
 
@@ -172,42 +198,53 @@ def _seconds(at: str | None) -> float:
 
 
 def _snapshots(
-    files: Sequence[_Files], hashes: Mapping[Path, str], pairs: Sequence[Pair]
+    read: _Read, hashes: Mapping[Path, str], roles: Roles, pairs: Sequence[Pair]
 ) -> list[Snapshot]:
-    newest = _newest_versions(files)
-    return [_snapshot(file, hashes[file.stem], newest, pairs) for file in files]
+    newest = _newest_versions(read)
+    return [
+        _snapshot(
+            files, told, hashes[files.stem], newest, partial(read_outcomes, files, roles, pairs)
+        )
+        for files, told in read.items()
+    ]
 
 
-def _newest_versions(files: Iterable[_Files]) -> dict[str, str | None]:
+def _newest_versions(read: _Read) -> dict[str, str | None]:
     """Version of each asv benchmark when it last ran; values of another are another history."""
     latest: dict[str, tuple[float, str | None]] = {}
-    for file in files:
-        if file.result is None:
-            continue
-        for benchmark in file.result.benchmarks:
-            name = benchmark.name.asv_name
-            at = benchmark.started_at or file.result.date  # older files do not tell the first
-            if name not in latest or at >= latest[name][0]:
-                latest[name] = (at, benchmark.version)
+    for told in read.values():
+        for found in told.versions:
+            # older files do not tell when it started
+            at = found.started_at or (told.head.date if told.head else 0.0)
+            if found.benchmark not in latest or at >= latest[found.benchmark][0]:
+                latest[found.benchmark] = (at, found.version)
     return {name: version for name, (_, version) in latest.items()}
 
 
 def _snapshot(
-    file: _Files, commit: str, newest: Mapping[str, str | None], pairs: Sequence[Pair]
+    files: Files,
+    told: Digest,
+    commit: str,
+    newest: Mapping[str, str | None],
+    read: Callable[[], Mapping[CaseName, Outcome]],
 ) -> Snapshot:
-    result, record = file.result, file.record
-    benchmarks = result.benchmarks if result else ()
-    superseded = frozenset(
-        b.name.asv_name for b in benchmarks if b.version not in (None, newest[b.name.asv_name])
-    )
+    head = told.head
+    superseded = {
+        found.benchmark
+        for found in told.versions
+        if found.version not in (None, newest[found.benchmark])
+    }
+    columns = told.columns
+    if superseded:
+        columns = columns.without(lambda name: name.benchmark.asv_name in superseded)
     return Snapshot(
-        machine=file.stem.parent.name,
-        environment=result.environment if result else file.stem.name.partition("-")[2],
+        machine=files.stem.parent.name,
+        environment=head.environment if head else files.stem.name.partition("-")[2],
         commit=commit,
-        date=result.date if result else _seconds(record.at),
-        outcomes=with_partners(join(benchmarks, record.told, superseded), pairs),
-        facts=record.facts,
-        params=result.params if result else {},
-        measured_at=record.at,
+        date=head.date if head else _seconds(told.at),
+        outcomes=StoredOutcomes(columns, read),
+        facts=told.facts,
+        params=head.params if head else {},
+        measured_at=told.at,
         superseded=tuple(sorted(superseded)),
     )

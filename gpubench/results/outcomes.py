@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import cast
+from functools import lru_cache
+from typing import NamedTuple, cast
 
-from gpubench.names import parse_benchmark_name
+from gpubench.names import BenchmarkName, parse_benchmark_name
 from gpubench.record import CaseRecord
-from gpubench.results.asv_files import StoredBenchmark, StoredValue
+from gpubench.results.asv_files import StoredBenchmark, Time
 from gpubench.results.model import CaseName, Outcome, Status
-from gpubench.results.records import Key, Told
+from gpubench.results.records import Key, Told, whole
 
 NO_RECORD = "asv stored no value and there is no record; run `asv run --show-stderr`"
 NOT_APPLICABLE = "asv stored n/a and there is no record of why; run `asv run --show-stderr`"
@@ -24,51 +25,75 @@ _TIMEOUT_SHARE = 0.95
 """A case that ran for this share of its timeout was most likely ended by it."""
 
 
-def join(
-    benchmarks: Iterable[StoredBenchmark], told: Mapping[Key, Told], superseded: frozenset[str]
-) -> dict[CaseName, Outcome]:
-    """Outcomes of one snapshot; benchmarks named in ``superseded`` are left out."""
-    outcomes: dict[CaseName, Outcome] = {}
-    stored = {benchmark.name.asv_name: benchmark for benchmark in benchmarks}
-    for asv_name, benchmark in stored.items():
-        for case, value in benchmark.values.items():
-            name = CaseName.of(benchmark.name, case)
-            outcomes[name] = _outcome(name, value, told.get((asv_name, case)))
+class Entry(NamedTuple):
+    """What asv and the record hold of one case."""
+
+    time: Time | None
+    """As in ``StoredBenchmark.times``."""
+    told: Told | None
+    benchmark: StoredBenchmark | None
+    """Where asv stored it, ``None`` where only the record knows it."""
+    row: int
+    """Of the case in ``benchmark``."""
+
+
+def entries(
+    benchmarks: Iterable[StoredBenchmark], told: Mapping[Key, Told]
+) -> dict[CaseName, Entry]:
+    """All cases of one snapshot."""
+    found: dict[CaseName, Entry] = {}
+    for benchmark in benchmarks:
+        asv_name, times = benchmark.name.asv_name, benchmark.times
+        for row, case in enumerate(benchmark.cases):
+            tale = told.get((asv_name, case))
+            found[_case_name(benchmark.name, case)] = Entry(times[row], tale, benchmark, row)
     for (asv_name, case), tale in told.items():
         parsed = parse_benchmark_name(asv_name)
-        if parsed and CaseName.of(parsed, case) not in outcomes:
-            name = CaseName.of(parsed, case)
-            outcomes[name] = _outcome(name, None, tale)
-    return {
-        name: outcome
-        for name, outcome in outcomes.items()
-        if name.benchmark.asv_name not in superseded
-    }
+        if parsed and (name := _case_name(parsed, case)) not in found:
+            found[name] = Entry(None, tale, None, 0)
+    return found
 
 
-def _outcome(name: CaseName, value: StoredValue | None, told: Told | None) -> Outcome:
+@lru_cache(maxsize=2**17)
+def _case_name(benchmark: BenchmarkName, case: str) -> CaseName:
+    """The same object for all commits, of which there may be thousands."""
+    return CaseName.of(benchmark, case)
+
+
+def outcomes_of(found: Mapping[CaseName, Entry]) -> dict[CaseName, Outcome]:
+    """What became of each case, and why there is no time."""
+    return {name: _outcome(name, entry) for name, entry in found.items()}
+
+
+def _outcome(name: CaseName, entry: Entry) -> Outcome:
+    status, reason, record = settled(entry)
+    timing = entry.benchmark.timing(entry.row) if entry.benchmark and status == "ok" else None
+    return Outcome(name, status, reason, timing, whole(record) if record else None)
+
+
+def settled(entry: Entry) -> tuple[Status, str | None, CaseRecord | None]:
+    """Status, why there is no time, and the line of the record that tells."""
+    told = entry.told
     if told is None:
-        return _without_record(name, value or StoredValue(None))
-    outcome = told.outcome
+        return _without_record(entry.time)
+    outcome, timed = told.outcome, entry.time is not None and entry.time[0] > 0
     if outcome and outcome.simulated and outcome.status == "ok":
-        return Outcome(name, "simulated", outcome.reason or SIMULATED, record=outcome)
+        return "simulated", outcome.reason or SIMULATED, outcome
     if outcome and outcome.status != "ok":
-        return Outcome(name, cast(Status, outcome.status), _reason(outcome), record=outcome)
-    if value and value.timing:
-        return Outcome(name, "ok", timing=value.timing, record=outcome or told.pending)
+        return cast(Status, outcome.status), _reason(outcome), outcome
+    if timed:
+        return "ok", None, outcome or told.pending
     if told.pending:
-        return _stopped(name, value, told, told.pending)
-    if value is None:
-        return Outcome(name, "killed", INTERRUPTED, record=outcome)
-    return Outcome(name, "failed", NO_TIME, record=outcome)
+        return _stopped(entry.benchmark is not None, told, told.pending)
+    if entry.benchmark is None:
+        return "killed", INTERRUPTED, outcome
+    return "failed", NO_TIME, outcome
 
 
-def _without_record(name: CaseName, value: StoredValue) -> Outcome:
-    if value.timing:
-        return Outcome(name, "ok", timing=value.timing)
-    if value.not_applicable:
-        return Outcome(name, "skipped", NOT_APPLICABLE)
-    return Outcome(name, "failed", NO_RECORD)
+def _without_record(time: Time | None) -> tuple[Status, str | None, None]:
+    if time is None:
+        return "failed", NO_RECORD, None
+    return ("ok", None, None) if time[0] > 0 else ("skipped", NOT_APPLICABLE, None)
 
 
 def _reason(record: CaseRecord) -> str:
@@ -77,18 +102,18 @@ def _reason(record: CaseRecord) -> str:
     return f"the record gives no reason for {record.status}; run `asv run --show-stderr`"
 
 
-def _stopped(name: CaseName, value: StoredValue | None, told: Told, started: CaseRecord) -> Outcome:
+def _stopped(stored: bool, told: Told, started: CaseRecord) -> tuple[Status, str, CaseRecord]:
     """A case that never finished: asv's timeout, or something that killed the process."""
     timeout, seconds = started.timeout, told.pending_seconds
     if seconds is not None and timeout is not None:
         timed_out = seconds >= _TIMEOUT_SHARE * timeout
     else:
-        timed_out = value is not None and seconds is None
+        timed_out = stored and seconds is None
     if timed_out:
-        return Outcome(name, "timed_out", _timed_out_reason(timeout), record=started)
-    if value is None and seconds is None:
-        return Outcome(name, "killed", INTERRUPTED, record=started)
-    return Outcome(name, "killed", _killed_reason(timeout), record=started)
+        return "timed_out", _timed_out_reason(timeout), started
+    if not stored and seconds is None:
+        return "killed", INTERRUPTED, started
+    return "killed", _killed_reason(timeout), started
 
 
 def _timed_out_reason(timeout: float | None) -> str:

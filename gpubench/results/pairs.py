@@ -67,19 +67,39 @@ def roles_of(pairs: Iterable[Pair], described: Mapping[str, Described]) -> Roles
     return Roles({name: tuple(found) for name, found in names.items()}, parameters)
 
 
-def with_partners(
-    outcomes: Mapping[CaseName, Outcome], pairs: Sequence[Pair]
-) -> dict[CaseName, Outcome]:
-    """Outcomes, those of pairs knowing their benchmark and, the candidates, their baseline."""
-    joined = dict(outcomes)
+@dataclass(frozen=True, slots=True)
+class Partner:
+    """A case's place in a pair."""
+
+    pair: Pair
+    case: str | None
+    """Identity of its baseline's case; ``None`` for the baseline itself."""
+
+
+def partners(names: Iterable[CaseName], pairs: Sequence[Pair]) -> dict[CaseName, Partner]:
+    """Places of those cases that are of pairs."""
+    found: dict[CaseName, Partner] = {}
     by_kernel: dict[tuple[str, str], list[CaseName]] = defaultdict(list)
-    for name in outcomes if pairs else ():
+    for name in names if pairs else ():
         by_kernel[name.suite, name.kernel].append(name)
     for pair in pairs:
         cases = by_kernel.get((pair.suite, pair.name), [])
         baselines = _Baselines(name.case for name in cases if name.implementation == BASELINE)
         for name in cases:
-            joined[name] = _partnered(outcomes[name], pair, baselines)
+            is_candidate = name.implementation == CANDIDATE
+            found[name] = Partner(pair, baselines.fitting(name.case) if is_candidate else None)
+    return found
+
+
+def with_partners(
+    outcomes: Mapping[CaseName, Outcome], pairs: Sequence[Pair]
+) -> dict[CaseName, Outcome]:
+    """Outcomes, those of pairs knowing their benchmark and, the candidates, their baseline."""
+    joined = dict(outcomes)
+    for name, partner in partners(outcomes, pairs).items():
+        found, record = outcomes[name], partner_record(name.case, partner)
+        bench = _bench(partner.pair)
+        joined[name] = Outcome(name, found.status, found.reason, found.timing, record, bench)
     return joined
 
 
@@ -119,20 +139,14 @@ def _word(text: str) -> str:
     return re.sub(r"\s+", "\N{OPEN BOX}", text)
 
 
-def _partnered(outcome: Outcome, pair: Pair, baselines: _Baselines) -> Outcome:
-    name = outcome.name
-    partner = baselines.fitting(name.case) if name.implementation == CANDIDATE else None
-    record = _record(pair, name.case, partner)
-    return Outcome(name, outcome.status, outcome.reason, outcome.timing, record, _bench(pair))
-
-
 @lru_cache(maxsize=2**16)
-def _record(pair: Pair, case: str, partner: str | None) -> CaseRecord:
+def partner_record(case: str, partner: Partner) -> CaseRecord:
     """What is known of a case; the same object for all commits, of which there may be thousands."""
-    title = pair.baseline if partner is None else pair.candidate
-    baseline = None if partner is None else _role(pair, BASELINE).asv_name
+    pair = partner.pair
+    title = pair.baseline if partner.case is None else pair.candidate
+    baseline = None if partner.case is None else _role(pair, BASELINE).asv_name
     return CaseRecord(
-        title, case, "ok", "", title=title, baseline_benchmark=baseline, baseline_case=partner
+        title, case, "ok", "", title=title, baseline_benchmark=baseline, baseline_case=partner.case
     )
 
 

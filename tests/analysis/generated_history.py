@@ -12,13 +12,13 @@ import json
 import math
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from gpubench.analysis.history import Setup
-from gpubench.names import Value
-from gpubench.record import CaseRecord
+from gpubench.names import Value, parse_identity
+from gpubench.record import CaseRecord, RunRecord, record_name, to_line
 from gpubench.results import CaseName, Commit, Outcome, Results, Snapshot, Timing
 
 Cause = Literal["kernel", "baseline", "environment", "shared"]
@@ -240,16 +240,53 @@ def _outcome(chance: random.Random, name: CaseName, series: _Series, median: flo
     return Outcome(name, "ok", timing=Timing(median, median / width, median * width), record=record)
 
 
-def write_files(history: GeneratedHistory, directory: Path) -> int:
-    """Write the results as asv's files, without records; returns how many."""
+def write_files(history: GeneratedHistory, directory: Path, *, records: bool = False) -> int:
+    """Write the results as asv's files, with gpubench's records if asked; returns how many."""
     for snapshot in history.results.snapshots:
-        folder = directory / snapshot.machine
-        folder.mkdir(parents=True, exist_ok=True)
-        machine = {"machine": snapshot.machine, "version": 1}
-        (folder / "machine.json").write_text(json.dumps(machine), encoding="utf-8")
-        path = folder / f"{snapshot.commit[:8]}-{snapshot.environment}.json"
-        path.write_text(json.dumps(_file(snapshot)), encoding="utf-8")
+        write_snapshot(snapshot, directory, records=records)
     return len(history.results.snapshots)
+
+
+def write_snapshot(snapshot: Snapshot, directory: Path, *, records: bool = False) -> None:
+    """The files of one commit on one machine."""
+    folder = directory / snapshot.machine
+    folder.mkdir(parents=True, exist_ok=True)
+    machine = {"machine": snapshot.machine, "version": 1}
+    (folder / "machine.json").write_text(json.dumps(machine), encoding="utf-8")
+    path = folder / f"{snapshot.commit[:8]}-{snapshot.environment}.json"
+    path.write_text(json.dumps(_file(snapshot)), encoding="utf-8")
+    if records:
+        record = folder / record_name(snapshot.commit, snapshot.environment)
+        record.write_text("".join(map(to_line, _lines(snapshot))), encoding="utf-8")
+
+
+def _lines(snapshot: Snapshot) -> Iterator[RunRecord | CaseRecord]:
+    """What a run on the CPU records: for each case that it started, and what became of it."""
+    yield RunRecord("2026-03-01T10:00:00+00:00", snapshot.facts)
+    for name, outcome in snapshot.outcomes.items():
+        case = outcome.record
+        if case is None:
+            continue
+        size = parse_identity(name.case)["n"]
+        baseline = name.benchmark.asv_name.replace(name.implementation, IMPLEMENTATIONS[0])
+        is_baseline = name.implementation == IMPLEMENTATIONS[0]
+        yield replace(case, status="started", timeout=60.0)
+        yield replace(
+            case,
+            status="ok" if outcome.timing else "failed",
+            values={"n": size},
+            sizes=("n",),
+            baseline_benchmark=None if is_baseline else baseline,
+            baseline_case=None if is_baseline else name.case,
+            reason=outcome.reason,
+            bytes=12 * int(size),
+            flops=int(size),
+            max_abs_error=None if is_baseline else 1.2e-7,
+            max_rel_error=None if is_baseline else 3.1e-6,
+            method="host loop",
+            runs_per_sample=100,
+            conditions={"threads": 1},
+        )
 
 
 COLUMNS = (

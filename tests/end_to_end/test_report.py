@@ -24,8 +24,10 @@ def series_of(page: View, implementation: str) -> View:
 
 
 def cell_of(overview: View, kernel: str, implementation: str) -> View:
-    (row,) = (row for row in overview["rows"] if row["kernel"]["label"] == kernel)
-    return dict(row["cells"][overview["columns"].index(implementation)])
+    matrix = overview["matrix"]
+    (row,) = (row for row in matrix["rows"] if row["kernel"]["label"] == kernel)
+    names = [column["name"] for column in matrix["columns"]]
+    return dict(row["cells"][names.index(implementation)])
 
 
 @pytest.fixture(scope="module")

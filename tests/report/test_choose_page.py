@@ -90,6 +90,21 @@ def test_the_verdict_counts_the_kernels_of_each_winner(sample: Results) -> None:
     )
 
 
+def test_the_verdict_names_three_winners_and_counts_the_others(tmp_path: Path) -> None:
+    files = CommitFiles(tmp_path, "a" * 40, 86_400)
+    for winner, kernels in (("numba", 3), ("cuda_a", 2), ("cuda_b", 1), ("cuda_c", 1), ("c", 1)):
+        for number in range(kernels):
+            for implementation, seconds in (("numpy", 2.0), (winner, 1.0)):
+                name = f"suites.{winner}_{number}__{implementation}.time_kernel"
+                files.time(name, "n=4", seconds)
+    files.write()
+
+    assert page_of(load_results(tmp_path)).verdict == (
+        "At the largest size, of 8 kernels, the fastest is numba in 3, cuda_a in 2, c in 1 and "
+        "another in 2."
+    )
+
+
 def test_where_nothing_copies_there_is_nothing_to_say_of_copies(sample: Results) -> None:
     choices = [c for kernel in page_of(sample, "runner").kernels for c in kernel.choices]
 

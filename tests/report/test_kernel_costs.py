@@ -146,3 +146,9 @@ def test_a_pair_says_what_it_does_not_know_and_how_to_run_it(tmp_path: Path) -> 
     assert page.measured is not None
     assert page.measured.codes[0] == Code("baseline", "def time_numpy(self): ...")
     assert page.measured.declaration == ""
+
+
+def test_what_moves_no_arrays_has_no_rate(full: KernelPage) -> None:
+    with_work = {row.time for row in full.cases if row.bytes is not None}
+
+    assert with_work == {"kernel", "end to end"}

@@ -10,6 +10,7 @@ from result_files import CommitFiles
 
 from gpubench.report import kernel
 from gpubench.report.figures import history_figure, size_figure
+from gpubench.report.history_chart import HistoryChart
 from gpubench.report.kernel import KernelPage
 from gpubench.report.site import Site
 from gpubench.results import Results, load_results
@@ -52,6 +53,34 @@ def test_the_history_marks_the_slower_commit_in_words_and_in_the_chart(sample: R
         "▼ numba_parallel slower 1.68×"
     ]
     assert 6.5 in [shape["x0"] for shape in figure["layout"]["shapes"]]
+
+
+def stepping(directory: Path, steps: tuple[int, ...], commits: int) -> HistoryChart:
+    """One kernel whose candidate changes by a factor of two at each of the steps."""
+    for index in range(commits):
+        seconds = 1.0 + sum(index >= step for step in steps) % 2
+        files = CommitFiles(directory, f"{index:08x}" + "0" * 32, 86_400 * (index + 1))
+        files.time(add("numpy"), "n=4", 4.0).time(add("numba"), "n=4", seconds).write()
+    history = kernel_page(load_results(directory), "add").history
+    assert history is not None
+    return history
+
+
+def test_words_of_marks_near_each_other_stand_below_each_other(tmp_path: Path) -> None:
+    notes = history_figure(stepping(tmp_path, (4, 8, 36), 40))["layout"]["annotations"]
+
+    assert [(note["x"], note["yshift"]) for note in notes] == [(3.5, 0), (7.5, -14), (35.5, 0)]
+
+
+def test_a_long_history_is_a_line_without_markers(tmp_path: Path) -> None:
+    few, many = (
+        history_figure(stepping(tmp_path / str(commits), (), commits))["data"]
+        for commits in (120, 121)
+    )
+
+    assert {trace["mode"] for trace in few if "name" in trace} == {"lines+markers"}
+    assert {trace["mode"] for trace in many if "name" in trace} == {"lines"}
+    assert {trace["error_y"]["width"] for trace in many if "error_y" in trace} == {0}
 
 
 def test_a_wrong_case_keeps_its_history_and_has_no_speedup_since(sample: Results) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from result_files import CommitFiles, write_machine
 
 from gpubench.report import overview
+from gpubench.report.matrix import Cell
 from gpubench.report.overview import Overview
 from gpubench.report.site import Site
 from gpubench.results import Results, load_results
@@ -26,9 +27,13 @@ def commit(directory: Path, letter: str, day: int) -> CommitFiles:
     return CommitFiles(directory, letter * 40, day * 86_400)
 
 
-def cell(page: Overview, kernel: str, implementation: str) -> overview.Cell:
-    row = next(row for row in page.rows if row.kernel.label == kernel)
-    return row.cells[page.columns.index(implementation)]
+def columns(page: Overview) -> list[str]:
+    return [column.name for column in page.matrix.columns]
+
+
+def cell(page: Overview, kernel: str, implementation: str) -> Cell:
+    row = next(row for row in page.matrix.rows if row.kernel.label == kernel)
+    return row.cells[columns(page).index(implementation)]
 
 
 def test_one_sentence_gives_the_verdict(sample: Results) -> None:
@@ -48,9 +53,10 @@ def test_one_sentence_gives_the_verdict(sample: Results) -> None:
 def test_the_baseline_stands_first_with_its_time(sample: Results) -> None:
     page = first_page(sample, "runner")
 
-    assert page.columns == ("numpy", "numba", "numba_cuda", "numba_parallel")
+    assert columns(page) == ["numpy", "numba", "numba_cuda", "numba_parallel"]
+    assert [column.is_baseline for column in page.matrix.columns] == [True, False, False, False]
     assert cell(page, "norm", "numpy").is_baseline
-    assert page.rows[0].baseline_seconds is not None
+    assert page.matrix.rows[0].baseline_seconds is not None
 
 
 def test_a_skipped_implementation_shows_no_speedup(sample: Results) -> None:
@@ -190,7 +196,7 @@ def test_a_kernel_last_measured_earlier_says_at_which_commit(tmp_path: Path) -> 
     commit(tmp_path, "a", 1).time(NUMPY, "n=4", 3.0).write()
     commit(tmp_path, "b", 2).time("suites.norm__numpy.time_kernel", "n=4", 3.0).write()
 
-    rows = {row.kernel.label: row.commit for row in first_page(load_results(tmp_path)).rows}
+    rows = {row.kernel.label: row.commit for row in first_page(load_results(tmp_path)).matrix.rows}
 
     assert rows["norm"] is None
     assert rows["add"] is not None
@@ -206,3 +212,62 @@ def test_values_of_an_older_version_are_announced(tmp_path: Path) -> None:
     titles = [state.title for state in first_page(load_results(tmp_path)).states]
 
     assert titles == ["Older values are left out"]
+
+
+def many_implementations(directory: Path) -> Overview:
+    """Eight implementations of two kernels, on three backends; both kernels have ``numba``."""
+    files = commit(directory, "a", 1)
+    for name, backend, seconds in (
+        ("add__numpy", "numpy", 8.0), ("add__numba", "numba", 4.0), ("add__serial", "numba", 6.0),
+        ("add__cuda_naive", "numba_cuda", 2.0), ("add__cuda_tiled", "numba_cuda", 1.0),
+        ("norm__numpy", "numpy", 9.0), ("norm__numba", "numba", 3.0),
+        ("norm__cuda_tree", "numba_cuda", 1.0), ("norm__cuda_tiled", "numba_cuda", 1.5),
+        ("norm__cuda_atomic", "numba_cuda", None),
+    ):  # fmt: skip
+        benchmark = f"suites.{name}.time_kernel"
+        status = "ok" if seconds else "failed"
+        files.record(benchmark, "n=4", status, backend=backend, values={"n": 4}, sizes=("n",))
+        files.time(benchmark, "n=4", seconds) if seconds else files.missing(benchmark, "n=4")
+    files.write()
+    return first_page(load_results(directory))
+
+
+def test_more_than_six_implementations_share_a_column_for_each_backend(tmp_path: Path) -> None:
+    page = many_implementations(tmp_path)
+
+    assert page.matrix.by_backend
+    assert columns(page) == ["numpy", "cuda_tiled", "numba"]
+
+
+def test_a_shared_column_shows_the_fastest_and_names_it_where_its_head_does_not(
+    tmp_path: Path,
+) -> None:
+    page = many_implementations(tmp_path)
+    cells = [cell(page, kernel, "cuda_tiled") for kernel in ("add", "norm")]
+
+    assert [round(found.speedup.value) for found in cells if found.speedup] == [8, 9]
+    assert [found.note for found in cells] == ["", "cuda_tree"]
+    assert [row.size for row in page.matrix.rows] == ["n = 4", "n = 4"]
+
+
+def test_a_size_that_is_not_the_row_s_is_said_in_the_cell(tmp_path: Path) -> None:
+    files = commit(tmp_path, "a", 1).time(NUMPY, "n=4", 3.0).time(NUMPY, "n=8", 6.0)
+    files.time(NUMBA, "n=8", 1.0).time("suites.add__other.time_kernel", "n=4", 1.0).write()
+
+    page = first_page(load_results(tmp_path))
+
+    assert page.matrix.rows[0].size == "n = 8"
+    assert (cell(page, "add", "numba").note, cell(page, "add", "other").note) == ("", "n = 4")
+
+
+def test_a_baseline_with_flaws_keeps_its_time_and_says_them(tmp_path: Path) -> None:
+    files = commit(tmp_path, "a", 1).time(NUMPY, "n=4", 3.0).missing(NUMPY, "n=8")
+    files.record(NUMPY, "n=8", "timed_out").write()
+
+    page = first_page(load_results(tmp_path))
+
+    assert page.matrix.rows[0].baseline_seconds == 3.0
+    assert (cell(page, "add", "numpy").is_baseline, cell(page, "add", "numpy").note) == (
+        True,
+        "1 timed out",
+    )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-from collections.abc import Callable
-from html import unescape
 from pathlib import Path
 
 import pytest
+from opened_pages import Open, until
+from playwright.sync_api import Page
+from report_sample import write_sample
 from result_files import CommitFiles
 
 from gpubench.analysis.comparison import compare_snapshots
@@ -20,35 +19,13 @@ from gpubench.report.markdown import markdown
 from gpubench.report.render import write_report
 from gpubench.results import Results, Snapshot, load_results
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine"),
-]
-
-Look = Callable[[Path, str], str]
+pytestmark = pytest.mark.browser
 
 
-@pytest.fixture
-def look(tmp_path: Path) -> Look:
-    """The document of a page at an address after ``#``, once its scripts have run."""
-
-    def document(page: Path, address: str) -> str:
-        command = [CHROMIUM or "", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
-        command += ["--virtual-time-budget=8000", f"--user-data-dir={tmp_path / 'profile'}"]
-        process = subprocess.run(
-            [*command, f"{page.as_uri()}#{address}"],
-            capture_output=True, check=True, encoding="utf-8", timeout=90,
-        )  # fmt: skip
-        return process.stdout
-
-    return document
-
-
-def told(document: str) -> str:
-    (found,) = re.findall(r'<textarea id="markdown"[^>]*>(.*?)</textarea>', document, re.DOTALL)
-    return unescape(found)
+def told(page: Page) -> str:
+    """The Markdown of the comparison that the page shows."""
+    until(page, "!/^$|Reading/.test(document.querySelector('#told').textContent)")
+    return page.input_value("#markdown")
 
 
 def without_reasons(text: str) -> str:
@@ -65,21 +42,29 @@ def address(old: Snapshot, new: Snapshot) -> str:
     return pair_address((setup_of(old), old.commit), (setup_of(new), new.commit))
 
 
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Six kernels, four implementations, twelve commits."""
+    directory = tmp_path_factory.mktemp("sample") / "results"
+    write_sample(directory)
+    return load_results(directory)
+
+
 def test_any_two_snapshots_are_compared_as_in_python(
-    sample: Results, tmp_path: Path, look: Look
+    sample: Results, tmp_path: Path, open_page: Open
 ) -> None:
     site = write_report(sample, tmp_path / "site").parent
     runner = [one for one in sample.snapshots if one.machine == "runner"]
     gpu_box = [one for one in sample.snapshots if one.machine == "gpu-box"]
 
     for old, new in ((runner[3], runner[11]), (runner[11], runner[3]), (runner[9], gpu_box[1])):
-        document = look(site / "compare.html", address(old, new))
+        shown = open_page(site / "compare.html", address(old, new))
 
-        assert without_reasons(told(document)) == without_reasons(in_python(sample, old, new))
+        assert without_reasons(told(shown.page)) == without_reasons(in_python(sample, old, new))
 
 
 def test_versions_missing_baselines_and_few_samples_are_told_as_in_python(
-    tmp_path: Path, look: Look
+    tmp_path: Path, open_page: Open
 ) -> None:
     names = [f"suites.add__{name}.time_kernel" for name in ("numpy", "numba", "numba_parallel")]
     for index in range(3):
@@ -95,14 +80,17 @@ def test_versions_missing_baselines_and_few_samples_are_told_as_in_python(
 
     for old, new in ((0, 1), (0, 2), (1, 0)):
         pair = results.snapshots[old], results.snapshots[new]
-        document = look(site / "compare.html", address(*pair))
+        shown = open_page(site / "compare.html", address(*pair))
 
-        assert told(document) == in_python(results, *pair)
+        assert told(shown.page) == in_python(results, *pair)
 
 
-def test_an_address_that_names_nothing_says_so(sample: Results, tmp_path: Path, look: Look) -> None:
+def test_an_address_that_names_nothing_says_so(
+    sample: Results, tmp_path: Path, open_page: Open
+) -> None:
     site = write_report(sample, tmp_path / "site").parent
 
-    document = look(site / "compare.html", "a=99999999,nowhere,none&b=,,")
+    shown = open_page(site / "compare.html", "a=99999999,nowhere,none&b=,,")
 
-    assert "The address names a commit or a machine that is not in this report." in document
+    words = "The address names a commit or a machine that is not in this report."
+    until(shown.page, "(words) => document.querySelector('#told').textContent === words", words)

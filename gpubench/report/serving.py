@@ -1,0 +1,230 @@
+"""The written pages on 127.0.0.1, written again when what they are made from changes.
+
+The files on disk stay as they are. To a page that is sent, the server adds one script, which asks
+it for the version of the report once a second and loads the page anew when that has changed. It
+asks by adding script elements: the pages' content security policy allows scripts of the same
+origin, and no other request.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from gpubench.errors import GpubenchError
+
+ADDRESS = "127.0.0.1"
+"""Never another: results are not shown to the network."""
+
+SECONDS = 1.0
+"""Between two looks at what the report is made from."""
+
+_SCRIPT, _VERSION = "/~gpubench/reload.js", "/~gpubench/version.js"
+_RELOAD = """\
+(() => {
+  const root = document.documentElement;
+  const shown = document.currentScript.dataset.version;
+  const again = () => setTimeout(ask, 1000);
+  function ask() {
+    const script = document.createElement("script");
+    script.src = "VERSION";
+    script.onload = () => {
+      script.remove();
+      if (root.dataset.served === shown) again();
+      else location.reload();
+    };
+    script.onerror = () => { script.remove(); again(); };
+    document.head.append(script);
+  }
+  again();
+})();
+""".replace("VERSION", _VERSION)
+
+Stamp = frozenset[tuple[str, int, int]]
+"""Path, time of change in ns and size of every file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Files that the report is made from."""
+
+    folder: Path
+    patterns: tuple[str, ...]
+
+    def stamps(self) -> Iterator[tuple[str, int, int]]:
+        for pattern in self.patterns:
+            for path in self.folder.glob(pattern):
+                try:
+                    found = path.stat()
+                except OSError:  # gone, or about to come
+                    continue
+                yield str(path), found.st_mtime_ns, found.st_size
+
+
+def stamp(sources: Iterable[Source]) -> Stamp:
+    """What changes whenever a file of the sources is written, added or removed."""
+    return frozenset(one for source in sources for one in source.stamps())
+
+
+class ReportServer(ThreadingHTTPServer):
+    """Serves one folder to this machine; a page learns from ``version`` that it is outdated."""
+
+    daemon_threads = True
+    allow_reuse_address = os.name == "posix"
+    """On Windows the option would let two programs have the same port."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        try:
+            super().__init__((ADDRESS, port), _Handler)
+        except OSError as error:
+            raise GpubenchError(
+                f"port {port} of {ADDRESS} cannot be had: {error.strerror or error}; "
+                "give another with --port, or --port 0 for any free one"
+            ) from error
+        self.folder = folder.resolve()
+        self.version = self._next_version()
+
+    @property
+    def port(self) -> int:
+        """The one that it listens on, also where it was asked for any."""
+        return int(self.server_address[1])
+
+    @property
+    def url(self) -> str:
+        return f"http://{ADDRESS}:{self.port}/"
+
+    def outdate(self) -> None:
+        """Let open pages load anew."""
+        self.version = self._next_version()
+
+    @staticmethod
+    def _next_version() -> str:
+        return str(time.time_ns())
+
+    @contextmanager
+    def serving(self) -> Iterator[ReportServer]:
+        """Answers requests in a thread of its own while what is inside runs."""
+        thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.1})
+        thread.start()
+        try:
+            yield self
+        finally:
+            self.shutdown()
+            thread.join()
+
+
+def rewrite_on_change(
+    server: ReportServer,
+    look: Callable[[], Stamp],
+    rewrite: Callable[[], object],
+    tell: Callable[[str], None],
+    written: Stamp,
+) -> None:
+    """Write the report again at every change, until interrupted.
+
+    ``look`` tells the state of the sources, of which ``written`` is on the pages. While it still
+    changes from one look to the next, nothing is written. What goes wrong is told, and the old
+    pages stay.
+    """
+    seen = written
+    while True:
+        time.sleep(SECONDS)
+        now = look()
+        if now == seen and now != written:
+            written = now
+            try:
+                rewrite()
+            except Exception as error:  # a template under work can raise anything
+                words = str(error) if isinstance(error, GpubenchError) else repr(error)
+                tell(f"the pages stay as they were: {words}")
+            else:
+                server.outdate()
+                tell("written again")
+        seen = now
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers GET and HEAD for files of the folder, asked for by this machine's own name."""
+
+    server: ReportServer
+    server_version, sys_version = "gpubench", ""
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        if self._is_foreign():
+            self._refuse(HTTPStatus.MISDIRECTED_REQUEST, f"this is {self.server.url}\n")
+            return
+        found = self._content(unquote(urlsplit(self.path).path))
+        if found is None:
+            self._refuse(HTTPStatus.NOT_FOUND, "there is no such page\n")
+        else:
+            self._send(HTTPStatus.OK, *found)
+
+    do_HEAD = do_GET
+
+    def _not_allowed(self) -> None:
+        self.close_connection = True  # a body may follow, which nobody reads
+        self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are answered\n")
+
+    do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_CONNECT = do_TRACE = _not_allowed
+
+    def _is_foreign(self) -> bool:
+        """Whether it was asked under another name: by a page of another site (DNS rebinding)."""
+        names = {f"{name}:{self.server.port}" for name in (ADDRESS, "localhost")}
+        return self.headers.get_all("Host", []) not in [[name] for name in names]
+
+    def _content(self, path: str) -> tuple[str, bytes] | None:
+        """Type and bytes of what stands at a path; ``None`` where there is nothing to send."""
+        if path == _SCRIPT:
+            return "text/javascript", _RELOAD.encode()
+        if path == _VERSION:
+            served = f'document.documentElement.dataset.served = "{self.server.version}";\n'
+            return "text/javascript", served.encode()
+        if path == "/favicon.ico":  # browsers ask; the pages have none
+            return "image/x-icon", b""
+        version = self.server.version  # before the file: it may be written again meanwhile
+        try:
+            file = (self.server.folder / (path.lstrip("/") or "index.html")).resolve()
+            if not (file.is_relative_to(self.server.folder) and file.is_file()):
+                return None
+            content = file.read_bytes()
+        except (OSError, ValueError):  # ValueError: a NUL in the path
+            return None
+        kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+        return kind, _watching(content, version) if kind == "text/html" else content
+
+    def _refuse(self, status: HTTPStatus, words: str) -> None:
+        self._send(status, "text/plain", words.encode())
+
+    def _send(self, status: HTTPStatus, kind: str, content: bytes) -> None:
+        text = kind.startswith("text/") or kind == "application/json"
+        self.send_response(status)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8" if text else kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        if status is HTTPStatus.METHOD_NOT_ALLOWED:
+            self.send_header("Allow", "GET, HEAD")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Requests are not told."""
+
+
+def _watching(page: bytes, version: str) -> bytes:
+    """The page with the script that loads it anew."""
+    script = f'<script src="{_SCRIPT}" data-version="{version}"></script>\n'
+    head, body, rest = page.rpartition(b"</body>")
+    return head + script.encode() + body + rest if body else page

@@ -1,0 +1,164 @@
+"""What result files told the last time, on disk: a file that did not change is not read again.
+
+One file beside the results directory, in MessagePack: data only, so that a foreign one can do no
+harm. It is used for files of the same size and time of change, and as a whole for the same release
+of gpubench and the same pairs. One that is damaged, or was written by another release, is left
+aside and written anew; where none can be written there is none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench import __version__
+from gpubench.results.columns import Cases, Columns, Link, Ratios
+from gpubench.results.digests import Digest, Head, Stamp, Version
+from gpubench.results.model import CaseName
+
+FORMAT = 1
+"""Raised when what is stored, or what is read from the files, changes."""
+
+FOLDER = ".gpubench-cache"
+"""Beside the results directory, with a ``.gitignore`` of its own."""
+
+Known = Mapping[str, tuple[Stamp, Digest]]
+"""Digests by the path of their files below the results directory, without suffix."""
+
+
+class _Row(msgspec.Struct, array_like=True):
+    """One ``Digest`` as it is stored."""
+
+    stamp: Stamp
+    cases: int
+    """Index into ``_Content.cases``."""
+    statuses: bytes
+    times: bytes
+    ratios: dict[int, Ratios]
+    head: Head | None
+    versions: tuple[Version, ...]
+    facts: dict[str, Any]
+    at: str | None
+    told: bool
+    result_faults: tuple[str, ...]
+    record_faults: tuple[str, ...]
+
+
+class _Content(msgspec.Struct, array_like=True):
+    """The whole file."""
+
+    key: str
+    cases: list[tuple[list[CaseName], list[Link]]]
+    rows: dict[str, _Row]
+
+
+def cache_path(results_dir: Path) -> Path:
+    """Where the digests of a results directory are kept."""
+    place = results_dir.resolve()
+    name = hashlib.sha256(str(place).encode()).hexdigest()[:16]
+    return place.parent / FOLDER / f"{name}.results"
+
+
+def cache_key(*what: object) -> str:
+    """Names what digests depend on beside the files; release and format are always part of it."""
+    told = repr((FORMAT, __version__, *what))
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+def read_cache(path: Path, key: str) -> Known:
+    """What was kept under that key; nothing where there is no such file, or a damaged one."""
+    try:
+        content = msgspec.msgpack.decode(path.read_bytes(), type=_Content)
+        if content.key != key:
+            return {}
+        shared = [Cases(tuple(names), tuple(links)) for names, links in content.cases]
+        return {
+            name: (row.stamp, _digest(row, shared[row.cases])) for name, row in content.rows.items()
+        }
+    except (OSError, msgspec.MsgspecError, ValueError, IndexError):
+        return {}
+
+
+def write_cache(path: Path, key: str, known: Known) -> None:
+    """Keep digests, whole or not at all; where that is impossible, nothing is kept."""
+    lasting = {name: (stamp, found) for name, (stamp, found) in known.items() if found.lasting}
+    shared = {id(found.columns.cases): found.columns.cases for _, found in lasting.values()}
+    places = {identity: place for place, identity in enumerate(shared)}
+    content = _Content(
+        key,
+        [(list(cases.names), list(cases.links)) for cases in shared.values()],
+        {
+            name: _row(stamp, found, places[id(found.columns.cases)])
+            for name, (stamp, found) in lasting.items()
+        },
+    )
+    with suppress(OSError, msgspec.MsgspecError, OverflowError, TypeError, ValueError):
+        _write(path, msgspec.msgpack.encode(content))
+
+
+def _row(stamp: Stamp, found: Digest, cases: int) -> _Row:
+    columns = found.columns
+    return _Row(
+        stamp=stamp,
+        cases=cases,
+        statuses=columns.statuses.tobytes(),
+        times=columns.times.tobytes(),
+        ratios=dict(columns.ratios),
+        head=found.head,
+        versions=found.versions,
+        facts=dict(found.facts),
+        at=found.at,
+        told=found.told,
+        result_faults=found.result_faults,
+        record_faults=found.record_faults,
+    )
+
+
+def _digest(row: _Row, cases: Cases) -> Digest:
+    """The digest of a row; raises ``ValueError`` where its columns have not the cases' length."""
+    count = len(cases.names)
+    statuses: NDArray[np.int8] = np.frombuffer(row.statuses, np.int8).reshape(count)
+    times = np.frombuffer(row.times, np.float64).reshape(3, count)
+    columns = Columns(cases, statuses, times, row.ratios)
+    return Digest(
+        columns=columns,
+        head=row.head,
+        versions=row.versions,
+        facts=row.facts,
+        at=row.at,
+        told=row.told,
+        result_faults=row.result_faults,
+        record_faults=row.record_faults,
+    )
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Replace the file at once, so that a reader finds the old one or the new one."""
+    path.parent.mkdir(exist_ok=True)
+    (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
+    handle, name = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(name).replace(path)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def changed(old: Known, new: Known) -> bool:
+    """Whether there is anything to keep that is not kept yet."""
+    return _stamps(old) != _stamps(new)
+
+
+def _stamps(known: Known) -> Mapping[str, Stamp]:
+    return {name: stamp for name, (stamp, found) in known.items() if found.lasting}

@@ -1,0 +1,140 @@
+"""One result file and its record: what reports need of every commit, and all that they tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpubench.results.asv_files import ResultFile, UnreadableFile, read_result_file
+from gpubench.results.columns import Columns, ColumnsRow, made_columns
+from gpubench.results.model import CaseName, Outcome, Pair
+from gpubench.results.outcomes import Entry, entries, outcomes_of, settled
+from gpubench.results.pairs import Partner, Roles, partner_record, partners, with_partners
+from gpubench.results.records import RecordFile, read_record
+
+Stamp = tuple[int, int, int, int]
+"""Size and time of change in ns, of the result file and of the record; -1 where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """A result file and the record beside it, either of which may be missing."""
+
+    stem: Path
+    result: Path | None
+    record: Path | None
+
+    def stamp(self) -> Stamp:
+        """What changes when one of the two is written."""
+        return (*_stamp(self.result), *_stamp(self.record))
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a result file tells beside values."""
+
+    environment: str
+    commit: str
+    date: float
+    """Seconds since 1970."""
+    params: Mapping[str, Any]
+    """Machine and environment as asv describes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Which version of a benchmark a file holds values of."""
+
+    benchmark: str
+    """asv's name; that of its place for one in a pair."""
+    version: str | None
+    started_at: float
+    """Seconds since 1970; 0 when not stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """What two files tell of one commit, the outcomes in columns."""
+
+    columns: Columns
+    head: Head | None
+    """``None`` without a readable result file."""
+    versions: tuple[Version, ...] = ()
+    """Of the result file's benchmarks."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """Of the record's last ``run`` line, as ``at`` is."""
+    at: str | None = None
+    told: bool = True
+    """Whether there is anything of gpubench's in the two files."""
+    result_faults: tuple[str, ...] = ()
+    record_faults: tuple[str, ...] = ()
+    lasting: bool = True
+    """False where a file could not be opened: that may change while the file does not."""
+
+
+def digest(files: Files, roles: Roles, pairs: Sequence[Pair]) -> Digest:
+    """Read the two files; what cannot be read is named in the faults."""
+    result, faults, opened = _read_result(files, roles)
+    record = _read_record(files)
+    benchmarks = result.benchmarks if result else ()
+    return Digest(
+        columns=_columns(entries(benchmarks, record.told), pairs),
+        head=Head(result.environment, result.commit, result.date, result.params)
+        if result
+        else None,
+        versions=tuple(Version(b.name.asv_name, b.version, b.started_at) for b in benchmarks),
+        facts=record.facts,
+        at=record.at,
+        told=bool(benchmarks or record.told),
+        result_faults=faults,
+        record_faults=record.faults,
+        lasting=opened and record.opened,
+    )
+
+
+def read_outcomes(files: Files, roles: Roles, pairs: Sequence[Pair]) -> dict[CaseName, Outcome]:
+    """All that the two files tell of every case."""
+    result, _, _ = _read_result(files, roles)
+    found = entries(result.benchmarks if result else (), _read_record(files).told)
+    return with_partners(outcomes_of(found), pairs)
+
+
+def _columns(found: Mapping[CaseName, Entry], pairs: Sequence[Pair]) -> Columns:
+    """What ``columns_of`` makes of the outcomes, without making those."""
+    placed = partners(found, pairs)
+    return made_columns(_row(name, entry, placed.get(name)) for name, entry in found.items())
+
+
+def _row(name: CaseName, entry: Entry, partner: Partner | None) -> ColumnsRow:
+    status, _, record = settled(entry)
+    if partner:
+        record = partner_record(name.case, partner)
+    return name, status, entry.time if status == "ok" else None, record, partner is not None
+
+
+def _read_result(files: Files, roles: Roles) -> tuple[ResultFile | None, tuple[str, ...], bool]:
+    """The file unless it is unreadable, faults, and whether it could be opened."""
+    if files.result is None:
+        return None, (), True
+    try:
+        result = read_result_file(files.result, roles)
+    except UnreadableFile as error:
+        return None, (str(error),), not isinstance(error.__cause__, OSError)
+    if result.machine != files.result.parent.name:
+        fault = f"it is of the machine {result.machine!r}, in the folder of another"
+        return None, (*result.faults, fault), True
+    return result, result.faults, True
+
+
+def _read_record(files: Files) -> RecordFile:
+    return read_record(files.record) if files.record else RecordFile()
+
+
+def _stamp(path: Path | None) -> tuple[int, int]:
+    try:
+        found = path.stat() if path else None
+    except OSError:
+        found = None
+    return (found.st_size, found.st_mtime_ns) if found else (-1, -1)

@@ -1,0 +1,202 @@
+"""``gpubench report`` beside ``asv publish`` on the same stored results.
+
+The results are generated: an asv project with its repository, result files of every commit on
+several machines, and gpubench's records beside them (``asv publish`` does not read those). Each
+command runs in a process of its own, as from the terminal, on two projects: one with many result
+files, one with many cases. For each are printed the times, their ratio, the largest memory of one
+process, the time of a second report after one new result file, and how long chromium takes from
+opening the overview to its load event, its layout included. Targets: a report takes at most a fifth
+of asv's time, a second one at most a tenth of the first, and the overview opens within a second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from conditions import print_conditions, scratch_project
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "analysis"))
+
+from generated_history import IMPLEMENTATIONS, generate, write_snapshot
+
+from gpubench.results import Snapshot
+
+RESULTS = Path(".asv/results")
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much a project has measured."""
+
+    title: str
+    machines: int
+    commits: int
+    kernels: int
+    sizes: int
+
+    @property
+    def cases(self) -> int:
+        return self.kernels * self.sizes * len(IMPLEMENTATIONS)
+
+
+SIZES = (
+    Size("many files", machines=3, commits=1000, kernels=12, sizes=5),
+    Size("many cases", machines=1, commits=1000, kernels=50, sizes=10),
+)
+
+
+@dataclass(frozen=True)
+class Used:
+    """What one process took."""
+
+    seconds: float
+    megabytes: float
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--commits", type=int, default=1000, help="of both projects")
+    parser.add_argument("--only", choices=[size.title for size in SIZES], help="one project")
+    given = parser.parse_args()
+    print_conditions("jinja2")
+    for size in SIZES:
+        if given.only in (None, size.title):
+            measure(replace(size, commits=given.commits))
+
+
+def measure(size: Size) -> None:
+    """One project: asv's site, the report, the report again, and the overview in a browser."""
+    with project(size) as (folder, newest):
+        files = sum(1 for _ in folder.glob(f"{RESULTS}/*/*.gpubench.jsonl"))
+        print(
+            f"{size.title}: {files:,} result files of {size.cases:,} cases, {size.commits:,} ",
+            end="",
+        )
+        print(f"commits on {size.machines} machines", flush=True)
+        publish = run([sys.executable, "-m", "asv", "publish", "--no-pull"], folder)
+        show("asv publish", publish)
+        first = run([sys.executable, "-m", "gpubench", "report"], folder)
+        show(
+            "gpubench report", first, f"{first.seconds / publish.seconds:.3f} of it, target <= 0.2"
+        )
+        write_snapshot(newest, folder / RESULTS, records=True)
+        second = run([sys.executable, "-m", "gpubench", "report"], folder)
+        again = f"{second.seconds / first.seconds:.3f} of the first, target <= 0.1"
+        show("one file more", second, again)
+        opened = opening(folder / "reports/html/index.html")
+        if opened:
+            print(f"  overview opens   {statistics.median(opened):8.2f} s  ", end="")
+            print(f"({', '.join(f'{one:.2f}' for one in opened)}), target < 1")
+
+
+def show(title: str, used: Used, words: str = "") -> None:
+    print(f"  {title:16} {used.seconds:8.1f} s {used.megabytes:8.0f} MB  {words}", flush=True)
+
+
+@contextmanager
+def project(size: Size) -> Iterator[tuple[Path, Snapshot]]:
+    """An asv project with results of all commits but the newest, whose snapshot is given too."""
+    configuration = {
+        "version": 1, "project": "figures", "repo": ".", "branches": ["main"],
+        "results_dir": str(RESULTS), "html_dir": ".asv/html",
+    }  # fmt: skip
+    with scratch_project({"asv.conf.json": json.dumps(configuration)}) as folder:
+        hashes = write_repository(folder, size.commits + 1)
+        made = generate(
+            1, commits=len(hashes), kernels=size.kernels, machines=size.machines, sizes=size.sizes
+        ).results
+        places = {commit.hash: index for index, commit in enumerate(made.commits)}
+        snapshots = [replace(s, commit=hashes[places[s.commit]]) for s in made.snapshots]
+        for snapshot in snapshots:
+            if snapshot.commit != hashes[-1]:
+                write_snapshot(snapshot, folder / RESULTS, records=True)
+        write_benchmarks(folder / RESULTS / "benchmarks.json", snapshots[-1])
+        yield folder, snapshots[-1]
+
+
+def write_repository(folder: Path, commits: int) -> list[str]:
+    """An empty commit a day; their hashes, oldest first."""
+    stream = "".join(
+        f"commit refs/heads/main\ncommitter figures <figures@localhost> {day * 86_400} +0000\n"
+        f"data {len(f'Change {day}')}\nChange {day}\n\n"
+        for day in range(1, commits + 1)
+    )
+    git = ["git", "-C", str(folder)]
+    subprocess.run([*git, "init", "--quiet", "--initial-branch=main"], check=True)
+    subprocess.run([*git, "fast-import", "--quiet"], input=stream, text=True, check=True)
+    listed = [*git, "rev-list", "--reverse", "main"]
+    return subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split()
+
+
+def write_benchmarks(path: Path, snapshot: Snapshot) -> None:
+    """asv's ``benchmarks.json``, which it takes the benchmarks and their parameters from."""
+    cases: dict[str, list[str]] = {}
+    for name in snapshot.outcomes:
+        cases.setdefault(name.benchmark.asv_name, []).append(repr(name.case))
+    described = {
+        name: {
+            "name": name, "type": "time", "unit": "seconds", "version": "v1",
+            "param_names": ["case"], "params": [params], "code": "def time_kernel(self, case): ...",
+            "timeout": 60,
+        }
+        for name, params in cases.items()
+    }  # fmt: skip
+    path.write_text(json.dumps({"version": 2, **described}), encoding="utf-8")
+
+
+def run(command: Sequence[str], folder: Path) -> Used:
+    """Time and largest memory of one process, or of the largest that it waited for."""
+    start = time.perf_counter()
+    with (folder / "output.txt").open("w") as output:
+        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT)
+        _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - start
+    if status:
+        raise SystemExit(f"{' '.join(command)} failed:\n{(folder / 'output.txt').read_text()}")
+    return Used(seconds, usage.ru_maxrss / 1024)
+
+
+TIMING = """\
+addEventListener("load", () => {
+  const height = document.body.offsetHeight;
+  document.body.dataset.opened = `${performance.now()} ms, ${height} px`;
+});
+"""
+
+
+def opening(page: Path, times: int = 5) -> list[float]:
+    """Seconds from the start of the navigation to the load event, layout included; [] without."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        print("  overview opens   not measured: there is no chromium on this machine")
+        return []
+    timed = page.with_name("timed.html")
+    page.with_name("timed.js").write_text(TIMING)
+    script = '<script src="timed.js"></script></body>'
+    timed.write_text(page.read_text(encoding="utf-8").replace("</body>", script), encoding="utf-8")
+    command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+    seconds = []
+    for _ in range(times):
+        done = subprocess.run(
+            [*command, timed.as_uri()], capture_output=True, text=True, check=True
+        )
+        seconds += [float(ms) / 1000 for ms in re.findall(r'data-opened="([\d.]+) ms', done.stdout)]
+    return seconds
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""Every page from disk, offline: nothing leaves it, nothing overflows, axe finds no violation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from every_state import EMPTY, HOSTILE, PAGES, Report
+from opened_pages import Open, Watched, until
+from playwright.sync_api import BrowserContext, Page
+
+pytestmark = pytest.mark.browser
+
+THEMES = ("light", "dark")
+PHONE, LAPTOP, WALL = 390, 1280, 2560
+WCAG = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa")
+CONTRAST = ["color-contrast"]
+
+TOO_WIDE = """() => [...document.querySelectorAll("body *:not(.scroll *, pre *, .chart *)")]
+  .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
+  .map((e) => e.outerHTML.slice(0, 160))"""
+OPEN_ALL = "() => document.querySelectorAll('details').forEach((part) => (part.open = true))"
+CONTROLS = "a[href], button, input, select, textarea, summary, [tabindex='0']"
+LISTEN = """(controls) => {
+  window.unseen = [];
+  const waiting = new Set([...document.querySelectorAll(controls)]
+    .filter((e) => e.checkVisibility() && !e.disabled));
+  window.waiting = waiting;
+  document.addEventListener("focusin", ({ target }) => {
+    waiting.delete(target);
+    const style = getComputedStyle(target);
+    const box = target.getBoundingClientRect();
+    const seen = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1;
+    if (!seen || !box.width || box.right < 0) window.unseen.push(target.outerHTML.slice(0, 120));
+  });
+  return waiting.size;
+}"""
+LEFT = "() => [...window.waiting].map((e) => e.outerHTML.slice(0, 120))"
+DRAWN = "() => [...document.querySelectorAll('.chart')].every((c) => c.querySelector('.main-svg'))"
+
+
+def wide(page: Page, width: int) -> list[str]:
+    """What is wider than the page, at one width."""
+    page.set_viewport_size({"width": width, "height": 900})
+    overflows = page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    return [f"{width}: {found}" for found in page.evaluate(TOO_WIDE)] if overflows else []
+
+
+def violations(page: Page, theme: str) -> list[str]:
+    """What axe finds on the page as it stands, one line for each rule."""
+    # Without `preload`: axe would fetch the style sheet, which the page's policy refuses.
+    options: dict[str, Any] = {"preload": False, "resultTypes": ["violations"]}
+    # The dark theme differs by its colours alone.
+    options["runOnly"] = list(WCAG) if theme == "light" else {"type": "rule", "values": CONTRAST}
+    found = Axe().run(page, options=options).response["violations"]
+    return [f"{rule['id']}: {rule['nodes'][0]['html'][:200]}" for rule in found]
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def shown(request: pytest.FixtureRequest, report: Report, scripted: BrowserContext) -> Any:
+    """Each page in turn, loaded once for several tests."""
+    watched = Watched(scripted.new_page())
+    watched.page.goto(report.page(request.param).as_uri())
+    until(watched.page, DRAWN)
+    yield watched
+    watched.page.close()
+
+
+def test_tab_reaches_every_control_and_shows_where_it_is(shown: Watched) -> None:
+    controls = shown.page.evaluate(LISTEN, CONTROLS)
+
+    for _ in range(controls):
+        shown.page.keyboard.press("Tab")
+
+    assert shown.page.evaluate(LEFT) == []
+    assert shown.page.evaluate("window.unseen") == []
+
+
+def test_a_page_is_quiet_fits_and_is_accessible_in_both_themes(shown: Watched) -> None:
+    shown.page.evaluate(OPEN_ALL)
+
+    for theme in THEMES:
+        shown.page.emulate_media(color_scheme=theme)
+        for width in (PHONE, WALL, LAPTOP):
+            assert wide(shown.page, width) == []
+        assert violations(shown.page, theme) == []
+    assert shown.faults == []
+
+
+def test_hostile_names_are_text(report: Report, open_page: Open) -> None:
+    for name in ("overview with hostile names", "kernel with hostile names"):
+        watched = open_page(report.page(name))
+        watched.page.evaluate(OPEN_ALL)
+
+        assert HOSTILE in watched.page.inner_text("main")
+        assert watched.page.locator("main :is(img, i), h1 *").count() == 0
+        assert watched.faults == []
+
+
+def test_the_theme_changes_the_colours_of_charts_too(report: Report, open_page: Open) -> None:
+    page = open_page(report.page("kernel with steps")).page
+    colours = []
+
+    for theme in THEMES:
+        page.emulate_media(color_scheme=theme)
+        page.wait_for_timeout(50)
+        colours.append(
+            page.evaluate(
+                """() => [getComputedStyle(document.body).color,
+                  document.querySelector('.chart .xtick text').style.fill]"""
+            )
+        )
+
+    assert colours[0][0] == colours[0][1]
+    assert colours[1][0] == colours[1][1]
+    assert colours[0] != colours[1]
+
+
+DEAD = """() => [...document.querySelectorAll(
+    "button, select, input, textarea:not([readonly]), a[href^='#']")]
+  .filter((e) => e.checkVisibility())
+  .filter((e) => !e.hash || !document.getElementById(e.hash.slice(1)))
+  .map((e) => e.outerHTML.slice(0, 120))"""
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_without_javascript_a_page_has_its_words_and_no_dead_control(
+    report: Report, scriptless: BrowserContext, name: str
+) -> None:
+    page = scriptless.new_page()
+    page.goto(report.page(name).as_uri())
+    page.evaluate(OPEN_ALL)
+
+    assert page.inner_text("h1").endswith(".")
+    assert page.evaluate(DEAD) == []
+    assert page.locator(".chart:visible").count() == 0
+    if name != EMPTY and "machines" not in name:
+        assert page.locator("main table").count() or "compare" in name
+    page.close()
+
+
+def test_without_javascript_a_kernel_page_has_the_tables_of_its_charts(
+    report: Report, scriptless: BrowserContext
+) -> None:
+    page = scriptless.new_page()
+    page.goto(report.page("kernel with every time").as_uri())
+
+    charts = page.locator("figure:has(.chart)").count()
+    tables = page.locator("summary:has-text('Table of the chart')")
+    tables.first.click()
+
+    assert charts == tables.count() == 3
+    assert page.locator("details[open] table:visible").count() == 1
+    page.close()
