@@ -56,7 +56,7 @@ AXES: dict[str, dict[str, tuple[Any, ...]]] = {
     "strings.crc32": {"m": (1, 9), "length": (1, 7, 16)},
     "strings.edit_distance": {"pairs": (1, 3), "n": (1, 7, 9)},
     "particles.nbody": {"tile": (4,)},
-    "particles.neighbour_list": {"n": (1, 9, 130, 260)},
+    "particles.neighbour_list": {"n": (1, 9, 260)},
     "reductions.inclusive_scan": {"n": (1, 9, 47)},
     "reductions.histogram": {"bins": (1, 7, 64)},
     "reductions.bincount": {"bins": (1, 9)},
