@@ -92,12 +92,22 @@ def _squares(points: Points) -> Any:
 
 
 @njit(cache=True)
-def _weights(points: Points, weights: Points) -> None:
+def _weights(points: Points, depth: int) -> Any:
     """Weights that make of a product what is missing: ``|p - q|**2`` less the square of ``p`` is
-    the square of ``q`` less two products. Rows and columns beyond the points stay zero."""
+    the square of ``q`` less two products. Filled up with zeros to an even number of rows."""
+    weights = np.zeros((points.shape[0] + points.shape[0] % 2, depth), np.float32)
     for i in range(points.shape[0]):
         for c in range(points.shape[1]):
             weights[i, c] = np.float32(-2) * points[i, c]
+    return weights
+
+
+@njit(cache=True)
+def _copy_to_rows(row: Numbers, rows: Any) -> None:
+    """Written out, because compiling NumPy's broadcasting takes seconds."""
+    for i in range(rows.shape[0]):
+        for j in range(row.size):
+            rows[i, j] = row[j]
 
 
 @njit(cache=True)
@@ -129,16 +139,13 @@ def _insert_nearer(apart: Numbers, first: int, distances: Numbers, indices: Indi
 
 
 @njit(cache=True)
-def _search(
-    some: Points, panels: Any, squares: Any, distances: Numbers, indices: Indices
-) -> None:
+def _search(some: Points, panels: Any, squares: Any, distances: Numbers, indices: Indices) -> None:
     """The nearest points to some queries, panel by panel, each seen from all queries."""
-    weights = np.zeros((_TOGETHER, panels.shape[1] // WIDTH), np.float32)
-    _weights(some, weights)
-    apart = np.empty((_TOGETHER, WIDTH), np.float32)
+    weights = _weights(some, panels.shape[1] // WIDTH)
+    apart = np.empty((weights.shape[0], WIDTH), np.float32)
     distances[:] = _FAR
     for panel in range(panels.shape[0]):
-        apart[:] = squares[panel]
+        _copy_to_rows(squares[panel], apart)
         add_product(weights, panels[panel], apart)
         for query in range(some.shape[0]):
             _insert_nearer(apart[query], panel * WIDTH, distances[query], indices[query])
@@ -268,11 +275,12 @@ def _first(numbers: Numbers, wanted: Any) -> Any:
 
 
 @njit(cache=True)
-def _label_some(weights: Points, panels: Any, squares: Any, apart: Any, labels: Indices) -> None:
+def _label_some(weights: Points, panels: Any, squares: Any, labels: Indices) -> None:
     """Nearest centre of some points, panel by panel."""
+    apart = np.empty((weights.shape[0], WIDTH), np.float32)
     best = np.full(labels.size, _FAR)
     for panel in range(panels.shape[0]):
-        apart[:] = squares[panel]
+        _copy_to_rows(squares[panel], apart)
         add_product(weights, panels[panel], apart)
         for i in range(labels.size):
             least = _least(apart[i])
@@ -285,12 +293,10 @@ def _group(
     points: Points, panels: Any, squares: Any, labels: Indices, sums: Any, counts: Any
 ) -> None:
     """Labels of a share of the points, whose coordinates are added up by label."""
-    weights = np.zeros((_TOGETHER, panels.shape[1] // WIDTH), np.float32)
-    apart = np.empty((_TOGETHER, WIDTH), np.float32)
     for first in range(0, labels.size, _TOGETHER):
         some = points[first : first + _TOGETHER]
-        _weights(some, weights)
-        _label_some(weights, panels, squares, apart, labels[first : first + _TOGETHER])
+        weights = _weights(some, panels.shape[1] // WIDTH)
+        _label_some(weights, panels, squares, labels[first : first + _TOGETHER])
         for i in range(some.shape[0]):
             label = labels[first + i]
             counts[label] += 1

@@ -269,14 +269,6 @@ def _fill_cells(positions: Positions, box: Vector, members: Cells, filled: Cells
 
 
 @cuda.jit(device=True)
-def nearest(apart: Any, box: Any, half: Any) -> Any:
-    """The way to the nearest image of a particle."""
-    if apart > half:
-        return apart - box
-    return apart + box if apart < -half else apart
-
-
-@cuda.jit(device=True)
 def _insert(neighbours: Neighbours, i: int, j: int, count: int) -> Any:
     """Put ``j`` into column ``i`` where it belongs; most come in rising order."""
     k = _smaller(count, WIDTH - 1)
@@ -296,9 +288,10 @@ def _insert_near(
     limit = box.dtype.type(_REACH_SQUARED)
     x, y, z = positions[0, i], positions[1, i], positions[2, i]
     for j in member:
-        dx = nearest(x - positions[0, j], side, half)
-        dy = nearest(y - positions[1, j], side, half)
-        dz = nearest(z - positions[2, j], side, half)
+        dx, dy, dz = abs(x - positions[0, j]), abs(y - positions[1, j]), abs(z - positions[2, j])
+        dx = dx if dx < half else side - dx
+        dy = dy if dy < half else side - dy
+        dz = dz if dz < half else side - dz
         if j != i and dx * dx + dy * dy + dz * dz < limit:
             count = _insert(neighbours, i, j, count)
     return count

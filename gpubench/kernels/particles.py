@@ -22,7 +22,6 @@ from gpubench.kernels.neighbours import (
     Vector,
     fetch,
     melt,
-    nearest,
     neighbour_list_numpy,
 )
 
@@ -38,7 +37,8 @@ _CUTOFF_SQUARED = CUTOFF**2
 
 def nbody_numpy(positions: Positions, masses: Vector, out: Positions, softening: Any) -> None:
     """Gravity: ``out[:, i]`` is the sum of ``m[j] * d / (d @ d + softening)**1.5`` over all ``j``,
-    where ``d`` goes from ``i`` to ``j``. Some rows of the table of pairs at a time, in cache."""
+    where ``d`` goes from ``i`` to ``j`` and ``softening`` is above zero: a body pulls itself by
+    nothing. Some rows of the table of pairs at a time, in cache."""
     n = masses.size
     rows = max(1, _ROOM // n)
     apart, squares = np.empty((3, rows, n), out.dtype), np.empty((rows, n), out.dtype)
@@ -233,6 +233,14 @@ def lennard_jones_parallel(
             out[0, i], out[1, i], out[2, i] = _force(near, x, y, z, box[0], count)
 
 
+@cuda.jit(device=True)
+def _nearest(apart: Any, box: Any, half: Any) -> Any:
+    """The way to the _nearest image of a particle."""
+    if apart > half:
+        return apart - box
+    return apart + box if apart < -half else apart
+
+
 @cuda.jit
 def lennard_jones_cuda(
     positions: Positions, box: Vector, neighbours: Neighbours, counts: Vector, out: Positions
@@ -246,9 +254,9 @@ def lennard_jones_cuda(
         fx = fy = fz = zero
         for k in range(counts[i]):
             j = neighbours[k, i]
-            dx = nearest(x - positions[0, j], side, half)
-            dy = nearest(y - positions[1, j], side, half)
-            dz = nearest(z - positions[2, j], side, half)
+            dx = _nearest(x - positions[0, j], side, half)
+            dy = _nearest(y - positions[1, j], side, half)
+            dz = _nearest(z - positions[2, j], side, half)
             square = dx * dx + dy * dy + dz * dz
             if square < limit:
                 inverse = one / square

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -77,7 +78,10 @@ def cache_key(*what: object) -> str:
 def read_cache(path: Path, key: str) -> Known:
     """What was kept under that key; nothing where there is no such file, or a damaged one."""
     try:
-        content = msgspec.msgpack.decode(path.read_bytes(), type=_Content)
+        kept = memoryview(path.read_bytes())
+        if _checksum(kept[4:]) != kept[:4]:
+            return {}
+        content = msgspec.msgpack.decode(kept[4:], type=_Content)
         if content.key != key:
             return {}
         shared = [Cases(tuple(names), tuple(links)) for names, links in content.cases]
@@ -102,7 +106,8 @@ def write_cache(path: Path, key: str, known: Known) -> None:
         },
     )
     with suppress(OSError, msgspec.MsgspecError, OverflowError, TypeError, ValueError):
-        _write(path, msgspec.msgpack.encode(content))
+        encoded = msgspec.msgpack.encode(content)
+        _write(path, _checksum(encoded) + encoded)
 
 
 def _row(stamp: Stamp, found: Digest, cases: int) -> _Row:
@@ -139,6 +144,11 @@ def _digest(row: _Row, cases: Cases) -> Digest:
         result_faults=row.result_faults,
         record_faults=row.record_faults,
     )
+
+
+def _checksum(content: bytes | memoryview) -> bytes:
+    """Tells damage, which could be in the middle of a number."""
+    return zlib.crc32(content).to_bytes(4)
 
 
 def _write(path: Path, content: bytes) -> None:
