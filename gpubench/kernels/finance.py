@@ -23,8 +23,8 @@ from gpubench.kernels.reductions import (
 Vector = NDArray[Any]
 Count = NDArray[np.int64]
 """Shape ``[1]``."""
-Mean = NDArray[np.float64]
-"""Shape ``[1]``."""
+Mean = NDArray[Any]
+"""Shape ``[1]``, in the dtype that is computed in."""
 
 _PIECE = 16384  # random numbers that are made at once, so that they stay in a core's cache
 

@@ -241,7 +241,7 @@ def _clear(filled: Cells) -> None:
         filled[cell] = 0
 
 
-# Numba's target for CUDA has no ``min`` and ``max`` of whole numbers.
+# Numba's own target for CUDA does not compile ``min`` and ``max``.
 @cuda.jit(device=True)
 def _smaller(a: int, b: int) -> int:
     return a if a < b else b

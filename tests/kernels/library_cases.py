@@ -46,7 +46,7 @@ AXES: dict[str, dict[str, tuple[Any, ...]]] = {
     "linear_algebra.spmv": {"per_row": (3,)},
     "linear_algebra.batched_matmul": {"n": (1, 9), "k": (3, 5)},
     "linear_algebra.batched_cholesky": {"n": (1, 7, 4), "k": (1, 3, 5)},
-    "learning.attention": {"n": (1, 7, 9), "d": (1, 5, 8), "tile": (4,)},
+    "learning.attention": {"n": (1, 9), "d": (4, 5), "tile": (4,)},
     "learning.k_nearest_neighbours": {"m": (1, 9), "n": (9, 70), "d": (1, 5), "k": (1, 3)},
     "learning.kmeans_step": {"d": (1, 5), "k": (1, 3)},
     "signals.fft": {"n": (1, 2, 8, 16), "batch": (1, 3)},
