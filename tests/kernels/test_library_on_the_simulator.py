@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-from library_cases import checked_cases, in_pairs, name, small_plan
+from library_cases import name
+from simulate_library import simulate_library, simulated_cases
 
-PROGRAM = Path(__file__).with_name("simulate_library.py")
-PLAN = small_plan(simulator=True)
-CASES = [name(case) for case in in_pairs(checked_cases(PLAN, ("numba_cuda",)))]
+CASES = [name(case) for case in simulated_cases()]
 
 
 @pytest.fixture(scope="module")
 def faults() -> dict[str, str | None]:
-    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
-    done = subprocess.run(
-        [sys.executable, PROGRAM], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout))
+    return simulate_library()
 
 
 @pytest.mark.parametrize("case", CASES)
