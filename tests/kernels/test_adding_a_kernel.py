@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).parents[2]
+OF_DOCS = (Path(__file__).name, "test_kernels_page.py")
 GUIDE = (CHECKOUT / "docs/adding-a-kernel.md").read_text()
 BLOCK = re.compile(r"(?:^`([\w/.]+)`:\n\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -32,7 +33,7 @@ def commands() -> list[str]:
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The checkout with the guide's files, and without the other suites, which take their time."""
     folder = tmp_path_factory.mktemp("copy")
-    ignored = shutil.ignore_patterns("__pycache__", "html", Path(__file__).name)
+    ignored = shutil.ignore_patterns("__pycache__", "html", *OF_DOCS)
     for name in ("gpubench", "reports", "tests/kernels"):
         shutil.copytree(CHECKOUT / name, folder / name, ignore=ignored)
     for name in ("pyproject.toml", "tests/conftest.py"):

@@ -64,7 +64,10 @@ def test_make_ends_with_2_and_one_reason_before_it_installs(
         pytest.skip("this machine has a GPU")
     environment = tmp_path / "environment"
     done = subprocess.run(
-        ["make", "gpu-check", f"VENV={environment}"], cwd=ROOT, capture_output=True, text=True
+        ["make", "--no-print-directory", "gpu-check", f"VENV={environment}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 2
     assert done.stdout.splitlines() == [f"gpu-check: nothing checked: {script.why_none()}"]
