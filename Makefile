@@ -48,6 +48,7 @@ figures: $(VENV)/installed-dev  ## Measure what docs/measurements.md states, on 
 	$(BIN)/python scripts/overhead_of_asv_run.py
 	$(BIN)/python scripts/stream_bandwidth.py
 	$(BIN)/python scripts/library_speed.py
+	$(BIN)/python scripts/report_speed.py
 
 clean:  ## Remove what was built and measured here
 	rm -rf $(VENV) build dist .asv reports/html *.egg-info

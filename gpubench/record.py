@@ -110,11 +110,6 @@ def to_line(record: RunRecord | CaseRecord) -> str:
     return json.dumps({"format": FORMAT, "kind": kind, **content}, default=str) + "\n"
 
 
-def line_start(kind: str) -> str:
-    """How ``to_line`` begins every line of that kind."""
-    return json.dumps({"format": FORMAT, "kind": kind}).removesuffix("}") + ", "
-
-
 def parse_line(line: str) -> RunRecord | CaseRecord:
     """Read one line; raises ``GpubenchError`` for what is no line of this format."""
     try:

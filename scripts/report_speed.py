@@ -82,25 +82,20 @@ def measure(size: Size) -> None:
     """One project: asv's site, the report, the report again, and the overview in a browser."""
     with project(size) as (folder, newest):
         files = sum(1 for _ in folder.glob(f"{RESULTS}/*/*.gpubench.jsonl"))
-        print(
-            f"{size.title}: {files:,} result files of {size.cases:,} cases, {size.commits:,} ",
-            end="",
-        )
-        print(f"commits on {size.machines} machines", flush=True)
+        print(f"{size.title}: {files:,} result files of {size.cases:,} cases each", flush=True)
         publish = run([sys.executable, "-m", "asv", "publish", "--no-pull"], folder)
         show("asv publish", publish)
-        first = run([sys.executable, "-m", "gpubench", "report"], folder)
-        show(
-            "gpubench report", first, f"{first.seconds / publish.seconds:.3f} of it, target <= 0.2"
-        )
+        report = [sys.executable, "-m", "gpubench", "report"]
+        first = run(report, folder)
+        share = first.seconds / publish.seconds
+        show("gpubench report", first, f"{share:.3f} of it, target <= 0.2")
         write_snapshot(newest, folder / RESULTS, records=True)
-        second = run([sys.executable, "-m", "gpubench", "report"], folder)
-        again = f"{second.seconds / first.seconds:.3f} of the first, target <= 0.1"
-        show("one file more", second, again)
-        opened = opening(folder / "reports/html/index.html")
-        if opened:
-            print(f"  overview opens   {statistics.median(opened):8.2f} s  ", end="")
-            print(f"({', '.join(f'{one:.2f}' for one in opened)}), target < 1")
+        second = run(report, folder)
+        share = second.seconds / first.seconds
+        show("one file more", second, f"{share:.3f} of the first, target <= 0.1")
+        if opened := opening(folder / "reports/html/index.html"):
+            listed = ", ".join(f"{one:.2f}" for one in opened)
+            print(f"  overview opens   {statistics.median(opened):8.2f} s  ({listed}), target < 1")
 
 
 def show(title: str, used: Used, words: str = "") -> None:

@@ -16,11 +16,15 @@ from gpubench.analysis.baseline import COMPARED_TIMES, Baselines, Compared, Stan
 from gpubench.analysis.changes import Change, changes_in
 from gpubench.analysis.paired import paired_speedup
 from gpubench.analysis.speedup import Speedup, speedup
+from gpubench.parallel import spread
 from gpubench.results import CaseName, Commit, Results, Snapshot, Status, Timing
 from gpubench.results.columns import STATUSES, columns_of, timing_of
 
 Times = NDArray[np.float64]
 """Median and both ends of its interval in seconds, shape (3, ...); NaN without a time."""
+
+MUCH = 200_000
+"""Times from which more than one process looks for changes."""
 
 ABSENT = -1
 """Instead of an index into ``STATUSES``, where a snapshot does not know a case."""
@@ -66,8 +70,11 @@ class Series(Sequence[Point]):
     def __getitem__(self, index: slice) -> tuple[Point, ...]: ...
     def __getitem__(self, index: int | slice) -> Point | tuple[Point, ...]:
         if isinstance(index, slice):
-            return tuple(self._table.point(self._row, at) for at in self._places[index].tolist())
-        return self._table.point(self._row, int(self._places[index]))
+            return tuple(self._table.points(self._row, self._places[index]))
+        return self[slice(index, index + 1 or None)][0]
+
+    def __iter__(self) -> Iterator[Point]:
+        return self._table.points(self._row, self._places)
 
     def commit(self, index: int) -> Commit:
         """The commit of one point."""
@@ -84,10 +91,10 @@ class Series(Sequence[Point]):
         """The newest point with all that is stored of it."""
         return self._table.compared(self._row, int(self._places[-1]))
 
-    @cached_property
+    @property
     def changes(self) -> tuple[Change, ...]:
         """Changes of its time, as indices of points."""
-        return changes_in(self.times)
+        return self._table.changes[self._row]
 
     @cached_property
     def stopped(self) -> int | None:
@@ -162,19 +169,31 @@ class _Table:
             self.times[:, rows, place] = columns.times
         self.known = self.codes != ABSENT
 
-    def point(self, row: int, place: int) -> Point:
-        """One case at one snapshot that knows it."""
-        name, timing = self.names[row], self._timing(row, place)
-        standing = self._standing(name, place)
-        known = standing.name in self._columns[place].cases.rows
-        return Point(
-            commit=self.commits[place],
-            status=STATUSES[self.codes[row, place]],
-            timing=timing,
-            speedup=self._speedup(name, timing, standing.name, place) if known else None,
-            is_baseline=standing.is_baseline,
-            baseline=standing.name if known else None,
-        )
+    @cached_property
+    def changes(self) -> list[tuple[Change, ...]]:
+        """Changes of every case; of many and long series they are found by several processes."""
+        series = [self.times[:, row, known] for row, known in enumerate(self.known)]
+        return list(spread(_changes_of, series, None if self.known.sum() >= MUCH else 1))
+
+    def points(self, row: int, places: NDArray[np.intp]) -> Iterator[Point]:
+        """One case at snapshots that know it."""
+        name, theirs = self.names[row], dict[CaseName, list[list[float]]]()
+        codes, times = self.codes[row, places].tolist(), self._times(row, places)
+        for index, place in enumerate(places.tolist()):
+            timing, standing = timing_of(*times[index]), self._standing(name, place)
+            known = standing.name in self._columns[place].cases.rows
+            baseline = standing.name if known else None
+            if baseline and baseline not in theirs:
+                theirs[baseline] = self._times(self.rows[baseline], places)
+            measured = timing_of(*theirs[baseline][index]) if baseline else None
+            yield Point(
+                commit=self.commits[place],
+                status=STATUSES[codes[index]],
+                timing=timing,
+                speedup=self._speedup(name, place, measured, timing),
+                is_baseline=standing.is_baseline,
+                baseline=baseline,
+            )
 
     def compared(self, row: int, place: int) -> Compared:
         """The same with all that is stored, which may be read from the files only now."""
@@ -182,9 +201,9 @@ class _Table:
             self._compared[place] = compare(self._snapshots[place].outcomes)
         return self._compared[place][self.names[row]]
 
-    def _timing(self, row: int, place: int) -> Timing | None:
-        median, low, high = self.times[:, row, place].tolist()
-        return timing_of(median, low, high)
+    def _times(self, row: int, places: NDArray[np.intp]) -> list[list[float]]:
+        times: list[list[float]] = self.times[:, row, places].T.tolist()
+        return times
 
     def _standing(self, name: CaseName, place: int) -> Standing:
         cases = self._columns[place].cases
@@ -193,16 +212,17 @@ class _Table:
         return self._baselines[id(cases)].of(cases.rows[name])
 
     def _speedup(
-        self, name: CaseName, timing: Timing | None, baseline: CaseName | None, place: int
+        self, name: CaseName, place: int, baseline: Timing | None, timing: Timing | None
     ) -> Speedup | None:
         if timing is None or baseline is None or name.time not in COMPARED_TIMES:
             return None
-        theirs = self._timing(self.rows[baseline], place)
-        if theirs is None:
-            return None
         columns = self._columns[place]
-        ratios = columns.ratios.get(columns.cases.rows[name])
-        return (paired_speedup(*ratios) if ratios else None) or speedup(theirs, timing)
+        ratios = columns.ratios and columns.ratios.get(columns.cases.rows[name])
+        return (paired_speedup(*ratios) if ratios else None) or speedup(baseline, timing)
+
+
+def _changes_of(series: Sequence[Times]) -> list[tuple[Change, ...]]:
+    return [changes_in(times) for times in series]
 
 
 class _Cases(Mapping[CaseName, Series]):

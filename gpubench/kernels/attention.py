@@ -59,8 +59,8 @@ def _cut_values(V: Matrix) -> Any:
 
 @njit(cache=True)
 def _scaled(queries: Matrix, depth: int) -> Any:
-    """A band of queries over the root of ``d``, filled up with zeros."""
-    scaled = np.zeros((_BAND, depth), np.float32)
+    """Queries over the root of ``d``, filled up with zeros to an even number of them."""
+    scaled = np.zeros((queries.shape[0] + queries.shape[0] % 2, depth), np.float32)
     scale = np.float32(1 / math.sqrt(queries.shape[1]))
     for i in range(queries.shape[0]):
         for k in range(queries.shape[1]):
@@ -78,7 +78,7 @@ def _shrink(sums: Row, factor: Any) -> None:
 def _weigh(scores: Matrix, keys: int, largest: Row, total: Row, sums: Any, weights: Matrix) -> None:
     """Scores of a tile become weights; what was summed before shrinks where a score is larger."""
     lanes = np.empty(_LANES, np.float32)
-    for row in range(_BAND):
+    for row in range(total.size):
         top = max(largest[row], largest_of(scores[row, :keys], lanes))
         shrink = exp_of(largest[row] - top)
         for piece in range(sums.shape[0]):
@@ -91,10 +91,11 @@ def _weigh(scores: Matrix, keys: int, largest: Row, total: Row, sums: Any, weigh
 def _attend(queries: Matrix, turned: Any, values: Any, count: int, out: Matrix) -> None:
     """A band of queries against ``count`` keys, tile by tile."""
     scaled = _scaled(queries, turned.shape[1] // WIDTH)
-    scores = np.empty((_BAND, WIDTH), np.float32)
-    weights = np.zeros((_BAND, WIDTH), np.float32)  # where keys have ended, the values are zeros
-    sums = np.zeros((values.shape[1], _BAND, WIDTH), np.float32)
-    largest, total = np.full(_BAND, _NOTHING), np.zeros(_BAND, np.float32)
+    rows = scaled.shape[0]
+    scores = np.empty((rows, WIDTH), np.float32)
+    weights = np.zeros((rows, WIDTH), np.float32)  # where keys have ended, the values are zeros
+    sums = np.zeros((values.shape[1], rows, WIDTH), np.float32)
+    largest, total = np.full(rows, _NOTHING), np.zeros(rows, np.float32)
     for tile in range(turned.shape[0]):
         scores[:] = _ZERO
         add_product(scaled, turned[tile], scores)

@@ -305,14 +305,29 @@ def _group(
 
 
 @njit(cache=True)
-def _join_shares(sums: Any, counts: Any, centres: Points, means: Points) -> None:
-    for k in range(centres.shape[0]):
-        count = counts[:, k].sum()
-        for c in range(centres.shape[1]):
+def _join_shares(sums: Any, counts: Any) -> None:
+    """Add those of all other shares to the first's."""
+    for share in range(1, _SHARES):
+        for k in range(counts.shape[1]):
+            counts[0, k] += counts[share, k]
+            for c in range(sums.shape[2]):
+                sums[0, k, c] += sums[share, k, c]
+
+
+@njit(cache=True)
+def _means(centres: Points, sums: Any, counts: Any, means: Points) -> None:
+    for k in range(counts.size):
+        for c in range(means.shape[1]):
             mean = centres[k, c]
-            if count > 0:
-                mean = np.float32(sums[:, k, c].sum()) / np.float32(count)
+            if counts[k] > 0:
+                mean = np.float32(sums[k, c]) / np.float32(counts[k])
             means[k, c] = mean
+
+
+@njit(cache=True)
+def _room(k: int, d: int) -> Any:
+    """Sums and counts of each share, from zero."""
+    return np.zeros((_SHARES, k, d), np.int32), np.zeros((_SHARES, k), np.int32)
 
 
 @njit(parallel=True, cache=True)
@@ -322,8 +337,7 @@ def kmeans_step_parallel(
     """A share of the points at a time over the threads of the CPU, each with its own sums."""
     panels, squares = packed(centres), _squares(centres)
     length = (labels.size + _SHARES - 1) // _SHARES
-    part_sums = np.zeros((_SHARES, centres.shape[0], centres.shape[1]), np.int32)
-    part_counts = np.zeros((_SHARES, counts.size), np.int32)
+    part_sums, part_counts = _room(centres.shape[0], centres.shape[1])
     for share in prange(_SHARES):
         first, end = share * length, (share + 1) * length
         _group(
@@ -334,7 +348,8 @@ def kmeans_step_parallel(
             part_sums[share],
             part_counts[share],
         )
-    _join_shares(part_sums, part_counts, centres, means)
+    _join_shares(part_sums, part_counts)
+    _means(centres, part_sums[0], part_counts[0], means)
 
 
 @cuda.jit

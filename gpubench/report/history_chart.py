@@ -12,6 +12,9 @@ from gpubench.report.findings import ChangeView, change_view
 from gpubench.report.site import CommitLabel, commit_label
 from gpubench.results import CaseName, Status, Timing
 
+MOST_ROWS = 200
+"""Commits in the table of a chart, the newest; a thousand make a page that opens slowly."""
+
 
 @dataclass(frozen=True, slots=True)
 class HistoryPoint:
@@ -50,6 +53,8 @@ class HistoryChart:
     series: tuple[HistorySeries, ...]
     note: str | None
     """What a short history cannot show."""
+    listed: tuple[int, ...]
+    """Indices of the commits that the table has, the newest first."""
 
 
 def history_series(
@@ -89,7 +94,8 @@ def history_chart(
         history_series(history, name, name in baselines, ranks[name.implementation], hashes)
         for name in (*baselines, *chosen)
     ]
-    return HistoryChart(tuple(map(commit_label, commits)), tuple(series), note)
+    listed = tuple(range(len(commits)))[: -MOST_ROWS - 1 : -1]
+    return HistoryChart(tuple(map(commit_label, commits)), tuple(series), note, listed)
 
 
 def _point(point: Point | None) -> HistoryPoint:

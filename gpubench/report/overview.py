@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpubench.analysis.baseline import Compared
+from gpubench.analysis.changes import Change
 from gpubench.analysis.headline import KernelKey, KernelNow
 from gpubench.analysis.history import SetupHistory
 from gpubench.analysis.speedup import Speedup, geometric_mean
@@ -30,7 +31,7 @@ from gpubench.report.site import (
     commit_label,
     setup_label,
 )
-from gpubench.results import Problem, Results
+from gpubench.results import CaseName, Problem, Results
 
 _MOST_CHANGES = 8
 
@@ -187,17 +188,22 @@ def _changes(
     history: SetupHistory,
 ) -> tuple[tuple[ChangeView, ...], tuple[ChangeView, ...]]:
     """The newest change of each case, of which each kernel's implementation shows its largest."""
-    largest: dict[tuple[str, str, str, bool], ChangeView] = {}
-    for name, points in history.cases.items():
+    largest: dict[tuple[str, str, str, bool], tuple[CaseName, Change]] = {}
+    for name in history.cases:
         for change in history.changes(name)[-1:]:
-            view = change_view(name, points, change)
-            key = (name.suite, name.kernel, name.implementation, view.slower)
-            if key not in largest or view.factor > largest[key].factor:
-                largest[key] = view
-    ordered = sorted(largest.values(), key=lambda view: -view.factor)
-    slower = tuple(view for view in ordered if view.slower)
-    faster = tuple(view for view in ordered if not view.slower)
-    return slower[:_MOST_CHANGES], faster[:_MOST_CHANGES]
+            key = (name.suite, name.kernel, name.implementation, change.slower)
+            if key not in largest or change.size > largest[key][1].size:
+                largest[key] = name, change
+    ordered = sorted(largest.values(), key=lambda found: -found[1].size)
+    slower = [found for found in ordered if found[1].slower]
+    faster = [found for found in ordered if not found[1].slower]
+    return _views(history, slower), _views(history, faster)
+
+
+def _views(
+    history: SetupHistory, found: Sequence[tuple[CaseName, Change]]
+) -> tuple[ChangeView, ...]:
+    return tuple(change_view(n, history.cases[n], change) for n, change in found[:_MOST_CHANGES])
 
 
 def _setup_row(history: SetupHistory, site: Site) -> SetupRow:

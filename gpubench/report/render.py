@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
 
@@ -72,7 +74,7 @@ def write_report(results: Results, output_dir: Path, overrides: Path | None = No
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
         for address, content in contents.items():
-            (output_dir / address).write_text(content, encoding="utf-8")
+            _write(output_dir / address, content)
         _remove_others(output_dir, keep=contents)
         _write_data(site, output_dir)
         _write_plotly(output_dir / PLOTLY)
@@ -186,10 +188,21 @@ def _write_data(site: Site, output_dir: Path) -> None:
     stale = {path.name for path in folder.glob("*.js")}
     for address, content in data_files(site):
         path = output_dir / address
-        path.write_text(content, encoding="utf-8", newline="")
+        _write(path, content)
         stale.discard(path.name)
     for name in stale:
         (folder / name).unlink()
+
+
+def _write(path: Path, content: str) -> None:
+    """Write a file unless it holds just that: whole, so that nobody reads a part of it."""
+    encoded = content.encode()
+    with suppress(FileNotFoundError):
+        if path.stat().st_size == len(encoded) and path.read_bytes() == encoded:
+            return
+    new = path.with_name(f"{path.name}.new")
+    new.write_bytes(encoded)
+    new.replace(path)
 
 
 def _remove_others(output_dir: Path, keep: Container[str]) -> None:
@@ -201,11 +214,9 @@ def _remove_others(output_dir: Path, keep: Container[str]) -> None:
 
 def _write_plotly(path: Path) -> None:
     """Plotly's JavaScript from the installed package; 5 MB, so only when it differs."""
-    from plotly.offline import get_plotlyjs
-
-    script: str = get_plotlyjs()
-    if not path.exists() or path.stat().st_size != len(script.encode()):
-        path.write_text(script, encoding="utf-8")
+    script = files("plotly").joinpath("package_data", PLOTLY).read_bytes()
+    if not path.exists() or path.stat().st_size != len(script):
+        path.write_bytes(script)
 
 
 def plain(value: Any) -> Any:

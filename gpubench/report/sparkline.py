@@ -70,8 +70,11 @@ def _thinned(ys: Values, stretch: NDArray[np.intp]) -> NDArray[np.intp]:
     size = -(-2 * len(stretch) // MOST_POINTS)
     if size < 3:
         return stretch
-    groups = np.array_split(stretch, len(stretch) // size)
-    chosen = {int(stretch[0]), int(stretch[-1])}
-    for group in groups:
-        chosen |= {int(group[ys[group].argmin()]), int(group[ys[group].argmax()])}
-    return np.array(sorted(chosen))
+    whole = len(stretch) // size * size
+    groups = ys[stretch[:whole]].reshape(-1, size)
+    starts = np.arange(0, whole, size)
+    least, greatest = starts + groups.argmin(axis=1), starts + groups.argmax(axis=1)
+    rest = np.arange(whole, len(stretch))
+    drawn = np.unique(np.concatenate([[0, len(stretch) - 1], least, greatest, rest]))
+    thinned: NDArray[np.intp] = stretch[drawn]
+    return thinned

@@ -7,10 +7,13 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
+
+import msgspec
 
 from gpubench.errors import GpubenchError
 from gpubench.names import BenchmarkName, parse_benchmark_name
@@ -18,6 +21,9 @@ from gpubench.results.model import Timing
 
 FORMATS = (1, 2)
 """Versions of asv's result files that are read."""
+
+MOST_BYTES = 2**28
+"""A file of asv has some hundred bytes for each case; a larger one is something else."""
 
 _COMMIT = re.compile(r"[0-9a-f]{8,64}")
 _COLUMNS = (
@@ -166,9 +172,22 @@ def read_result_file(path: Path, roles: PairRoles | None = None) -> ResultFile:
     return ResultFile(machine, environment, commit, date, benchmarks, faults, params)
 
 
+def read_limited(path: Path) -> bytes:
+    """A file's content; raises ``OSError``, and ``UnreadableFile`` for one that is too large."""
+    size = path.stat().st_size
+    if size > MOST_BYTES:
+        raise UnreadableFile(
+            f"it has {size:,} bytes, and gpubench reads {MOST_BYTES:,} at most; move it away"
+        )
+    return path.read_bytes()
+
+
 def _read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        content = read_limited(path)
+        with suppress(msgspec.MsgspecError):  # NaN, for example, which is no JSON
+            return msgspec.json.decode(content)
+        return json.loads(content.decode("utf-8"))
     except (OSError, UnicodeError) as error:
         raise UnreadableFile(f"it cannot be read: {error}") from error
     except (ValueError, RecursionError) as error:

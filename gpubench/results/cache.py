@@ -163,12 +163,3 @@ def _write(path: Path, content: bytes) -> None:
     except OSError:
         Path(name).unlink(missing_ok=True)
         raise
-
-
-def changed(old: Known, new: Known) -> bool:
-    """Whether there is anything to keep that is not kept yet."""
-    return _stamps(old) != _stamps(new)
-
-
-def _stamps(known: Known) -> Mapping[str, Stamp]:
-    return {name: stamp for name, (stamp, found) in known.items() if found.lasting}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from gpubench.results.asv_files import ResultFile, UnreadableFile, read_result_file
-from gpubench.results.columns import Columns, ColumnsRow, made_columns
+from gpubench.results.columns import Columns, ColumnsRow, SharedCases, made_columns
 from gpubench.results.model import CaseName, Outcome, Pair
 from gpubench.results.outcomes import Entry, entries, outcomes_of, settled
 from gpubench.results.pairs import Partner, Roles, partner_record, partners, with_partners
@@ -72,6 +74,28 @@ class Digest:
     record_faults: tuple[str, ...] = ()
     lasting: bool = True
     """False where a file could not be opened: that may change while the file does not."""
+
+
+def digest_all(files: Sequence[Files], roles: Roles, pairs: Sequence[Pair]) -> list[Digest]:
+    """Digests in the order of the files; equal tables of cases are one object."""
+    shared, found = SharedCases(), []
+    with without_collecting():
+        for each in files:
+            made = digest(each, roles, pairs)
+            found.append(replace(made, columns=shared.of(made.columns)))
+    return found
+
+
+@contextmanager
+def without_collecting() -> Iterator[None]:
+    """No search for cycles: reading makes millions of objects and no cycle; it takes a third."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def digest(files: Files, roles: Roles, pairs: Sequence[Pair]) -> Digest:

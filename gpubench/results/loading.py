@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -13,6 +11,7 @@ from typing import Any
 
 from gpubench.errors import ResultsError
 from gpubench.names import BenchmarkName, parse_benchmark_name
+from gpubench.parallel import spread
 from gpubench.record import SUFFIX
 from gpubench.results.asv_files import (
     Described,
@@ -21,12 +20,22 @@ from gpubench.results.asv_files import (
     read_machine,
     result_paths,
 )
-from gpubench.results.cache import cache_key, changed, read_cache, write_cache
+from gpubench.results.cache import cache_key, read_cache, write_cache
 from gpubench.results.columns import SharedCases, StoredOutcomes
 from gpubench.results.commits import order_commits
-from gpubench.results.digests import Digest, Files, Stamp, digest, read_outcomes
+from gpubench.results.digests import (
+    Digest,
+    Files,
+    Stamp,
+    digest_all,
+    read_outcomes,
+    without_collecting,
+)
 from gpubench.results.model import CaseName, Outcome, Pair, Problem, Results, Snapshot
 from gpubench.results.pairs import Roles, roles_of, unfit
+
+MUCH = 2**25
+"""Bytes to read from which more than one process does."""
 
 _Read = dict[Files, Digest]
 """What has something of gpubench's in it, in the order of the paths."""
@@ -43,8 +52,8 @@ def load_results(
     ``results_dir`` is asv's (``.asv/results``); one that does not exist holds no results.
     ``repository`` orders the commits and gives their subjects. ``pairs`` are benchmarks of an asv
     project that are reported as kernels. ``cache`` is a file that keeps what was read, for the next
-    time. Files that are damaged, foreign or half-written are named in ``problems``. Raises
-    ``ResultsError`` where ``results_dir`` is a file.
+    time; with it, several processes read where there is much. Files that are damaged, foreign or
+    half-written are named in ``problems``. Raises ``ResultsError`` where ``results_dir`` is a file.
 
     Histories are made from the snapshots' columns. The rest of a snapshot's outcomes is read from
     its files again when one is asked for, as reports do for the newest.
@@ -56,7 +65,7 @@ def load_results(
     machines = _read_machines(results_dir, problems)
     described = _read_described(results_dir, problems)
     roles = roles_of(pairs, described)
-    with _without_collecting():
+    with without_collecting():
         read = _read(results_dir, roles, pairs, cache, problems)
     hashes = _full_hashes(read)
     commits = order_commits(_dates(read, hashes), repository)
@@ -67,18 +76,6 @@ def load_results(
     problems += unfit(pairs, seen, described)
     sources = _sources(seen, roles, described)
     return Results(tuple(snapshots), commits, machines, tuple(problems), sources)
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """No search for cycles: reading makes millions of objects and no cycle; it takes a third."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _read_described(results_dir: Path, problems: list[Problem]) -> Mapping[str, Described]:
@@ -132,21 +129,32 @@ def _read(
     """Digests of all files, those of unchanged files from the cache; faults become problems."""
     key = cache_key(roles, pairs)
     known = read_cache(cache, key) if cache else {}
+    listed = [(files, _name(files, results_dir), files.stamp()) for files in _files(results_dir)]
+    changed = [each for each in listed if known.get(each[1], (None,))[0] != each[2]]
+    size = sum(stamp[0] + stamp[2] for _, _, stamp in changed)
+    digests = spread(
+        partial(digest_all, roles=roles, pairs=pairs),
+        [files for files, _, _ in changed],
+        None if cache and size >= MUCH else 1,
+    )
+    new = {name: (stamp, told) for (_, name, stamp), told in zip(changed, digests, strict=True)}
     found: dict[str, tuple[Stamp, Digest]] = {}
     read: _Read = {}
     shared = SharedCases()
-    for files in _files(results_dir):
-        name, stamp = files.stem.relative_to(results_dir).as_posix(), files.stamp()
-        before = known.get(name)
-        told = before[1] if before and before[0] == stamp else digest(files, roles, pairs)
+    for files, name, stamp in listed:
+        told = (new.get(name) or known[name])[1]
         told = replace(told, columns=shared.of(told.columns))
         found[name] = stamp, told
         problems += _problems(files, told, results_dir)
         if told.told:
             read[files] = told
-    if cache and changed(known, found):
+    if cache and (changed or known.keys() != found.keys()):
         write_cache(cache, key, found)
     return read
+
+
+def _name(files: Files, results_dir: Path) -> str:
+    return files.stem.relative_to(results_dir).as_posix()
 
 
 def _problems(files: Files, told: Digest, results_dir: Path) -> Iterator[Problem]:

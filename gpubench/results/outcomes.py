@@ -44,20 +44,20 @@ def entries(
     found: dict[CaseName, Entry] = {}
     for benchmark in benchmarks:
         asv_name, times = benchmark.name.asv_name, benchmark.times
-        for row, case in enumerate(benchmark.cases):
-            tale = told.get((asv_name, case))
-            found[_case_name(benchmark.name, case)] = Entry(times[row], tale, benchmark, row)
+        names = _case_names(benchmark.name, tuple(benchmark.cases))
+        for row, (name, case) in enumerate(zip(names, benchmark.cases, strict=True)):
+            found[name] = Entry(times[row], told.get((asv_name, case)), benchmark, row)
     for (asv_name, case), tale in told.items():
         parsed = parse_benchmark_name(asv_name)
-        if parsed and (name := _case_name(parsed, case)) not in found:
+        if parsed and (name := _case_names(parsed, (case,))[0]) not in found:
             found[name] = Entry(None, tale, None, 0)
     return found
 
 
-@lru_cache(maxsize=2**17)
-def _case_name(benchmark: BenchmarkName, case: str) -> CaseName:
-    """The same object for all commits, of which there may be thousands."""
-    return CaseName.of(benchmark, case)
+@lru_cache(maxsize=2**14)
+def _case_names(benchmark: BenchmarkName, cases: tuple[str, ...]) -> tuple[CaseName, ...]:
+    """The same objects for all commits, of which there may be thousands."""
+    return tuple(CaseName.of(benchmark, case) for case in cases)
 
 
 def outcomes_of(found: Mapping[CaseName, Entry]) -> dict[CaseName, Outcome]:

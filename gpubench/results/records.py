@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, cast, get_args, get_type_hints
+from typing import Any, Literal, NamedTuple, cast, get_args, get_type_hints
 
 import msgspec
 
 from gpubench.errors import GpubenchError
 from gpubench.names import Value
-from gpubench.record import CaseRecord, RunRecord, Status, line_start, parse_line
+from gpubench.record import FORMAT, CaseRecord, RunRecord, Status, parse_line
+from gpubench.results.asv_files import UnreadableFile, read_limited
 
 RUN = "run"
 """Fact that all processes of one ``asv run`` share; it tells rounds from a repeated run."""
@@ -50,23 +51,21 @@ class RecordFile:
     """False where the file could not be opened."""
 
 
-class _Line(NamedTuple):
-    record: CaseRecord
-    run: Value | None
-    place: int
-    """Among the lines of the file."""
+Line = RunRecord | CaseRecord
 
 
 def read_record(path: Path) -> RecordFile:
     """Read a record file; lines that cannot be read are faults, the others count."""
     try:
-        content = path.read_bytes()
+        content = read_limited(path)
     except OSError as error:
         return RecordFile(faults=(f"it cannot be read: {error}",), opened=False)
-    parsed, faults = _parse(content.splitlines())
-    runs = [line for line in parsed if isinstance(line, RunRecord)]
+    except UnreadableFile as error:
+        return RecordFile(faults=(str(error),))
+    lines, faults = _parse(content)
+    runs = [line for line in lines if isinstance(line, _RUNS)]
     return RecordFile(
-        told={key: _settle(lines, parsed) for key, lines in _by_case(parsed).items()},
+        told=_told(lines),
         facts=dict(runs[-1].facts) if runs else {},
         at=runs[-1].at if runs else None,
         faults=tuple(faults),
@@ -77,48 +76,48 @@ def whole(record: CaseRecord) -> CaseRecord:
     """The record itself: what is read from a file only has its fields."""
     if isinstance(record, CaseRecord):
         return record
-    return CaseRecord(**msgspec.structs.asdict(record))
+    return CaseRecord(**{each.name: getattr(record, each.name) for each in fields(CaseRecord)})
 
 
-def _stored_case() -> type[CaseRecord]:
-    """A structure with the fields of a ``CaseRecord``: it is read in a sixth of the time."""
-    hints = get_type_hints(CaseRecord)
-    columns = []
-    for each in fields(CaseRecord):
-        default = msgspec.field(default=each.default)
-        if each.default_factory is not MISSING:
-            default = msgspec.field(default_factory=each.default_factory)
-        required = (each.name, hints[each.name])
-        columns.append((*required, default) if _has_default(each) else required)
-    return cast(type[CaseRecord], msgspec.defstruct("StoredCase", columns, gc=False))
+def _stored(record: type[Line], kind: str) -> Any:
+    """A structure with the fields of a record: it is read in a sixth of the time."""
+    hints = get_type_hints(record)
+    given: list[Any] = []
+    for each in fields(record):
+        if each.default is not MISSING:
+            given.append((each.name, hints[each.name], msgspec.field(default=each.default)))
+        elif each.default_factory is not MISSING:
+            made = msgspec.field(default_factory=each.default_factory)
+            given.append((each.name, hints[each.name], made))
+        else:
+            given.append((each.name, hints[each.name]))
+    given.append(("format", Literal[FORMAT]))
+    name = f"Stored{record.__name__}"
+    return msgspec.defstruct(name, given, tag_field="kind", tag=kind, gc=False, kw_only=True)
 
 
-def _has_default(each: Field[Any]) -> bool:
-    return each.default is not MISSING or each.default_factory is not MISSING
+_STORED_RUN = _stored(RunRecord, "run")
+_RUNS = (RunRecord, _STORED_RUN)
+_DECODER = msgspec.json.Decoder(_STORED_RUN | _stored(CaseRecord, "case"))
 
 
-_DECODERS: tuple[tuple[bytes, Callable[[bytes], CaseRecord | RunRecord]], ...] = (
-    (line_start("case").encode(), msgspec.json.Decoder(_stored_case()).decode),
-    (line_start("run").encode(), msgspec.json.Decoder(RunRecord).decode),
-)
-
-
-def _parse(lines: Iterable[bytes]) -> tuple[list[RunRecord | CaseRecord], list[str]]:
-    parsed, faults = [], []
-    for number, line in enumerate(lines, start=1):
+def _parse(content: bytes) -> tuple[list[Line], list[str]]:
+    """Lines and faults. Files that gpubench wrote take a tenth of the time of others."""
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+        return _DECODER.decode_lines(content), []
+    lines: list[Line] = []
+    faults: list[str] = []
+    for number, line in enumerate(content.splitlines(), start=1):
         try:
-            parsed.append(_parse_line(line))
+            lines.append(_parse_line(line))
         except GpubenchError as error:
             faults.append(f"line {number} is left out: {error}")
-    return parsed, faults
+    return lines, faults
 
 
-def _parse_line(line: bytes) -> RunRecord | CaseRecord:
-    """One line; those that gpubench wrote take a tenth of the time that others take."""
-    for start, decode in _DECODERS:
-        if line.startswith(start):
-            with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # NaN, for example
-                return decode(line)
+def _parse_line(line: bytes) -> Line:
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # NaN, for example
+        return cast(Line, _DECODER.decode(line))
     return _checked(parse_line(line.decode("utf-8", errors="replace")))
 
 
@@ -142,36 +141,42 @@ def _checked(record: RunRecord | CaseRecord) -> RunRecord | CaseRecord:
     return record
 
 
-def _by_case(parsed: Sequence[RunRecord | CaseRecord]) -> dict[Key, list[_Line]]:
-    cases: dict[Key, list[_Line]] = {}
+def _told(lines: Sequence[Line]) -> dict[Key, Told]:
+    """What the lines tell of each case."""
+    runs: list[Value | None] = []
+    cases: dict[Key, list[int]] = {}
     run: Value | None = None
-    for place, line in enumerate(parsed):
-        if isinstance(line, RunRecord):
+    for place, line in enumerate(lines):
+        if isinstance(line, _RUNS):
             run = line.facts.get(RUN)
         else:
-            cases.setdefault((line.benchmark, line.case), []).append(_Line(line, run, place))
-    return cases
+            cases.setdefault((line.benchmark, line.case), []).append(place)
+        runs.append(run)
+    return {key: _settle(places, lines, runs) for key, places in cases.items()}
 
 
-def _settle(lines: Sequence[_Line], parsed: Sequence[RunRecord | CaseRecord]) -> Told:
+def _settle(places: Sequence[int], lines: Sequence[Line], runs: Sequence[Value | None]) -> Told:
     """The last outcome counts, unless a round of the same run told something worse.
 
     Without the ``run`` fact only ``wrong`` outlives a later line: one commit is one code, while
     a failure may have been the machine's.
     """
-    last = lines[-1]
-    lasting = ("wrong", "failed") if last.run is not None else ("wrong",)
-    rounds = [line.record for line in lines if line.run == last.run]
-    statuses = [record.status for record in rounds]
-    worst = next((rounds[statuses.index(s)] for s in lasting if s in statuses), None)
-    outcome = worst or next((r for r in reversed(rounds) if r.status != "started"), None)
+    run = runs[places[-1]]
+    lasting = ("wrong", "failed") if run is not None else ("wrong",)
+    rounds = [cast(CaseRecord, lines[place]) for place in places if runs[place] == run]
+    last = rounds[-1]
+    outcome = last if last.status != "started" else None
+    worst = None
+    if len(rounds) > 1:
+        statuses = [record.status for record in rounds]
+        worst = next((rounds[statuses.index(s)] for s in lasting if s in statuses), None)
+        outcome = worst or next((r for r in reversed(rounds) if r.status != "started"), None)
     if outcome is not None and outcome.pair_ratios:
-        outcome = _with_all_pairs(outcome, rounds if last.run is not None else [outcome])
-    if worst or last.record.status != "started":
+        outcome = _with_all_pairs(outcome, rounds if run is not None else [outcome])
+    if worst or last.status != "started":
         return Told(outcome)
-    following = parsed[last.place + 1].at if last.place + 1 < len(parsed) else None
-    seconds = seconds_between(last.record.at, following) if following else None
-    return Told(outcome, last.record, seconds)
+    following = lines[places[-1] + 1].at if places[-1] + 1 < len(lines) else None
+    return Told(outcome, last, seconds_between(last.at, following) if following else None)
 
 
 def _with_all_pairs(outcome: CaseRecord, rounds: Iterable[CaseRecord]) -> CaseRecord:

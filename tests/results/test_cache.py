@@ -8,6 +8,7 @@ import os
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -52,11 +53,13 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the files that are read, as they are."""
     read: list[str] = []
 
-    def digest(files: digests.Files, *rest: object) -> digests.Digest:
-        read.append(files.stem.name)
-        return digests.digest(files, *rest)  # type: ignore[arg-type]
+    digest = digests.digest
 
-    monkeypatch.setattr(loading, "digest", digest)
+    def noted(files: digests.Files, *rest: Any) -> digests.Digest:
+        read.append(files.stem.name)
+        return digest(files, *rest)
+
+    monkeypatch.setattr(digests, "digest", noted)
     return read
 
 
@@ -149,6 +152,25 @@ def test_faults_are_named_the_second_time_too(directory: Path, reads: list[str])
         "runner/66666666-foreign.json",
     ]
     assert reads == []
+
+
+def test_huge_files_are_named_and_left_out(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = CommitFiles(directory, "2" * 40, DAY * 2)
+    sizes = [path.stat().st_size for path in (files.result_path, files.record_path)]
+    with files.record_path.open("a") as record:
+        record.write(" " * 10_000)
+    monkeypatch.setattr("gpubench.results.asv_files.MOST_BYTES", 10_000)
+
+    results = load(directory)
+
+    assert max(sizes) < 10_000
+    (problem,) = results.problems
+    assert problem.path == "runner/22222222-virtualenv-py3.11.gpubench.jsonl"
+    assert problem.message == (
+        f"it has {sizes[1] + 10_000:,} bytes, and gpubench reads 10,000 at most; move it away"
+    )
 
 
 def test_a_file_that_cannot_be_opened_is_tried_again(directory: Path, reads: list[str]) -> None:
