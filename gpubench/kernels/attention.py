@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from gpubench.kernels.lazy_numba import cuda, njit, prange
 from gpubench.kernels.learning import (
     exp_and_sum,
-    exp_of,
     largest_of,
     softmax_cuda_block,
     softmax_numpy,
 )
 from gpubench.kernels.panels import WIDTH, add_product, packed, panel_count
+from gpubench.kernels.vector_math import exp_single
 
 Matrix = NDArray[np.float32]
 Row = NDArray[np.float32]
@@ -80,7 +80,7 @@ def _weigh(scores: Matrix, keys: int, largest: Row, total: Row, sums: Any, weigh
     lanes = np.empty(_LANES, np.float32)
     for row in range(total.size):
         top = max(largest[row], largest_of(scores[row, :keys], lanes))
-        shrink = exp_of(largest[row] - top)
+        shrink = exp_single(largest[row] - top)
         for piece in range(sums.shape[0]):
             _shrink(sums[piece, row], shrink)
         added = exp_and_sum(scores[row, :keys], top, weights[row])

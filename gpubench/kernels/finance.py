@@ -19,6 +19,7 @@ from gpubench.kernels.reductions import (
     blocks_with_parts,
     sum_of_block,
 )
+from gpubench.kernels.vector_math import exp_of, log_of
 
 Vector = NDArray[Any]
 Count = NDArray[np.int64]
@@ -83,42 +84,57 @@ def _below(x: Vector) -> Vector:
     return below
 
 
-def _price(share: Any, strike: Any, years: Any, rate: Any, spread: Any, numbers: Any) -> Any:
-    """Call and put of one option. ``numbers`` are the constants in the dtype of the rest: literals
-    would be doubles."""
-    half, one, p, root, b1, b2, b3, b4, b5 = numbers
+def _ends(log_ratio: Any, years: Any, rate: Any, spread: Any, half: Any) -> Any:
+    """The places of a normal distribution below which shares are counted, from the logarithm of
+    share over strike."""
     width = spread * math.sqrt(years)
-    high = (math.log(share / strike) + (rate + half * spread * spread) * years) / width
-    low = high - width
-    k = one / (one + p * abs(high))
-    tail = root * math.exp(-half * high * high) * k
-    tail *= b1 + k * (b2 + k * (b3 + k * (b4 + k * b5)))
-    below_high = half + math.copysign(half - tail, high)  # no branch: it would be taken by chance
-    k = one / (one + p * abs(low))
-    tail = root * math.exp(-half * low * low) * k
-    tail *= b1 + k * (b2 + k * (b3 + k * (b4 + k * b5)))
-    below_low = half + math.copysign(half - tail, low)
-    paid = strike * math.exp(-rate * years)
-    call = share * below_high - paid * below_low
-    return call, call - share + paid
+    high = (log_ratio + (rate + half * spread * spread) * years) / width
+    return high, high - width
 
 
-_price_on_cpu = njit(cache=True)(_price)
-_price_on_device = cuda.jit(device=True)(_price)
+def _share_below(x: Any, bell: Any, numbers: Any) -> Any:
+    """The share of a normal distribution below ``x``, from ``bell = exp(-x * x / 2)``. ``numbers``
+    are the constants in the dtype of the rest: literals would be doubles."""
+    half, one, p, root, b1, b2, b3, b4, b5 = numbers
+    k = one / (one + p * abs(x))
+    tail = root * bell * k * (b1 + k * (b2 + k * (b3 + k * (b4 + k * b5))))
+    return half + math.copysign(half - tail, x)  # no branch: it would be taken by chance
+
+
+_ends_on_cpu, _ends_on_device = njit(cache=True)(_ends), cuda.jit(device=True)(_ends)
+_below_on_cpu = njit(cache=True)(_share_below)
+_below_on_device = cuda.jit(device=True)(_share_below)
+
+
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
+def _prices(
+    share: Vector, strike: Vector, years: Vector, rate: Any, spread: Any, call: Vector, put: Vector
+) -> None:
+    number = share.dtype.type
+    half = number(0.5)
+    numbers = (
+        half, number(1), number(_P), number(_ROOT),
+        number(_B1), number(_B2), number(_B3), number(_B4), number(_B5),
+    )  # fmt: skip
+    for i in range(call.size):
+        ratio = log_of(share[i] / strike[i], number)
+        high, low = _ends_on_cpu(ratio, years[i], rate, spread, half)
+        bell_high, bell_low = exp_of(-half * high * high, number), exp_of(-half * low * low, number)
+        paid = strike[i] * exp_of(-rate * years[i], number)
+        worth = share[i] * _below_on_cpu(high, bell_high, numbers)
+        worth -= paid * _below_on_cpu(low, bell_low, numbers)
+        call[i] = worth
+        put[i] = worth - share[i] + paid
 
 
 @njit(parallel=True, cache=True)
 def black_scholes_parallel(
     share: Vector, strike: Vector, years: Vector, rate: Any, spread: Any, call: Vector, put: Vector
 ) -> None:
-    """The same in one pass, over the threads of the CPU."""
-    number = share.dtype.type
-    numbers = (
-        number(0.5), number(1), number(_P), number(_ROOT),
-        number(_B1), number(_B2), number(_B3), number(_B4), number(_B5),
-    )  # fmt: skip
-    for i in prange(call.size):
-        call[i], put[i] = _price_on_cpu(share[i], strike[i], years[i], rate, spread, numbers)
+    """The same in one pass of vector instructions, over the threads of the CPU."""
+    for piece in prange((call.size + _PIECE - 1) // _PIECE):
+        own = slice(piece * _PIECE, min(call.size, piece * _PIECE + _PIECE))
+        _prices(share[own], strike[own], years[own], rate, spread, call[own], put[own])
 
 
 @cuda.jit
@@ -127,12 +143,19 @@ def black_scholes_cuda(
 ) -> None:
     """A thread for each option; any one-dimensional launch is right."""
     number = share.dtype.type
+    half = number(0.5)
     numbers = (
-        number(0.5), number(1), number(_P), number(_ROOT),
+        half, number(1), number(_P), number(_ROOT),
         number(_B1), number(_B2), number(_B3), number(_B4), number(_B5),
     )  # fmt: skip
     for i in range(cuda.grid(1), call.size, cuda.gridsize(1)):
-        call[i], put[i] = _price_on_device(share[i], strike[i], years[i], rate, spread, numbers)
+        ratio = math.log(share[i] / strike[i])
+        high, low = _ends_on_device(ratio, years[i], rate, spread, half)
+        paid = strike[i] * math.exp(-rate * years[i])
+        worth = share[i] * _below_on_device(high, math.exp(-half * high * high), numbers)
+        worth -= paid * _below_on_device(low, math.exp(-half * low * low), numbers)
+        call[i] = worth
+        put[i] = worth - share[i] + paid
 
 
 def pi_numpy(n: int, seed: Any, inside: Count) -> None:
@@ -248,7 +271,8 @@ def normal_numpy(bits: Any, k: Vector) -> Vector:
     return found
 
 
-def _normal(bits: Any, k: Any) -> Any:
+@cuda.jit(device=True)
+def _normal_on_device(bits: Any, k: Any) -> Any:
     """The same for one number."""
     uniform = (k.dtype.type(np.int64(bits >> _41)) + k[0]) * k[1]
     q = uniform - k[0]
@@ -262,8 +286,30 @@ def _normal(bits: Any, k: Any) -> Any:
     return -size if q < 0 else size
 
 
-_normal_on_cpu = njit(cache=True)(_normal)
-_normal_on_device = cuda.jit(device=True)(_normal)
+@njit(cache=True)
+def _draw(first: int, seed: Any, uniform: Vector, k: Vector) -> None:
+    """Uniform random numbers between 0 and 1, of the counters from ``first`` on."""
+    for i in range(uniform.size):
+        whole = np.int32(bits_on_cpu(first + i, seed) >> _41)
+        uniform[i] = (k.dtype.type(whole) + k[0]) * k[1]
+
+
+@njit(cache=True, error_model="numpy", fastmath={"reassoc", "nsz", "contract"})
+def _gain(uniform: Vector, share: Any, strike: Any, drift: Any, spread: Any, k: Vector) -> Any:
+    """The sum of the gains of some ends. The middle part and the outer one are both computed: a
+    choice of two numbers is a vector instruction, a branch is none."""
+    number, total, least = k.dtype.type, 0.0, k[0] * k[1]
+    for i in range(uniform.size):
+        q = uniform[i] - k[0]
+        r = k[3] - q * q
+        middle = abs(q) * (((k[9] * r + k[8]) * r + k[7]) * r + k[6])
+        middle /= ((k[12] * r + k[11]) * r + k[10]) * r + k[5]
+        r = math.sqrt(-log_of(max(k[0] - abs(q), least), number)) - k[4]
+        outer = ((k[16] * r + k[15]) * r + k[14]) * r + k[13]
+        outer /= (k[18] * r + k[17]) * r + k[5]
+        z = math.copysign(middle if abs(q) <= k[2] else outer, q)
+        total += max(share * exp_of(drift + spread * z, number), strike) - strike
+    return total
 
 
 @njit(parallel=True, cache=True)
@@ -271,15 +317,12 @@ def option_parallel(
     n: int, seed: Any, share: Any, strike: Any, drift: Any, spread: Any,
     constants: Vector, parts: Vector, out: Mean,
 ) -> None:  # fmt: skip
-    """The same in one pass, over the threads of the CPU."""
+    """The same, a piece at a time in a core's cache, over the threads of the CPU."""
     total = 0.0
     for piece in prange((n + _PIECE - 1) // _PIECE):
-        own = 0.0
-        for i in range(piece * _PIECE, min(n, piece * _PIECE + _PIECE)):
-            z = _normal_on_cpu(bits_on_cpu(i, seed), constants)
-            # The larger of two numbers is no branch, which would be taken by chance.
-            own += max(share * math.exp(drift + spread * z), strike) - strike
-        total += own
+        uniform = np.empty(min(_PIECE, n - piece * _PIECE), constants.dtype)
+        _draw(piece * _PIECE, seed, uniform, constants)
+        total += _gain(uniform, share, strike, drift, spread, constants)
     out[0] = total / n
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from gpubench.kernels.lazy_numba import cuda, njit, prange
 from gpubench.kernels.reductions import MAX_THREADS_PER_BLOCK, sum_of_block
+from gpubench.kernels.vector_math import exp_single
 
 Rows = NDArray[np.float32]
 Row = NDArray[np.float32]
@@ -30,34 +31,6 @@ _TOGETHER = 16  # rows that a CPU thread takes at once
 _LANES = 32  # largest numbers that are kept side by side, as vector instructions do
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _NOTHING = np.float32(-math.inf)
-
-# exp(x) is 2**whole * exp(rest) with |rest| <= log(2) / 2, where eight terms of Taylor's series are
-# right to a rounding of single precision. log(2) has two parts, so that whole * _LOG2_HIGH is exact
-# (Cody and Waite, "Software manual for the elementary functions", 1980). Adding _ROUND leaves the
-# nearest whole number in the lowest bits of a float.
-_LOG2_HIGH = np.float32(355 / 512)
-_LOG2_LOW = np.float32(math.log(2) - 355 / 512)
-_PER_LOG2 = np.float32(1 / math.log(2))
-_ROUND = np.float32(1.5 * 2**23)
-_LEAST = np.float32(-87)  # less would be a denormal number
-_C2, _C3, _C4, _C5, _C6, _C7 = (np.float32(1 / math.factorial(k)) for k in range(2, 8))
-_BIAS, _MANTISSA = np.int32(127), np.int32(23)
-
-
-@njit(cache=True, fastmath={"contract"})
-def exp_of(x: Any) -> Any:
-    """``exp(x)`` of a float32 from -87 to 0, within two roundings; below -87 as of -87.
-
-    Written without a call, so that a loop over it becomes vector instructions.
-    """
-    x = max(x, _LEAST)
-    shifted = x * _PER_LOG2 + _ROUND
-    whole = shifted - _ROUND
-    rest = x - whole * _LOG2_HIGH - whole * _LOG2_LOW
-    series = (((_C7 * rest + _C6) * rest + _C5) * rest + _C4) * rest + _C3
-    series = ((series * rest + _C2) * rest + _ONE) * rest + _ONE
-    exponent = np.int32(np.float32(shifted).view(np.int32) + _BIAS)
-    return series * np.int32(exponent << _MANTISSA).view(np.float32)
 
 
 @njit(cache=True)
@@ -83,7 +56,7 @@ def exp_and_sum(row: Row, largest: Any, out: Row) -> Any:
     """``out = exp(row - largest)``; returns its sum."""
     total = _ZERO
     for i in range(row.size):
-        weight = exp_of(row[i] - largest)
+        weight = exp_single(row[i] - largest)
         out[i] = weight
         total += weight
     return total

@@ -27,19 +27,6 @@ def softmax(form, x):
     return out
 
 
-def test_exp_is_within_two_roundings_from_where_floats_are_normal_to_one():
-    x = np.linspace(-87, 0, 20_001, dtype=np.float32)
-    found = np.array([learning.exp_of(number) for number in x], np.float64)
-    exact = np.array([math.exp(number) for number in x])
-    assert np.abs(found / exact - 1).max() < 2 * np.finfo(np.float32).eps / 2
-    assert learning.exp_of(np.float32(0)) == 1
-
-
-def test_exp_of_less_is_next_to_nothing_and_of_no_number_is_none():
-    assert 0 <= learning.exp_of(np.float32(-np.inf)) < 2e-38
-    assert math.isnan(learning.exp_of(np.float32(np.nan)))
-
-
 @pytest.mark.parametrize("form", SOFTMAX)
 @pytest.mark.parametrize("columns", [1, 31, 32, 33, 100])
 def test_logarithms_of_probabilities_become_the_probabilities(form, columns):
