@@ -90,6 +90,10 @@ class NumbaBackend:
         """Numba, and what it makes before the first function that it compiles. Starts no pool."""
         _numba().njit(nothing)()
 
+    def keeps(self, function: Any) -> bool:
+        """Whether ``function`` was compiled with ``cache=True``."""
+        return getattr(getattr(function, "stats", None), "cache_path", None) is not None
+
     def open(self, device: str, threads: int | None = None) -> NumbaSession:
         """Raises ``BackendError`` for more threads than Numba's pool has."""
         require_host(self.name, device)

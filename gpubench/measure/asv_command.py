@@ -28,7 +28,7 @@ FRONT = 6
 PARENT = 1
 """Place of the parent among what follows a process's name in ``/proc/PID/stat`` (man 5 proc)."""
 
-TELLING = re.compile(r"--(a|c|d|q|se|sk)|-\w*[anq]")
+TELLING = re.compile(r"--(a|b|c|d|q|se|sk)|-\w*[abnq]")
 """Begins the options that decide something here, as asv lets them be shortened, and some others."""
 
 QUICK: Mapping[str, Any] = {"number": 1, "repeat": 1, "warmup_time": 0.0, "rounds": 1}
@@ -51,6 +51,8 @@ class AsvCommand:
     """Whether asv was asked to keep no results."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
     """Attributes of benchmarks that were set, as numbers."""
+    benchmarks: tuple[str, ...] = ()
+    """Regular expressions of the benchmarks that were asked for; none are all."""
 
 
 def asv_command() -> AsvCommand | None:
@@ -83,6 +85,12 @@ def asv_attributes(arguments: Sequence[str] | None = None) -> Mapping[str, Any]:
     return {}
 
 
+def asked_benchmarks() -> tuple[str, ...]:
+    """Regular expressions of the benchmarks that asv's command line asks for; none are all."""
+    command = asv_command()
+    return () if command is None else command.benchmarks
+
+
 def parsed(arguments: Sequence[str], folder: Path) -> AsvCommand | None:
     """What asv makes of its arguments in that folder; ``None`` of no command."""
     if not any(map(TELLING.match, arguments)):
@@ -98,7 +106,8 @@ def parsed(arguments: Sequence[str], folder: Path) -> AsvCommand | None:
     parser.add_argument("--skip-save", action="store_true")
     parser.add_argument("--quick", "-q", action="store_true")
     parser.add_argument("--attribute", "-a", action="append", default=[])
-    for value in ("-b --bench", "-E --environment", "-m --machine", "--python"):
+    parser.add_argument("--bench", "-b", action="append", default=[])
+    for value in ("-E --environment", "-m --machine", "--python"):
         parser.add_argument(*value.split(), dest="other", action="append")
     for flag in ("-e --show-stderr", "-k --skip-existing", "-p --profile", "-v --verbose"):
         parser.add_argument(*flag.split(), dest="other", action="store_true")
@@ -113,6 +122,7 @@ def parsed(arguments: Sequence[str], folder: Path) -> AsvCommand | None:
         commit=told.set_commit_hash,
         discards=told.dry_run or told.skip_save,
         attributes={**_attributes(told.attribute), **(QUICK if told.quick else {})},
+        benchmarks=tuple(told.bench),
     )
 
 

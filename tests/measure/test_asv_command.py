@@ -55,6 +55,7 @@ def in_an_environment(project, monkeypatch):
     [
         (["run"], {"name": "run"}),
         (["-v", "run", "--bench", "add", "-e"], {"name": "run", "discards": False}),
+        (["run", "-b", "add", "--bench=mul", "HEAD^!"], {"benchmarks": ("add", "mul")}),
         (["--help"], None),
         (["run", "--dry-run", "HEAD^!"], {"discards": True}),
         (["run", "--dry", "--att", "rounds=2"], {"discards": True, "attributes": {"rounds": 2}}),

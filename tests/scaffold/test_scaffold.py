@@ -14,6 +14,7 @@ import yaml
 from asv import util as asv_util
 from asv.config import Config
 
+from gpubench.measure import compiling_ahead
 from gpubench.scaffold import ProjectError, Written, next_steps, write_project
 from gpubench.scaffold.layout import package_name
 from gpubench.scaffold.requirement import quoted, requirement
@@ -318,13 +319,16 @@ def test_asv_takes_the_requirement_as_one_word(text: str) -> None:
     assert command == ["pip", "install", text]
 
 
-def test_the_install_command_is_pips(tmp_path: Path) -> None:
+def test_the_install_command_is_pips_and_then_compiles(tmp_path: Path) -> None:
     write_project(tmp_path)
-    first, second = asv_configuration(tmp_path).install_command
+    first, second, third = asv_configuration(tmp_path).install_command
     assert shlex.split(first)[:-1] == [
         "in-dir={env_dir}", "python", "-m", "pip", "install", "--no-deps",
     ]  # fmt: skip
     assert second == "in-dir={env_dir} python -m pip install {wheel_file}"
+    words = asv_util.interpolate_command(third, {"env_dir": "/a b", "conf_dir": "/c d"})
+    program = ["python", "-m", compiling_ahead.__name__, "/c d/suites"]
+    assert words == (program, {}, None, "/a b")  # None: whatever it returns
     assert installed_version("gpubench") in first or CHECKOUT.as_posix() in first
 
 

@@ -1,0 +1,118 @@
+"""What the cases of a run would compile one after another, compiled before it on all processors.
+
+asv measures one case at a time, so that a new environment, whose caches are empty, compiles on one
+processor while the others wait. Started between installing and measuring, by ``install_command``
+of ``asv.conf.json``::
+
+    return-code=any in-dir={env_dir} python -m gpubench.measure.compiling_ahead {conf_dir}/suites
+
+this calls every function that keeps its compiled code on disk once for each set of dtypes, with the
+smallest arrays that the suites give it. The cases then load what they need. A time is none of this:
+``compile`` is measured with the caches off.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from gpubench.backends import registry
+from gpubench.measure.asv_command import asked_benchmarks
+from gpubench.measure.execution import Execution
+from gpubench.measure.inputs import draw_inputs
+from gpubench.measure.targets import load_target
+from gpubench.parallel import spread
+from gpubench.plan.case import Case
+from gpubench.plan.lookup import case_at, locate
+from gpubench.plan.plan import build_plan
+from gpubench.suite.loading import load_suites
+
+Place = dict[str, object]
+"""Where a case is found again in another process."""
+
+
+@runtime_checkable
+class KeepsCompiled(Protocol):
+    """A backend whose functions may find their compiled code again in another process."""
+
+    def keeps(self, function: Any) -> bool:
+        """Whether this function's code is kept on disk."""
+
+
+def main() -> None:
+    """Compile for the suites of the folder that is named, in the preset ``GPUBENCH_PRESET``."""
+    (folder,) = sys.argv[1:]
+    preset = os.environ.get("GPUBENCH_PRESET") or None
+    plan = build_plan(load_suites([Path(folder)], preset), gpu_count=0)
+    files = by_file(chosen(plan.cases(), asked_benchmarks()))
+    if len(files) > 1:
+        list(spread(compiled, files))
+
+
+def chosen(cases: Iterable[Case], asked: Sequence[str]) -> list[Case]:
+    """The smallest case of each function and its dtypes, of the benchmarks that are asked for:
+    regular expressions, as ``asv run --bench`` has them; none are all."""
+    smallest: dict[Hashable, Case] = {}
+    for case in cases:
+        with suppress(Exception):  # a case that fails says so itself
+            if case.fault is None and case.implementation.function and _is_asked(case, asked):
+                key = _signature(case)
+                smallest[key] = min(smallest.get(key, case), case, key=_bytes)
+    return [case for case in smallest.values() if _backend(case) is not None]
+
+
+def by_file(cases: Iterable[Case]) -> list[list[Place]]:
+    """Where cases are found, together those of one file: they share functions and a cache."""
+    files: defaultdict[str, list[Place]] = defaultdict(list)
+    for case in cases:
+        module, _, _ = str(case.implementation.function).partition(":")
+        files[module].append(locate(case))
+    return list(files.values())
+
+
+def compiled(files: Sequence[Sequence[Place]]) -> list[int]:
+    """Call the functions of these cases once; how many of each file were called."""
+    return [sum(_call_once(case_at(place)) for place in places) for places in files]
+
+
+def _call_once(case: Case) -> bool:
+    """Whether it was called: what fails here is for the case itself to report."""
+    backend = _backend(case)
+    with suppress(Exception):
+        target = load_target(case)
+        if backend is not None and backend.keeps(target.function):
+            with registry.get(case.backend).open(case.device) as session:
+                Execution(session, case, target, draw_inputs(case)).call()
+            return True
+    return False
+
+
+def _backend(case: Case) -> KeepsCompiled | None:
+    backend = registry.get(case.backend)
+    return backend if isinstance(backend, KeepsCompiled) else None
+
+
+def _is_asked(case: Case, asked: Sequence[str]) -> bool:
+    names = (case.benchmark(time).asv_name for time in case.subject.times)
+    wanted = [f"{name}({case.identity!r})" for name in names]
+    return not asked or any(re.search(one, name) for one in asked for name in wanted)
+
+
+def _signature(case: Case) -> Hashable:
+    arrays = ((one.dtype, len(one.shape)) for one in case.array_specs().values())
+    scalars = (type(value) for value in case.scalars().values())
+    return case.implementation.function, *arrays, *scalars
+
+
+def _bytes(case: Case) -> int:
+    return sum(one.size * one.itemsize for one in case.array_specs().values())
+
+
+if __name__ == "__main__":
+    main()

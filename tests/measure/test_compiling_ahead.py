@@ -1,0 +1,115 @@
+"""Numba's functions are compiled before a run, where that spares the cases something."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpubench.measure import compiling_ahead
+from gpubench.measure.compiling_ahead import chosen
+from gpubench.plan.plan import build_plan
+from gpubench.suite.loading import load_suites
+
+KERNELS = """\
+from pathlib import Path
+
+from numba import njit
+
+def plain(a, b):
+    b[:] = a
+
+@njit(cache=True)
+def kept(a, b):
+    b[:] = a
+
+@njit
+def not_kept(a, b):
+    b[:] = a
+
+@njit(cache=True)
+def broken(a, b):
+    b[:] = a.no_such_thing
+"""
+
+SUITE = """\
+version: 1
+suite: {name}
+kernels:
+  {name}:
+    sizes: {{n: [300, 20, 4000]}}
+    parameters: {{dtype: [float32, float64]}}
+    arrays:
+      a: {{shape: [n], dtype: dtype}}
+      b: {{shape: [n], dtype: dtype, intent: out}}
+    call: [a, b]
+    implementations:
+      numpy: {{function: "{name}_kernels:plain"}}
+      broken: {{function: "{name}_kernels:broken"}}
+      kept: {{function: "{name}_kernels:kept"}}
+      not_kept: {{function: "{name}_kernels:not_kept"}}
+"""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    for name in ("first", "second"):
+        (tmp_path / f"{name}_kernels.py").write_text(KERNELS)
+        (tmp_path / f"{name}.yaml").write_text(SUITE.format(name=name))
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+def cases(project):
+    return list(build_plan(load_suites([project]), gpu_count=0).cases())
+
+
+def compiled_signatures(project):
+    """Files of compiled code, one for each set of types, by the function's name."""
+    files = (project / "__pycache__").glob("*.nbc")
+    return sorted(f"{file.name.partition('_')[0]}.{file.name.split('.')[1].split('-')[0]}"
+                  for file in files)  # fmt: skip
+
+
+def test_the_smallest_case_of_each_set_of_dtypes_is_called(project):
+    found = [case for case in chosen(cases(project), ()) if case.suite.suite == "first"]
+    assert {(case.implementation_name, case.identity) for case in found} == {
+        (name, f"n=20 dtype={dtype}")
+        for name in ("kept", "not_kept", "broken")
+        for dtype in ("float32", "float64")
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (["second.*kept"], {("second", "kept"), ("second", "not_kept")}),
+        (["first__kept", "second__kept"], {("first", "kept"), ("second", "kept")}),
+        ([r"first__kept\.time_kernel\('n=20 dtype=float32'\)"], {("first", "kept")}),
+        (["nothing"], set()),
+    ],
+)
+def test_only_what_asv_was_asked_for_is_compiled(project, asked, expected):
+    found = chosen(cases(project), asked)
+    assert {(case.suite.suite, case.implementation_name) for case in found} == expected
+
+
+def test_a_process_of_its_own_leaves_the_code_on_disk_and_no_failure_stops_it(project):
+    command = [sys.executable, "-m", compiling_ahead.__name__, str(project)]
+    environment = {**os.environ, "PYTHONPATH": f"{Path.cwd()}:{project}"}
+    done = subprocess.run(
+        command, cwd=project, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert compiled_signatures(project) == ["first.kept"] * 2 + ["second.kept"] * 2
+
+
+def test_one_file_is_left_to_its_cases(project):
+    (project / "second.yaml").unlink()
+    subprocess.run(
+        [sys.executable, "-m", compiling_ahead.__name__, str(project)],
+        env={**os.environ, "PYTHONPATH": f"{Path.cwd()}:{project}"},
+        check=True,
+    )
+    assert compiled_signatures(project) == []
