@@ -158,9 +158,9 @@ def _members_around(cell: int, cells: int, starts: Cells, order: Cells) -> Cells
     members = np.empty(count, np.int32)
     for step in range(steps):
         one = _cell_around(cell, cells, step)
-        count -= starts[one + 1] - starts[one]
-        some = order[starts[one] : starts[one + 1]]
-        members[count : count + some.size] = some
+        for place in range(starts[one], starts[one + 1]):
+            count -= 1
+            members[count] = order[place]
     members.sort()
     return members
 

@@ -65,7 +65,8 @@ def _transform(
 ) -> None:
     """One signal; ``one`` and ``other`` are room of its length."""
     source, target = one, other
-    source[:] = signal
+    for i in range(signal.size):  # a copy of slices would take a second more to compile
+        source[i] = signal[i]
     length, stride = signal.size, 1
     while length >= 4:
         _by_four(source, target, length, stride, twiddles)
@@ -74,7 +75,8 @@ def _transform(
     if length == 2:
         _by_two(source, target)
         source = target
-    out[:] = source
+    for i in range(signal.size):
+        out[i] = source[i]
 
 
 @njit(parallel=True, cache=True)
