@@ -45,7 +45,7 @@ AXES: dict[str, dict[str, tuple[Any, ...]]] = {
     "linear_algebra.transpose": {"m": (1, 3, 9), "n": (5, 7, 8), "tile": (4,)},
     "linear_algebra.spmv": {"per_row": (3,)},
     "linear_algebra.batched_matmul": {"n": (1, 9), "k": (3, 5)},
-    "linear_algebra.batched_cholesky": {"n": (1, 7, 4), "k": (1, 3, 5)},
+    "linear_algebra.batched_cholesky": {"n": (1, 7, 4, 65), "k": (1, 3, 5, 4)},
     "learning.attention": {"n": (1, 9), "d": (4, 5), "tile": (4,)},
     "learning.k_nearest_neighbours": {"m": (1, 9), "n": (9, 70), "d": (1, 5), "k": (1, 3)},
     "learning.kmeans_step": {"d": (1, 5), "k": (1, 3)},
