@@ -134,14 +134,18 @@ def _by_column(own: Iterable[_Implementation], by_backend: bool) -> _Columns:
 
 
 def _columns(rows: Iterable[_Columns]) -> dict[str, Column]:
-    """Each column by its key: baselines first, then by name."""
+    """Each column by its key: baselines first, then those with a speedup, each by name."""
     members: _Columns = defaultdict(list)
     for row in rows:
         for key, own in row.items():
             members[key] += own
     columns = {key: _column(own) for key, own in members.items()}
-    ordered = sorted(columns.items(), key=lambda item: (not item[1].is_baseline, item[1].name))
-    return dict(ordered)
+
+    def place(key: str) -> tuple[bool, bool, str]:
+        empty = not any(found.found.speedup for found in members[key])
+        return not columns[key].is_baseline, empty, columns[key].name
+
+    return {key: columns[key] for key in sorted(columns, key=place)}
 
 
 def _column(members: Sequence[_Implementation]) -> Column:

@@ -53,7 +53,7 @@ def test_one_sentence_gives_the_verdict(sample: Results) -> None:
 def test_the_baseline_stands_first_with_its_time(sample: Results) -> None:
     page = first_page(sample, "runner")
 
-    assert columns(page) == ["numpy", "numba", "numba_cuda", "numba_parallel"]
+    assert columns(page) == ["numpy", "numba", "numba_parallel", "numba_cuda"]
     assert [column.is_baseline for column in page.matrix.columns] == [True, False, False, False]
     assert cell(page, "norm", "numpy").is_baseline
     assert page.matrix.rows[0].baseline_seconds is not None
@@ -201,6 +201,17 @@ def test_a_kernel_last_measured_earlier_says_at_which_commit(tmp_path: Path) -> 
     assert rows["norm"] is None
     assert rows["add"] is not None
     assert rows["add"].short == "aaaaaaaa"
+
+
+def test_what_was_only_skipped_stands_behind_what_has_a_speedup(tmp_path: Path) -> None:
+    files = commit(tmp_path, "a", 1).time(NUMPY, "n=4", 3.0).time(NUMBA, "n=4", 1.0)
+    skipped = "suites.add__cuda.time_kernel"
+    files.record(skipped, "n=4", "skipped", reason="no GPU").missing(skipped, "n=4").write()
+
+    page = first_page(load_results(tmp_path))
+
+    assert columns(page) == ["numpy", "numba", "cuda"]
+    assert cell(page, "add", "cuda").status == "skipped"
 
 
 def test_values_of_an_older_version_are_announced(tmp_path: Path) -> None:
