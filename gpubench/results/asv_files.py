@@ -10,10 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from gpubench.errors import GpubenchError
 from gpubench.names import BenchmarkName, parse_benchmark_name
@@ -35,6 +38,8 @@ _COLUMNS = (
     "stats_number",
     "stats_repeat",
 )
+_ENDS = 3
+"""How many of these, the first ones, are a time's median and ends."""
 
 
 class UnreadableFile(GpubenchError):
@@ -69,30 +74,41 @@ Time = tuple[float, float, float]
 """Median and both ends of its interval, seconds; a NaN as the median where asv stored ``n/a``."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class StoredBenchmark:
     """One gpubench benchmark in a result file: columns with a value for each case."""
 
     name: BenchmarkName
+    asv_name: str
+    """asv's; that of its place for one in a pair."""
     version: str | None
     started_at: float
     """Seconds since 1970; 0 when not stored."""
-    cases: Sequence[str]
+    cases: tuple[str, ...]
     """Identities."""
-    times: Sequence[Time | None]
+    medians: Sequence[float | None]
     """``None`` where asv stored nothing: the case failed. NaN: it raised
     ``NotImplementedError``."""
+    ends: NDArray[np.float64]
+    """Median and both ends of its interval in seconds, shape (3, cases); NaN without a time."""
     details: tuple[Sequence[Any], ...]
     """Both quartiles, calls in a sample, samples."""
 
+    def times(self) -> list[Time | None]:
+        """Time of each case."""
+        columns = zip(self.medians, self.ends.T.tolist(), strict=True)
+        return [None if median is None else (own[0], own[1], own[2]) for median, own in columns]
+
     def timing(self, row: int) -> Timing | None:
         """All that is stored of one time."""
-        time = self.times[row]
-        if time is None or math.isnan(time[0]):
+        median, low, high = self.ends[:, row].tolist()
+        if math.isnan(median):
             return None
         q25, q75, number, repeat = (column[row] for column in self.details)
         return Timing(
-            *time,
+            median,
+            low,
+            high,
             q25=q25,
             q75=q75,
             number=None if number is None else int(number),
@@ -220,7 +236,7 @@ def _as_format_2(content: dict[str, Any]) -> dict[str, Any]:
 def _read_rows(
     columns: Sequence[str], rows: Mapping[str, Any], roles: PairRoles | None
 ) -> tuple[tuple[StoredBenchmark, ...], tuple[str, ...]]:
-    benchmarks: list[StoredBenchmark] = []
+    read: list[_Row] = []
     faults: list[str] = []
     for asv_name, row in rows.items():
         own, places = parse_benchmark_name(asv_name), roles.names.get(asv_name, ()) if roles else ()
@@ -229,28 +245,72 @@ def _read_rows(
         try:
             cells = dict(zip(columns, row, strict=False))
             if own:
-                benchmarks.append(_read_row(own, cells, _identities(cells.get("params"))))
+                read.append(_read_row(own, asv_name, cells, _identities(cells.get("params"))))
             if roles and places:
-                cases = roles.identities(asv_name, cells.get("params"))
-                benchmarks += [_read_row(place, cells, cases) for place in places]
+                cases = tuple(roles.identities(asv_name, cells.get("params")))
+                read += [_read_row(place, place.asv_name, cells, cases) for place in places]
         except (TypeError, ValueError, KeyError, IndexError, SyntaxError) as error:
             faults.append(f"{asv_name} is left out: {error}")
-    return tuple(benchmarks), tuple(faults)
+    return _with_ends(read, faults), tuple(faults)
 
 
-def _read_row(name: BenchmarkName, row: Mapping[str, Any], cases: Sequence[str]) -> StoredBenchmark:
+class _Row(NamedTuple):
+    """One benchmark whose values are not looked at yet."""
+
+    name: BenchmarkName
+    asv_name: str
+    version: str | None
+    started_at: float
+    cases: tuple[str, ...]
+    table: list[Sequence[Any]]
+    """As in ``_COLUMNS``."""
+
+
+def _read_row(
+    name: BenchmarkName, asv_name: str, row: Mapping[str, Any], cases: tuple[str, ...]
+) -> _Row:
     table = [_column(row.get(column), column, len(cases)) for column in _COLUMNS]
-    return StoredBenchmark(
-        name=name,
-        version=row.get("version"),
-        started_at=float(row.get("started_at") or 0) / 1000,
-        cases=cases,
-        times=[_time(*ends) for ends in zip(*table[:3], strict=True)],
-        details=tuple(table[3:]),
-    )
+    started_at = float(row.get("started_at") or 0) / 1000
+    return _Row(name, asv_name, row.get("version"), started_at, cases, table)
 
 
-def _identities(parameters: Any) -> list[str]:
+def _with_ends(rows: Sequence[_Row], faults: list[str]) -> tuple[StoredBenchmark, ...]:
+    """The benchmarks, the times of all checked at once; one with something else is a fault."""
+    try:
+        columns = _numbers(rows)
+    except ValueError:
+        rows = [row for row in rows if _is_of_numbers(row, faults)]
+        columns = _numbers(rows)
+    ends = np.array(columns, np.float64).reshape(_ENDS, -1)  # None becomes NaN
+    medians = ends[0]
+    timed = (medians > 0) & (medians < math.inf)
+    wrong = ~(timed | np.isnan(medians))
+    for unknown, end in ((-math.inf, ends[1]), (math.inf, ends[2])):
+        end[timed & np.isnan(end)] = unknown
+        end[~timed] = math.nan
+    found, stop = [], 0
+    for row in rows:
+        start, stop = stop, stop + len(row.cases)
+        if wrong[start:stop].any():
+            value = medians[start:stop][wrong[start:stop]][0]
+            faults.append(f"{row.asv_name} is left out: {value!s} is no time")
+            continue
+        found.append(
+            StoredBenchmark(
+                name=row.name,
+                asv_name=row.asv_name,
+                version=row.version,
+                started_at=row.started_at,
+                cases=row.cases,
+                medians=row.table[0],
+                ends=ends[:, start:stop],
+                details=tuple(row.table[_ENDS:]),
+            )
+        )
+    return tuple(found)
+
+
+def _identities(parameters: Any) -> tuple[str, ...]:
     """asv stores the repr of every value of every parameter; ours has one, of strings."""
     if not (isinstance(parameters, list) and len(parameters) == 1):
         raise ValueError(f"it has parameters {str(parameters)[:60]}, gpubench's have one, `case`")
@@ -258,9 +318,9 @@ def _identities(parameters: Any) -> list[str]:
 
 
 @lru_cache(maxsize=2**12)
-def _cases(texts: tuple[str, ...]) -> list[str]:
+def _cases(texts: tuple[str, ...]) -> tuple[str, ...]:
     """The strings that are stored as their repr: the same ones in the files of all commits."""
-    cases = [ast.literal_eval(text) for text in texts]
+    cases = tuple(ast.literal_eval(text) for text in texts)
     if not all(isinstance(case, str) for case in cases):
         raise ValueError("its cases are no identities as gpubench writes them")
     return cases
@@ -274,18 +334,22 @@ def _column(values: Any, column: str, length: int) -> Sequence[Any]:
     return values
 
 
-def _time(median: float | None, low: float | None, high: float | None) -> Time | None:
-    if median is None:
-        return None
-    if not 0 < median < math.inf:
-        if math.isnan(median):
-            return math.nan, math.nan, math.nan
-        raise ValueError(f"{median!r} is no time")
-    return (
-        float(median),
-        -math.inf if low is None or math.isnan(low) else float(low),
-        math.inf if high is None or math.isnan(high) else float(high),
-    )
+def _numbers(rows: Sequence[_Row]) -> list[list[float | None]]:
+    """Medians and ends of all benchmarks, one after the other; raises ``ValueError``."""
+    joined = [list(chain.from_iterable(row.table[end] for row in rows)) for end in range(_ENDS)]
+    try:
+        return msgspec.convert(joined, list[list[float | None]])
+    except (msgspec.MsgspecError, OverflowError) as error:
+        raise ValueError(f"its times hold what is no number: {error}") from error
+
+
+def _is_of_numbers(row: _Row, faults: list[str]) -> bool:
+    try:
+        _numbers([row])
+    except ValueError as error:
+        faults.append(f"{row.asv_name} is left out: {error}")
+        return False
+    return True
 
 
 def result_paths(results_dir: Path) -> Iterator[Path]:

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from gpubench import __version__
 from gpubench.results.columns import Cases, Columns, Link, Ratios
-from gpubench.results.digests import Digest, Head, Stamp, Version
+from gpubench.results.digests import Digest, Head, Stamp, Versions
 from gpubench.results.model import CaseName
 
-FORMAT = 1
+FORMAT = 2
 """Raised when what is stored, or what is read from the files, changes."""
 
 FOLDER = ".gpubench-cache"
@@ -46,7 +46,9 @@ class _Row(msgspec.Struct, array_like=True):
     times: bytes
     ratios: dict[int, Ratios]
     head: Head | None
-    versions: tuple[Version, ...]
+    versions: int
+    """Index into ``_Content.versions``."""
+    started_at: bytes
     facts: dict[str, Any]
     at: str | None
     told: bool
@@ -59,6 +61,7 @@ class _Content(msgspec.Struct, array_like=True):
 
     key: str
     cases: list[tuple[list[CaseName], list[Link]]]
+    versions: list[Versions]
     rows: dict[str, _Row]
 
 
@@ -86,7 +89,8 @@ def read_cache(path: Path, key: str) -> Known:
             return {}
         shared = [Cases(tuple(names), tuple(links)) for names, links in content.cases]
         return {
-            name: (row.stamp, _digest(row, shared[row.cases])) for name, row in content.rows.items()
+            name: (row.stamp, _digest(row, shared[row.cases], content.versions[row.versions]))
+            for name, row in content.rows.items()
         }
     except (OSError, msgspec.MsgspecError, ValueError, IndexError):
         return {}
@@ -97,11 +101,16 @@ def write_cache(path: Path, key: str, known: Known) -> None:
     lasting = {name: (stamp, found) for name, (stamp, found) in known.items() if found.lasting}
     shared = {id(found.columns.cases): found.columns.cases for _, found in lasting.values()}
     places = {identity: place for place, identity in enumerate(shared)}
+    versions = {found.versions: None for _, found in lasting.values()}
+    version_places = {each: place for place, each in enumerate(versions)}
     content = _Content(
         key,
         [(list(cases.names), list(cases.links)) for cases in shared.values()],
+        list(versions),
         {
-            name: _row(stamp, found, places[id(found.columns.cases)])
+            name: _row(
+                stamp, found, places[id(found.columns.cases)], version_places[found.versions]
+            )
             for name, (stamp, found) in lasting.items()
         },
     )
@@ -110,7 +119,7 @@ def write_cache(path: Path, key: str, known: Known) -> None:
         _write(path, _checksum(encoded) + encoded)
 
 
-def _row(stamp: Stamp, found: Digest, cases: int) -> _Row:
+def _row(stamp: Stamp, found: Digest, cases: int, versions: int) -> _Row:
     columns = found.columns
     return _Row(
         stamp=stamp,
@@ -119,7 +128,8 @@ def _row(stamp: Stamp, found: Digest, cases: int) -> _Row:
         times=columns.times.tobytes(),
         ratios=dict(columns.ratios),
         head=found.head,
-        versions=found.versions,
+        versions=versions,
+        started_at=found.started_at.tobytes(),
         facts=dict(found.facts),
         at=found.at,
         told=found.told,
@@ -128,8 +138,8 @@ def _row(stamp: Stamp, found: Digest, cases: int) -> _Row:
     )
 
 
-def _digest(row: _Row, cases: Cases) -> Digest:
-    """The digest of a row; raises ``ValueError`` where its columns have not the cases' length."""
+def _digest(row: _Row, cases: Cases, versions: Versions) -> Digest:
+    """The digest of a row; raises ``ValueError`` where a column has not the length of its table."""
     count = len(cases.names)
     statuses: NDArray[np.int8] = np.frombuffer(row.statuses, np.int8).reshape(count)
     times = np.frombuffer(row.times, np.float64).reshape(3, count)
@@ -137,7 +147,8 @@ def _digest(row: _Row, cases: Cases) -> Digest:
     return Digest(
         columns=columns,
         head=row.head,
-        versions=row.versions,
+        versions=versions,
+        started_at=np.frombuffer(row.started_at, np.float64).reshape(len(versions)),
         facts=row.facts,
         at=row.at,
         told=row.told,

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gpubench.results.asv_files import ResultFile, UnreadableFile, read_result_file
-from gpubench.results.columns import Columns, ColumnsRow, SharedCases, made_columns
+from gpubench.results.columns import Columns, SharedCases
+from gpubench.results.layouts import Layouts
 from gpubench.results.model import CaseName, Outcome, Pair
-from gpubench.results.outcomes import Entry, entries, outcomes_of, settled
-from gpubench.results.pairs import Partner, Roles, partner_record, partners, with_partners
+from gpubench.results.outcomes import entries, outcomes_of
+from gpubench.results.pairs import Roles, with_partners
 from gpubench.results.records import RecordFile, read_record
 
 Stamp = tuple[int, int, int, int]
@@ -45,15 +49,9 @@ class Head:
     """Machine and environment as asv describes them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
-    """Which version of a benchmark a file holds values of."""
-
-    benchmark: str
-    """asv's name; that of its place for one in a pair."""
-    version: str | None
-    started_at: float
-    """Seconds since 1970; 0 when not stored."""
+Versions = tuple[tuple[str, str | None], ...]
+"""Which version of which benchmark a file holds values of, by asv's name; that of its place for one
+in a pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +61,10 @@ class Digest:
     columns: Columns
     head: Head | None
     """``None`` without a readable result file."""
-    versions: tuple[Version, ...] = ()
-    """Of the result file's benchmarks."""
+    versions: Versions = ()
+    """Of the result file's benchmarks; most files of a setup share one object."""
+    started_at: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    """When each of these was measured, seconds since 1970; 0 where that is not stored."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Of the record's last ``run`` line, as ``at`` is."""
     at: str | None = None
@@ -78,12 +78,22 @@ class Digest:
 
 def digest_all(files: Sequence[Files], roles: Roles, pairs: Sequence[Pair]) -> list[Digest]:
     """Digests in the order of the files; equal tables of cases are one object."""
-    shared, found = SharedCases(), []
+    layouts = Layouts(pairs)
     with without_collecting():
-        for each in files:
-            made = digest(each, roles, pairs)
-            found.append(replace(made, columns=shared.of(made.columns)))
-    return found
+        return sharing(digest(each, roles, layouts) for each in files)
+
+
+def sharing(digests: Iterable[Digest]) -> list[Digest]:
+    """The same digests; equal tables of cases, and of versions, are one object."""
+    cases, versions = SharedCases(), dict[Versions, Versions]()
+    return [
+        replace(
+            each,
+            columns=cases.of(each.columns),
+            versions=versions.setdefault(each.versions, each.versions),
+        )
+        for each in digests
+    ]
 
 
 @contextmanager
@@ -98,20 +108,21 @@ def without_collecting() -> Iterator[None]:
             gc.enable()
 
 
-def digest(files: Files, roles: Roles, pairs: Sequence[Pair]) -> Digest:
+def digest(files: Files, roles: Roles, layouts: Layouts) -> Digest:
     """Read the two files; what cannot be read is named in the faults."""
     result, faults, opened = _read_result(files, roles)
     record = _read_record(files)
     benchmarks = result.benchmarks if result else ()
     return Digest(
-        columns=_columns(entries(benchmarks, record.told), pairs),
+        columns=layouts.columns(benchmarks, record),
         head=Head(result.environment, result.commit, result.date, result.params)
         if result
         else None,
-        versions=tuple(Version(b.name.asv_name, b.version, b.started_at) for b in benchmarks),
+        versions=tuple((b.asv_name, b.version) for b in benchmarks),
+        started_at=np.array([b.started_at for b in benchmarks], np.float64),
         facts=record.facts,
         at=record.at,
-        told=bool(benchmarks or record.told),
+        told=bool(benchmarks or record.has_cases),
         result_faults=faults,
         record_faults=record.faults,
         lasting=opened and record.opened,
@@ -123,19 +134,6 @@ def read_outcomes(files: Files, roles: Roles, pairs: Sequence[Pair]) -> dict[Cas
     result, _, _ = _read_result(files, roles)
     found = entries(result.benchmarks if result else (), _read_record(files).told)
     return with_partners(outcomes_of(found), pairs)
-
-
-def _columns(found: Mapping[CaseName, Entry], pairs: Sequence[Pair]) -> Columns:
-    """What ``columns_of`` makes of the outcomes, without making those."""
-    placed = partners(found, pairs)
-    return made_columns(_row(name, entry, placed.get(name)) for name, entry in found.items())
-
-
-def _row(name: CaseName, entry: Entry, partner: Partner | None) -> ColumnsRow:
-    status, _, record = settled(entry)
-    if partner:
-        record = partner_record(name.case, partner)
-    return name, status, entry.time if status == "ok" else None, record, partner is not None
 
 
 def _read_result(files: Files, roles: Roles) -> tuple[ResultFile | None, tuple[str, ...], bool]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from gpubench.errors import ResultsError
 from gpubench.names import BenchmarkName, parse_benchmark_name
@@ -21,14 +22,16 @@ from gpubench.results.asv_files import (
     result_paths,
 )
 from gpubench.results.cache import cache_key, read_cache, write_cache
-from gpubench.results.columns import SharedCases, StoredOutcomes
+from gpubench.results.columns import StoredOutcomes
 from gpubench.results.commits import order_commits
 from gpubench.results.digests import (
     Digest,
     Files,
     Stamp,
+    Versions,
     digest_all,
     read_outcomes,
+    sharing,
     without_collecting,
 )
 from gpubench.results.model import CaseName, Outcome, Pair, Problem, Results, Snapshot
@@ -140,10 +143,8 @@ def _read(
     new = {name: (stamp, told) for (_, name, stamp), told in zip(changed, digests, strict=True)}
     found: dict[str, tuple[Stamp, Digest]] = {}
     read: _Read = {}
-    shared = SharedCases()
-    for files, name, stamp in listed:
-        told = (new.get(name) or known[name])[1]
-        told = replace(told, columns=shared.of(told.columns))
+    every = sharing((new.get(name) or known[name])[1] for _, name, _ in listed)
+    for (files, name, stamp), told in zip(listed, every, strict=True):
         found[name] = stamp, told
         problems += _problems(files, told, results_dir)
         if told.told:
@@ -169,8 +170,16 @@ def _problems(files: Files, told: Digest, results_dir: Path) -> Iterator[Problem
 
 def _benchmarks(read: _Read) -> set[BenchmarkName]:
     """Benchmarks that result files have values of."""
-    names = {version.benchmark for told in read.values() for version in told.versions}
+    names = {name for versions, _ in _by_versions(read).values() for name, _ in versions}
     return {parsed for name in names if (parsed := parse_benchmark_name(name))}
+
+
+def _by_versions(read: _Read) -> dict[int, tuple[Versions, list[Digest]]]:
+    """Files by their benchmarks and versions, the same ones together."""
+    found: dict[int, tuple[Versions, list[Digest]]] = {}
+    for told in read.values():
+        found.setdefault(id(told.versions), (told.versions, []))[1].append(told)
+    return found
 
 
 def _stem_commit(stem: Path) -> str:
@@ -209,9 +218,16 @@ def _snapshots(
     read: _Read, hashes: Mapping[Path, str], roles: Roles, pairs: Sequence[Pair]
 ) -> list[Snapshot]:
     newest = _newest_versions(read)
+    superseded = {
+        key: _superseded(versions, newest) for key, (versions, _) in _by_versions(read).items()
+    }
     return [
         _snapshot(
-            files, told, hashes[files.stem], newest, partial(read_outcomes, files, roles, pairs)
+            files,
+            told,
+            hashes[files.stem],
+            superseded[id(told.versions)],
+            partial(read_outcomes, files, roles, pairs),
         )
         for files, told in read.items()
     ]
@@ -220,28 +236,30 @@ def _snapshots(
 def _newest_versions(read: _Read) -> dict[str, str | None]:
     """Version of each asv benchmark when it last ran; values of another are another history."""
     latest: dict[str, tuple[float, str | None]] = {}
-    for told in read.values():
-        for found in told.versions:
-            # older files do not tell when it started
-            at = found.started_at or (told.head.date if told.head else 0.0)
-            if found.benchmark not in latest or at >= latest[found.benchmark][0]:
-                latest[found.benchmark] = (at, found.version)
+    for versions, files in _by_versions(read).values():
+        # older files do not tell when it started
+        dates = np.array([told.head.date if told.head else 0.0 for told in files])
+        started = np.stack([told.started_at for told in files])
+        last = np.where(started > 0, started, dates[:, None]).max(axis=0)
+        for (benchmark, version), at in zip(versions, last.tolist(), strict=True):
+            if benchmark not in latest or at >= latest[benchmark][0]:
+                latest[benchmark] = (at, version)
     return {name: version for name, (_, version) in latest.items()}
+
+
+def _superseded(versions: Versions, newest: Mapping[str, str | None]) -> frozenset[str]:
+    """Benchmarks of a file that another version of has run since."""
+    return frozenset(name for name, own in versions if own not in (None, newest[name]))
 
 
 def _snapshot(
     files: Files,
     told: Digest,
     commit: str,
-    newest: Mapping[str, str | None],
+    superseded: frozenset[str],
     read: Callable[[], Mapping[CaseName, Outcome]],
 ) -> Snapshot:
     head = told.head
-    superseded = {
-        found.benchmark
-        for found in told.versions
-        if found.version not in (None, newest[found.benchmark])
-    }
     columns = told.columns
     if superseded:
         columns = columns.without(lambda name: name.benchmark.asv_name in superseded)

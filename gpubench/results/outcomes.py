@@ -29,7 +29,7 @@ class Entry(NamedTuple):
     """What asv and the record hold of one case."""
 
     time: Time | None
-    """As in ``StoredBenchmark.times``."""
+    """``None`` where asv stored nothing."""
     told: Told | None
     benchmark: StoredBenchmark | None
     """Where asv stored it, ``None`` where only the record knows it."""
@@ -43,20 +43,21 @@ def entries(
     """All cases of one snapshot."""
     found: dict[CaseName, Entry] = {}
     for benchmark in benchmarks:
-        asv_name, times = benchmark.name.asv_name, benchmark.times
-        names = _case_names(benchmark.name, tuple(benchmark.cases))
+        asv_name, times = benchmark.asv_name, benchmark.times()
+        names = case_names(benchmark.name, benchmark.cases)
         for row, (name, case) in enumerate(zip(names, benchmark.cases, strict=True)):
             found[name] = Entry(times[row], told.get((asv_name, case)), benchmark, row)
     for (asv_name, case), tale in told.items():
         parsed = parse_benchmark_name(asv_name)
-        if parsed and (name := _case_names(parsed, (case,))[0]) not in found:
+        if parsed and (name := case_names(parsed, (case,))[0]) not in found:
             found[name] = Entry(None, tale, None, 0)
     return found
 
 
 @lru_cache(maxsize=2**14)
-def _case_names(benchmark: BenchmarkName, cases: tuple[str, ...]) -> tuple[CaseName, ...]:
-    """The same objects for all commits, of which there may be thousands."""
+def case_names(benchmark: BenchmarkName, cases: tuple[str, ...]) -> tuple[CaseName, ...]:
+    """Names of the cases of one benchmark: the same objects for all commits, of which there may be
+    thousands."""
     return tuple(CaseName.of(benchmark, case) for case in cases)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast, get_args, get_type_hints
 
@@ -36,11 +38,11 @@ class Told(NamedTuple):
     """From that line to the next line of any case; ``None`` when it is the last of the file."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RecordFile:
     """A record file, read."""
 
-    told: Mapping[Key, Told] = field(default_factory=dict)
+    lines: Sequence[Line] = ()
     facts: Mapping[str, Value | None] = field(default_factory=dict)
     """Of the last ``run`` line."""
     at: str | None = None
@@ -49,6 +51,35 @@ class RecordFile:
     """Lines that could not be read, one sentence each."""
     opened: bool = True
     """False where the file could not be opened."""
+
+    @cached_property
+    def told(self) -> Mapping[Key, Told]:
+        """What the lines tell of each case."""
+        return _told(self.lines)
+
+    @property
+    def has_cases(self) -> bool:
+        """Whether anything is told of a case."""
+        return any(not isinstance(line, _RUNS) for line in self.lines)
+
+    def layout(self) -> dict[str, list[Hashable]] | None:
+        """By benchmark, all that ``told`` goes by where each case has an outcome.
+
+        ``None`` where it goes by more: by pairs of samples.
+        """
+        found: dict[str, list[Hashable]] = defaultdict(list)
+        runs: dict[Value | None, int] = {None: 0}
+        run = 0
+        for line in self.lines:
+            if type(line) is not _STORED_CASE and isinstance(line, _RUNS):
+                run = runs.setdefault(line.facts.get(RUN), len(runs))
+                continue
+            case = cast(CaseRecord, line)
+            if case.pair_ratios:
+                return None
+            names = case.case, case.status, case.baseline_benchmark, case.baseline_case
+            found[case.benchmark].append((*names, case.simulated, run))
+        return found
 
 
 Line = RunRecord | CaseRecord
@@ -65,7 +96,7 @@ def read_record(path: Path) -> RecordFile:
     lines, faults = _parse(content)
     runs = [line for line in lines if isinstance(line, _RUNS)]
     return RecordFile(
-        told=_told(lines),
+        lines=lines,
         facts=dict(runs[-1].facts) if runs else {},
         at=runs[-1].at if runs else None,
         faults=tuple(faults),
@@ -98,7 +129,8 @@ def _stored(record: type[Line], kind: str) -> Any:
 
 _STORED_RUN = _stored(RunRecord, "run")
 _RUNS = (RunRecord, _STORED_RUN)
-_DECODER = msgspec.json.Decoder(_STORED_RUN | _stored(CaseRecord, "case"))
+_STORED_CASE = _stored(CaseRecord, "case")
+_DECODER = msgspec.json.Decoder(_STORED_RUN | _STORED_CASE)
 
 
 def _parse(content: bytes) -> tuple[list[Line], list[str]]:
@@ -142,7 +174,6 @@ def _checked(record: RunRecord | CaseRecord) -> RunRecord | CaseRecord:
 
 
 def _told(lines: Sequence[Line]) -> dict[Key, Told]:
-    """What the lines tell of each case."""
     runs: list[Value | None] = []
     cases: dict[Key, list[int]] = {}
     run: Value | None = None

@@ -192,22 +192,22 @@ def flip(content: bytes) -> bytes:
     return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
 
 
-def sealed(key: str, cases: object, rows: object) -> bytes:
-    content = msgspec.msgpack.encode([key, cases, rows])
-    return zlib.crc32(content).to_bytes(4) + content
+def sealed(*content: object) -> bytes:
+    encoded = msgspec.msgpack.encode(content)
+    return zlib.crc32(encoded).to_bytes(4) + encoded
 
 
 def other_rows(content: bytes) -> bytes:
     """Columns that are shorter than their cases."""
-    key, cases, rows = msgspec.msgpack.decode(content[4:])
+    *tables, rows = msgspec.msgpack.decode(content[4:])
     for row in rows.values():
         row[2] = row[2][:-1]
-    return sealed(key, cases, rows)
+    return sealed(*tables, rows)
 
 
 def other_key(content: bytes) -> bytes:
-    _, cases, rows = msgspec.msgpack.decode(content[4:])
-    return sealed("another release", cases, rows)
+    _, *rest = msgspec.msgpack.decode(content[4:])
+    return sealed("another release", *rest)
 
 
 @pytest.mark.parametrize(

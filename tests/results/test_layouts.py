@@ -1,0 +1,154 @@
+"""What files have in common is settled once, and comes out as if each file were settled alone."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from result_files import CommitFiles
+
+from gpubench.results import layouts, load_results
+from gpubench.results.columns import columns_of
+
+NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
+CASES = ("n=1", "n=2", "n=3")
+
+Tell = Callable[[CommitFiles, str, str], None]
+"""Makes two files tell of a case of a benchmark."""
+
+
+def ok(files: CommitFiles, benchmark: str, case: str, **fields: object) -> None:
+    baseline = {} if benchmark == NUMPY else {"baseline_benchmark": NUMPY, "baseline_case": case}
+    files.time(benchmark, case, 1e-3 * (1 + files.date % 7))
+    files.record(benchmark, case, "started").record(benchmark, case, "ok", **{**baseline, **fields})
+
+
+def ok_without_record(files: CommitFiles, benchmark: str, case: str) -> None:
+    files.time(benchmark, case, 2e-3)
+
+
+def of_another_baseline(files: CommitFiles, benchmark: str, case: str) -> None:
+    ok(files, benchmark, case, baseline_benchmark=NUMPY, baseline_case="n=1")
+
+
+def two_rounds(files: CommitFiles, benchmark: str, case: str) -> None:
+    ok(files, benchmark, case)
+    ok(files, benchmark, case)
+
+
+def measured_again(files: CommitFiles, benchmark: str, case: str) -> None:
+    files.record(benchmark, case, "failed", reason="at first")
+    files.facts(run=2)
+    ok(files, benchmark, case)
+    files.facts(run=1)
+
+
+def failed_in_a_round(files: CommitFiles, benchmark: str, case: str) -> None:
+    ok(files, benchmark, case)
+    files.record(benchmark, case, "failed", reason="too little memory")
+
+
+def wrong(files: CommitFiles, benchmark: str, case: str) -> None:
+    files.time(benchmark, case, 1e-3).record(benchmark, case, "wrong", reason="off by one")
+
+
+def skipped(files: CommitFiles, benchmark: str, case: str) -> None:
+    files.not_applicable(benchmark, case).record(benchmark, case, "skipped", reason="no GPU")
+
+
+def not_applicable(files: CommitFiles, benchmark: str, case: str) -> None:
+    files.not_applicable(benchmark, case)
+
+
+def missing(files: CommitFiles, benchmark: str, case: str) -> None:
+    files.missing(benchmark, case)
+
+
+def stopped(files: CommitFiles, benchmark: str, case: str) -> None:
+    files.missing(benchmark, case).record(benchmark, case, "started", timeout=60.0)
+
+
+def timed_out(files: CommitFiles, benchmark: str, case: str) -> None:
+    long_before = "2026-03-01T09:00:00+00:00"
+    files.missing(benchmark, case).record(benchmark, case, "started", timeout=60.0, at=long_before)
+
+
+def in_the_record_alone(files: CommitFiles, benchmark: str, case: str) -> None:
+    files.record(benchmark, case, "started")
+
+
+def simulated(files: CommitFiles, benchmark: str, case: str) -> None:
+    files.time(benchmark, case, 1e-3).record(benchmark, case, "ok", simulated=True)
+
+
+def paired(files: CommitFiles, benchmark: str, case: str) -> None:
+    ok(files, benchmark, case, pair_ratios=(1.5, 1.6))
+
+
+RARE = (
+    ok_without_record, of_another_baseline, two_rounds, measured_again, failed_in_a_round, wrong,
+    skipped, not_applicable, missing, stopped, timed_out, in_the_record_alone, simulated, paired,
+)  # fmt: skip
+
+
+def write(directory: Path, index: int, told: Callable[[str, str], Tell]) -> None:
+    files = CommitFiles(directory, f"{index:08x}{0:032x}", date=86_400 * (index + 1)).facts(run=1)
+    for benchmark in (NUMPY, NUMBA):
+        for case in CASES:
+            told(benchmark, case)(files, benchmark, case)
+    files.write()
+
+
+def assert_as_if_alone(directory: Path, files: int) -> None:
+    snapshots = load_results(directory).snapshots
+    assert len(snapshots) == files
+    for snapshot in snapshots:
+        kept, alone = columns_of(snapshot.outcomes), columns_of(dict(snapshot.outcomes))
+        assert (kept.cases.names, kept.cases.links) == (alone.cases.names, alone.cases.links)
+        assert kept.statuses.tolist() == alone.statuses.tolist()
+        assert np.array_equal(kept.times, alone.times, equal_nan=True)
+        assert dict(kept.ratios) == dict(alone.ratios)
+
+
+@pytest.mark.parametrize("order", [RARE, RARE[::-1]], ids=["in order", "reversed"])
+def test_a_case_is_not_taken_for_one_that_is_told_of_otherwise(
+    tmp_path: Path, order: tuple[Tell, ...]
+) -> None:
+    rarities = [(rare, place) for rare in order for place in CASES]
+    for index, (rare, place) in enumerate(rarities):
+        write(tmp_path, index, lambda _, case, r=rare, p=place: r if case == p else ok)
+
+    assert_as_if_alone(tmp_path, len(rarities))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_file_comes_out_as_if_it_were_alone(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    for index in range(60):
+        write(tmp_path, index, lambda *_: chance.choice(RARE) if chance.random() < 0.1 else ok)
+
+    assert_as_if_alone(tmp_path, 60)
+
+
+def test_what_files_have_in_common_is_settled_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled: list[object] = []
+    own = layouts.settled
+    monkeypatch.setattr(layouts, "settled", lambda entry: (settled.append(entry), own(entry))[1])
+    for index in range(5):
+        files = CommitFiles(tmp_path, f"{index:08x}{0:032x}", date=86_400 * (index + 1)).facts(
+            run=index
+        )
+        for case in CASES:
+            ok(files, NUMPY, case)
+        files.write()
+
+    snapshots = load_results(tmp_path).snapshots
+
+    times = [columns_of(snapshot.outcomes).times[0, 0] for snapshot in snapshots]
+    assert len(settled) == len(CASES)
+    assert times == pytest.approx([1e-3 * (1 + 86_400 * day % 7) for day in range(1, 6)])
