@@ -45,6 +45,70 @@
     return resolved;
   };
 
+  // A figure over commits carries each series' numbers once, in columns: from them come the lines,
+  // the bands of their intervals, and the words under the pointer (gpubench/report/history_figure.py).
+
+  const { DASH, digits, ratioText, seconds, secondsInterval } = gpubenchText;
+
+  const words = (series, commits) =>
+    commits.map((commit, index) => {
+      const part = ({ values, lows, highs }) => [values[index], lows[index] ?? NaN, highs[index] ?? NaN];
+      const [time, ...times] = part(series.times);
+      const [ratio, low, high] = part(series.speedups);
+      const ratios = Number.isFinite(low) ? `${digits(low)}${DASH}${digits(high)}×` : "no interval";
+      return [
+        series.name,
+        commit,
+        ...(time === null ? [] : [`${seconds(time)} (${secondsInterval(...times)})`]),
+        ...(ratio === null ? [] : [`${ratioText(ratio)} (${ratios})`]),
+      ].join("<br>");
+    });
+
+  // Runs of neighbouring commits with an interval, as indices.
+  const stretches = ({ lows }) => {
+    const runs = [];
+    lows.forEach((low, index) => {
+      if (low === null) return;
+      if (index && lows[index - 1] !== null) runs.at(-1).push(index);
+      else runs.push([index]);
+    });
+    return runs;
+  };
+
+  const bands = (curve, trace) =>
+    stretches(curve).filter((run) => run.length > 1).map((run) => ({
+      x: [...run, ...run.toReversed()],
+      y: [...run.map((index) => curve.lows[index]), ...run.toReversed().map((index) => curve.highs[index])],
+      fill: "toself",
+      fillcolor: trace.drawn.band,
+      line: { width: 0 },
+      mode: "lines",
+      hoverinfo: "skip",
+      showlegend: false,
+      legendgroup: trace.legendgroup,
+    }));
+
+  // Intervals of commits that stand alone and so have no band.
+  const bars = (curve) => {
+    const alone = new Set(stretches(curve).filter((run) => run.length === 1).flat());
+    const ends = (distance) => curve.values.map((value, index) => (alone.has(index) ? distance(value, index) : 0));
+    return {
+      array: ends((value, index) => curve.highs[index] - value),
+      arrayminus: ends((value, index) => value - curve.lows[index]),
+    };
+  };
+
+  const traces = (figure) => {
+    if (!figure.columns) return figure.data;
+    const texts = figure.columns.map((series) => words(series, figure.commits));
+    return figure.data.flatMap((trace) => {
+      const { series, column, band } = trace.drawn;
+      const curve = figure.columns[series][column];
+      const drawn = { ...trace, x: curve.values.map((_, index) => index), y: curve.values, text: texts[series] };
+      return band ? [...bands(curve, trace), { ...drawn, error_y: { ...trace.error_y, ...bars(curve) } }] : [drawn];
+    });
+  };
+
   const draw = (element) => {
     const figure = JSON.parse(document.getElementById(element.dataset.figure).textContent);
     const style = getComputedStyle(document.documentElement);
@@ -55,7 +119,7 @@
       modeBarButtons: [["toImage"], ["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
       plotlyServerURL: "", // the default buttons offer to upload the data; nothing leaves this page
     };
-    Plotly.react(element, resolve(figure.data, "", style), themed(figure.layout, style), options);
+    Plotly.react(element, resolve(traces(figure), "", style), themed(figure.layout, style), options);
   };
 
   // The address: #size-1=xaxis:9.5,17.2;yaxis:-1,3&history=...

@@ -9,9 +9,7 @@ const gpubench = (() => {
   const SIGNS = { slower: "▼", faster: "▲", failed: "!", mended: "✓" };
   const CLASSES = { slower: "worse", failed: "broken", faster: "better", mended: "better" };
   const ORDER = ["slower", "failed", "faster", "mended", "not comparable", "unclear", "not compared", "same"];
-  const UNITS = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
-  const DASH = "\u2013";
-  const SPACE = "\u202f";
+  const { DASH, digits, known, ratioText, seconds, secondsInterval } = gpubenchText;
 
   const form = document.getElementById("sides");
   const fields = form.elements;
@@ -30,29 +28,6 @@ const gpubench = (() => {
   let index = null;
   let turn = 0;
 
-  // Numbers as text: gpubench/report/text.py
-
-  const digits = (value) => {
-    if (!Number.isFinite(value)) return "unknown";
-    if (value === 0) return "0";
-    const magnitude = Number(value.toExponential(2).split("e")[1]);
-    if (magnitude < -4 || magnitude >= 9) return value.toExponential(2);
-    const decimals = Math.max(2 - magnitude, 0);
-    return value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
-  };
-  const unit = (value) => UNITS.find(([factor]) => Math.abs(value) >= 0.9995 * factor) ?? UNITS.at(-1);
-  const seconds = (value) => {
-    if (!Number.isFinite(value)) return "unknown";
-    const [factor, name] = unit(value);
-    return `${digits(value / factor)}${SPACE}${name}`;
-  };
-  const secondsInterval = (low, high) => {
-    if (!Number.isFinite(low) || !Number.isFinite(high)) return "no interval";
-    const [factor, name] = unit(high);
-    return `${digits(low / factor)}${DASH}${digits(high / factor)}${SPACE}${name}`;
-  };
-  const ratioText = (value) => `${digits(value)}×`;
-  const known = (ratio) => ratio.low > 0 && Number.isFinite(ratio.high);
   const factorText = (ratio) =>
     `${ratioText(Math.max(ratio.value, 1 / ratio.value))} ${ratio.value >= 1 ? "faster" : "slower"}`;
   const intervalText = (ratio) => {

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gpubench.analysis.baseline import COMPARED_TIMES, Baselines, Compared, Standing, compare
 from gpubench.analysis.changes import Change, changes_in
 from gpubench.analysis.paired import paired_speedup
-from gpubench.analysis.speedup import Speedup, speedup
+from gpubench.analysis.speedup import Speedup, ratios_of, speedup
 from gpubench.parallel import spread
 from gpubench.results import CaseName, Commit, Results, Snapshot, Status, Timing
 from gpubench.results.columns import STATUSES, columns_of, timing_of
@@ -25,6 +25,9 @@ Times = NDArray[np.float64]
 
 MUCH = 200_000
 """Times from which more than one process looks for changes."""
+
+Places = NDArray[np.intp]
+"""Indices of commits."""
 
 ABSENT = -1
 """Instead of an index into ``STATUSES``, where a snapshot does not know a case."""
@@ -50,6 +53,18 @@ class Point:
     is_baseline: bool
     baseline: CaseName | None
     """Where it was measured; ``None`` for the baseline itself."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Course:
+    """One case over commits in columns: for charts, which have a thousand of them."""
+
+    statuses: tuple[Status | None, ...]
+    """``None`` at commits that do not know the case."""
+    times: Times
+    """Shape (3, commits)."""
+    speedups: Times
+    """Ratio and both ends of its interval, shape (3, commits); NaN without one."""
 
 
 class Series(Sequence[Point]):
@@ -127,20 +142,21 @@ class SetupHistory:
         """Changes in one case's times, as indices into its points."""
         return self.cases[name].changes
 
-    def at(self, place: int) -> tuple[Sequence[Status | None], Times]:
+    def at(self, place: int) -> tuple[tuple[Status | None, ...], Times]:
         """Statuses and times of all ``cases``, in their order, at one snapshot.
 
         A case that the snapshot does not know has no status.
         """
-        codes = self._table.codes[:, place].tolist()
-        statuses = [None if code == ABSENT else STATUSES[code] for code in codes]
-        return statuses, self._table.times[:, :, place]
+        return statuses_of(self._table.codes[:, place]), self._table.times[:, :, place]
 
-    def commits_of(self, names: Sequence[CaseName]) -> list[Commit]:
-        """Commits at which any of these cases is known, oldest first."""
+    def places_of(self, names: Sequence[CaseName]) -> Places:
+        """Indices of the commits at which any of these cases is known, oldest first."""
         rows = [self._table.rows[name] for name in names]
-        places = np.flatnonzero(self._table.known[rows].any(axis=0))
-        return [self.commits[place] for place in places.tolist()]
+        return np.flatnonzero(self._table.known[rows].any(axis=0))
+
+    def over(self, name: CaseName, places: Places) -> Course:
+        """One case at these commits."""
+        return self._table.course(self._table.rows[name], places)
 
 
 class _Table:
@@ -175,7 +191,7 @@ class _Table:
         series = [self.times[:, row, known] for row, known in enumerate(self.known)]
         return list(spread(_changes_of, series, None if self.known.sum() >= MUCH else 1))
 
-    def points(self, row: int, places: NDArray[np.intp]) -> Iterator[Point]:
+    def points(self, row: int, places: Places) -> Iterator[Point]:
         """One case at snapshots that know it."""
         name, theirs = self.names[row], dict[CaseName, list[list[float]]]()
         codes, times = self.codes[row, places].tolist(), self._times(row, places)
@@ -195,13 +211,32 @@ class _Table:
                 baseline=baseline,
             )
 
+    def course(self, row: int, places: Places) -> Course:
+        """One case at these snapshots, whether they know it or not."""
+        name, known = self.names[row], self.known[row, places]
+        ratios = np.full((3, len(places)), np.nan)
+        tables = np.array([id(self._columns[place].cases) for place in places.tolist()])
+        for table in np.unique(tables[known]) if name.time in COMPARED_TIMES else ():
+            of_table = np.flatnonzero(known & (tables == table))
+            baseline = self._standing(name, int(places[of_table[0]])).name
+            if baseline in self.rows:
+                theirs = self.times[:, self.rows[baseline], places[of_table]]
+                ratios[:, of_table] = ratios_of(theirs, self.times[:, row, places[of_table]])
+        for index, place in enumerate(places.tolist()):
+            if known[index] and self._columns[place].ratios:
+                (point,) = self.points(row, places[index : index + 1])
+                if point.speedup:
+                    found = point.speedup
+                    ratios[:, index] = found.value, found.low, found.high
+        return Course(statuses_of(self.codes[row, places]), self.times[:, row, places], ratios)
+
     def compared(self, row: int, place: int) -> Compared:
         """The same with all that is stored, which may be read from the files only now."""
         if place not in self._compared:
             self._compared[place] = compare(self._snapshots[place].outcomes)
         return self._compared[place][self.names[row]]
 
-    def _times(self, row: int, places: NDArray[np.intp]) -> list[list[float]]:
+    def _times(self, row: int, places: Places) -> list[list[float]]:
         times: list[list[float]] = self.times[:, row, places].T.tolist()
         return times
 
@@ -219,6 +254,11 @@ class _Table:
         columns = self._columns[place]
         ratios = columns.ratios and columns.ratios.get(columns.cases.rows[name])
         return (paired_speedup(*ratios) if ratios else None) or speedup(baseline, timing)
+
+
+def statuses_of(codes: NDArray[np.int8]) -> tuple[Status | None, ...]:
+    """Statuses by their codes."""
+    return tuple(None if code == ABSENT else STATUSES[code] for code in codes.tolist())
 
 
 def _changes_of(series: Sequence[Times]) -> list[tuple[Change, ...]]:

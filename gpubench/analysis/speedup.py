@@ -7,6 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gpubench.results import Timing
 
 Verdict = Literal["faster", "slower", "unclear"]
@@ -47,6 +50,19 @@ def speedup(baseline: Timing, candidate: Timing) -> Speedup:
     low = max(baseline.low, 0.0) / candidate.high
     high = baseline.high / candidate.low if candidate.low > 0 else math.inf
     return Speedup(baseline.median / candidate.median, low, high)
+
+
+def ratios_of(baseline: NDArray[np.float64], candidate: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same of many times at once: medians and both ends of their intervals, shape (3, times).
+
+    Ratios and both ends of theirs; NaN where one of the times is.
+    """
+    low = np.maximum(baseline[1], 0.0) / candidate[2]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        high = np.where(candidate[1] > 0, baseline[2] / candidate[1], math.inf)
+    ratios: NDArray[np.float64] = np.stack([baseline[0] / candidate[0], low, high])
+    ratios[:, np.isnan(ratios[0])] = np.nan
+    return ratios
 
 
 def geometric_mean(speedups: Sequence[Speedup]) -> Speedup | None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpubench.analysis.history import Point, Series, SetupHistory
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.analysis.history import Course, Places, Series, SetupHistory, Times
 from gpubench.analysis.speedup import Speedup
 from gpubench.report import text
 from gpubench.report.findings import ChangeView, change_view
 from gpubench.report.site import CommitLabel, commit_label
 from gpubench.results import CaseName, Status, Timing
+from gpubench.results.columns import timing_of
 
 MOST_ROWS = 200
 """Commits in the table of a chart, the newest; a thousand make a page that opens slowly."""
@@ -27,6 +32,16 @@ class HistoryPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Curve:
+    """A number over the commits of a chart; ``None`` where there is none."""
+
+    values: tuple[float | None, ...]
+    lows: tuple[float | None, ...]
+    """Lower ends of the intervals; ``None`` where an interval is not known."""
+    highs: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class HistorySeries:
     """One implementation over the commits."""
 
@@ -35,13 +50,18 @@ class HistorySeries:
     is_baseline: bool
     rank: int
     """Place among the page's implementations: its colour and its marker."""
+    times: Curve
+    """Seconds."""
+    speedups: Curve
     points: tuple[HistoryPoint, ...]
-    """One for each commit of the chart."""
+    """One for each commit that the chart's table lists."""
     changes: tuple[ChangeView, ...]
     marked: tuple[int, ...]
     """Index of the first commit after each change."""
     stopped: int | None
     """Index of the first commit since which there is no time; ``None`` when there is one."""
+    status: Status | None
+    """What became of it there; ``None`` when there is a time."""
     sentence: str
 
 
@@ -57,29 +77,6 @@ class HistoryChart:
     """Indices of the commits that the table has, the newest first."""
 
 
-def history_series(
-    history: SetupHistory, name: CaseName, is_baseline: bool, rank: int, hashes: Sequence[str]
-) -> HistorySeries:
-    """The series of one case over the commits of the chart."""
-    points = history.cases[name]
-    by_commit = {point.commit.hash: point for point in points}
-    changes = history.changes(name)
-    place = {hash_: index for index, hash_ in enumerate(hashes)}
-    views = tuple(change_view(name, points, change) for change in changes)
-    stopped = points.stopped
-    return HistorySeries(
-        implementation=name.implementation,
-        case=name.case,
-        is_baseline=is_baseline,
-        rank=rank,
-        points=tuple(_point(by_commit.get(hash_)) for hash_ in hashes),
-        changes=views,
-        marked=tuple(place[points.commit(change.after).hash] for change in changes),
-        stopped=place[points.commit(stopped).hash] if stopped else None,
-        sentence=_sentence(name, points, views),
-    )
-
-
 def history_chart(
     history: SetupHistory,
     chosen: Sequence[CaseName],
@@ -88,20 +85,64 @@ def history_chart(
     note: str | None,
 ) -> HistoryChart:
     """Chart of chosen cases (one for each implementation) over the commits that have any."""
-    commits = history.commits_of((*baselines, *chosen))
-    hashes = [commit.hash for commit in commits]
+    places = history.places_of((*baselines, *chosen))
+    listed = tuple(range(len(places)))[: -MOST_ROWS - 1 : -1]
     series = [
-        history_series(history, name, name in baselines, ranks[name.implementation], hashes)
+        _series(history, name, name in baselines, ranks[name.implementation], places, listed)
         for name in (*baselines, *chosen)
     ]
-    listed = tuple(range(len(commits)))[: -MOST_ROWS - 1 : -1]
-    return HistoryChart(tuple(map(commit_label, commits)), tuple(series), note, listed)
+    commits = tuple(commit_label(history.commits[place]) for place in places.tolist())
+    return HistoryChart(commits, tuple(series), note, listed)
 
 
-def _point(point: Point | None) -> HistoryPoint:
-    if point is None:
-        return HistoryPoint(None, None, None)
-    return HistoryPoint(point.timing, point.speedup, point.status)
+def _series(
+    history: SetupHistory,
+    name: CaseName,
+    is_baseline: bool,
+    rank: int,
+    places: Places,
+    listed: Sequence[int],
+) -> HistorySeries:
+    points, changes, course = history.cases[name], history.changes(name), history.over(name, places)
+    index = {history.commits[place].hash: i for i, place in enumerate(places.tolist())}
+    views = tuple(change_view(name, points, change) for change in changes)
+    stopped = index[points.commit(points.stopped).hash] if points.stopped else None
+    return HistorySeries(
+        implementation=name.implementation,
+        case=name.case,
+        is_baseline=is_baseline,
+        rank=rank,
+        times=_curve(course.times, -math.inf),
+        speedups=_curve(course.speedups, 0.0),
+        points=tuple(_points(course, listed)),
+        changes=views,
+        marked=tuple(index[points.commit(change.after).hash] for change in changes),
+        stopped=stopped,
+        status=None if stopped is None else course.statuses[stopped],
+        sentence=_sentence(name, points, views),
+    )
+
+
+def _curve(columns: Times, unknown: float) -> Curve:
+    """``unknown`` is a lower end that is not known; an upper one is infinite."""
+    values, lows, highs = columns
+    known = (lows > unknown) & np.isfinite(highs)
+    return Curve(_numbers(values, ~np.isnan(values)), _numbers(lows, known), _numbers(highs, known))
+
+
+def _numbers(values: NDArray[np.float64], known: NDArray[np.bool_]) -> tuple[float | None, ...]:
+    pairs = zip(values.tolist(), known.tolist(), strict=True)
+    return tuple(value if is_known else None for value, is_known in pairs)
+
+
+def _points(course: Course, listed: Sequence[int]) -> Iterator[HistoryPoint]:
+    for index in listed:
+        ratio, low, high = course.speedups[:, index].tolist()
+        yield HistoryPoint(
+            timing=timing_of(*course.times[:, index].tolist()),
+            speedup=None if math.isnan(ratio) else Speedup(ratio, low, high),
+            status=course.statuses[index],
+        )
 
 
 def _sentence(name: CaseName, points: Series, changes: Sequence[ChangeView]) -> str:

@@ -77,7 +77,7 @@ def build(history: SetupHistory, key: KernelKey, site: Site) -> KernelPage:
     headlines = [headline(now.cases.values(), implementation) for implementation in order]
     roofs, attainable = rooflines(now, history, site.current(history).values(), ranks)
     own = [name for name in history.cases if (name.suite, name.kernel) == key]
-    commits = len(history.commits_of(own))
+    commits = len(history.places_of(own))
     return KernelPage(
         title=kernel_label(key),
         navigation=site.navigation(history.setup, key),

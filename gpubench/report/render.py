@@ -37,10 +37,11 @@ from gpubench.report import (
     roofline_figure,
     text,
 )
+from gpubench.report.history_figure import history_figure
 from gpubench.report.site import Site
 from gpubench.results import Results
 
-ASSETS = ("gpubench.css", "charts.js", "compare.js")
+ASSETS = ("gpubench.css", "text.js", "charts.js", "compare.js")
 """Files beside the pages, overridable like the templates."""
 
 PLOTLY = "plotly.min.js"
@@ -155,7 +156,7 @@ def _environment(overrides: Path | None) -> Environment:
         "error": text.error,
         "plural": text.plural,
         "status_label": text.status_label,
-        "history_figure": figures.history_figure,
+        "history_figure": history_figure,
         "size_figure": figures.size_figure,
         "roofline_figure": roofline_figure.roofline_figure,
     }

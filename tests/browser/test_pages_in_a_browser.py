@@ -117,6 +117,50 @@ def test_the_theme_changes_the_colours_of_charts_too(report: Report, open_page: 
     assert colours[0] != colours[1]
 
 
+UNDER_THE_POINTER = """() => document.querySelector("#chart-history").data
+  .filter((trace) => trace.text)
+  .map((trace) => [trace.legendgroup, ...trace.text.at(-1).split("<br>").slice(2)])"""
+NEWEST_ROW = """() => Object.fromEntries([...document.querySelectorAll("#history ~ details td")]
+  .slice(0, document.querySelectorAll("#history ~ details thead th").length - 1)
+  .map((cell, index) => [
+    document.querySelectorAll("#history ~ details thead th")[index + 1].firstChild.textContent,
+    cell.innerText]))"""
+BAND = """() => {
+  const { data } = document.querySelector("#chart-history");
+  const band = data.find((trace) => trace.fill === "toself");
+  const line = data.find((trace) => trace.legendgroup === band.legendgroup && trace.text);
+  const top = band.x.map((x, index) => [x, band.y[index]]).slice(band.x.length / 2).reverse();
+  const bottom = band.y.slice(0, band.x.length / 2);
+  return top.every(([x, high], index) => bottom[index] <= line.y[x] && line.y[x] <= high);
+}"""
+
+
+def test_the_words_under_the_pointer_are_those_of_the_table(
+    report: Report, open_page: Open
+) -> None:
+    page = open_page(report.page("kernel with steps")).page
+    page.evaluate(OPEN_ALL)
+    until(page, DRAWN)
+
+    cells = page.evaluate(NEWEST_ROW)
+    said = page.evaluate(UNDER_THE_POINTER)
+
+    assert {name for name, *_ in said} == set(cells)
+    for name, *lines in said:
+        assert lines
+        for line in lines:
+            value, interval = line.rstrip(")").split(" (")
+            assert value in cells[name]
+            assert interval in cells[name] or not value.endswith("\N{MULTIPLICATION SIGN}")
+
+
+def test_the_band_of_a_chart_lies_around_its_line(report: Report, open_page: Open) -> None:
+    page = open_page(report.page("kernel with steps")).page
+    until(page, DRAWN)
+
+    assert page.evaluate(BAND)
+
+
 DEAD = """() => [...document.querySelectorAll(
     "button, select, input, textarea:not([readonly]), a[href^='#']")]
   .filter((e) => e.checkVisibility())

@@ -20,7 +20,8 @@ NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
 
 
 SCRIPTS = {
-    "application/json", "plotly.min.js", "charts.js", "compare.js", "compare-data/index.js",
+    "application/json", "plotly.min.js", "text.js", "charts.js", "compare.js",
+    "compare-data/index.js",
 }  # fmt: skip
 
 
@@ -146,9 +147,10 @@ def test_a_figure_holds_no_markup_of_others(tmp_path: Path) -> None:
 
     content = (site / "kernel-add.html").read_text(encoding="utf-8")
     (figure,) = re.findall(r'id="figure-history">(.*?)</script>', content, re.DOTALL)
-    texts = [text for trace in json.loads(figure)["data"] for text in trace.get("text", [])]
+    history = json.loads(figure)
+    texts = [*history["commits"], *(series["name"] for series in history["columns"])]
 
-    assert texts
+    assert len(texts) == 3
     assert all("<script" not in text and "&lt;script" in text for text in texts)
 
 

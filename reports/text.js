@@ -1,0 +1,35 @@
+// Numbers as text for people, as gpubench/report/text.py has it.
+"use strict";
+
+const gpubenchText = (() => {
+  const UNITS = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
+  const DASH = "\u2013";
+  const SPACE = "\u202f";
+  // By the number of decimals; made once, since charts write thousands of numbers.
+  const formats = [0, 1, 2, 3, 4, 5, 6].map(
+    (decimals) => new Intl.NumberFormat("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals }),
+  );
+
+  const digits = (value) => {
+    if (!Number.isFinite(value)) return "unknown";
+    if (value === 0) return "0";
+    const magnitude = Number(value.toExponential(2).split("e")[1]);
+    if (magnitude < -4 || magnitude >= 9) return value.toExponential(2);
+    return formats[Math.max(2 - magnitude, 0)].format(value);
+  };
+  const unit = (value) => UNITS.find(([factor]) => Math.abs(value) >= 0.9995 * factor) ?? UNITS.at(-1);
+  const seconds = (value) => {
+    if (!Number.isFinite(value)) return "unknown";
+    const [factor, name] = unit(value);
+    return `${digits(value / factor)}${SPACE}${name}`;
+  };
+  const secondsInterval = (low, high) => {
+    if (!Number.isFinite(low) || !Number.isFinite(high)) return "no interval";
+    const [factor, name] = unit(high);
+    return `${digits(low / factor)}${DASH}${digits(high / factor)}${SPACE}${name}`;
+  };
+  const ratioText = (value) => `${digits(value)}×`;
+  const known = (ratio) => ratio.low > 0 && Number.isFinite(ratio.high);
+
+  return { DASH, digits, known, ratioText, seconds, secondsInterval };
+})();
