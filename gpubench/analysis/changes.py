@@ -10,9 +10,9 @@ from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
-from asv.step_detect import solve_potts_approx
 from numpy.typing import NDArray
 
+from gpubench.analysis.levels import Level, SettledFits, fit, quick_scatter
 from gpubench.analysis.speedup import Speedup, speedup
 from gpubench.results import Timing
 
@@ -29,15 +29,6 @@ LASTING = 3
 
 LASTING_NEWEST = 2
 """The same for the newest level, which cannot have lasted longer yet."""
-
-PENALTY = 3.0
-"""Cost of a jump in the fit, in scatters of one commit times the logarithm of their number."""
-
-_PER_DIFFERENCE = math.sqrt(1 / math.pi) / 0.6745
-"""Mean absolute deviation of normal values over the median absolute difference of two of them."""
-
-_LEAST_SCATTER = 0.0025
-"""Logarithm of a factor; keeps times that repeat exactly from being fitted one by one."""
 
 _MOST_MEMORY = 0.9
 
@@ -88,28 +79,14 @@ class Change:
         return max(self.factor, 1 / self.factor)
 
 
-@dataclass(frozen=True, slots=True)
-class _Level:
-    """One stretch of a fit; positions among the measured commits, logarithms of seconds."""
-
-    start: int
-    stop: int
-    value: float
-    """Median over the stretch."""
-
-    @property
-    def length(self) -> int:
-        return self.stop - self.start
-
-
 def find_changes(timings: Sequence[Timing | None]) -> tuple[Change, ...]:
     """Changes in one case's times over commits, oldest first; ``None`` where there is no time."""
     missing = (math.nan, math.nan, math.nan)
     rows = [(t.median, t.low, t.high) if t else missing for t in timings]
-    return changes_in(np.array(rows, np.float64).reshape(-1, 3).T)
+    return changes_in(np.array(rows, np.float64).reshape(-1, 3).T, SettledFits())
 
 
-def changes_in(times: Values) -> tuple[Change, ...]:
+def changes_in(times: Values, fits: SettledFits) -> tuple[Change, ...]:
     """Changes in one case's times over commits, oldest first.
 
     ``times`` are medians and both ends of their intervals, shape (3, commits), NaN where there is
@@ -123,18 +100,18 @@ def changes_in(times: Values) -> tuple[Change, ...]:
     measured = np.flatnonzero(~np.isnan(times[0]))
     found: Iterable[Change | None]
     if len(measured) >= FEWEST_POINTS:
-        found = _lasting_changes(times, measured)
+        found = _lasting_changes(times, measured, fits)
     else:
         found = (_difference(times, *pair) for pair in pairwise(measured.tolist()))
     return tuple(change for change in found if change and change.size >= THRESHOLD)
 
 
-def _lasting_changes(times: Values, measured: NDArray[np.intp]) -> list[Change]:
+def _lasting_changes(times: Values, measured: NDArray[np.intp], fits: SettledFits) -> list[Change]:
     values = np.log(times[0, measured])
     newest = _difference(times, int(measured[-2]), int(measured[-1]))
     if not may_hold_a_step(values) and newest is None:
         return []
-    levels = _fit(values)
+    levels = fit(values, fits)
     lasting = [level for level in levels[:-1] if level.length >= LASTING]
     lasting += [level for level in levels[-1:] if level.length >= LASTING_NEWEST]
     found: list[Change] = []
@@ -161,22 +138,7 @@ def may_hold_a_step(values: Values) -> bool:
     return medians.size > 0 and float(np.ptp(medians)) >= math.log(THRESHOLD)
 
 
-def _fit(values: Values) -> list[_Level]:
-    """Levels of asv's stepwise fit (a Potts model with absolute deviations).
-
-    A jump costs what ``PENALTY * log(n)`` commits scatter, and the scatter is told from the
-    differences of neighbours, in which steps do not count. ``asv.step_detect.detect_steps`` seeks
-    the cost by fitting about ten times instead: it takes eight times as long, and misses a few
-    in a thousand clear steps, since it can explain one by noise that remembers.
-    """
-    scatter = max(_middle_difference(values) * _PER_DIFFERENCE, _LEAST_SCATTER)
-    cost = PENALTY * scatter * math.log(len(values))
-    stops, levels, _ = solve_potts_approx(values.tolist(), [1.0] * len(values), gamma=cost)
-    starts = (0, *stops[:-1])
-    return [_Level(*each) for each in zip(starts, stops, levels, strict=True)]
-
-
-def _scatter(values: Values, levels: Sequence[_Level]) -> float:
+def _scatter(values: Values, levels: Sequence[Level]) -> float:
     """Mean absolute deviation of commits from their levels, for use in a standard error.
 
     Where neighbours deviate alike, levels are known less well than their length says, and a fit
@@ -187,7 +149,7 @@ def _scatter(values: Values, levels: Sequence[_Level]) -> float:
     left = values - fitted
     freedom = max(len(values) - len(levels), 1)
     memory = min((_memory_left(left) + _memory(values)) / 2, _MOST_MEMORY)
-    near = _middle_difference(values) * _PER_DIFFERENCE / math.sqrt(1 - memory)
+    near = quick_scatter(values) / math.sqrt(1 - memory)
     spread = max(float(np.abs(left).sum()) / freedom, near)
     return spread * math.sqrt((1 + memory) / (1 - memory))
 
@@ -216,11 +178,7 @@ def _usual_square(values: Values, lag: int) -> float:
     return float(np.partition(squares, usual - 1)[:usual].mean())
 
 
-def _middle_difference(values: Values) -> float:
-    return float(np.median(np.abs(np.diff(values))))
-
-
-def _step(old: _Level, new: _Level, scatter: float, measured: NDArray[np.intp]) -> Change:
+def _step(old: Level, new: Level, scatter: float, measured: NDArray[np.intp]) -> Change:
     """A step with the 99 % interval of its factor.
 
     The interval comes from the scatter by the standard error of a median. The fit chose the place

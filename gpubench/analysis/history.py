@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from typing import overload
 
 import numpy as np
@@ -14,6 +16,8 @@ from numpy.typing import NDArray
 
 from gpubench.analysis.baseline import COMPARED_TIMES, Baselines, Compared, Standing, compare
 from gpubench.analysis.changes import Change, changes_in
+from gpubench.analysis.kept_changes import changes_path, read_changes, write_changes
+from gpubench.analysis.levels import SettledFits, Stops
 from gpubench.analysis.paired import paired_speedup
 from gpubench.analysis.speedup import Speedup, ratios_of, speedup
 from gpubench.parallel import spread
@@ -149,6 +153,15 @@ class SetupHistory:
         """
         return statuses_of(self._table.codes[:, place]), self._table.times[:, :, place]
 
+    @property
+    def digest(self) -> bytes:
+        """Changes with anything that histories are made from."""
+        return self._table.digest
+
+    def digest_at(self, place: int) -> bytes:
+        """The same of one snapshot."""
+        return self._table.digests[place]
+
     def places_of(self, names: Sequence[CaseName]) -> Places:
         """Indices of the commits at which any of these cases is known, oldest first."""
         rows = [self._table.rows[name] for name in names]
@@ -162,8 +175,11 @@ class SetupHistory:
 class _Table:
     """Statuses and times of all cases (rows) at all snapshots (places) of one setup."""
 
-    def __init__(self, snapshots: Sequence[Snapshot], commits: Sequence[Commit]) -> None:
+    def __init__(
+        self, snapshots: Sequence[Snapshot], commits: Sequence[Commit], kept: Path | None
+    ) -> None:
         self.commits = commits
+        self._kept = kept
         self._snapshots = snapshots
         self._columns = [columns_of(snapshot.outcomes) for snapshot in snapshots]
         shared = {id(columns.cases): columns.cases for columns in self._columns}
@@ -187,9 +203,38 @@ class _Table:
 
     @cached_property
     def changes(self) -> list[tuple[Change, ...]]:
-        """Changes of every case; of many and long series they are found by several processes."""
+        """Changes of every case; several processes look for them where there is much, at first."""
+        kept = read_changes(self._kept)
+        if kept.digest == self.digest:
+            return kept.changes
         series = [self.times[:, row, known] for row, known in enumerate(self.known)]
-        return list(spread(_changes_of, series, None if self.known.sum() >= MUCH else 1))
+        much = not kept.fits and self.known.sum() >= MUCH
+        found = list(spread(partial(_changes_of, known=kept.fits), series, None if much else 1))
+        fits = {key: stops for _, own in found for key, stops in own.items()}
+        changes = [own for own, _ in found]
+        write_changes(self._kept, self.digest, changes, fits)
+        return changes
+
+    @cached_property
+    def digests(self) -> list[bytes]:
+        """Of all that is read of each snapshot at once; what it keeps for later is left out."""
+        cases = {id(columns.cases): columns.cases for columns in self._columns}
+        shared = {key: _digest(repr((own.names, own.links))) for key, own in cases.items()}
+        return [
+            _digest(
+                shared[id(columns.cases)] + columns.statuses.tobytes() + columns.times.tobytes(),
+                repr((columns.ratios, commit, snapshot.params, snapshot.facts)),
+                repr((snapshot.superseded, snapshot.measured_at)),
+            )
+            for columns, commit, snapshot in zip(
+                self._columns, self.commits, self._snapshots, strict=True
+            )
+        ]
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Of all snapshots."""
+        return _digest(b"".join(self.digests))
 
     def points(self, row: int, places: Places) -> Iterator[Point]:
         """One case at snapshots that know it."""
@@ -256,13 +301,27 @@ class _Table:
         return (paired_speedup(*ratios) if ratios else None) or speedup(baseline, timing)
 
 
+def _digest(*content: bytes | str) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    for each in content:
+        digest.update(each if isinstance(each, bytes) else each.encode())
+    return digest.digest()
+
+
 def statuses_of(codes: NDArray[np.int8]) -> tuple[Status | None, ...]:
     """Statuses by their codes."""
     return tuple(None if code == ABSENT else STATUSES[code] for code in codes.tolist())
 
 
-def _changes_of(series: Sequence[Times]) -> list[tuple[Change, ...]]:
-    return [changes_in(times) for times in series]
+def _changes_of(
+    series: Sequence[Times], known: Mapping[bytes, Stops]
+) -> list[tuple[tuple[Change, ...], dict[bytes, Stops]]]:
+    """Changes of each series, and the fits that went into them."""
+    found = []
+    for times in series:
+        fits = SettledFits(known)
+        found.append((changes_in(times, fits), fits.used))
+    return found
 
 
 class _Cases(Mapping[CaseName, Series]):
@@ -295,7 +354,7 @@ def by_setup(results: Results) -> tuple[SetupHistory, ...]:
     for snapshot in results.snapshots:
         groups[Setup(snapshot.machine, snapshot.environment)].append(snapshot)
     histories = [
-        _history(setup, snapshots, [commits[s.commit] for s in snapshots])
+        _history(setup, snapshots, [commits[s.commit] for s in snapshots], results.kept)
         for setup, snapshots in sorted(groups.items())
     ]
     return tuple(sorted(histories, key=lambda h: -place[h.latest.hash]))
@@ -308,6 +367,10 @@ def natural_order(name: CaseName) -> tuple[object, ...]:
     return name.suite, name.kernel, name.implementation, name.time, identity
 
 
-def _history(setup: Setup, snapshots: list[Snapshot], commits: list[Commit]) -> SetupHistory:
-    table = _Table(snapshots, commits)
+def _history(
+    setup: Setup, snapshots: list[Snapshot], commits: list[Commit], kept: Path | None
+) -> SetupHistory:
+    table = _Table(
+        snapshots, commits, kept and changes_path(kept, setup.machine, setup.environment)
+    )
     return SetupHistory(setup, tuple(snapshots), tuple(commits), _Cases(table), table)

@@ -18,7 +18,6 @@ from gpubench.cli.options import (
 )
 from gpubench.cli.planning import planned
 from gpubench.errors import SuiteError
-from gpubench.tables import plans
 
 
 @click.command()
@@ -31,6 +30,8 @@ def check(paths: tuple[Path, ...], preset: str | None) -> None:
     PATHS are suite files or folders of them (default: suites/). Prints one line of counts, or every
     fault on standard error with exit code 2.
     """
+    from gpubench.tables import plans
+
     plan = planned(paths, preset)
     if plan.faults():
         raise SuiteError(plan.faults())
@@ -60,6 +61,7 @@ def plan(
     'suites.vector_add__numba_cuda.time_kernel n=1024 block=256'.
     """
     from gpubench.plan.selection import selected
+    from gpubench.tables import plans
 
     made = planned(paths, preset)
     if explain is not None:
@@ -79,6 +81,7 @@ def plan(
 def devices(as_json: bool) -> None:
     """Show the CPU and the GPUs of this machine. Starts no CUDA context."""
     from gpubench.backends.devices import describe
+    from gpubench.tables import plans
 
     found = describe()
     if as_json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from gpubench.analysis.comparison import compare_snapshots
 from gpubench.analysis.history import SetupHistory
@@ -12,7 +13,7 @@ from gpubench.report import text
 from gpubench.report.compare_data import INDEX, pair_address
 from gpubench.report.comparison_view import RULE, ComparisonView, comparison_view
 from gpubench.report.markdown import markdown
-from gpubench.report.site import Navigation, Site, State, setup_label
+from gpubench.report.site import DataFile, Navigation, Site, State, setup_label
 from gpubench.results import Commit, Results, Snapshot
 
 MOST_ROWS = 200
@@ -79,13 +80,13 @@ def build(results: Results, history: SetupHistory, site: Site) -> ComparePage:
     )
 
 
-def exports(results: Results, history: SetupHistory, site: Site) -> Iterator[tuple[str, str]]:
-    """The newest commit against the one before as a file of Markdown: its name and content."""
+def exports(results: Results, history: SetupHistory, site: Site) -> Iterator[DataFile]:
+    """The newest commit against the one before as a file of Markdown."""
     own = history.snapshots
     if len(own) > 1:
         commits = {commit.hash: commit for commit in results.commits}
         view = comparison_view(compare_snapshots(own[-2], own[-1]), commits)
-        yield export_address(history, site), markdown(view)
+        yield DataFile(export_address(history, site), partial(markdown, view))
 
 
 def export_address(history: SetupHistory, site: Site) -> str:

@@ -10,6 +10,7 @@ import hashlib
 import json
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from urllib.parse import quote
 
 from gpubench.analysis.comparison import DIFFERING, FAILURES, SAME
@@ -18,7 +19,7 @@ from gpubench.analysis.history import Setup, SetupHistory
 from gpubench.report import text
 from gpubench.report.findings import case_words
 from gpubench.report.machine import fact_words
-from gpubench.report.site import commit_label, setup_label
+from gpubench.report.site import DataFile, commit_label, setup_label
 from gpubench.results import CaseName, Snapshot, Status
 
 FOLDER = "compare-data"
@@ -58,16 +59,28 @@ def pair_address(old: tuple[Setup, str], new: tuple[Setup, str]) -> str:
     return f"a={side_address(*old)}&b={side_address(*new)}"
 
 
-def data_files(histories: Sequence[SetupHistory]) -> Iterator[tuple[str, str]]:
-    """Path below the folder of the report, and content, of every script."""
-    yield INDEX, _script("index", [_index(histories)])
+def data_files(histories: Sequence[SetupHistory]) -> Iterator[DataFile]:
+    """Every script."""
+    yield DataFile(INDEX, lambda: _script("index", [_index(histories)]))
     for history in histories:
         key, names = setup_key(history.setup), tuple(history.cases)
-        yield f"{FOLDER}/{key}.js", _script("cases", [key, _cases(history, names)])
+        listed = hashlib.sha256(repr(names).encode()).digest()
+        yield DataFile(f"{FOLDER}/{key}.js", partial(_cases_script, history, key, names))
         for place, snapshot in enumerate(history.snapshots):
             name = f"{key}-{snapshot.commit[:8]}"
-            content = _snapshot(history, place, names)
-            yield f"{FOLDER}/{name}.js", _script("snapshot", [name, content])
+            content = partial(_snapshot_script, history, place, name, names)
+            sources = listed + history.digest_at(place)
+            yield DataFile(f"{FOLDER}/{name}.js", content, sources)
+
+
+def _cases_script(history: SetupHistory, key: str, names: Sequence[CaseName]) -> str:
+    return _script("cases", [key, _cases(history, names)])
+
+
+def _snapshot_script(
+    history: SetupHistory, place: int, name: str, names: Sequence[CaseName]
+) -> str:
+    return _script("snapshot", [name, _snapshot(history, place, names)])
 
 
 def _script(function: str, arguments: list[object]) -> str:

@@ -8,12 +8,13 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from gpubench.analysis.baseline import Compared
 from gpubench.analysis.history import SetupHistory
 from gpubench.analysis.noise import noise
-from gpubench.report.site import Site
+from gpubench.report.site import DataFile, Site
 from gpubench.results import Commit
 
 Row = dict[str, Any]
@@ -23,8 +24,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 @dataclass(frozen=True, slots=True)
-class DataFile:
-    """One file beside the pages."""
+class Export:
+    """One file for other programs."""
 
     address: str
     title: str
@@ -32,20 +33,24 @@ class DataFile:
 
 
 FILES = (
-    DataFile("cases.csv", "Every case at its newest commit, one row each, as CSV"),
-    DataFile("cases.json", "The same as JSON"),
-    DataFile("machines.csv", "Facts and noise of every machine and environment, as CSV"),
-    DataFile("machines.json", "The same as JSON"),
+    Export("cases.csv", "Every case at its newest commit, one row each, as CSV"),
+    Export("cases.json", "The same as JSON"),
+    Export("machines.csv", "Facts and noise of every machine and environment, as CSV"),
+    Export("machines.json", "The same as JSON"),
 )
 
 
-def data_files(site: Site) -> Iterator[tuple[str, str]]:
-    """Address and content of each of ``FILES``."""
+def data_files(site: Site) -> Iterator[DataFile]:
+    """Each of ``FILES``."""
     cases = [row for history in site.histories for row in case_rows(history, site)]
     machines = [row for history in site.histories for row in machine_rows(history)]
     for table, rows in (("cases", cases), ("machines", machines)):
-        yield f"{table}.csv", to_csv(rows)
-        yield f"{table}.json", json.dumps(rows, indent=1, allow_nan=False) + "\n"
+        yield DataFile(f"{table}.csv", partial(to_csv, rows))
+        yield DataFile(f"{table}.json", partial(_to_json, rows))
+
+
+def _to_json(rows: Sequence[Row]) -> str:
+    return json.dumps(rows, indent=1, allow_nan=False) + "\n"
 
 
 def case_rows(history: SetupHistory, site: Site) -> Iterator[Row]:

@@ -98,6 +98,15 @@ def build(history: SetupHistory, key: KernelKey, site: Site) -> KernelPage:
     )
 
 
+def sources(history: SetupHistory, key: KernelKey, site: Site) -> bytes:
+    """Changes with anything that the page is made from."""
+    own = sorted(
+        (n.asv_name, s) for n, s in site.results.sources.items() if (n.suite, n.kernel) == key
+    )
+    told = repr((site.navigation(history.setup, key), own))
+    return history.digest + f"{site.shown(history)}{told}".encode()
+
+
 def _legend(now: KernelNow) -> tuple[Legend, ...]:
     """Implementations, the baseline first; ranks follow the names so that colours stay."""
     titles: dict[str, str] = {}

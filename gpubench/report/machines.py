@@ -10,7 +10,7 @@ from gpubench.analysis.history import SetupHistory
 from gpubench.analysis.noise import noise
 from gpubench.names import Value
 from gpubench.report import exports, text
-from gpubench.report.exports import DataFile
+from gpubench.report.exports import Export
 from gpubench.report.machine import MachinePanel, fact_words, machine_panel
 from gpubench.report.site import CommitLabel, Link, Navigation, Site, State, commit_label
 from gpubench.results import Outcome, Problem
@@ -71,7 +71,7 @@ class MachinesPage:
     navigation: Navigation
     verdict: str
     setups: tuple[SetupFacts, ...]
-    files: tuple[DataFile, ...]
+    files: tuple[Export, ...]
     problems: tuple[Problem, ...]
     states: tuple[State, ...]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
@@ -38,7 +40,8 @@ from gpubench.report import (
     text,
 )
 from gpubench.report.history_figure import history_figure
-from gpubench.report.site import Site
+from gpubench.report.site import DataFile, Site
+from gpubench.report.written import Written
 from gpubench.results import Results
 
 ASSETS = ("gpubench.css", "text.js", "charts.js", "compare.js")
@@ -52,13 +55,15 @@ GENERATOR = b'<meta name="generator" content="gpubench '
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page before it is rendered."""
+    """One page before it is made."""
 
     template: str
     """Named like the module of its view model."""
     address: str
     """File name in the folder of the report."""
-    view: Any
+    view: Callable[[], Any]
+    sources: bytes | None = None
+    """Changes with anything that the view is made from; ``None`` where that is most of it."""
 
 
 def write_report(results: Results, output_dir: Path, overrides: Path | None = None) -> Path:
@@ -70,55 +75,66 @@ def write_report(results: Results, output_dir: Path, overrides: Path | None = No
     cannot be written.
     """
     environment, site = _environment(overrides), Site(results)
-    contents = {page.address: _render(environment, page) for page in pages(site)}
+    written = Written(output_dir, results.kept, _templates(overrides))
+    listed = list(pages(site))
+    contents = {
+        page.address: _render(environment, page)
+        for page in listed
+        if page.sources is None or not written.holds(page.address, page.sources)
+    }
     contents |= {asset: _source(environment, asset) for asset in ASSETS}
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
         for address, content in contents.items():
             _write(output_dir / address, content)
-        _remove_others(output_dir, keep=contents)
-        _write_data(site, output_dir)
+        for page in listed:
+            if page.sources is not None and page.address in contents:
+                written.note(page.address, page.sources)
+        _remove_others(output_dir, keep={page.address for page in listed})
+        _write_data(site, output_dir, written)
         _write_plotly(output_dir / PLOTLY)
     except OSError as error:
         hint = "give another folder with --output"
         raise GpubenchError(f"the report cannot be written: {error}; {hint}") from error
+    written.save()
     return output_dir / "index.html"
 
 
 def view_models(results: Results) -> dict[str, Any]:
     """What the pages say, as JSON-ready data by address; unknown bounds are ``None``."""
-    return {page.address: plain(asdict(page.view)) for page in pages(Site(results))}
+    return {page.address: plain(asdict(page.view())) for page in pages(Site(results))}
 
 
 def pages(site: Site) -> Iterator[Page]:
     """Every page of the report; the overview of the newest setup first."""
     for history in site.histories or (None,):
         setup = history.setup if history else None
-        view = overview.build(site.results, history, site)
+        view = partial(overview.build, site.results, history, site)
         yield Page("overview.html", site.address(setup), view)
         if history:
             for key in site.current(history):
-                page = kernel.build(history, key, site)
-                yield Page("kernel.html", site.address(setup, key), page)
+                build = partial(kernel.build, history, key, site)
+                address, sources = site.address(setup, key), kernel.sources(history, key, site)
+                yield Page("kernel.html", address, build, sources)
             yield from _setup_pages(site, history)
     if site.histories:
         address = site.page_address("machines", site.histories[0].setup)
-        yield Page("machines.html", address, machines.build(site))
+        yield Page("machines.html", address, partial(machines.build, site))
 
 
 def _setup_pages(site: Site, history: SetupHistory) -> Iterator[Page]:
     """The pages of ``site.PAGES`` on one setup."""
-    views = {
-        "changes": changes.build(history, site),
-        "compare": compare.build(site.results, history, site),
-        "choose": choose.build(history, site),
+    views: dict[str, Callable[[], Any]] = {
+        "changes": partial(changes.build, history, site),
+        "compare": partial(compare.build, site.results, history, site),
+        "choose": partial(choose.build, history, site),
     }
     for name, view in views.items():
         yield Page(f"{name}.html", site.page_address(name, history.setup), view)
 
 
-def data_files(site: Site) -> Iterator[tuple[str, str]]:
-    """What stands beside the pages: path below the folder of the report, and content."""
+def data_files(site: Site) -> Iterator[DataFile]:
+    """What stands beside the pages."""
     if site.histories:
         yield from compare_data.data_files(site.histories)
         yield from exports.data_files(site)
@@ -166,7 +182,7 @@ def _environment(overrides: Path | None) -> Environment:
 def _render(environment: Environment, page: Page) -> str:
     try:
         template = environment.get_template(page.template)
-        return template.render(page=page.view, address=page.address, version=__version__)
+        return template.render(page=page.view(), address=page.address, version=__version__)
     except TemplateSyntaxError as error:
         place = f"{error.filename or error.name}:{error.lineno}"
         raise GpubenchError(f"{place}: {error.message}; mend or remove that template") from error
@@ -182,15 +198,26 @@ def _source(environment: Environment, name: str) -> str:
     return loader.get_source(environment, name)[0]
 
 
-def _write_data(site: Site, output_dir: Path) -> None:
+def _templates(overrides: Path | None) -> str:
+    """All that pages are made from beside their views."""
+    folders = [packaged_templates(), *([overrides] if overrides else [])]
+    files = [path for folder in folders for path in sorted(folder.glob("*.*")) if path.is_file()]
+    told = [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files]
+    return repr(told)
+
+
+def _write_data(site: Site, output_dir: Path, written: Written) -> None:
     """Write the data files, one after the other; what is no longer part of it goes."""
     folder = output_dir / compare_data.FOLDER
     folder.mkdir(exist_ok=True)
     stale = {path.name for path in folder.glob("*.js")}
-    for address, content in data_files(site):
-        path = output_dir / address
-        _write(path, content)
-        stale.discard(path.name)
+    for file in data_files(site):
+        stale.discard(file.name)
+        if file.sources is None:
+            _write(output_dir / file.address, file.content())
+        elif not written.holds(file.address, file.sources):
+            _write(output_dir / file.address, file.content())
+            written.note(file.address, file.sources)
     for name in stale:
         (folder / name).unlink()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -53,6 +53,21 @@ class CommitLabel:
 
 
 @dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file beside the pages, before it is made."""
+
+    address: str
+    """Relative to the folder of the report."""
+    content: Callable[[], str]
+    sources: bytes | None = None
+    """Changes with anything that the content is made from; ``None`` where that is most of it."""
+
+    @property
+    def name(self) -> str:
+        return self.address.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """Something a reader should know before the numbers: what it is, why, what comes next."""
 
@@ -90,6 +105,14 @@ class Site:
     def current(self, history: SetupHistory) -> Mapping[KernelKey, KernelNow]:
         """Each kernel at the newest commit at which it was measured on that setup."""
         return self._current[history.setup]
+
+    @cached_property
+    def _shown(self) -> dict[Setup, str]:
+        return {setup: repr(kernels) for setup, kernels in self._current.items()}
+
+    def shown(self, history: SetupHistory) -> str:
+        """Changes with anything that ``current`` holds."""
+        return self._shown[history.setup]
 
     def address(self, setup: Setup | None, kernel: KernelKey | None = None) -> str:
         """File name of the overview or of a kernel's page on a setup."""

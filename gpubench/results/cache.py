@@ -9,11 +9,7 @@ aside and written anew; where none can be written there is none.
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
-import zlib
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench import __version__
+from gpubench.kept import read_kept, write_kept
 from gpubench.results.columns import Cases, Columns, Link, Ratios
 from gpubench.results.digests import Digest, Head, Stamp, Versions
 from gpubench.results.model import CaseName
@@ -80,19 +77,16 @@ def cache_key(*what: object) -> str:
 
 def read_cache(path: Path, key: str) -> Known:
     """What was kept under that key; nothing where there is no such file, or a damaged one."""
+    content = read_kept(path, _Content)
+    if content is None or content.key != key:
+        return {}
     try:
-        kept = memoryview(path.read_bytes())
-        if _checksum(kept[4:]) != kept[:4]:
-            return {}
-        content = msgspec.msgpack.decode(kept[4:], type=_Content)
-        if content.key != key:
-            return {}
         shared = [Cases(tuple(names), tuple(links)) for names, links in content.cases]
         return {
             name: (row.stamp, _digest(row, shared[row.cases], content.versions[row.versions]))
             for name, row in content.rows.items()
         }
-    except (OSError, msgspec.MsgspecError, ValueError, IndexError):
+    except (ValueError, IndexError):
         return {}
 
 
@@ -114,9 +108,7 @@ def write_cache(path: Path, key: str, known: Known) -> None:
             for name, (stamp, found) in lasting.items()
         },
     )
-    with suppress(OSError, msgspec.MsgspecError, OverflowError, TypeError, ValueError):
-        encoded = msgspec.msgpack.encode(content)
-        _write(path, _checksum(encoded) + encoded)
+    write_kept(path, content)
 
 
 def _row(stamp: Stamp, found: Digest, cases: int, versions: int) -> _Row:
@@ -155,22 +147,3 @@ def _digest(row: _Row, cases: Cases, versions: Versions) -> Digest:
         result_faults=row.result_faults,
         record_faults=row.record_faults,
     )
-
-
-def _checksum(content: bytes | memoryview) -> bytes:
-    """Tells damage, which could be in the middle of a number."""
-    return zlib.crc32(content).to_bytes(4)
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Replace the file at once, so that a reader finds the old one or the new one."""
-    path.parent.mkdir(exist_ok=True)
-    (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
-    handle, name = tempfile.mkstemp(dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(name).replace(path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise

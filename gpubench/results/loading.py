@@ -78,7 +78,7 @@ def load_results(
     seen = _benchmarks(read)
     problems += unfit(pairs, seen, described)
     sources = _sources(seen, roles, described)
-    return Results(tuple(snapshots), commits, machines, tuple(problems), sources)
+    return Results(tuple(snapshots), commits, machines, tuple(problems), sources, cache)
 
 
 def _read_described(results_dir: Path, problems: list[Problem]) -> Mapping[str, Described]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from gpubench.names import BenchmarkName, Value
@@ -144,3 +145,5 @@ class Results:
     problems: tuple[Problem, ...] = ()
     sources: Mapping[BenchmarkName, str] = field(default_factory=dict)
     """What asv shows as the code of a benchmark, of the newest run."""
+    kept: Path | None = None
+    """File beside which is kept, for the next time, what takes long to find out from results."""

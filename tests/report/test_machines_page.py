@@ -102,7 +102,7 @@ def test_the_files_hold_every_case_and_are_linked(sample: Results, tmp_path: Pat
 
 
 def test_no_wrong_case_has_a_time_or_speedup_in_the_files(sample: Results) -> None:
-    files = dict(exports.data_files(Site(sample)))
+    files = {file.address: file.content() for file in exports.data_files(Site(sample))}
     rows = [row for row in rows_of(files["cases.csv"]) if row["status"] != "ok"]
 
     assert rows
@@ -128,7 +128,8 @@ def test_numbers_stay_numbers() -> None:
 
 def test_a_machine_row_tells_one_fact(tmp_path: Path) -> None:
     write_full_kernel(tmp_path)
-    files = dict(exports.data_files(Site(load_results(tmp_path))))
+    site = Site(load_results(tmp_path))
+    files = {file.address: file.content() for file in exports.data_files(site)}
 
     rows = {(r["kind"], r["name"]): r["value"] for r in rows_of(files["machines.csv"])}
 
