@@ -6,6 +6,7 @@ import gc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -78,9 +79,15 @@ class Digest:
 
 def digest_all(files: Sequence[Files], roles: Roles, pairs: Sequence[Pair]) -> list[Digest]:
     """Digests in the order of the files; equal tables of cases are one object."""
-    layouts = Layouts(pairs)
+    layouts = _layouts(tuple(pairs))
     with without_collecting():
         return sharing(digest(each, roles, layouts) for each in files)
+
+
+@lru_cache(maxsize=1)
+def _layouts(pairs: tuple[Pair, ...]) -> Layouts:
+    """One for all parts of the files that a process is given."""
+    return Layouts(pairs)
 
 
 def sharing(digests: Iterable[Digest]) -> list[Digest]:

@@ -18,7 +18,7 @@ from gpubench.results.columns import Cases, Columns, ColumnsRow, made_columns
 from gpubench.results.model import CaseName, Pair
 from gpubench.results.outcomes import Entry, case_names, entries, settled
 from gpubench.results.pairs import Partner, partner_record, partners
-from gpubench.results.records import RecordFile
+from gpubench.results.records import Key, RecordFile, Told
 
 _NO_TIMES = np.empty((3, 0))
 
@@ -36,7 +36,7 @@ class _Layout:
 class Layouts:
     """Makes columns of files, and keeps what the next file has in common with them."""
 
-    def __init__(self, pairs: Sequence[Pair] = ()) -> None:
+    def __init__(self, pairs: Sequence[Pair]) -> None:
         self._pairs = pairs
         self._known: dict[Hashable, _Layout | None] = {}
         self._joined: dict[tuple[int, ...], Cases] = {}
@@ -62,20 +62,19 @@ class Layouts:
         described = None if self._pairs else record.layout()
         if described is None or not described.keys() <= {b.asv_name for b in benchmarks}:
             return None
-        parts, stop = [], 0
+        keys, stop = [], 0
         for benchmark in benchmarks:
             start, stop = stop, stop + len(benchmark.cases)
             own = timed[start:stop]
             missing = tuple(m is None for m in benchmark.medians) if b"\0" in own else ()
             told = tuple(described.get(benchmark.asv_name, ()))
-            key = benchmark.asv_name, benchmark.cases, told, own, missing
-            if key not in self._known:
-                self._known[key] = _layout(benchmark, record)
-            part = self._known[key]
-            if part is None:
-                return None
-            parts.append(part)
-        return parts
+            keys.append((benchmark.asv_name, benchmark.cases, told, own, missing))
+        new = [pair for pair in zip(keys, benchmarks, strict=True) if pair[0] not in self._known]
+        tales = record.told_of({benchmark.asv_name for _, benchmark in new}) if new else {}
+        for key, benchmark in new:
+            self._known[key] = _layout(benchmark, tales)
+        parts = [part for key in keys if (part := self._known[key])]
+        return parts if len(parts) == len(keys) else None
 
     def _cases(self, parts: Sequence[_Layout]) -> Cases:
         identity = tuple(map(id, parts))
@@ -86,9 +85,9 @@ class Layouts:
         return self._joined[identity]
 
 
-def _layout(benchmark: StoredBenchmark, record: RecordFile) -> _Layout | None:
+def _layout(benchmark: StoredBenchmark, tales: Mapping[Key, Told]) -> _Layout | None:
     """``None`` where a case has no value of asv, or was stopped: that takes more than this."""
-    own = {key: told for key, told in record.told.items() if key[0] == benchmark.asv_name}
+    own = {key: told for key, told in tales.items() if key[0] == benchmark.asv_name}
     found = entries([benchmark], own)
     names = case_names(benchmark.name, benchmark.cases)
     if tuple(found) != names or any(told.pending for told in own.values()):

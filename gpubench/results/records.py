@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import datetime
@@ -56,6 +56,10 @@ class RecordFile:
     def told(self) -> Mapping[Key, Told]:
         """What the lines tell of each case."""
         return _told(self.lines)
+
+    def told_of(self, benchmarks: Container[str]) -> Mapping[Key, Told]:
+        """The same of some benchmarks' cases."""
+        return _told(self.lines, benchmarks)
 
     @property
     def has_cases(self) -> bool:
@@ -173,14 +177,14 @@ def _checked(record: RunRecord | CaseRecord) -> RunRecord | CaseRecord:
     return record
 
 
-def _told(lines: Sequence[Line]) -> dict[Key, Told]:
+def _told(lines: Sequence[Line], of: Container[str] | None = None) -> dict[Key, Told]:
     runs: list[Value | None] = []
     cases: dict[Key, list[int]] = {}
     run: Value | None = None
     for place, line in enumerate(lines):
         if isinstance(line, _RUNS):
             run = line.facts.get(RUN)
-        else:
+        elif of is None or line.benchmark in of:
             cases.setdefault((line.benchmark, line.case), []).append(place)
         runs.append(run)
     return {key: _settle(places, lines, runs) for key, places in cases.items()}

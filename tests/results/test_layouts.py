@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from result_files import CommitFiles
 
-from gpubench.results import layouts, load_results
+from gpubench.results import digests, layouts, load_results
 from gpubench.results.columns import columns_of
 
 NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
@@ -136,6 +136,7 @@ def test_each_file_comes_out_as_if_it_were_alone(tmp_path: Path, seed: int) -> N
 def test_what_files_have_in_common_is_settled_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    digests._layouts.cache_clear()
     settled: list[object] = []
     own = layouts.settled
     monkeypatch.setattr(layouts, "settled", lambda entry: (settled.append(entry), own(entry))[1])
