@@ -19,7 +19,7 @@ from gpubench.results.layouts import Layouts
 from gpubench.results.model import CaseName, Outcome, Pair
 from gpubench.results.outcomes import entries, outcomes_of
 from gpubench.results.pairs import Roles, with_partners
-from gpubench.results.records import RecordFile, read_record
+from gpubench.results.records import StoredRecord, read_record
 
 Stamp = tuple[int, int, int, int]
 """Size and time of change in ns, of the result file and of the record; -1 where there is none."""
@@ -120,18 +120,21 @@ def digest(files: Files, roles: Roles, layouts: Layouts) -> Digest:
     result, faults, opened = _read_result(files, roles)
     record = _read_record(files)
     benchmarks = result.benchmarks if result else ()
+    columns = layouts.columns(benchmarks, record)
+    brief = record.brief
+    told = brief or record.whole
     return Digest(
-        columns=layouts.columns(benchmarks, record),
+        columns=columns,
         head=Head(result.environment, result.commit, result.date, result.params)
         if result
         else None,
         versions=tuple((b.asv_name, b.version) for b in benchmarks),
         started_at=np.array([b.started_at for b in benchmarks], np.float64),
-        facts=record.facts,
-        at=record.at,
-        told=bool(benchmarks or record.has_cases),
+        facts=told.facts,
+        at=told.at,
+        told=bool(benchmarks or (brief.cases if brief else record.whole.told)),
         result_faults=faults,
-        record_faults=record.faults,
+        record_faults=record.found_faults,
         lasting=opened and record.opened,
     )
 
@@ -139,7 +142,7 @@ def digest(files: Files, roles: Roles, layouts: Layouts) -> Digest:
 def read_outcomes(files: Files, roles: Roles, pairs: Sequence[Pair]) -> dict[CaseName, Outcome]:
     """All that the two files tell of every case."""
     result, _, _ = _read_result(files, roles)
-    found = entries(result.benchmarks if result else (), _read_record(files).told)
+    found = entries(result.benchmarks if result else (), _read_record(files).whole.told)
     return with_partners(outcomes_of(found), pairs)
 
 
@@ -157,8 +160,8 @@ def _read_result(files: Files, roles: Roles) -> tuple[ResultFile | None, tuple[s
     return result, result.faults, True
 
 
-def _read_record(files: Files) -> RecordFile:
-    return read_record(files.record) if files.record else RecordFile()
+def _read_record(files: Files) -> StoredRecord:
+    return read_record(files.record) if files.record else StoredRecord()
 
 
 def _stamp(path: Path | None) -> tuple[int, int]:

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.results.asv_files import StoredBenchmark
-from gpubench.results.columns import Cases, Columns, ColumnsRow, made_columns
+from gpubench.results.columns import Cases, Columns, ColumnsRow, SharedCases, made_columns
 from gpubench.results.model import CaseName, Pair
 from gpubench.results.outcomes import Entry, case_names, entries, settled
 from gpubench.results.pairs import Partner, partner_record, partners
-from gpubench.results.records import Key, RecordFile, Told
+from gpubench.results.records import Key, StoredRecord, Told
 
 _NO_TIMES = np.empty((3, 0))
 
@@ -39,61 +39,63 @@ class Layouts:
     def __init__(self, pairs: Sequence[Pair]) -> None:
         self._pairs = pairs
         self._known: dict[Hashable, _Layout | None] = {}
+        self._shared = SharedCases()
         self._joined: dict[tuple[int, ...], Cases] = {}
         """By the identities of the parts, which are kept."""
 
-    def columns(self, benchmarks: Sequence[StoredBenchmark], record: RecordFile) -> Columns:
+    def columns(self, benchmarks: Sequence[StoredBenchmark], record: StoredRecord) -> Columns:
         """Columns of the cases that a result file, its record or both have."""
         times = np.concatenate([_NO_TIMES, *(b.ends for b in benchmarks)], axis=1)
         parts = self._parts(benchmarks, record, np.isfinite(times[0]).tobytes())
         if not parts:
-            return _columns(entries(benchmarks, record.told), self._pairs)
+            return _columns(entries(benchmarks, record.whole.told), self._pairs)
         times[:, np.concatenate([part.untimed for part in parts])] = np.nan
         statuses = np.concatenate([part.statuses for part in parts])
-        return Columns(self._cases(parts), statuses, times, {})
+        return Columns(self._joined_cases([part.cases for part in parts]), statuses, times, {})
 
     def _parts(
-        self, benchmarks: Sequence[StoredBenchmark], record: RecordFile, timed: bytes
+        self, benchmarks: Sequence[StoredBenchmark], record: StoredRecord, timed: bytes
     ) -> list[_Layout] | None:
         """Layout of each benchmark; ``None`` where something in the two files needs more.
 
         ``timed`` tells of each case whether it has a time.
         """
-        described = None if self._pairs else record.layout()
-        if described is None or not described.keys() <= {b.asv_name for b in benchmarks}:
+        brief = None if self._pairs else record.brief
+        if brief is None or not brief.cases.keys() <= {b.asv_name for b in benchmarks}:
             return None
         keys, stop = [], 0
         for benchmark in benchmarks:
             start, stop = stop, stop + len(benchmark.cases)
             own = timed[start:stop]
             missing = tuple(m is None for m in benchmark.medians) if b"\0" in own else ()
-            told = tuple(described.get(benchmark.asv_name, ()))
-            keys.append((benchmark.asv_name, benchmark.cases, told, own, missing))
+            told = tuple(brief.cases.get(benchmark.asv_name, ()))
+            keys.append((benchmark.asv_name, benchmark.cases, told, brief.runless, own, missing))
         new = [pair for pair in zip(keys, benchmarks, strict=True) if pair[0] not in self._known]
-        tales = record.told_of({benchmark.asv_name for _, benchmark in new}) if new else {}
+        if new and record.whole.faults:
+            return None
+        tales = record.whole.told_of({b.asv_name for _, b in new}) if new else {}
         for key, benchmark in new:
-            self._known[key] = _layout(benchmark, tales)
+            self._known[key] = self._layout(benchmark, tales)
         parts = [part for key in keys if (part := self._known[key])]
         return parts if len(parts) == len(keys) else None
 
-    def _cases(self, parts: Sequence[_Layout]) -> Cases:
+    def _layout(self, benchmark: StoredBenchmark, tales: Mapping[Key, Told]) -> _Layout | None:
+        """``None`` where a case has no value of asv, or was stopped: that takes more than this."""
+        own = {key: told for key, told in tales.items() if key[0] == benchmark.asv_name}
+        found = entries([benchmark], own)
+        names = case_names(benchmark.name, benchmark.cases)
+        if tuple(found) != names or any(told.pending for told in own.values()):
+            return None
+        columns = self._shared.of(_columns(found, ()))
+        return _Layout(columns.cases, columns.statuses, np.isnan(columns.times[0]))
+
+    def _joined_cases(self, parts: Sequence[Cases]) -> Cases:
         identity = tuple(map(id, parts))
         if identity not in self._joined:
-            names = tuple(chain.from_iterable(part.cases.names for part in parts))
-            links = tuple(chain.from_iterable(part.cases.links for part in parts))
+            names = tuple(chain.from_iterable(part.names for part in parts))
+            links = tuple(chain.from_iterable(part.links for part in parts))
             self._joined[identity] = Cases(names, links)
         return self._joined[identity]
-
-
-def _layout(benchmark: StoredBenchmark, tales: Mapping[Key, Told]) -> _Layout | None:
-    """``None`` where a case has no value of asv, or was stopped: that takes more than this."""
-    own = {key: told for key, told in tales.items() if key[0] == benchmark.asv_name}
-    found = entries([benchmark], own)
-    names = case_names(benchmark.name, benchmark.cases)
-    if tuple(found) != names or any(told.pending for told in own.values()):
-        return None
-    columns = _columns(found, ())
-    return _Layout(columns.cases, columns.statuses, np.isnan(columns.times[0]))
 
 
 def _columns(found: Mapping[CaseName, Entry], pairs: Sequence[Pair]) -> Columns:

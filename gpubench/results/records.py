@@ -49,8 +49,6 @@ class RecordFile:
     """Time of the last ``run`` line."""
     faults: tuple[str, ...] = ()
     """Lines that could not be read, one sentence each."""
-    opened: bool = True
-    """False where the file could not be opened."""
 
     @cached_property
     def told(self) -> Mapping[Key, Told]:
@@ -61,50 +59,69 @@ class RecordFile:
         """The same of some benchmarks' cases."""
         return _told(self.lines, benchmarks)
 
-    @property
-    def has_cases(self) -> bool:
-        """Whether anything is told of a case."""
-        return any(not isinstance(line, _RUNS) for line in self.lines)
 
-    def layout(self) -> dict[str, list[Hashable]] | None:
-        """By benchmark, all that ``told`` goes by where each case has an outcome.
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What a record file tells of its cases, but for why and how; other fields are not checked.
 
-        ``None`` where it goes by more: by pairs of samples.
-        """
-        found: dict[str, list[Hashable]] = defaultdict(list)
-        runs: dict[Value | None, int] = {None: 0}
-        run = 0
-        for line in self.lines:
-            if type(line) is not _STORED_CASE and isinstance(line, _RUNS):
-                run = runs.setdefault(line.facts.get(RUN), len(runs))
-                continue
-            case = cast(CaseRecord, line)
-            if case.pair_ratios:
-                return None
-            names = case.case, case.status, case.baseline_benchmark, case.baseline_case
-            found[case.benchmark].append((*names, case.simulated, run))
-        return found
+    Two files whose ``cases`` and ``runless`` are the same tell the same of each case that has an
+    outcome.
+    """
+
+    cases: Mapping[str, Sequence[Hashable]]
+    """By benchmark, something for each line, in their order."""
+    runless: bool
+    """Whether the first line is of no run that is known by its fact."""
+    facts: Mapping[str, Value | None]
+    at: str | None
+    """As of ``RecordFile``."""
 
 
 Line = RunRecord | CaseRecord
 
 
-def read_record(path: Path) -> RecordFile:
-    """Read a record file; lines that cannot be read are faults, the others count."""
+@dataclass(frozen=True)
+class StoredRecord:
+    """A record file's content."""
+
+    content: bytes = b""
+    faults: tuple[str, ...] = ()
+    """Why there is none."""
+    opened: bool = True
+    """False where the file could not be opened."""
+
+    @cached_property
+    def brief(self) -> Brief | None:
+        """The file in brief; ``None`` where that would leave something out."""
+        return None if self.faults else _in_brief(self.content)
+
+    @cached_property
+    def whole(self) -> RecordFile:
+        """All lines; those that cannot be read are faults, the others count."""
+        lines, faults = _parse(self.content)
+        runs = [line for line in lines if isinstance(line, _RUNS)]
+        return RecordFile(
+            lines=lines,
+            facts=dict(runs[-1].facts) if runs else {},
+            at=runs[-1].at if runs else None,
+            faults=(*self.faults, *faults),
+        )
+
+    @property
+    def found_faults(self) -> tuple[str, ...]:
+        """What is known to be wrong, by what was looked at: all, or what is ``brief``."""
+        looked_at_all = "whole" in self.__dict__ or self.brief is None
+        return self.whole.faults if looked_at_all else ()
+
+
+def read_record(path: Path) -> StoredRecord:
+    """Read a record file; why it cannot be read is a fault."""
     try:
-        content = read_limited(path)
+        return StoredRecord(read_limited(path))
     except OSError as error:
-        return RecordFile(faults=(f"it cannot be read: {error}",), opened=False)
+        return StoredRecord(faults=(f"it cannot be read: {error}",), opened=False)
     except UnreadableFile as error:
-        return RecordFile(faults=(str(error),))
-    lines, faults = _parse(content)
-    runs = [line for line in lines if isinstance(line, _RUNS)]
-    return RecordFile(
-        lines=lines,
-        facts=dict(runs[-1].facts) if runs else {},
-        at=runs[-1].at if runs else None,
-        faults=tuple(faults),
-    )
+        return StoredRecord(faults=(str(error),))
 
 
 def whole(record: CaseRecord) -> CaseRecord:
@@ -135,6 +152,58 @@ _STORED_RUN = _stored(RunRecord, "run")
 _RUNS = (RunRecord, _STORED_RUN)
 _STORED_CASE = _stored(CaseRecord, "case")
 _DECODER = msgspec.json.Decoder(_STORED_RUN | _STORED_CASE)
+
+
+class _BriefCase(msgspec.Struct, tag_field="kind", tag="case", frozen=True, kw_only=True, gc=False):
+    """Of a ``CaseRecord`` what columns go by, where each case has an outcome."""
+
+    format: Literal[FORMAT]  # type: ignore[valid-type]
+    benchmark: str
+    case: str
+    status: Status
+    baseline_benchmark: str | None = None
+    baseline_case: str | None = None
+    simulated: bool = False
+    pair_ratios: tuple[float, ...] = ()
+
+
+class _BriefRun(msgspec.Struct, tag_field="kind", tag="run", kw_only=True, gc=False):
+    """A ``RunRecord`` whose facts are not looked at yet."""
+
+    format: Literal[FORMAT]  # type: ignore[valid-type]
+    at: str
+    facts: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _RunFact(msgspec.Struct, gc=False):
+    run: Value | None = None
+
+
+_BRIEF = msgspec.json.Decoder(_BriefRun | _BriefCase)
+_RUN_FACT = msgspec.json.Decoder(_RunFact)
+_FACTS = msgspec.json.Decoder(dict[str, Value | None])
+
+
+def _in_brief(content: bytes) -> Brief | None:
+    cases: dict[str, list[Hashable]] = defaultdict(list)
+    runs: dict[Value | None, int] = {}
+    last: _BriefRun | None = None
+    first, run = True, None
+    try:
+        for line in _BRIEF.decode_lines(content):
+            if isinstance(line, _BriefRun):
+                last = line
+                run = _RUN_FACT.decode(line.facts).run
+                first = runs.setdefault(run, len(runs)) == 0
+            elif line.pair_ratios:
+                return None
+            else:
+                # one run is usual
+                cases[line.benchmark].append(line if first else (line, runs[run]))
+        facts = _FACTS.decode(last.facts) if last else {}
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    return Brief(cases, next(iter(runs), None) is None, facts, last.at if last else None)
 
 
 def _parse(content: bytes) -> tuple[list[Line], list[str]]:

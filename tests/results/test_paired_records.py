@@ -22,7 +22,7 @@ def run(number):
 def told(folder, *records):
     path = folder / "record.gpubench.jsonl"
     path.write_text("".join(map(to_line, records)))
-    outcome = read_record(path).told[BENCHMARK, "n=8"].outcome
+    outcome = read_record(path).whole.told[BENCHMARK, "n=8"].outcome
     return outcome.pair_ratios, outcome.pair_rounds
 
 
