@@ -7,28 +7,25 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from pathlib import Path
+from functools import cached_property
 from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.analysis.baseline import COMPARED_TIMES, Baselines, Compared, Standing, compare
-from gpubench.analysis.changes import Change, changes_in
-from gpubench.analysis.kept_changes import changes_path, read_changes, write_changes
-from gpubench.analysis.levels import SettledFits, Stops
+from gpubench.analysis.changes import Change
+from gpubench.analysis.found_changes import SetupTimes, find_changes_of, kept_path
 from gpubench.analysis.paired import paired_speedup
 from gpubench.analysis.speedup import Speedup, ratios_of, speedup
-from gpubench.parallel import spread
 from gpubench.results import CaseName, Commit, Results, Snapshot, Status, Timing
 from gpubench.results.columns import STATUSES, columns_of, timing_of
 
 Times = NDArray[np.float64]
 """Median and both ends of its interval in seconds, shape (3, ...); NaN without a time."""
 
-MUCH = 200_000
-"""Times from which more than one process looks for changes."""
+CURRENT = 10
+"""A setup that was measured at one of so many newest commits still measures."""
 
 Places = NDArray[np.intp]
 """Indices of commits."""
@@ -176,10 +173,10 @@ class _Table:
     """Statuses and times of all cases (rows) at all snapshots (places) of one setup."""
 
     def __init__(
-        self, snapshots: Sequence[Snapshot], commits: Sequence[Commit], kept: Path | None
+        self, snapshots: Sequence[Snapshot], commits: Sequence[Commit], all_changes: _AllChanges
     ) -> None:
         self.commits = commits
-        self._kept = kept
+        self._all = all_changes
         self._snapshots = snapshots
         self._columns = [columns_of(snapshot.outcomes) for snapshot in snapshots]
         shared = {id(columns.cases): columns.cases for columns in self._columns}
@@ -201,19 +198,18 @@ class _Table:
             self.times[:, rows, place] = columns.times
         self.known = self.codes != ABSENT
 
-    @cached_property
+    @property
     def changes(self) -> list[tuple[Change, ...]]:
-        """Changes of every case; several processes look for them where there is much, at first."""
-        kept = read_changes(self._kept)
-        if kept.digest == self.digest:
-            return kept.changes
-        series = [self.times[:, row, known] for row, known in enumerate(self.known)]
-        much = not kept.fits and self.known.sum() >= MUCH
-        found = list(spread(partial(_changes_of, known=kept.fits), series, None if much else 1))
-        fits = {key: stops for _, own in found for key, stops in own.items()}
-        changes = [own for own, _ in found]
-        write_changes(self._kept, self.digest, changes, fits)
-        return changes
+        """Changes of every case."""
+        return self._all.changes[id(self)]
+
+    def changing(self, results: Results, setup: Setup) -> SetupTimes:
+        """What its changes are found in."""
+        kept = results.kept and kept_path(results.kept, setup.machine, setup.environment)
+        return SetupTimes(self.digest, self._series, kept)
+
+    def _series(self) -> list[Times]:
+        return [self.times[:, row, known] for row, known in enumerate(self.known)]
 
     @cached_property
     def digests(self) -> list[bytes]:
@@ -313,15 +309,19 @@ def statuses_of(codes: NDArray[np.int8]) -> tuple[Status | None, ...]:
     return tuple(None if code == ABSENT else STATUSES[code] for code in codes.tolist())
 
 
-def _changes_of(
-    series: Sequence[Times], known: Mapping[bytes, Stops]
-) -> list[tuple[tuple[Change, ...], dict[bytes, Stops]]]:
-    """Changes of each series, and the fits that went into them."""
-    found = []
-    for times in series:
-        fits = SettledFits(known)
-        found.append((changes_in(times, fits), fits.used))
-    return found
+class _AllChanges:
+    """Changes on all setups, looked for together when the first is asked for."""
+
+    def __init__(self, results: Results) -> None:
+        self._results = results
+        self.tables: dict[Setup, _Table] = {}
+
+    @cached_property
+    def changes(self) -> dict[int, list[tuple[Change, ...]]]:
+        """By the identity of the table."""
+        asked = [table.changing(self._results, setup) for setup, table in self.tables.items()]
+        tables = map(id, self.tables.values())
+        return dict(zip(tables, find_changes_of(asked), strict=True))
 
 
 class _Cases(Mapping[CaseName, Series]):
@@ -347,17 +347,28 @@ class _Cases(Mapping[CaseName, Series]):
 
 
 def by_setup(results: Results) -> tuple[SetupHistory, ...]:
-    """A history for each machine and environment, the one measured at the newest commit first."""
+    """A history for each machine and environment, those that still measure first.
+
+    Of these the longest-standing is the first, so that machines that take turns keep their order.
+    """
     commits = {commit.hash: commit for commit in results.commits}
     place = {commit.hash: index for index, commit in enumerate(results.commits)}
     groups: dict[Setup, list[Snapshot]] = defaultdict(list)
     for snapshot in results.snapshots:
         groups[Setup(snapshot.machine, snapshot.environment)].append(snapshot)
-    histories = [
-        _history(setup, snapshots, [commits[s.commit] for s in snapshots], results.kept)
-        for setup, snapshots in sorted(groups.items())
-    ]
-    return tuple(sorted(histories, key=lambda h: -place[h.latest.hash]))
+    found = _AllChanges(results)
+    histories = []
+    for setup, snapshots in sorted(groups.items()):
+        own = tuple(commits[snapshot.commit] for snapshot in snapshots)
+        table = found.tables[setup] = _Table(snapshots, own, found)
+        histories.append(SetupHistory(setup, tuple(snapshots), own, _Cases(table), table))
+
+    def order(history: SetupHistory) -> tuple[int, int]:
+        latest = place[history.latest.hash]
+        is_current = latest >= len(commits) - CURRENT
+        return (0, place[history.commits[0].hash]) if is_current else (1, -latest)
+
+    return tuple(sorted(histories, key=order))
 
 
 def natural_order(name: CaseName) -> tuple[object, ...]:
@@ -365,12 +376,3 @@ def natural_order(name: CaseName) -> tuple[object, ...]:
     parts = re.split(r"(\d+)", name.case)
     identity = tuple((int(part), "") if part.isdigit() else (-1, part) for part in parts)
     return name.suite, name.kernel, name.implementation, name.time, identity
-
-
-def _history(
-    setup: Setup, snapshots: list[Snapshot], commits: list[Commit], kept: Path | None
-) -> SetupHistory:
-    table = _Table(
-        snapshots, commits, kept and changes_path(kept, setup.machine, setup.environment)
-    )
-    return SetupHistory(setup, tuple(snapshots), tuple(commits), _Cases(table), table)

@@ -82,11 +82,15 @@ def build(results: Results, history: SetupHistory, site: Site) -> ComparePage:
 
 def exports(results: Results, history: SetupHistory, site: Site) -> Iterator[DataFile]:
     """The newest commit against the one before as a file of Markdown."""
-    own = history.snapshots
-    if len(own) > 1:
-        commits = {commit.hash: commit for commit in results.commits}
-        view = comparison_view(compare_snapshots(own[-2], own[-1]), commits)
-        yield DataFile(export_address(history, site), partial(markdown, view))
+    if len(history.snapshots) > 1:
+        content = partial(_newest_in_markdown, results, history)
+        yield DataFile(export_address(history, site), content, site.sources(history))
+
+
+def _newest_in_markdown(results: Results, history: SetupHistory) -> str:
+    commits = {commit.hash: commit for commit in results.commits}
+    compared = compare_snapshots(*history.snapshots[-2:])
+    return markdown(comparison_view(compared, commits))
 
 
 def export_address(history: SetupHistory, site: Site) -> str:

@@ -19,7 +19,7 @@ from gpubench.analysis.history import Setup, SetupHistory
 from gpubench.report import text
 from gpubench.report.findings import case_words
 from gpubench.report.machine import fact_words
-from gpubench.report.site import DataFile, commit_label, setup_label
+from gpubench.report.site import DataFile, Site, commit_label, setup_label
 from gpubench.results import CaseName, Snapshot, Status
 
 FOLDER = "compare-data"
@@ -59,13 +59,15 @@ def pair_address(old: tuple[Setup, str], new: tuple[Setup, str]) -> str:
     return f"a={side_address(*old)}&b={side_address(*new)}"
 
 
-def data_files(histories: Sequence[SetupHistory]) -> Iterator[DataFile]:
+def data_files(site: Site) -> Iterator[DataFile]:
     """Every script."""
-    yield DataFile(INDEX, lambda: _script("index", [_index(histories)]))
+    histories = site.histories
+    yield DataFile(INDEX, lambda: _script("index", [_index(histories)]), site.all_sources)
     for history in histories:
         key, names = setup_key(history.setup), tuple(history.cases)
         listed = hashlib.sha256(repr(names).encode()).digest()
-        yield DataFile(f"{FOLDER}/{key}.js", partial(_cases_script, history, key, names))
+        cases = partial(_cases_script, history, key, names)
+        yield DataFile(f"{FOLDER}/{key}.js", cases, site.sources(history))
         for place, snapshot in enumerate(history.snapshots):
             name = f"{key}-{snapshot.commit[:8]}"
             content = partial(_snapshot_script, history, place, name, names)
@@ -126,10 +128,10 @@ def _snapshot(history: SetupHistory, place: int, names: Sequence[CaseName]) -> d
     """
     snapshot = history.snapshots[place]
     statuses, times = history.at(place)
-    codes = (
+    codes = [
         CODES[status] if status else _absent(name, snapshot)
         for name, status in zip(names, statuses, strict=True)
-    )
+    ]
     return {
         "status": "".join(codes),
         "times": b64encode(times.T.astype("<f4").tobytes()).decode("ascii"),

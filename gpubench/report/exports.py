@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -42,11 +42,24 @@ FILES = (
 
 def data_files(site: Site) -> Iterator[DataFile]:
     """Each of ``FILES``."""
-    cases = [row for history in site.histories for row in case_rows(history, site)]
-    machines = [row for history in site.histories for row in machine_rows(history)]
-    for table, rows in (("cases", cases), ("machines", machines)):
-        yield DataFile(f"{table}.csv", partial(to_csv, rows))
-        yield DataFile(f"{table}.json", partial(_to_json, rows))
+    for table, rows in (("cases", _all_cases), ("machines", _all_machines)):
+        for suffix, written in (("csv", to_csv), ("json", _to_json)):
+            content = partial(_content, site, rows, written)
+            yield DataFile(f"{table}.{suffix}", content, site.all_sources)
+
+
+def _content(
+    site: Site, rows: Callable[[Site], list[Row]], written: Callable[[list[Row]], str]
+) -> str:
+    return written(rows(site))
+
+
+def _all_cases(site: Site) -> list[Row]:
+    return [row for history in site.histories for row in case_rows(history, site)]
+
+
+def _all_machines(site: Site) -> list[Row]:
+    return [row for history in site.histories for row in machine_rows(history)]
 
 
 def _to_json(rows: Sequence[Row]) -> str:

@@ -17,7 +17,7 @@ from gpubench.report.site import CommitLabel, commit_label
 from gpubench.results import CaseName, Status, Timing
 from gpubench.results.columns import timing_of
 
-MOST_ROWS = 200
+MOST_ROWS = 100
 """Commits in the table of a chart, the newest; a thousand make a page that opens slowly."""
 
 

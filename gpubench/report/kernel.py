@@ -104,7 +104,7 @@ def sources(history: SetupHistory, key: KernelKey, site: Site) -> bytes:
         (n.asv_name, s) for n, s in site.results.sources.items() if (n.suite, n.kernel) == key
     )
     told = repr((site.navigation(history.setup, key), own))
-    return history.digest + f"{site.shown(history)}{told}".encode()
+    return site.sources(history) + told.encode()
 
 
 def _legend(now: KernelNow) -> tuple[Legend, ...]:

@@ -62,8 +62,8 @@ class Page:
     address: str
     """File name in the folder of the report."""
     view: Callable[[], Any]
-    sources: bytes | None = None
-    """Changes with anything that the view is made from; ``None`` where that is most of it."""
+    sources: bytes
+    """Changes with anything that the view is made from."""
 
 
 def write_report(results: Results, output_dir: Path, overrides: Path | None = None) -> Path:
@@ -80,7 +80,7 @@ def write_report(results: Results, output_dir: Path, overrides: Path | None = No
     contents = {
         page.address: _render(environment, page)
         for page in listed
-        if page.sources is None or not written.holds(page.address, page.sources)
+        if not written.holds(page.address, page.sources)
     }
     contents |= {asset: _source(environment, asset) for asset in ASSETS}
     try:
@@ -88,7 +88,7 @@ def write_report(results: Results, output_dir: Path, overrides: Path | None = No
         for address, content in contents.items():
             _write(output_dir / address, content)
         for page in listed:
-            if page.sources is not None and page.address in contents:
+            if page.address in contents:
                 written.note(page.address, page.sources)
         _remove_others(output_dir, keep={page.address for page in listed})
         _write_data(site, output_dir, written)
@@ -106,11 +106,11 @@ def view_models(results: Results) -> dict[str, Any]:
 
 
 def pages(site: Site) -> Iterator[Page]:
-    """Every page of the report; the overview of the newest setup first."""
+    """Every page of the report; the overview of the first setup first."""
     for history in site.histories or (None,):
         setup = history.setup if history else None
         view = partial(overview.build, site.results, history, site)
-        yield Page("overview.html", site.address(setup), view)
+        yield Page("overview.html", site.address(setup), view, site.all_sources)
         if history:
             for key in site.current(history):
                 build = partial(kernel.build, history, key, site)
@@ -119,7 +119,7 @@ def pages(site: Site) -> Iterator[Page]:
             yield from _setup_pages(site, history)
     if site.histories:
         address = site.page_address("machines", site.histories[0].setup)
-        yield Page("machines.html", address, partial(machines.build, site))
+        yield Page("machines.html", address, partial(machines.build, site), site.all_sources)
 
 
 def _setup_pages(site: Site, history: SetupHistory) -> Iterator[Page]:
@@ -130,13 +130,13 @@ def _setup_pages(site: Site, history: SetupHistory) -> Iterator[Page]:
         "choose": partial(choose.build, history, site),
     }
     for name, view in views.items():
-        yield Page(f"{name}.html", site.page_address(name, history.setup), view)
+        yield Page(f"{name}.html", site.page_address(name, history.setup), view, site.all_sources)
 
 
 def data_files(site: Site) -> Iterator[DataFile]:
     """What stands beside the pages."""
     if site.histories:
-        yield from compare_data.data_files(site.histories)
+        yield from compare_data.data_files(site)
         yield from exports.data_files(site)
     for history in site.histories:
         yield from compare.exports(site.results, history, site)
@@ -213,9 +213,7 @@ def _write_data(site: Site, output_dir: Path, written: Written) -> None:
     stale = {path.name for path in folder.glob("*.js")}
     for file in data_files(site):
         stale.discard(file.name)
-        if file.sources is None:
-            _write(output_dir / file.address, file.content())
-        elif not written.holds(file.address, file.sources):
+        if not written.holds(file.address, file.sources):
             _write(output_dir / file.address, file.content())
             written.note(file.address, file.sources)
     for name in stale:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from gpubench.analysis.headline import KernelKey, KernelNow, current
 from gpubench.analysis.history import Setup, SetupHistory, by_setup
@@ -59,8 +60,8 @@ class DataFile:
     address: str
     """Relative to the folder of the report."""
     content: Callable[[], str]
-    sources: bytes | None = None
-    """Changes with anything that the content is made from; ``None`` where that is most of it."""
+    sources: bytes
+    """Changes with anything that the content is made from."""
 
     @property
     def name(self) -> str:
@@ -107,12 +108,22 @@ class Site:
         return self._current[history.setup]
 
     @cached_property
-    def _shown(self) -> dict[Setup, str]:
-        return {setup: repr(kernels) for setup, kernels in self._current.items()}
+    def _sources(self) -> dict[Setup, bytes]:
+        return {
+            h.setup: h.digest + hashlib.sha256(repr(self.current(h)).encode()).digest()
+            for h in self.histories
+        }
 
-    def shown(self, history: SetupHistory) -> str:
-        """Changes with anything that ``current`` holds."""
-        return self._shown[history.setup]
+    def sources(self, history: SetupHistory) -> bytes:
+        """Changes with anything that is told of a setup."""
+        return self._sources[history.setup]
+
+    @cached_property
+    def all_sources(self) -> bytes:
+        """Changes with anything that is told at all, but for the benchmarks' code."""
+        told = self.results
+        rest = repr((told.problems, told.machines, told.commits, sorted(self._slugs.items())))
+        return b"".join([*self._sources.values(), rest.encode()])
 
     def address(self, setup: Setup | None, kernel: KernelKey | None = None) -> str:
         """File name of the overview or of a kernel's page on a setup."""
@@ -171,6 +182,7 @@ def setup_label(setup: Setup) -> str:
     return ", ".join(_labels(setup))
 
 
+@lru_cache(maxsize=2**14)
 def commit_label(commit: Commit) -> CommitLabel:
     """A commit in words."""
     return CommitLabel(commit.hash[:8], text.date(commit.date), commit.subject or "")

@@ -168,7 +168,7 @@ def test_an_address_escapes_what_a_name_holds() -> None:
 def scripts(results: Results) -> dict[str, list[Any]]:
     """Arguments of the call that each script is."""
     found = {}
-    for file in data_files(Site(results).histories):
+    for file in data_files(Site(results)):
         content = file.content()
         start, end = content.index("(...") + 4, content.rindex(");")
         found[file.address] = json.loads(content[start:end])

@@ -35,7 +35,7 @@ def test_the_verdict_counts_where_the_numbers_come_from(sample: Results) -> None
 
 
 def test_every_setup_has_its_facts_and_its_noise(sample: Results) -> None:
-    gpu, runner = page_of(sample).setups
+    runner, gpu = page_of(sample).setups
 
     assert (gpu.panel.name, runner.panel.name) == ("gpu-box", "runner")
     assert ("GPU", "NVIDIA H200") in gpu.panel.facts

@@ -102,10 +102,37 @@ def test_machines_stand_side_by_side(sample: Results) -> None:
     page = first_page(sample, "gpu-box")
 
     assert [(row.setup.label, row.setup.address) for row in page.setups] == [
-        ("gpu-box, virtualenv-py3.12-numba-cuda", "index.html"),
-        ("runner, virtualenv-py3.11", "index--runner-virtualenv-py3.11.html"),
+        ("runner, virtualenv-py3.11", "index.html"),
+        (
+            "gpu-box, virtualenv-py3.12-numba-cuda",
+            "index--gpu-box-virtualenv-py3.12-numba-cuda.html",
+        ),
     ]
-    assert [link.current for link in page.navigation.setups] == [True, False]
+    assert [link.current for link in page.navigation.setups] == [False, True]
+
+
+def measured(directory: Path, days: dict[str, range]) -> list[tuple[str, str]]:
+    """Machines and addresses of their overviews, where each measured on some days."""
+    for machine, own in days.items():
+        for day in own:
+            hash_ = f"{day:08x}{0:032x}"
+            files = CommitFiles(directory, hash_, day * 86_400, machine=machine)
+            files.time(NUMPY, "n=4", 1.0).write()
+    setups = first_page(load_results(directory)).setups
+    return [(row.setup.label.partition(",")[0], row.setup.address) for row in setups]
+
+
+def test_machines_that_take_turns_keep_their_addresses(tmp_path: Path) -> None:
+    at_first = measured(tmp_path, {"old": range(1, 5), "new": range(2, 5)})
+
+    assert at_first == [("old", "index.html"), ("new", "index--new-virtualenv-py3.11.html")]
+    assert measured(tmp_path, {"new": range(5, 8)}) == at_first
+
+
+def test_a_machine_that_measures_no_more_is_the_last(tmp_path: Path) -> None:
+    listed = measured(tmp_path, {"old": range(1, 5), "new": range(4, 20)})
+
+    assert [machine for machine, _ in listed] == ["new", "old"]
 
 
 def test_the_machine_is_described_by_the_record_and_asv(sample: Results) -> None:

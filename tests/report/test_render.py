@@ -52,7 +52,7 @@ def pages(site: Path) -> list[Path]:
 def test_there_is_an_overview_and_a_page_for_each_kernel_and_setup(site: Path) -> None:
     assert len(pages(site)) == 2 * (1 + len(PAGES) + 6) + 1
     assert (site / "kernel-norm.html").exists()
-    assert (site / "kernel-norm--runner-virtualenv-py3.11.html").exists()
+    assert (site / "kernel-matmul--gpu-box-virtualenv-py3.12-numba-cuda.html").exists()
 
 
 def test_every_link_leads_to_a_file_of_the_report(site: Path) -> None:
