@@ -71,20 +71,20 @@ class Layouts:
             told = tuple(brief.cases.get(benchmark.asv_name, ()))
             keys.append((benchmark.asv_name, benchmark.cases, told, brief.runless, own, missing))
         new = [pair for pair in zip(keys, benchmarks, strict=True) if pair[0] not in self._known]
-        if new and record.whole.faults:
+        tales = record.told_of({b.asv_name for _, b in new}) if new else {}
+        if tales is None:
             return None
-        tales = record.whole.told_of({b.asv_name for _, b in new}) if new else {}
         for key, benchmark in new:
             self._known[key] = self._layout(benchmark, tales)
         parts = [part for key in keys if (part := self._known[key])]
         return parts if len(parts) == len(keys) else None
 
     def _layout(self, benchmark: StoredBenchmark, tales: Mapping[Key, Told]) -> _Layout | None:
-        """``None`` where a case has no value of asv, or was stopped: that takes more than this."""
+        """``None`` where a case has no value of asv: its place is after the others."""
         own = {key: told for key, told in tales.items() if key[0] == benchmark.asv_name}
         found = entries([benchmark], own)
         names = case_names(benchmark.name, benchmark.cases)
-        if tuple(found) != names or any(told.pending for told in own.values()):
+        if tuple(found) != names:
             return None
         columns = self._shared.of(_columns(found, ()))
         return _Layout(columns.cases, columns.statuses, np.isnan(columns.times[0]))

@@ -55,10 +55,6 @@ class RecordFile:
         """What the lines tell of each case."""
         return _told(self.lines)
 
-    def told_of(self, benchmarks: Container[str]) -> Mapping[Key, Told]:
-        """The same of some benchmarks' cases."""
-        return _told(self.lines, benchmarks)
-
 
 @dataclass(frozen=True, slots=True)
 class Brief:
@@ -68,6 +64,7 @@ class Brief:
     outcome.
     """
 
+    lines: Sequence[_BriefRun | _BriefCase]
     cases: Mapping[str, Sequence[Hashable]]
     """By benchmark, something for each line, in their order."""
     runless: bool
@@ -106,6 +103,24 @@ class StoredRecord:
             at=runs[-1].at if runs else None,
             faults=(*self.faults, *faults),
         )
+
+    def told_of(self, benchmarks: Container[str]) -> Mapping[Key, Told] | None:
+        """What the lines tell of these benchmarks' cases, if each has an outcome.
+
+        Where not, or where something in these lines is wrong, ``None``: that takes the whole.
+        """
+        content, brief = self.content.splitlines(), self.brief
+        if brief is None or len(content) != len(brief.lines):
+            return None
+        pairs = zip(content, brief.lines, strict=True)
+        own = [
+            text
+            for text, line in pairs
+            if isinstance(line, _BriefRun) or line.benchmark in benchmarks
+        ]
+        lines, faults = _parse(b"\n".join(own))
+        told = None if faults else _told(lines)
+        return None if told is None or any(tale.pending for tale in told.values()) else told
 
     @property
     def found_faults(self) -> tuple[str, ...]:
@@ -190,7 +205,8 @@ def _in_brief(content: bytes) -> Brief | None:
     last: _BriefRun | None = None
     first, run = True, None
     try:
-        for line in _BRIEF.decode_lines(content):
+        lines = _BRIEF.decode_lines(content)
+        for line in lines:
             if isinstance(line, _BriefRun):
                 last = line
                 run = _RUN_FACT.decode(line.facts).run
@@ -203,7 +219,7 @@ def _in_brief(content: bytes) -> Brief | None:
         facts = _FACTS.decode(last.facts) if last else {}
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
-    return Brief(cases, next(iter(runs), None) is None, facts, last.at if last else None)
+    return Brief(lines, cases, next(iter(runs), None) is None, facts, last.at if last else None)
 
 
 def _parse(content: bytes) -> tuple[list[Line], list[str]]:
@@ -246,14 +262,14 @@ def _checked(record: RunRecord | CaseRecord) -> RunRecord | CaseRecord:
     return record
 
 
-def _told(lines: Sequence[Line], of: Container[str] | None = None) -> dict[Key, Told]:
+def _told(lines: Sequence[Line]) -> dict[Key, Told]:
     runs: list[Value | None] = []
     cases: dict[Key, list[int]] = {}
     run: Value | None = None
     for place, line in enumerate(lines):
         if isinstance(line, _RUNS):
             run = line.facts.get(RUN)
-        elif of is None or line.benchmark in of:
+        else:
             cases.setdefault((line.benchmark, line.case), []).append(place)
         runs.append(run)
     return {key: _settle(places, lines, runs) for key, places in cases.items()}
