@@ -143,12 +143,12 @@ class SetupHistory:
         """Changes in one case's times, as indices into its points."""
         return self.cases[name].changes
 
-    def at(self, place: int) -> tuple[tuple[Status | None, ...], Times]:
+    def at(self, place: int) -> tuple[NDArray[np.int8], Times]:
         """Statuses and times of all ``cases``, in their order, at one snapshot.
 
-        A case that the snapshot does not know has no status.
+        A status is an index into ``STATUSES``, or ``ABSENT``.
         """
-        return statuses_of(self._table.codes[:, place]), self._table.times[:, :, place]
+        return self._table.codes[:, place], self._table.times[:, :, place]
 
     @property
     def digest(self) -> bytes:
@@ -213,14 +213,14 @@ class _Table:
 
     @cached_property
     def digests(self) -> list[bytes]:
-        """Of all that is read of each snapshot at once; what it keeps for later is left out."""
+        """Of each snapshot; of what is read of it later, by the stamp of its files."""
         cases = {id(columns.cases): columns.cases for columns in self._columns}
         shared = {key: _digest(repr((own.names, own.links))) for key, own in cases.items()}
         return [
             _digest(
                 shared[id(columns.cases)] + columns.statuses.tobytes() + columns.times.tobytes(),
                 repr((columns.ratios, commit, snapshot.params, snapshot.facts)),
-                repr((snapshot.superseded, snapshot.measured_at)),
+                repr((snapshot.superseded, snapshot.measured_at, snapshot.stamp)),
             )
             for columns, commit, snapshot in zip(
                 self._columns, self.commits, self._snapshots, strict=True

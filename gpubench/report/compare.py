@@ -84,7 +84,7 @@ def exports(results: Results, history: SetupHistory, site: Site) -> Iterator[Dat
     """The newest commit against the one before as a file of Markdown."""
     if len(history.snapshots) > 1:
         content = partial(_newest_in_markdown, results, history)
-        yield DataFile(export_address(history, site), content, site.sources(history))
+        yield DataFile(export_address(history, site), content, history.digest)
 
 
 def _newest_in_markdown(results: Results, history: SetupHistory) -> str:

@@ -13,14 +13,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from urllib.parse import quote
 
+import numpy as np
+
 from gpubench.analysis.comparison import DIFFERING, FAILURES, SAME
 from gpubench.analysis.environment import explains
-from gpubench.analysis.history import Setup, SetupHistory
+from gpubench.analysis.history import ABSENT, Setup, SetupHistory
 from gpubench.report import text
 from gpubench.report.findings import case_words
 from gpubench.report.machine import fact_words
 from gpubench.report.site import DataFile, Site, commit_label, setup_label
 from gpubench.results import CaseName, Snapshot, Status
+from gpubench.results.columns import STATUSES
 
 FOLDER = "compare-data"
 """Beside the pages; all of it belongs to the report."""
@@ -36,7 +39,9 @@ CODES: dict[Status, str] = {
     "killed": "k",
     "simulated": "m",
 }
-ABSENT, OTHER_VERSION = "-", "v"
+UNKNOWN, OTHER_VERSION = "-", "v"
+_LETTERS = np.frombuffer("".join([*(CODES[s] for s in STATUSES), UNKNOWN]).encode(), np.uint8)
+"""By index into ``STATUSES``; the last one is for ``ABSENT``, which is -1."""
 
 _UNESCAPED = "!'()*"
 """As JavaScript's ``encodeURIComponent`` does, so that both write the same address."""
@@ -67,7 +72,7 @@ def data_files(site: Site) -> Iterator[DataFile]:
         key, names = setup_key(history.setup), tuple(history.cases)
         listed = hashlib.sha256(repr(names).encode()).digest()
         cases = partial(_cases_script, history, key, names)
-        yield DataFile(f"{FOLDER}/{key}.js", cases, site.sources(history))
+        yield DataFile(f"{FOLDER}/{key}.js", cases, history.digest)
         for place, snapshot in enumerate(history.snapshots):
             name = f"{key}-{snapshot.commit[:8]}"
             content = partial(_snapshot_script, history, place, name, names)
@@ -127,20 +132,16 @@ def _snapshot(history: SetupHistory, place: int, names: Sequence[CaseName]) -> d
     Seven digits are more than any time has. NaN where there is no time.
     """
     snapshot = history.snapshots[place]
-    statuses, times = history.at(place)
-    codes = [
-        CODES[status] if status else _absent(name, snapshot)
-        for name, status in zip(names, statuses, strict=True)
-    ]
+    codes, times = history.at(place)
+    letters = list(_LETTERS[codes].tobytes().decode("ascii"))
+    for row in np.flatnonzero(codes == ABSENT).tolist() if snapshot.superseded else ():
+        if names[row].benchmark.asv_name in snapshot.superseded:
+            letters[row] = OTHER_VERSION
     return {
-        "status": "".join(codes),
+        "status": "".join(letters),
         "times": b64encode(times.T.astype("<f4").tobytes()).decode("ascii"),
         "facts": _facts(snapshot),
     }
-
-
-def _absent(name: CaseName, snapshot: Snapshot) -> str:
-    return OTHER_VERSION if name.benchmark.asv_name in snapshot.superseded else ABSENT
 
 
 def _facts(snapshot: Snapshot) -> Mapping[str, list[str]]:

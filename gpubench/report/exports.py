@@ -8,12 +8,11 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from gpubench.analysis.baseline import Compared
 from gpubench.analysis.history import SetupHistory
-from gpubench.analysis.noise import noise
 from gpubench.report.site import DataFile, Site
 from gpubench.results import Commit
 
@@ -42,16 +41,15 @@ FILES = (
 
 def data_files(site: Site) -> Iterator[DataFile]:
     """Each of ``FILES``."""
-    for table, rows in (("cases", _all_cases), ("machines", _all_machines)):
+    for table, made in (("cases", _all_cases), ("machines", _all_machines)):
+        rows = cache(partial(made, site))
         for suffix, written in (("csv", to_csv), ("json", _to_json)):
-            content = partial(_content, site, rows, written)
+            content = partial(_content, rows, written)
             yield DataFile(f"{table}.{suffix}", content, site.all_sources)
 
 
-def _content(
-    site: Site, rows: Callable[[Site], list[Row]], written: Callable[[list[Row]], str]
-) -> str:
-    return written(rows(site))
+def _content(rows: Callable[[], list[Row]], written: Callable[[list[Row]], str]) -> str:
+    return written(rows())
 
 
 def _all_cases(site: Site) -> list[Row]:
@@ -59,7 +57,7 @@ def _all_cases(site: Site) -> list[Row]:
 
 
 def _all_machines(site: Site) -> list[Row]:
-    return [row for history in site.histories for row in machine_rows(history)]
+    return [row for history in site.histories for row in machine_rows(history, site)]
 
 
 def _to_json(rows: Sequence[Row]) -> str:
@@ -78,13 +76,13 @@ def case_rows(history: SetupHistory, site: Site) -> Iterator[Row]:
             }
 
 
-def machine_rows(history: SetupHistory) -> Iterator[Row]:
+def machine_rows(history: SetupHistory, site: Site) -> Iterator[Row]:
     """One row for each fact of a setup, as it was last recorded, and for its noise."""
     setup = {"machine": history.setup.machine, "environment": history.setup.environment}
     newest = history.snapshots[-1]
     told = [s for s in history.snapshots if s.facts]
     facts = {**newest.params, **(told[-1].facts if told else {})}
-    found = noise(history)
+    found = site.noise(history)
     for source, values in (
         ("fact", facts),
         ("noise", {"within": found.within, "between": found.between}),

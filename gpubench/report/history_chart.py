@@ -13,11 +13,11 @@ from gpubench.analysis.history import Course, Places, Series, SetupHistory, Time
 from gpubench.analysis.speedup import Speedup
 from gpubench.report import text
 from gpubench.report.findings import ChangeView, change_view
-from gpubench.report.site import CommitLabel, commit_label
+from gpubench.report.site import CommitLabel
 from gpubench.results import CaseName, Status, Timing
 from gpubench.results.columns import timing_of
 
-MOST_ROWS = 100
+MOST_ROWS = 50
 """Commits in the table of a chart, the newest; a thousand make a page that opens slowly."""
 
 
@@ -79,19 +79,23 @@ class HistoryChart:
 
 def history_chart(
     history: SetupHistory,
+    labels: Sequence[CommitLabel],
     chosen: Sequence[CaseName],
     baselines: Sequence[CaseName],
     ranks: Mapping[str, int],
     note: str | None,
 ) -> HistoryChart:
-    """Chart of chosen cases (one for each implementation) over the commits that have any."""
+    """Chart of chosen cases (one for each implementation) over the commits that have any.
+
+    ``labels`` are those of all commits of the setup.
+    """
     places = history.places_of((*baselines, *chosen))
     listed = tuple(range(len(places)))[: -MOST_ROWS - 1 : -1]
     series = [
         _series(history, name, name in baselines, ranks[name.implementation], places, listed)
         for name in (*baselines, *chosen)
     ]
-    commits = tuple(commit_label(history.commits[place]) for place in places.tolist())
+    commits = tuple(labels[place] for place in places.tolist())
     return HistoryChart(commits, tuple(series), note, listed)
 
 

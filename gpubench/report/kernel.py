@@ -85,7 +85,7 @@ def build(history: SetupHistory, key: KernelKey, site: Site) -> KernelPage:
         details=f"Of {text.plural(len(now.cases), 'case')}, {_counts(now)}.",
         commit=commit_label(now.commit),
         legend=legend,
-        history=_history(history, now, headlines, ranks, history_length(commits)),
+        history=_history(site, history, now, headlines, ranks, history_length(commits)),
         sizes=size_charts(now.cases.values(), ranks),
         launches=launch_maps(now.cases.values(), order),
         times=times_table(now.cases.values(), order),
@@ -104,7 +104,7 @@ def sources(history: SetupHistory, key: KernelKey, site: Site) -> bytes:
         (n.asv_name, s) for n, s in site.results.sources.items() if (n.suite, n.kernel) == key
     )
     told = repr((site.navigation(history.setup, key), own))
-    return site.sources(history) + told.encode()
+    return history.digest + told.encode()
 
 
 def _legend(now: KernelNow) -> tuple[Legend, ...]:
@@ -141,6 +141,7 @@ def _counts(now: KernelNow) -> str:
 
 
 def _history(
+    site: Site,
     history: SetupHistory,
     now: KernelNow,
     headlines: Iterable[Headline],
@@ -162,7 +163,7 @@ def _history(
     names = [name for name in baselines if name in history.cases]
     if not chosen and not names:
         return None
-    return history_chart(history, chosen, names, ranks, note)
+    return history_chart(history, site.labels(history), chosen, names, ranks, note)
 
 
 def _last_timed(history: SetupHistory, now: KernelNow, implementation: str) -> tuple[Compared, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gpubench.analysis.history import SetupHistory
-from gpubench.analysis.noise import noise
+from gpubench.analysis.noise import Noise
 from gpubench.names import Value
 from gpubench.report import exports, text
 from gpubench.report.exports import Export
@@ -112,7 +112,7 @@ def _setup(history: SetupHistory, site: Site) -> SetupFacts:
         last=commit_label(history.latest),
         times=sum(outcome.timing is not None for outcome in outcomes),
         threads=_threads(outcomes),
-        noise=tuple(_noise(history)),
+        noise=tuple(_noise(site.noise(history))),
         requirements=tuple(_requirements(latest.params)),
         devices=tuple(_devices(outcomes)),
     )
@@ -123,8 +123,7 @@ def _threads(outcomes: Iterable[Outcome]) -> str:
     return text.join(map(str, sorted(counts)))
 
 
-def _noise(history: SetupHistory) -> Iterator[str]:
-    found = noise(history)
+def _noise(found: Noise) -> Iterator[str]:
     if found.within is None:
         yield "No time at the newest commit has an interval: asv needs more samples (repeat)."
     else:

@@ -129,8 +129,10 @@ def _setup_pages(site: Site, history: SetupHistory) -> Iterator[Page]:
         "compare": partial(compare.build, site.results, history, site),
         "choose": partial(choose.build, history, site),
     }
+    changing = history.digest + repr(site.navigation(history.setup, page="changes")).encode()
     for name, view in views.items():
-        yield Page(f"{name}.html", site.page_address(name, history.setup), view, site.all_sources)
+        sources = changing if name == "changes" else site.all_sources
+        yield Page(f"{name}.html", site.page_address(name, history.setup), view, sources)
 
 
 def data_files(site: Site) -> Iterator[DataFile]:

@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 
 from gpubench.analysis.headline import KernelKey, KernelNow, current
 from gpubench.analysis.history import Setup, SetupHistory, by_setup
+from gpubench.analysis.noise import Noise, noise
 from gpubench.report import text
 from gpubench.results import Commit, Results
 
@@ -108,22 +109,28 @@ class Site:
         return self._current[history.setup]
 
     @cached_property
-    def _sources(self) -> dict[Setup, bytes]:
-        return {
-            h.setup: h.digest + hashlib.sha256(repr(self.current(h)).encode()).digest()
-            for h in self.histories
-        }
+    def _labels(self) -> dict[Setup, tuple[CommitLabel, ...]]:
+        return {h.setup: tuple(map(commit_label, h.commits)) for h in self.histories}
 
-    def sources(self, history: SetupHistory) -> bytes:
-        """Changes with anything that is told of a setup."""
-        return self._sources[history.setup]
+    def labels(self, history: SetupHistory) -> tuple[CommitLabel, ...]:
+        """The commits of a setup in words."""
+        return self._labels[history.setup]
+
+    @cached_property
+    def _noise(self) -> dict[Setup, Noise]:
+        return {history.setup: noise(history) for history in self.histories}
+
+    def noise(self, history: SetupHistory) -> Noise:
+        """How much times scatter on a setup."""
+        return self._noise[history.setup]
 
     @cached_property
     def all_sources(self) -> bytes:
         """Changes with anything that is told at all, but for the benchmarks' code."""
         told = self.results
         rest = repr((told.problems, told.machines, told.commits, sorted(self._slugs.items())))
-        return b"".join([*self._sources.values(), rest.encode()])
+        own = [history.digest for history in self.histories]
+        return hashlib.sha256(b"".join([*own, rest.encode()])).digest()
 
     def address(self, setup: Setup | None, kernel: KernelKey | None = None) -> str:
         """File name of the overview or of a kernel's page on a setup."""

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 WIDTH, HEIGHT, MARGIN = 120.0, 28.0, 4.0
 """In SVG user units."""
 
-MOST_POINTS = 240
-"""Of one line, two for each unit of its width; of longer ones the extremes are drawn."""
+MOST_POINTS = 120
+"""Of one line, one for each unit of its width; of longer ones the extremes are drawn."""
 
 Values = NDArray[np.float64]
 

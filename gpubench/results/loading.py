@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -43,6 +44,9 @@ MUCH = 2**25
 _Read = dict[Files, Digest]
 """What has something of gpubench's in it, in the order of the paths."""
 
+_Stamps = Mapping[Path, Stamp]
+"""By the path of a result file and its record, without suffix."""
+
 
 def load_results(
     results_dir: Path,
@@ -69,10 +73,13 @@ def load_results(
     described = _read_described(results_dir, problems)
     roles = roles_of(pairs, described)
     with without_collecting():
-        read = _read(results_dir, roles, pairs, cache, problems)
+        read, stamps = _read(results_dir, roles, pairs, cache, problems)
     hashes = _full_hashes(read)
     commits = order_commits(_dates(read, hashes), repository)
-    snapshots = _snapshots(read, hashes, roles, pairs)
+    snapshots = [
+        replace(snapshot, stamp=stamps[files.stem])
+        for files, snapshot in zip(read, _snapshots(read, hashes, roles, pairs), strict=True)
+    ]
     place = {commit.hash: index for index, commit in enumerate(commits)}
     snapshots.sort(key=lambda s: (place[s.commit], s.machine, s.environment))
     seen = _benchmarks(read)
@@ -128,7 +135,7 @@ def _read(
     pairs: Sequence[Pair],
     cache: Path | None,
     problems: list[Problem],
-) -> _Read:
+) -> tuple[_Read, _Stamps]:
     """Digests of all files, those of unchanged files from the cache; faults become problems."""
     key = cache_key(roles, pairs)
     known = read_cache(cache, key) if cache else {}
@@ -151,7 +158,7 @@ def _read(
             read[files] = told
     if cache and (changed or known.keys() != found.keys()):
         write_cache(cache, key, found)
-    return read
+    return read, {files.stem: stamp for files, _, stamp in listed}
 
 
 def _name(files: Files, results_dir: Path) -> str:

@@ -97,6 +97,8 @@ class Snapshot:
     """When those facts were taken, UTC, ISO 8601."""
     superseded: tuple[str, ...] = ()
     """asv benchmarks left out because what they measure has changed since (their version)."""
+    stamp: tuple[int, ...] = ()
+    """Changes with its files; empty where it is of none."""
 
 
 @dataclass(frozen=True, slots=True)
