@@ -27,6 +27,9 @@ THRESHOLD = 1.05
 LASTING = 3
 """Fewest measured commits at a level that is called one: two outliers in a row do occur."""
 
+LONG = 200
+"""Measured commits from which a level has to last one more: three outliers in a row do occur."""
+
 LASTING_NEWEST = 2
 """The same for the newest level, which cannot have lasted longer yet."""
 
@@ -92,10 +95,10 @@ def changes_in(times: Values, fits: SettledFits) -> tuple[Change, ...]:
     ``times`` are medians and both ends of their intervals, shape (3, commits), NaN where there is
     no time. From ten measured points on, steps of asv's fit on the logarithm of the times, so that
     a doubling and a halving weigh the same. A step is claimed where both levels hold for three
-    commits (the newest: two) and the interval of their ratio excludes 1x; a level of the newest
-    commit alone is a ``difference``, if the intervals of the two times do not overlap. With fewer
-    than ten points, each measured commit is held against the one before it in that way. Changes
-    under 5 % are left out in all of them.
+    commits (in long histories four, the newest two) and the interval of their ratio excludes 1x; a
+    level of the newest commit alone is a ``difference``, if the two intervals do not overlap. With
+    fewer than ten points, each measured commit is held against the one before it in that way.
+    Changes under 5 % are left out in all of them.
     """
     measured = np.flatnonzero(~np.isnan(times[0]))
     found: Iterable[Change | None]
@@ -112,7 +115,8 @@ def _lasting_changes(times: Values, measured: NDArray[np.intp], fits: SettledFit
     if not may_hold_a_step(values) and newest is None:
         return []
     levels = fit(values, fits)
-    lasting = [level for level in levels[:-1] if level.length >= LASTING]
+    least = LASTING + (len(values) >= LONG)
+    lasting = [level for level in levels[:-1] if level.length >= least]
     lasting += [level for level in levels[-1:] if level.length >= LASTING_NEWEST]
     found: list[Change] = []
     if len(lasting) > 1:

@@ -20,7 +20,7 @@ Values = NDArray[np.float64]
 Stops = tuple[int, ...]
 """Where levels end: index of the first value after each; the last is the number of values."""
 
-BLOCK = 64
+BLOCK = 32
 """Values that are settled at once."""
 
 PENALTY = 3.0

@@ -19,9 +19,13 @@ from gpubench.results import load_results
 
 @pytest.fixture(scope="module")
 def scores() -> list[Score]:
-    """400 series at two lengths of history; scripts/steps_found.py counts over thousands."""
-    long = [score(seed, commits=60, kernels=40, machines=2) for seed in (1, 2)]
-    return [*long, score(3, commits=24, kernels=40)]
+    """560 series at three lengths of history; scripts/steps_found.py counts over thousands.
+
+    In seeds 27 and 29 three outliers in a row stand in a quiet series.
+    """
+    usual = [score(seed, commits=60, kernels=40, machines=2) for seed in (1, 2)]
+    long = [score(seed, commits=500, kernels=40) for seed in (27, 29)]
+    return [*usual, *long, score(3, commits=24, kernels=40)]
 
 
 def test_every_planted_step_above_noise_is_found(scores: list[Score]) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from report_sample import write_sample
 from result_files import CommitFiles
 
+from gpubench.analysis.history import SetupHistory
+from gpubench.report import changes, kernel, overview, written
 from gpubench.report.history_chart import MOST_ROWS
 from gpubench.report.render import view_models, write_report
 from gpubench.results import digests, load_results
@@ -69,3 +73,87 @@ def test_the_table_of_a_long_history_has_its_newest_commits(tmp_path: Path) -> N
     assert f"the newest first ({MOST_ROWS} of {commits})" in page
     table = page[page.index("<tbody>") : page.index("</tbody>")]
     assert table.count("<tr>") == MOST_ROWS
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Which views were made: setup and page."""
+    found: list[str] = []
+    for module in (kernel, overview, changes):
+        monkeypatch.setattr(module, "build", noting(module.build, module.__name__, found))
+    return found
+
+
+def noting(build: Callable[..., Any], module: str, found: list[str]) -> Callable[..., Any]:
+    def noted(*arguments: Any) -> Any:
+        history = next(each for each in arguments if isinstance(each, SetupHistory))
+        found.append(f"{module.rpartition('.')[2]} {history.setup.machine}")
+        return build(*arguments)
+
+    return noted
+
+
+def on_two_machines(directory: Path, days: range, *machines: str) -> None:
+    for machine in machines:
+        for day in days:
+            files = CommitFiles(directory, f"{day:08x}" * 5, 86_400 * (day + 1), machine=machine)
+            files.time("suites.add__numpy.time_kernel", "n=4", 2.0)
+            files.time("suites.add__numba.time_kernel", "n=4", 1.0).write()
+
+
+def report(folder: Path, overrides: Path | None = None) -> Path:
+    results = load_results(folder / "results", cache=cache_path(folder / "results"))
+    return write_report(results, folder / "html", overrides).parent
+
+
+def test_a_page_is_made_again_only_where_its_sources_changed(
+    tmp_path: Path, built: list[str]
+) -> None:
+    on_two_machines(tmp_path / "results", range(3), "a", "b")
+    report(tmp_path)
+    assert sorted(built) == [
+        "changes a", "changes b", "kernel a", "kernel b", "overview a", "overview b",
+    ]  # fmt: skip
+
+    built.clear()
+    report(tmp_path)
+    assert built == []
+
+    on_two_machines(tmp_path / "results", range(3, 4), "b")
+    pages = contents(report(tmp_path))
+    assert sorted(built) == ["changes b", "kernel b", "overview a", "overview b"]
+
+    assert contents(write_report(load_results(tmp_path / "results"), tmp_path / "anew").parent) == (
+        pages
+    )
+
+
+def test_a_page_that_was_changed_or_is_gone_is_made_again(tmp_path: Path, built: list[str]) -> None:
+    on_two_machines(tmp_path / "results", range(3), "a")
+    pages = contents(report(tmp_path))
+    built.clear()
+    (tmp_path / "html/kernel-add.html").write_text("mine")
+    (tmp_path / "html/changes.html").unlink()
+    for path in (tmp_path / "html/compare-data").iterdir():
+        path.unlink()
+
+    assert contents(report(tmp_path)) == pages
+    assert sorted(built) == ["changes a", "kernel a"]
+
+
+def test_pages_are_made_again_by_other_templates_and_other_code(
+    tmp_path: Path, built: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_two_machines(tmp_path / "results", range(3), "a")
+    report(tmp_path)
+    built.clear()
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/kernel.html").write_text('{% extends "packaged/kernel.html" %}<!-- mine -->')
+
+    report(tmp_path, tmp_path / "own")
+    assert len(built) == 3
+
+    built.clear()
+    monkeypatch.setattr(written, "code_stamp", lambda: "of tomorrow")
+    report(tmp_path, tmp_path / "own")
+    assert len(built) == 3
