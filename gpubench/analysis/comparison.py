@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -90,9 +91,21 @@ class Comparison:
         return tuple(item for item in self.differences if item.verdict in DIFFERING)
 
 
-def compare_snapshots(old: Snapshot, new: Snapshot) -> Comparison:
-    """Compare two snapshots, of commits, machines, environments or separate result folders."""
-    before, after = compare(old.outcomes), compare(new.outcomes)
+def compared_cases(snapshot: Snapshot) -> Mapping[CaseName, Compared]:
+    """Each case of a snapshot beside its baseline."""
+    return compare(snapshot.outcomes)
+
+
+def compare_snapshots(
+    old: Snapshot,
+    new: Snapshot,
+    cases: Callable[[Snapshot], Mapping[CaseName, Compared]] = compared_cases,
+) -> Comparison:
+    """Compare two snapshots, of commits, machines, environments or separate result folders.
+
+    ``cases`` is for callers that compare a snapshot with several others.
+    """
+    before, after = cases(old), cases(new)
     found = [_difference(name, before[name], after[name]) for name in before.keys() & after.keys()]
     lone_old = sorted(before.keys() - after.keys(), key=natural_order)
     lone_new = sorted(after.keys() - before.keys(), key=natural_order)

@@ -159,6 +159,10 @@ class SetupHistory:
         """The same of one snapshot."""
         return self._table.digests[place]
 
+    def compared_at(self, place: int) -> Mapping[CaseName, Compared]:
+        """Each case of one snapshot beside its baseline."""
+        return self._table.all_compared(place)
+
     def places_of(self, names: Sequence[CaseName]) -> Places:
         """Indices of the commits at which any of these cases is known, oldest first."""
         rows = [self._table.rows[name] for name in names]
@@ -273,9 +277,13 @@ class _Table:
 
     def compared(self, row: int, place: int) -> Compared:
         """The same with all that is stored, which may be read from the files only now."""
+        return self.all_compared(place)[self.names[row]]
+
+    def all_compared(self, place: int) -> Mapping[CaseName, Compared]:
+        """All cases of a snapshot like that."""
         if place not in self._compared:
             self._compared[place] = compare(self._snapshots[place].outcomes)
-        return self._compared[place][self.names[row]]
+        return self._compared[place]
 
     def _times(self, row: int, places: Places) -> list[list[float]]:
         times: list[list[float]] = self.times[:, row, places].T.tolist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,7 +14,7 @@ from gpubench.report.compare_data import INDEX, pair_address
 from gpubench.report.comparison_view import RULE, ComparisonView, comparison_view
 from gpubench.report.markdown import markdown
 from gpubench.report.site import DataFile, Navigation, Site, State, setup_label
-from gpubench.results import Commit, Results, Snapshot
+from gpubench.results import Snapshot
 
 MOST_ROWS = 200
 """Rows of one comparison on the page; the file of Markdown and the command say more."""
@@ -57,12 +57,11 @@ class ComparePage:
     states: tuple[State, ...]
 
 
-def build(results: Results, history: SetupHistory, site: Site) -> ComparePage:
+def build(history: SetupHistory, site: Site) -> ComparePage:
     """The comparisons of one setup."""
-    commits = {commit.hash: commit for commit in results.commits}
     own, setup = history.snapshots, history.setup
-    newest = _exported("", own[-2], own[-1], commits) if len(own) > 1 else None
-    others = tuple(_others(history, site, commits))
+    newest = _exported("", own[-2], own[-1], site) if len(own) > 1 else None
+    others = tuple(_others(history, site))
     first = newest or (others[0] if others else None)
     alone = (setup, own[-1].commit)
     return ComparePage(
@@ -72,7 +71,7 @@ def build(results: Results, history: SetupHistory, site: Site) -> ComparePage:
         rule=RULE,
         newest=newest,
         others=others,
-        choosable=len(results.snapshots) > 1,
+        choosable=len(site.results.snapshots) > 1,
         initial=first.address if first else pair_address(alone, alone),
         index=INDEX,
         export=export_address(history, site) if newest else None,
@@ -80,17 +79,16 @@ def build(results: Results, history: SetupHistory, site: Site) -> ComparePage:
     )
 
 
-def exports(results: Results, history: SetupHistory, site: Site) -> Iterator[DataFile]:
+def exports(history: SetupHistory, site: Site) -> Iterator[DataFile]:
     """The newest commit against the one before as a file of Markdown."""
     if len(history.snapshots) > 1:
-        content = partial(_newest_in_markdown, results, history)
+        content = partial(_newest_in_markdown, history, site)
         yield DataFile(export_address(history, site), content, history.digest)
 
 
-def _newest_in_markdown(results: Results, history: SetupHistory) -> str:
-    commits = {commit.hash: commit for commit in results.commits}
-    compared = compare_snapshots(*history.snapshots[-2:])
-    return markdown(comparison_view(compared, commits))
+def _newest_in_markdown(history: SetupHistory, site: Site) -> str:
+    old, new = history.snapshots[-2:]
+    return markdown(_view(old, new, site))
 
 
 def export_address(history: SetupHistory, site: Site) -> str:
@@ -98,10 +96,13 @@ def export_address(history: SetupHistory, site: Site) -> str:
     return site.page_address("compare", history.setup).removesuffix(".html") + ".md"
 
 
-def _exported(
-    heading: str, old: Snapshot, new: Snapshot, commits: Mapping[str, Commit]
-) -> Exported:
-    view = comparison_view(compare_snapshots(old, new), commits, most=MOST_ROWS)
+def _view(old: Snapshot, new: Snapshot, site: Site, most: int | None = None) -> ComparisonView:
+    found = compare_snapshots(old, new, site.compared)
+    return comparison_view(found, site.commits, most=most)
+
+
+def _exported(heading: str, old: Snapshot, new: Snapshot, site: Site) -> Exported:
+    view = _view(old, new, site, most=MOST_ROWS)
     return Exported(heading, view, _address(old, new), markdown(view))
 
 
@@ -109,11 +110,11 @@ def _address(old: Snapshot, new: Snapshot) -> str:
     return pair_address((setup_of(old), old.commit), (setup_of(new), new.commit))
 
 
-def _others(history: SetupHistory, site: Site, commits: Mapping[str, Commit]) -> Iterator[Exported]:
+def _others(history: SetupHistory, site: Site) -> Iterator[Exported]:
     others = [other for other in site.histories if other.setup != history.setup]
     for other in others[:MOST_SETUPS]:
         heading = setup_label(other.setup)
-        yield _exported(heading, history.snapshots[-1], other.snapshots[-1], commits)
+        yield _exported(heading, history.snapshots[-1], other.snapshots[-1], site)
 
 
 def _verdict(newest: Exported | None) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
+
+import msgspec
 
 from gpubench.analysis.baseline import Compared
 from gpubench.analysis.history import SetupHistory
@@ -61,7 +62,7 @@ def _all_machines(site: Site) -> list[Row]:
 
 
 def _to_json(rows: Sequence[Row]) -> str:
-    return json.dumps(rows, indent=1, allow_nan=False) + "\n"
+    return msgspec.json.format(msgspec.json.encode(rows), indent=1).decode() + "\n"
 
 
 def case_rows(history: SetupHistory, site: Site) -> Iterator[Row]:

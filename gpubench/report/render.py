@@ -126,7 +126,7 @@ def _setup_pages(site: Site, history: SetupHistory) -> Iterator[Page]:
     """The pages of ``site.PAGES`` on one setup."""
     views: dict[str, Callable[[], Any]] = {
         "changes": partial(changes.build, history, site),
-        "compare": partial(compare.build, site.results, history, site),
+        "compare": partial(compare.build, history, site),
         "choose": partial(choose.build, history, site),
     }
     changing = history.digest + repr(site.navigation(history.setup, page="changes")).encode()
@@ -141,7 +141,7 @@ def data_files(site: Site) -> Iterator[DataFile]:
         yield from compare_data.data_files(site)
         yield from exports.data_files(site)
     for history in site.histories:
-        yield from compare.exports(site.results, history, site)
+        yield from compare.exports(history, site)
 
 
 def packaged_templates() -> Path:

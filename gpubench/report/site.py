@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from gpubench.analysis.baseline import Compared
 from gpubench.analysis.headline import KernelKey, KernelNow, current
 from gpubench.analysis.history import Setup, SetupHistory, by_setup
 from gpubench.analysis.noise import Noise, noise
 from gpubench.report import text
-from gpubench.results import Commit, Results
+from gpubench.results import CaseName, Commit, Results, Snapshot
 
 PAGES = {"changes": "Changes", "compare": "Compare", "choose": "Choose"}
 """Pages that every setup has one of, beside the overview and the kernels: file name and title."""
@@ -107,6 +108,24 @@ class Site:
     def current(self, history: SetupHistory) -> Mapping[KernelKey, KernelNow]:
         """Each kernel at the newest commit at which it was measured on that setup."""
         return self._current[history.setup]
+
+    @cached_property
+    def commits(self) -> Mapping[str, Commit]:
+        """By their hashes."""
+        return {commit.hash: commit for commit in self.results.commits}
+
+    @cached_property
+    def _places(self) -> dict[int, tuple[SetupHistory, int]]:
+        return {
+            id(snapshot): (history, place)
+            for history in self.histories
+            for place, snapshot in enumerate(history.snapshots)
+        }
+
+    def compared(self, snapshot: Snapshot) -> Mapping[CaseName, Compared]:
+        """Each case of one of the snapshots beside its baseline."""
+        history, place = self._places[id(snapshot)]
+        return history.compared_at(place)
 
     @cached_property
     def _labels(self) -> dict[Setup, tuple[CommitLabel, ...]]:

@@ -41,6 +41,9 @@ from gpubench.results.pairs import Roles, roles_of, unfit
 MUCH = 2**25
 """Bytes to read from which more than one process does."""
 
+FEW = 100
+"""One file of so many is read again in less time than the cache is written in."""
+
 _Read = dict[Files, Digest]
 """What has something of gpubench's in it, in the order of the paths."""
 
@@ -156,7 +159,8 @@ def _read(
         problems += _problems(files, told, results_dir)
         if told.told:
             read[files] = told
-    if cache and (changed or known.keys() != found.keys()):
+    different = len(changed) + len(known.keys() - found.keys())
+    if cache and different > len(listed) // FEW:
         write_cache(cache, key, found)
     return read, {files.stem: stamp for files, _, stamp in listed}
 

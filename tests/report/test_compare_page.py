@@ -49,7 +49,7 @@ def three_cases(directory: Path) -> Results:
 def page_of(results: Results, machine: str | None = None) -> ComparePage:
     site = Site(results)
     (history, *_) = [h for h in site.histories if machine in (None, h.setup.machine)]
-    return compare.build(results, history, site)
+    return compare.build(history, site)
 
 
 def test_the_newest_commit_is_set_against_the_one_before(tmp_path: Path) -> None:
