@@ -143,7 +143,9 @@ def whole(record: CaseRecord) -> CaseRecord:
     """The record itself: what is read from a file only has its fields."""
     if isinstance(record, CaseRecord):
         return record
-    return CaseRecord(**{each.name: getattr(record, each.name) for each in fields(CaseRecord)})
+    given = msgspec.structs.asdict(record)
+    del given["format"]
+    return CaseRecord(**given)
 
 
 def _stored(record: type[Line], kind: str) -> Any:
