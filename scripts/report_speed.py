@@ -3,10 +3,11 @@
 The results are generated: an asv project with its repository, result files of every commit on
 several machines, and gpubench's records beside them (``asv publish`` does not read those). Each
 command runs in a process of its own, as from the terminal, on two projects of 3,000 result files:
-one with 120 cases in each, one with 1,000, which takes a quarter of an hour to make and measure. For each are printed the times, their ratio, the largest memory of one
-process, the time of a second report after one new result file, and how long chromium takes from
-opening the overview to its load event, its layout included. Targets: a report takes at most a fifth
-of asv's time, a second one at most a tenth of the first, and the overview opens within a second.
+one with 120 cases in each file, one with 1,000, which takes a quarter of an hour. For each are
+printed the times, their ratio, the largest memory of one process, the time of a second report after
+one new result file, and how long chromium takes from opening the overview to its load event, its
+layout included. Targets: a report takes at most a fifth of asv's time, a second one at most a tenth
+of the first, and the overview opens within a second.
 """
 
 from __future__ import annotations
