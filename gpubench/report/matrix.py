@@ -199,13 +199,17 @@ def _cell(own: Sequence[_Implementation], column: Column, size: str) -> Cell:
     if worst == "ok":
         missing = next((each.missing for each in found.cases if each.missing), None)
         return Cell(None, None, _note(name, missing or "its kernel time was not measured"))
-    return Cell(None, worst, _note(name, _flaws(found)))
+    return Cell(None, worst, _note(name, _flaws(found, said=worst)))
 
 
 def _note(*parts: str) -> str:
     return "; ".join(filter(None, parts))
 
 
-def _flaws(found: _Implementation) -> str:
+def _flaws(found: _Implementation, said: Status | None = None) -> str:
+    """Cases without a time; of those whose status is said already, how many where several."""
     flaws = {k: v for k, v in count(found.cases).items() if k in text.STATUS_LABELS}
+    if said and set(flaws) == {said}:
+        number = flaws[said]
+        return text.plural(number, "case") if number > 1 else ""
     return counts_in_words(flaws)

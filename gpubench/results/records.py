@@ -216,7 +216,7 @@ def _in_brief(content: bytes) -> Brief | None:
             elif line.pair_ratios:
                 return None
             else:
-                # one run is usual
+                runs = runs or {None: 0}  # before any run
                 cases[line.benchmark].append(line if first else (line, runs[run]))
         facts = _FACTS.decode(last.facts) if last else {}
     except (msgspec.MsgspecError, UnicodeDecodeError):

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from result_files import CommitFiles
+from result_files import AT, CommitFiles
 
+from gpubench.record import CaseRecord
 from gpubench.results import digests, layouts, load_results
 from gpubench.results.columns import columns_of
 
@@ -44,6 +45,18 @@ def measured_again(files: CommitFiles, benchmark: str, case: str) -> None:
     files.facts(run=2)
     ok(files, benchmark, case)
     files.facts(run=1)
+
+
+def before_any_run(files: CommitFiles, benchmark: str, case: str) -> None:
+    """What was told without a run's fact does not outlive what a run tells."""
+    files.lines.insert(0, CaseRecord(benchmark, case, "failed", AT, reason="at first"))
+    ok(files, benchmark, case)
+
+
+def failed_at_first(files: CommitFiles, benchmark: str, case: str) -> None:
+    """In the run that all others are of."""
+    files.record(benchmark, case, "failed", reason="at first")
+    ok(files, benchmark, case)
 
 
 def failed_in_a_round(files: CommitFiles, benchmark: str, case: str) -> None:
@@ -89,7 +102,8 @@ def paired(files: CommitFiles, benchmark: str, case: str) -> None:
 
 
 RARE = (
-    ok_without_record, of_another_baseline, two_rounds, measured_again, failed_in_a_round, wrong,
+    ok_without_record, of_another_baseline, two_rounds, measured_again, before_any_run,
+    failed_at_first, failed_in_a_round, wrong,
     skipped, not_applicable, missing, stopped, timed_out, in_the_record_alone, simulated, paired,
 )  # fmt: skip
 
