@@ -135,8 +135,10 @@ def _curve(columns: Times, unknown: float) -> Curve:
 
 
 def _numbers(values: NDArray[np.float64], known: NDArray[np.bool_]) -> tuple[float | None, ...]:
-    pairs = zip(values.tolist(), known.tolist(), strict=True)
-    return tuple(value if is_known else None for value, is_known in pairs)
+    numbers: list[float | None] = values.tolist()
+    for index in np.flatnonzero(~known).tolist():
+        numbers[index] = None
+    return tuple(numbers)
 
 
 def _points(course: Course, listed: Sequence[int]) -> Iterator[HistoryPoint]:

@@ -13,7 +13,7 @@ WIDTH, HEIGHT, MARGIN = 120.0, 28.0, 4.0
 """In SVG user units."""
 
 MOST_POINTS = 120
-"""Of one line, one for each unit of its width; of longer ones the extremes are drawn."""
+"""About as many as its width has units; of a longer series the extremes are drawn."""
 
 Values = NDArray[np.float64]
 
@@ -58,23 +58,22 @@ def sparkline(values: Values, label: str, marked: Sequence[int] = ()) -> Sparkli
 
 def _lines(xs: Values, ys: Values, known: NDArray[np.intp]) -> Iterator[str]:
     stretches = np.split(known, np.flatnonzero(np.diff(known) > 1) + 1)
+    size = -(-2 * len(known) // MOST_POINTS)
     for stretch in stretches:
         if stretch.size > 1:
-            drawn = _thinned(ys, stretch)
+            drawn = _thinned(ys, stretch, size) if size > 2 else stretch
             pairs = zip(xs[drawn].tolist(), ys[drawn].tolist(), strict=True)
             yield " ".join(f"{x:g},{y:g}" for x, y in pairs)
 
 
-def _thinned(ys: Values, stretch: NDArray[np.intp]) -> NDArray[np.intp]:
+def _thinned(ys: Values, stretch: NDArray[np.intp], size: int) -> NDArray[np.intp]:
     """Both ends and the least and greatest of each group: more than the picture can show."""
-    size = -(-2 * len(stretch) // MOST_POINTS)
-    if size < 3:
-        return stretch
-    whole = len(stretch) // size * size
-    groups = ys[stretch[:whole]].reshape(-1, size)
-    starts = np.arange(0, whole, size)
+    padded = np.resize(stretch, -(-len(stretch) // size) * size)
+    padded[len(stretch) :] = stretch[-1]
+    groups = ys[padded].reshape(-1, size)
+    starts = np.arange(0, len(padded), size)
     least, greatest = starts + groups.argmin(axis=1), starts + groups.argmax(axis=1)
-    rest = np.arange(whole, len(stretch))
-    drawn = np.unique(np.concatenate([[0, len(stretch) - 1], least, greatest, rest]))
+    ends = [0, len(stretch) - 1]
+    drawn = np.unique(np.minimum(np.concatenate([ends, least, greatest]), ends[1]))
     thinned: NDArray[np.intp] = stretch[drawn]
     return thinned
