@@ -17,7 +17,7 @@ from scored_history import Score, score
 
 def main(histories: int) -> None:
     started, total = time.perf_counter(), Counter[str]()
-    for commits in (24, 60, 120):
+    for commits in (24, 60, 120, 500):
         found = [score(seed, commits=commits, kernels=40) for seed in range(histories)]
         total += _print(f"{commits} commits", found)
     print(f"{total['series']} series in {time.perf_counter() - started:.0f} s")
