@@ -76,10 +76,21 @@ def fit(values: Values, fits: SettledFits) -> list[Level]:
     length = settled_length(len(values))
     if length == 0:
         return _levels(values, _stops(values, _cost(values)))
-    start = length - BLOCK
-    settled = [stop for stop in fits.of(values[:length]) if stop <= start]
+    settled = fits.of(values[:length])
+    start = _joint(settled, length - BLOCK)
     newest = _stops(values[start:], _cost(values))
-    return _levels(values, [*settled, *(start + stop for stop in newest)])
+    kept = (stop for stop in settled if stop <= start)
+    return _levels(values, [*kept, *(start + stop for stop in newest)])
+
+
+def _joint(settled: Stops, usual: int) -> int:
+    """Where the fit of the newest values starts: at a level's end where there is one near.
+
+    From a place shortly before that end the fit could not see it: a level of a few values costs
+    more than it explains.
+    """
+    near = [stop for stop in settled if abs(stop - usual) < BLOCK // 2]
+    return min(near, key=lambda stop: abs(stop - usual), default=usual)
 
 
 def quick_scatter(values: Values) -> float:

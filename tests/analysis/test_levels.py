@@ -29,11 +29,14 @@ def test_what_is_settled_ends_a_block_or_two_before_the_newest() -> None:
     assert settled_length(3 * BLOCK - 1) == 0
 
 
-@pytest.mark.parametrize("step", [5, BLOCK - 1, BLOCK, 3 * BLOCK, 7 * BLOCK - 40, 7 * BLOCK - 3])
+@pytest.mark.parametrize(
+    "step",
+    [5, BLOCK - 1, BLOCK, 3 * BLOCK, *range(5 * BLOCK - 3, 5 * BLOCK + 4), 7 * BLOCK - 3],
+)
 def test_a_step_is_where_the_whole_fit_has_it_wherever_blocks_end(step: int) -> None:
     for count in range(7 * BLOCK, 8 * BLOCK, 5):
-        values = stepping(count, step)
-        whole, _, _ = solve_potts_approx(values.tolist(), [1.0] * count, gamma=0.35)
+        values = stepping(count, step, size=0.16)
+        whole, _, _ = solve_potts_approx(values.tolist(), [1.0] * count, gamma=levels._cost(values))
         assert ends(values, SettledFits()) == list(whole) == [step, count]
 
 
@@ -62,7 +65,7 @@ def test_values_that_follow_leave_the_settled_part_alone(monkeypatch: pytest.Mon
 
         assert ends(whole[:count], fits) == anew
 
-        long = [length for length in lengths if length > 3 * BLOCK]
+        long = [length for length in lengths if length > 4 * BLOCK]
         assert len(long) == (count % BLOCK == 0)
         assert len(fits.used) == 1
 
