@@ -7,12 +7,12 @@ one script of a few kilobytes, read when it is chosen; the pages do not grow wit
 from __future__ import annotations
 
 import hashlib
-import json
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from urllib.parse import quote
 
+import msgspec
 import numpy as np
 
 from gpubench.analysis.comparison import DIFFERING, FAILURES, SAME
@@ -91,8 +91,7 @@ def _snapshot_script(
 
 
 def _script(function: str, arguments: list[object]) -> str:
-    content = json.dumps(arguments, separators=(",", ":"), allow_nan=False)
-    return f"gpubench.{function}(...{content});\n"
+    return f"gpubench.{function}(...{msgspec.json.encode(arguments).decode()});\n"
 
 
 def _index(histories: Sequence[SetupHistory]) -> dict[str, object]:

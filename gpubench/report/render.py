@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 from jinja2 import (
     BaseLoader,
     ChoiceLoader,
@@ -160,6 +161,7 @@ def _environment(overrides: Path | None) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.policies |= {"json.dumps_function": _to_json, "json.dumps_kwargs": {}}
     environment.filters |= {
         "seconds": text.seconds,
         "seconds_interval": text.seconds_interval,
@@ -179,6 +181,10 @@ def _environment(overrides: Path | None) -> Environment:
         "roofline_figure": roofline_figure.roofline_figure,
     }
     return environment
+
+
+def _to_json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _render(environment: Environment, page: Page) -> str:
