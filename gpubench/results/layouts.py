@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,14 +71,16 @@ class Layouts:
             missing = tuple(m is None for m in benchmark.medians) if b"\0" in own else ()
             told = tuple(brief.cases.get(benchmark.asv_name, ()))
             keys.append((benchmark.asv_name, benchmark.cases, told, brief.runless, own, missing))
-        new = [pair for pair in zip(keys, benchmarks, strict=True) if pair[0] not in self._known]
-        tales = record.told_of({b.asv_name for _, b in new}) if new else {}
+        parts: list[_Layout | Literal[False] | None]
+        parts = [self._known.get(key, False) for key in keys]  # a key takes long to look up
+        new = [row for row, part in enumerate(parts) if part is False]
+        tales = record.told_of({benchmarks[row].asv_name for row in new}) if new else {}
         if tales is None:
             return None
-        for key, benchmark in new:
-            self._known[key] = self._layout(benchmark, tales)
-        parts = [part for key in keys if (part := self._known[key])]
-        return parts if len(parts) == len(keys) else None
+        for row in new:
+            parts[row] = self._known[keys[row]] = self._layout(benchmarks[row], tales)
+        found = [part for part in parts if part]
+        return found if len(found) == len(keys) else None
 
     def _layout(self, benchmark: StoredBenchmark, tales: Mapping[Key, Told]) -> _Layout | None:
         """``None`` where a case has no value of asv: its place is after the others."""

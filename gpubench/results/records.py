@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast, get_args, get_type_hints
 
@@ -64,9 +65,14 @@ class Brief:
     outcome.
     """
 
-    lines: Sequence[_BriefRun | _BriefCase]
     cases: Mapping[str, Sequence[Hashable]]
     """By benchmark, something for each line, in their order."""
+    places: Mapping[str, Sequence[int]]
+    """By benchmark, numbers of these lines from 0."""
+    runs: Sequence[int]
+    """Numbers of ``run`` lines."""
+    count: int
+    """Of all lines."""
     runless: bool
     """Whether the first line is of no run that is known by its fact."""
     facts: Mapping[str, Value | None]
@@ -104,21 +110,16 @@ class StoredRecord:
             faults=(*self.faults, *faults),
         )
 
-    def told_of(self, benchmarks: Container[str]) -> Mapping[Key, Told] | None:
+    def told_of(self, benchmarks: Iterable[str]) -> Mapping[Key, Told] | None:
         """What the lines tell of these benchmarks' cases, if each has an outcome.
 
         Where not, or where something in these lines is wrong, ``None``: that takes the whole.
         """
         content, brief = self.content.splitlines(), self.brief
-        if brief is None or len(content) != len(brief.lines):
+        if brief is None or len(content) != brief.count:
             return None
-        pairs = zip(content, brief.lines, strict=True)
-        own = [
-            text
-            for text, line in pairs
-            if isinstance(line, _BriefRun) or line.benchmark in benchmarks
-        ]
-        lines, faults = _parse(b"\n".join(own))
+        places = chain(brief.runs, *(brief.places.get(name, ()) for name in benchmarks))
+        lines, faults = _parse(b"\n".join(content[place] for place in sorted(places)))
         told = None if faults else _told(lines)
         return None if told is None or any(tale.pending for tale in told.values()) else told
 
@@ -203,14 +204,17 @@ _FACTS = msgspec.json.Decoder(dict[str, Value | None])
 
 def _in_brief(content: bytes) -> Brief | None:
     cases: dict[str, list[Hashable]] = defaultdict(list)
+    places: dict[str, list[int]] = defaultdict(list)
     runs: dict[Value | None, int] = {}
+    run_places: list[int] = []
     last: _BriefRun | None = None
     first, run = True, None
     try:
         lines = _BRIEF.decode_lines(content)
-        for line in lines:
-            if isinstance(line, _BriefRun):
+        for place, line in enumerate(lines):
+            if type(line) is _BriefRun:
                 last = line
+                run_places.append(place)
                 run = _RUN_FACT.decode(line.facts).run
                 first = runs.setdefault(run, len(runs)) == 0
             elif line.pair_ratios:
@@ -218,10 +222,19 @@ def _in_brief(content: bytes) -> Brief | None:
             else:
                 runs = runs or {None: 0}  # before any run
                 cases[line.benchmark].append(line if first else (line, runs[run]))
+                places[line.benchmark].append(place)
         facts = _FACTS.decode(last.facts) if last else {}
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
-    return Brief(lines, cases, next(iter(runs), None) is None, facts, last.at if last else None)
+    return Brief(
+        cases=cases,
+        places=places,
+        runs=run_places,
+        count=len(lines),
+        runless=next(iter(runs), None) is None,
+        facts=facts,
+        at=last.at if last else None,
+    )
 
 
 def _parse(content: bytes) -> tuple[list[Line], list[str]]:
