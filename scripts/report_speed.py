@@ -20,7 +20,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -71,16 +71,19 @@ def main() -> None:
     )
     parser.add_argument("--commits", type=int, default=1000, help="of both projects")
     parser.add_argument("--only", choices=[size.title for size in SIZES], help="one project")
+    parser.add_argument(
+        "--keep", type=Path, help="make projects below this folder, and take those that are there"
+    )
     given = parser.parse_args()
     print_conditions("jinja2")
     for size in SIZES:
         if given.only in (None, size.title):
-            measure(replace(size, commits=given.commits))
+            measure(replace(size, commits=given.commits), given.keep)
 
 
-def measure(size: Size) -> None:
+def measure(size: Size, keep: Path | None) -> None:
     """One project: asv's site, the report, the report again, and the overview in a browser."""
-    with project(size) as (folder, newest):
+    with project(size, keep) as folder, set_aside(newest_files(folder)) as put_back:
         files = sum(1 for _ in folder.glob(f"{RESULTS}/*/*.gpubench.jsonl"))
         print(f"{size.title}: {files:,} result files of {size.cases:,} cases each", flush=True)
         publish = run([sys.executable, "-m", "asv", "publish", "--no-pull"], folder)
@@ -89,7 +92,7 @@ def measure(size: Size) -> None:
         first = run(report, folder)
         share = first.seconds / publish.seconds
         show("gpubench report", first, f"{share:.3f} of it, target <= 0.2")
-        write_snapshot(newest, folder / RESULTS, records=True)
+        put_back()
         second = run(report, folder)
         share = second.seconds / first.seconds
         show("one file more", second, f"{share:.3f} of the first, target <= 0.1")
@@ -103,24 +106,66 @@ def show(title: str, used: Used, words: str = "") -> None:
 
 
 @contextmanager
-def project(size: Size) -> Iterator[tuple[Path, Snapshot]]:
-    """An asv project with results of all commits but the newest, whose snapshot is given too."""
+def project(size: Size, keep: Path | None) -> Iterator[Path]:
+    """An asv project with results of all commits, of the newest on one machine."""
+    if keep is None:
+        with scratch_project({}) as folder:
+            write_project(size, folder)
+            yield folder
+        return
+    folder = keep / size.title.replace(" ", "-")
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        write_project(size, folder)
+    for made in (".asv/html", ".asv/.gpubench-cache", "reports"):
+        shutil.rmtree(folder / made, ignore_errors=True)
+    yield folder
+
+
+def newest_files(folder: Path) -> list[Path]:
+    """The result file of the newest commit, and its record."""
+    head = ["git", "-C", str(folder), "rev-parse", "main"]
+    newest = subprocess.run(head, capture_output=True, text=True, check=True).stdout[:8]
+    return list((folder / RESULTS).glob(f"*/{newest}-*"))
+
+
+@contextmanager
+def set_aside(files: Sequence[Path]) -> Iterator[Callable[[], None]]:
+    """Takes files away until they are put back, which is done in any case."""
+
+    def put_back() -> None:
+        for file in files:
+            if aside(file).exists():
+                aside(file).replace(file)
+
+    def aside(file: Path) -> Path:
+        return file.with_name(f"{file.name}.aside")
+
+    for file in files:
+        file.replace(aside(file))
+    try:
+        yield put_back
+    finally:
+        put_back()
+
+
+def write_project(size: Size, folder: Path) -> None:
+    """A repository, asv's configuration and the results."""
     configuration = {
         "version": 1, "project": "figures", "repo": ".", "branches": ["main"],
         "results_dir": str(RESULTS), "html_dir": ".asv/html",
     }  # fmt: skip
-    with scratch_project({"asv.conf.json": json.dumps(configuration)}) as folder:
-        hashes = write_repository(folder, size.commits + 1)
-        made = generate(
-            1, commits=len(hashes), kernels=size.kernels, machines=size.machines, sizes=size.sizes
-        ).results
-        places = {commit.hash: index for index, commit in enumerate(made.commits)}
-        snapshots = [replace(s, commit=hashes[places[s.commit]]) for s in made.snapshots]
-        for snapshot in snapshots:
-            if snapshot.commit != hashes[-1]:
-                write_snapshot(snapshot, folder / RESULTS, records=True)
-        write_benchmarks(folder / RESULTS / "benchmarks.json", snapshots[-1])
-        yield folder, snapshots[-1]
+    (folder / "asv.conf.json").write_text(json.dumps(configuration), encoding="utf-8")
+    hashes = write_repository(folder, size.commits + 1)
+    made = generate(
+        1, commits=len(hashes), kernels=size.kernels, machines=size.machines, sizes=size.sizes
+    ).results
+    places = {commit.hash: index for index, commit in enumerate(made.commits)}
+    snapshots = [replace(s, commit=hashes[places[s.commit]]) for s in made.snapshots]
+    for snapshot in snapshots:
+        if snapshot.commit != hashes[-1] or snapshot is snapshots[-1]:
+            write_snapshot(snapshot, folder / RESULTS, records=True)
+    write_benchmarks(folder / RESULTS / "benchmarks.json", snapshots[-1])
 
 
 def write_repository(folder: Path, commits: int) -> list[str]:
