@@ -7,8 +7,6 @@ where none can be written there is none.
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 import zlib
 from contextlib import suppress
 from functools import lru_cache
@@ -18,6 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from gpubench import __version__
+from gpubench.whole_file import write_whole
 
 T = TypeVar("T")
 
@@ -37,7 +36,9 @@ def write_kept(path: Path, content: Any) -> None:
     """Keep something, in a folder with a ``.gitignore`` of its own."""
     with suppress(OSError, msgspec.MsgspecError, OverflowError, TypeError, ValueError):
         encoded = msgspec.msgpack.encode(content)
-        _write(path, _checksum(encoded) + encoded)
+        path.parent.mkdir(exist_ok=True)
+        (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
+        write_whole(path, _checksum(encoded) + encoded)
 
 
 @lru_cache
@@ -53,17 +54,3 @@ def code_stamp() -> str:
 def _checksum(content: bytes | memoryview) -> bytes:
     """Tells damage, which could be in the middle of a number."""
     return zlib.crc32(content).to_bytes(4)
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Replace the file at once, so that a reader finds the old one or the new one."""
-    path.parent.mkdir(exist_ok=True)
-    (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
-    handle, name = tempfile.mkstemp(dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(name).replace(path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise

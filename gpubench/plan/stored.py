@@ -13,7 +13,6 @@ import io
 import os
 import pickle
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ import gpubench
 from gpubench.backends import registry
 from gpubench.plan.group import Group
 from gpubench.suite.loaded import LoadedSuite
+from gpubench.whole_file import write_whole
 
 FORMAT = 1
 _ENGINE = ("suite", "plan", "backends")
@@ -64,7 +64,7 @@ def store(suite: Path, preset: str | None, blueprints: Sequence[Blueprint]) -> N
     pickled = {blueprint.group.class_name: _pickled(blueprint) for blueprint in blueprints}
     with suppress(OSError):
         stamps = [_stamp(path) for path in _sources(groups)]
-        _write(_file(suite, preset), pickle.dumps((stamps, places, pickled)))
+        write_whole(_file(suite, preset), pickle.dumps((stamps, places, pickled)))
 
 
 def stored(suite: Path, preset: str | None, class_name: str) -> Blueprint | None:
@@ -127,19 +127,6 @@ def _origins(loaded: LoadedSuite) -> set[str]:
         nodes += node.items
         nodes += [entry.value for entry in node.entries.values()]
     return found
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all, though several processes may write at once."""
-    path.parent.mkdir(exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(name).replace(path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _pickled(blueprint: Blueprint) -> bytes | None:
