@@ -9,7 +9,8 @@ from typing import Literal
 
 from gpubench.analysis.changes import THRESHOLD, Change, undone_by
 from gpubench.analysis.environment import FactChange, Timeline, relevant
-from gpubench.analysis.history import Point, Series, SetupHistory
+from gpubench.analysis.history import Series, SetupHistory
+from gpubench.analysis.setup_table import Point
 from gpubench.analysis.speedup import Speedup
 from gpubench.results import CaseName, Commit
 

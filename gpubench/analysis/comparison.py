@@ -10,7 +10,7 @@ from typing import Literal
 from gpubench.analysis.baseline import Compared, compare
 from gpubench.analysis.changes import THRESHOLD
 from gpubench.analysis.environment import FactChange, differences
-from gpubench.analysis.history import natural_order
+from gpubench.analysis.setup_table import natural_order
 from gpubench.analysis.speedup import Speedup, speedup
 from gpubench.results import CaseName, Outcome, Snapshot, Status
 

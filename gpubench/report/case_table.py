@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from gpubench.analysis.baseline import COMPARED_TIMES, Compared
 from gpubench.analysis.headline import headline, size_of
-from gpubench.analysis.history import SetupHistory, natural_order
+from gpubench.analysis.history import SetupHistory
+from gpubench.analysis.setup_table import natural_order
 from gpubench.analysis.speedup import Speedup
 from gpubench.names import TIMES, format_shape
 from gpubench.record import CaseRecord

@@ -17,7 +17,8 @@ import numpy as np
 
 from gpubench.analysis.comparison import DIFFERING, FAILURES, SAME
 from gpubench.analysis.environment import explains
-from gpubench.analysis.history import ABSENT, Setup, SetupHistory
+from gpubench.analysis.history import Setup, SetupHistory
+from gpubench.analysis.setup_table import ABSENT
 from gpubench.report import text
 from gpubench.report.findings import case_words
 from gpubench.report.machine import fact_words

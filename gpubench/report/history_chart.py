@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.analysis.history import Course, Places, Series, SetupHistory, Times
+from gpubench.analysis.history import Series, SetupHistory
+from gpubench.analysis.setup_table import Course, Places, Times
 from gpubench.analysis.speedup import Speedup
 from gpubench.report import text
 from gpubench.report.findings import ChangeView, change_view
