@@ -72,7 +72,7 @@ class SettledFits:
 
 
 def fit(values: Values, fits: SettledFits) -> list[Level]:
-    """Levels of a series."""
+    """Levels of a series; ``fits`` knows those of its settled part, or learns them."""
     length = settled_length(len(values))
     if length == 0:
         return _levels(values, _stops(values, _cost(values)))

@@ -152,7 +152,7 @@ class SetupTable:
                 if point.speedup:
                     found = point.speedup
                     ratios[:, index] = found.value, found.low, found.high
-        return Course(statuses_of(self.codes[row, places]), self.times[:, row, places], ratios)
+        return Course(_statuses(self.codes[row, places]), self.times[:, row, places], ratios)
 
     def compared(self, row: int, place: int) -> Compared:
         """The same with all that is stored, which may be read from the files only now."""
@@ -191,8 +191,7 @@ def _digest(*content: bytes | str) -> bytes:
     return digest.digest()
 
 
-def statuses_of(codes: NDArray[np.int8]) -> tuple[Status | None, ...]:
-    """Statuses by their codes."""
+def _statuses(codes: NDArray[np.int8]) -> tuple[Status | None, ...]:
     return tuple(None if code == ABSENT else STATUSES[code] for code in codes.tolist())
 
 

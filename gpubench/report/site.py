@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from gpubench.analysis.baseline import Compared
 from gpubench.analysis.headline import KernelKey, KernelNow, current
@@ -208,7 +208,6 @@ def setup_label(setup: Setup) -> str:
     return ", ".join(_labels(setup))
 
 
-@lru_cache(maxsize=2**14)
 def commit_label(commit: Commit) -> CommitLabel:
     """A commit in words."""
     return CommitLabel(commit.hash[:8], text.date(commit.date), commit.subject or "")

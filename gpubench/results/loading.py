@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -79,10 +78,7 @@ def load_results(
         read, stamps = _read(results_dir, roles, pairs, cache, problems)
     hashes = _full_hashes(read)
     commits = order_commits(_dates(read, hashes), repository)
-    snapshots = [
-        replace(snapshot, stamp=stamps[files.stem])
-        for files, snapshot in zip(read, _snapshots(read, hashes, roles, pairs), strict=True)
-    ]
+    snapshots = _snapshots(read, stamps, hashes, roles, pairs)
     place = {commit.hash: index for index, commit in enumerate(commits)}
     snapshots.sort(key=lambda s: (place[s.commit], s.machine, s.environment))
     seen = _benchmarks(read)
@@ -226,7 +222,11 @@ def _seconds(at: str | None) -> float:
 
 
 def _snapshots(
-    read: _Read, hashes: Mapping[Path, str], roles: Roles, pairs: Sequence[Pair]
+    read: _Read,
+    stamps: _Stamps,
+    hashes: Mapping[Path, str],
+    roles: Roles,
+    pairs: Sequence[Pair],
 ) -> list[Snapshot]:
     newest = _newest_versions(read)
     superseded = {
@@ -236,6 +236,7 @@ def _snapshots(
         _snapshot(
             files,
             told,
+            stamps[files.stem],
             hashes[files.stem],
             superseded[id(told.versions)],
             partial(read_outcomes, files, roles, pairs),
@@ -266,6 +267,7 @@ def _superseded(versions: Versions, newest: Mapping[str, str | None]) -> frozens
 def _snapshot(
     files: Files,
     told: Digest,
+    stamp: Stamp,
     commit: str,
     superseded: frozenset[str],
     read: Callable[[], Mapping[CaseName, Outcome]],
@@ -284,4 +286,5 @@ def _snapshot(
         params=head.params if head else {},
         measured_at=told.at,
         superseded=tuple(sorted(superseded)),
+        stamp=stamp,
     )
