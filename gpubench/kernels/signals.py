@@ -21,6 +21,8 @@ Signals = NDArray[Any]
 Twiddles = NDArray[Any]
 """``exp(-2j * pi * k / n)`` for every ``k < n``."""
 
+_MOST_SHARES = 16  # of the signals; a share is worked off on one thread of the CPU
+
 
 def roots_of_unity(values: dict[str, Any], generator: np.random.Generator) -> Twiddles:
     """The twiddle factors, rounded once."""
@@ -31,6 +33,18 @@ def roots_of_unity(values: dict[str, Any], generator: np.random.Generator) -> Tw
 def fft_numpy(x: Signals, twiddles: Twiddles, scratch: Signals, out: Signals) -> None:
     """The transform of every row of ``x`` into ``out``, by NumPy's pocketfft."""
     out[:] = np.fft.fft(x)
+
+
+# A loop of its own for the first stage, whose transforms are one element apart: it runs in vectors.
+@njit(cache=True)
+def _first_by_four(x: Signals, y: Signals, twiddles: Twiddles) -> None:
+    quarter, j = x.size // 4, x.dtype.type(1j)
+    for p in range(quarter):
+        a, b, c, d = x[p], x[p + quarter], x[p + 2 * quarter], x[p + 3 * quarter]
+        even, odd, straight, turned = a + c, b + d, a - c, j * (b - d)
+        y[4 * p], y[4 * p + 2] = even + odd, twiddles[2 * p] * (even - odd)
+        y[4 * p + 1] = twiddles[p] * (straight - turned)
+        y[4 * p + 3] = twiddles[3 * p] * (straight + turned)
 
 
 @njit(cache=True)
@@ -60,31 +74,36 @@ def _by_two(x: Signals, y: Signals) -> None:
 
 
 @njit(cache=True)
-def _transform(
-    signal: Signals, twiddles: Twiddles, one: Signals, other: Signals, out: Signals
-) -> None:
-    """One signal; ``one`` and ``other`` are room of its length."""
-    source, target = one, other
-    for i in range(signal.size):  # a copy of slices would take a second more to compile
-        source[i] = signal[i]
+def _transform(signal: Signals, twiddles: Twiddles, scratch: Signals, out: Signals) -> None:
+    """One signal; the stages write to ``out`` and ``scratch`` in turn, the last one to ``out``."""
+    stages = 0
+    while signal.size >> 2 * stages >= 2:
+        stages += 1
+    source, target, other = signal, scratch, out
+    if stages % 2:
+        target, other = out, scratch
     length, stride = signal.size, 1
     while length >= 4:
-        _by_four(source, target, length, stride, twiddles)
+        if stride == 1:
+            _first_by_four(source, target, twiddles)
+        else:
+            _by_four(source, target, length, stride, twiddles)
         length, stride = length // 4, stride * 4
-        source, target = target, source
+        source, target, other = target, other, target
     if length == 2:
         _by_two(source, target)
-        source = target
-    for i in range(signal.size):
-        out[i] = source[i]
+    elif stages == 0:
+        out[0] = signal[0]
 
 
 @njit(parallel=True, cache=True)
 def fft_parallel(x: Signals, twiddles: Twiddles, scratch: Signals, out: Signals) -> None:
     """A signal at a time over the threads of the CPU, in stages of radix 4 in a core's cache."""
-    for row in prange(x.shape[0]):
-        one, other = np.empty_like(x[row]), np.empty_like(x[row])
-        _transform(x[row], twiddles, one, other, out[row])
+    batch = x.shape[0]
+    shares = min(_MOST_SHARES, batch)
+    for share in prange(shares):  # one row of scratch for a share stays in its core's cache
+        for row in range(share * batch // shares, (share + 1) * batch // shares):
+            _transform(x[row], twiddles, scratch[share], out[row])
 
 
 @cuda.jit
