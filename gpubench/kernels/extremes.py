@@ -18,8 +18,8 @@ Vector = NDArray[Any]
 """A contiguous one-dimensional array of numbers."""
 Indices = NDArray[np.int64]
 
-_STRETCH = 131072  # numbers that one turn of a CPU thread searches
-_LOOK = 4096  # numbers that are looked over at once
+_STRETCH = 262144  # numbers that one turn of a CPU thread searches
+_LOOK = 512  # numbers that are looked over at once
 
 
 def maximum_numpy(x: Vector, parts: Vector, places: Indices, out: Vector) -> None:

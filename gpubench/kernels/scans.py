@@ -25,8 +25,9 @@ Vector = NDArray[Any]
 ITEMS = 5
 """Neighbouring numbers that a thread adds up by itself; odd, so that the threads of a warp meet in
 no bank of shared memory."""
-_PIECE = 1024  # numbers that a CPU thread has one running sum for
+_PIECE = 4112  # numbers that a CPU thread has one running sum for; no whole number of pages
 _LANES = 4  # running sums that it keeps at once, because one waits for its last addition
+_CHUNK = 32 * _LANES * _PIECE  # numbers that are in a cache when they are gone through again
 
 
 def inclusive_scan_numpy(x: Vector, totals: Vector, out: Vector) -> None:
@@ -63,10 +64,10 @@ def _scan_pieces(x: Vector, out: Vector, before: Vector) -> None:
 
 
 @njit(parallel=True, cache=True)
-def inclusive_scan_parallel(x: Vector, totals: Vector, out: Vector) -> None:
-    """``out[i] = x[0] + ... + x[i]`` over the threads of the CPU; ``totals`` is the GPU's."""
+def _scan_chunk(x: Vector, out: Vector, before: Vector) -> None:
+    """Running sums from ``before[0]`` on, which becomes the last of them; ``before`` has room for
+    the sum before each piece."""
     pieces = (x.size + _PIECE - 1) // _PIECE
-    before = np.zeros(pieces + 1, x.dtype)
     for piece in prange(pieces):
         before[piece + 1] = _sum_of(x[piece * _PIECE : piece * _PIECE + _PIECE])
     for piece in range(pieces):
@@ -78,6 +79,15 @@ def inclusive_scan_parallel(x: Vector, totals: Vector, out: Vector) -> None:
     for piece in range(whole * _LANES, pieces):
         left = piece * _PIECE
         _scan_piece(x[left : left + _PIECE], out[left:], before[piece])
+    before[0] = before[pieces]
+
+
+@njit(cache=True)
+def inclusive_scan_parallel(x: Vector, totals: Vector, out: Vector) -> None:
+    """``out[i] = x[0] + ... + x[i]`` over the threads of the CPU; ``totals`` is the GPU's."""
+    before = np.zeros(_CHUNK // _PIECE + 1, x.dtype)
+    for left in range(0, x.size, _CHUNK):
+        _scan_chunk(x[left : left + _CHUNK], out[left:], before)
 
 
 @cuda.jit(device=True)

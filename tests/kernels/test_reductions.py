@@ -74,8 +74,8 @@ def test_the_variance_of_numbers_far_from_zero_keeps_its_digits(form, n):
     assert abs(textbook - exact.var()) > 1e-4
 
 
-@pytest.mark.parametrize("n", BEYOND_A_PIECE)
-def test_running_sums_go_on_where_pieces_are_cut(n):
+@pytest.mark.parametrize("n", [*BEYOND_A_PIECE, 600_001])
+def test_running_sums_go_on_where_pieces_and_chunks_are_cut(n):
     x = np.random.default_rng(n).integers(-100, 100, n, dtype=np.int32)
     out = np.empty_like(x)
     scans.inclusive_scan_parallel(x, x, out)
