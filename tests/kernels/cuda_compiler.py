@@ -71,19 +71,33 @@ def make_cuda_home(toolkit: Toolkit, folder: Path) -> Path:
     return folder
 
 
-def compile_ptx(kernel: Any, signature: tuple[Any, ...], architecture: tuple[int, int]) -> str:
-    """PTX of a kernel for argument types and a compute capability."""
+def compile_ptx(kernel: Any, signature: tuple[Any, ...]) -> dict[str, str]:
+    """PTX of a kernel for argument types, by the names of the architectures.
+
+    Numba makes the same intermediate code for all of them; NVVM compiles it for each.
+    """
     from numba import cuda
     from numba.core import config
+    from numba.cuda.codegen import CUDACodeLibrary
 
-    # The target inside Numba takes anything above 9.0 for 9.0 unless it is forced; numba-cuda
-    # compiles for what it is asked.
-    config.FORCE_CUDA_CC = architecture
+    def ptx_of(library: CUDACodeLibrary, cc: tuple[int, int]) -> dict[str, str]:
+        made = {}
+        for architecture in ARCHITECTURES:
+            # The target inside Numba takes anything above 9.0 for 9.0 unless it is forced;
+            # numba-cuda compiles for what it is asked.
+            config.FORCE_CUDA_CC = architecture
+            made[name(architecture)] = one(library, cc=architecture)
+        return made
+
+    one, least = CUDACodeLibrary.get_asm_str, min(ARCHITECTURES)
     # Device functions that a kernel calls ask the current device what to compile for.
-    device = SimpleNamespace(compute_capability=architecture)
-    with patch("numba.cuda.dispatcher.get_current_device", lambda: device):
-        ptx, _ = cuda.compile_ptx(kernel.py_func, signature, cc=architecture)
-    return str(ptx)
+    device = SimpleNamespace(compute_capability=least)
+    with (
+        patch("numba.cuda.dispatcher.get_current_device", lambda: device),
+        patch.object(CUDACodeLibrary, "get_asm_str", ptx_of),
+    ):
+        made: dict[str, str] = cuda.compile_ptx(kernel.py_func, signature, cc=least)[0]
+    return made
 
 
 def read_resources(ptx: str, architecture: tuple[int, int], ptxas: Path) -> Resources:

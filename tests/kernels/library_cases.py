@@ -45,7 +45,7 @@ AXES: dict[str, dict[str, tuple[Any, ...]]] = {
     "linear_algebra.transpose": {"m": (1, 3, 9), "n": (5, 7, 8), "tile": (4,)},
     "linear_algebra.spmv": {"per_row": (3,)},
     "linear_algebra.batched_matmul": {"n": (1, 9), "k": (3, 5)},
-    "linear_algebra.batched_cholesky": {"n": (1, 7, 4, 65), "k": (1, 3, 5, 4)},
+    "linear_algebra.batched_cholesky": {"n": (1, 7, 4, 9), "k": (1, 3, 5, 4)},
     "learning.attention": {"n": (1, 9), "d": (4, 5), "tile": (4,)},
     "learning.k_nearest_neighbours": {"m": (1, 9), "n": (9, 70), "d": (1, 5), "k": (1, 3)},
     "learning.kmeans_step": {"d": (1, 5), "k": (1, 3)},
@@ -63,6 +63,11 @@ AXES: dict[str, dict[str, tuple[Any, ...]]] = {
 }
 """Values of axes, also of zipped ones, by ``suite.kernel``, in place of the suite's."""
 
+WIDE_AXES: dict[str, dict[str, tuple[Any, ...]]] = {
+    "linear_algebra.batched_cholesky": {"n": (1, 7, 4, 65), "k": (1, 3, 5, 4)},
+}
+"""The same for loops of the CPU, where theirs are others."""
+
 BLOCKS = {1: ((2,), (3,), (8,)), 2: ((4, 4), (8, 2)), 3: ((2, 2, 2),)}
 GRIDS = {1: ((3,),), 2: ((2, 2),), 3: ((2, 2, 1),)}
 """Shapes for the simulator, by the number of extents that the suite writes. The smallest launch has
@@ -73,10 +78,11 @@ def small_plan(
     *, simulator: bool = False, wide: bool = False, own_parameters: bool = False
 ) -> Plan:
     """All cases of all suites at small sizes, with small parameters or the suites' own."""
+    sizes, axes = (WIDE_SIZES, AXES | WIDE_AXES) if wide else (SIZES, AXES)
     loaded = []
     for one in load_suites([FOLDER]):
         kernels = {
-            name: _small(f"{one.suite.suite}.{name}", kernel, WIDE_SIZES if wide else SIZES)
+            name: _small(kernel, axes.get(f"{one.suite.suite}.{name}", {}), sizes)
             for name, kernel in one.suite.kernels.items()
         }
         if own_parameters:
@@ -121,8 +127,7 @@ def name(case: Case) -> str:
     return f"{case.suite.suite}.{case.kernel_name}.{case.implementation_name} {case.identity}"
 
 
-def _small(title: str, kernel: Kernel, sizes: tuple[int, ...]) -> Kernel:
-    given = AXES.get(title, {})
+def _small(kernel: Kernel, given: dict[str, tuple[Any, ...]], sizes: tuple[int, ...]) -> Kernel:
     shrunk = {
         name: _small_zip(axis, given, sizes) if isinstance(axis, Zip) else given.get(name, sizes)
         for name, axis in kernel.sizes.items()

@@ -77,13 +77,15 @@ def resources_of(ptx: Mapping[str, str], toolkit: Toolkit) -> dict[str, Resource
 def compiled_part(part: int, parts: int) -> dict[str, str]:
     """PTX by ``suite.kernel.implementation function(types) sm_90``, and so on."""
     found: dict[str, str] = {}
+    compiled: set[str] = set()
     cases = checked_cases(small_plan(own_parameters=True), ("numba_cuda",))
     for case in (case for case in cases if zlib.crc32(_group(case).encode()) % parts == part):
         for kernel, signature in _signatures(case):
-            for architecture in ARCHITECTURES:
-                title = f"{_title(case, kernel, signature)} {architecture_name(architecture)}"
-                if title not in found:
-                    found[title] = compile_ptx(kernel, signature, architecture)
+            title = _title(case, kernel, signature)
+            if title not in compiled:
+                compiled.add(title)
+                made = compile_ptx(kernel, signature)
+                found |= {f"{title} {architecture}": ptx for architecture, ptx in made.items()}
     return found
 
 
