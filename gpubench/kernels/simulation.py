@@ -27,6 +27,7 @@ Limits = NDArray[np.uint32]
 """Shape ``[5]``: 2**32 times the probability to turn against 0 to 4 neighbours."""
 
 _LANES = 64  # systems that a CPU thread advances together
+_PAIRS = 4096  # of amplitudes that a CPU thread takes at once; a power of two
 _CRITICAL = 0.44  # coupling over temperature, close to the phase transition at log(1 + sqrt(2)) / 2
 
 _HIGH = np.uint64(32)  # of 64 random bits, the 32 that are looked at
@@ -150,15 +151,38 @@ def gate_numpy(state: Amplitudes, gate: Gate, target: int) -> None:
     pairs[:, 1] += gate[1, 0] * zero
 
 
+@njit(cache=True)
+def _gate_on_halves(zero: Amplitudes, one: Amplitudes, gate: Gate) -> None:
+    """Pairs that lie in two arrays: a loop of vector instructions."""
+    a, b, c, d = gate[0, 0], gate[0, 1], gate[1, 0], gate[1, 1]
+    for i in range(zero.size):
+        low, high = zero[i], one[i]
+        zero[i], one[i] = a * low + b * high, c * low + d * high
+
+
+@njit(cache=True)
+def _gate_on_pairs(state: Amplitudes, gate: Gate, target: int) -> None:
+    """Pairs that lie near each other."""
+    a, b, c, d = gate[0, 0], gate[0, 1], gate[1, 0], gate[1, 1]
+    apart = 1 << target
+    for pair in range(state.size // 2):
+        i = (pair >> target << (target + 1)) | (pair & (apart - 1))
+        low, high = state[i], state[i + apart]
+        state[i], state[i + apart] = a * low + b * high, c * low + d * high
+
+
 @njit(parallel=True, cache=True)
 def gate_parallel(state: Amplitudes, gate: Gate, target: int) -> None:
     """The same in one pass, over the threads of the CPU."""
-    a, b, c, d = gate[0, 0], gate[0, 1], gate[1, 0], gate[1, 1]
     apart = 1 << target
-    for pair in prange(state.size // 2):
-        i = (pair >> target << (target + 1)) | (pair & (apart - 1))
-        zero, one = state[i], state[i + apart]
-        state[i], state[i + apart] = a * zero + b * one, c * zero + d * one
+    piece = min(_PAIRS, state.size // 2)
+    for some in prange(state.size // 2 // piece):
+        first = some * piece
+        if apart < piece:
+            _gate_on_pairs(state[2 * first : 2 * (first + piece)], gate, target)
+        else:
+            i = (first >> target << (target + 1)) | (first & (apart - 1))
+            _gate_on_halves(state[i : i + piece], state[i + apart : i + apart + piece], gate)
 
 
 @cuda.jit

@@ -56,6 +56,16 @@ def test_a_gate_acts_on_its_qubit_alone(apply, target):
     assert np.linalg.norm(state) == pytest.approx(1)
 
 
+@pytest.mark.parametrize("target", [0, 5, 11, 12, 13])
+def test_both_forms_of_a_gate_agree_where_pieces_are_cut(target):
+    values = {"qubits": 14, "dtype": "complex128"}
+    one = simulation.unit_amplitudes(values, GENERATOR())
+    other, gate = one.copy(), simulation.rotation(values, GENERATOR())
+    simulation.gate_numpy(one, gate, target)
+    simulation.gate_parallel(other, gate, target)
+    np.testing.assert_allclose(other, one, rtol=1e-14, atol=1e-16)
+
+
 @pytest.mark.parametrize("sweep", SWEEPS)
 def test_without_heat_no_spin_turns_against_its_neighbours(sweep):
     spins = simulation.spins({"n": 20}, GENERATOR(1))
