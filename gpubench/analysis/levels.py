@@ -98,7 +98,7 @@ def quick_scatter(values: Values) -> float:
 
     Steps, of which there are few, do not count in it.
     """
-    return float(np.median(np.abs(np.diff(values)))) * _PER_DIFFERENCE
+    return _median(np.abs(np.diff(values))) * _PER_DIFFERENCE
 
 
 def _cost(values: Values) -> float:
@@ -122,6 +122,14 @@ def _stops(values: Values, cost: float) -> Stops:
 def _levels(values: Values, stops: Sequence[int]) -> list[Level]:
     starts = (0, *stops[:-1])
     return [
-        Level(start, stop, float(np.median(values[start:stop])))
+        Level(start, stop, _median(values[start:stop]))
         for start, stop in zip(starts, stops, strict=True)
     ]
+
+
+def _median(values: Values) -> float:
+    """As ``np.median`` of values without NaN, in a fifth of the time for the few of a level."""
+    ordered = np.sort(values)
+    middle = len(ordered) // 2
+    lower, upper = ordered[middle - 1 + len(ordered) % 2], ordered[middle]
+    return float((lower + upper) / 2)

@@ -78,11 +78,12 @@ class SetupTable:
         self._compared: dict[int, dict[CaseName, Compared]] = {}
         shape = (len(self.names), len(snapshots))
         self.codes = np.full(shape, ABSENT, np.int8)
-        self.times = np.full((3, *shape), np.nan)
+        by_place = np.full((len(snapshots), 3, len(self.names)), np.nan)
         for place, columns in enumerate(self._columns):
             rows = self._own[id(columns.cases)]
             self.codes[rows, place] = columns.statuses
-            self.times[:, rows, place] = columns.times
+            by_place[place][:, rows] = columns.times
+        self.times: Times = np.ascontiguousarray(by_place.transpose(1, 2, 0))
         self.known = self.codes != ABSENT
 
     @property
@@ -96,12 +97,13 @@ class SetupTable:
 
     @cached_property
     def digests(self) -> list[bytes]:
-        """Of each snapshot; of what is read of it later, by the stamp of its files."""
+        """Of each snapshot; of what its files tell, by their stamp, where it has one."""
         cases = {id(columns.cases): columns.cases for columns in self._columns}
         shared = {key: _digest(repr((own.names, own.links))) for key, own in cases.items()}
         return [
             _digest(
-                shared[id(columns.cases)] + columns.statuses.tobytes() + columns.times.tobytes(),
+                shared[id(columns.cases)],
+                b"" if snapshot.stamp else columns.statuses.tobytes() + columns.times.tobytes(),
                 repr((columns.ratios, commit, snapshot.params, snapshot.facts)),
                 repr((snapshot.superseded, snapshot.measured_at, snapshot.stamp)),
             )

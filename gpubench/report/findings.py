@@ -30,10 +30,9 @@ _NEXT_STEPS: dict[Status, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeView:
-    """One change of one case's time, in words and with its history."""
+class ChangeWords:
+    """One change of one case's time."""
 
-    name: CaseName
     slower: bool
     factor: float
     """How many times slower or faster; at least 1."""
@@ -41,6 +40,13 @@ class ChangeView:
     """What was found and how surely."""
     before: CommitLabel
     after: CommitLabel
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeView(ChangeWords):
+    """The same with its case's history."""
+
+    name: CaseName
     old: float
     """Seconds."""
     new: float
@@ -60,20 +66,32 @@ class ReasonView:
     command: str
 
 
-def change_view(name: CaseName, points: Series, change: Change) -> ChangeView:
+def change_words(points: Series, change: Change) -> ChangeWords:
     """Put one change into words."""
     direction = "slower" if change.slower else "faster"
     if change.kind == "step":
         claim = f"step: {direction} by {text.ratio(change.size)}"
     else:
         claim = f"{direction} than the previous commit: intervals do not overlap"
-    return ChangeView(
-        name=name,
+    return ChangeWords(
         slower=change.slower,
         factor=change.size,
         claim=claim,
         before=commit_label(points.commit(change.before)),
         after=commit_label(points.commit(change.after)),
+    )
+
+
+def change_view(name: CaseName, points: Series, change: Change) -> ChangeView:
+    """One change in words and with its case's history."""
+    words = change_words(points, change)
+    return ChangeView(
+        slower=words.slower,
+        factor=words.factor,
+        claim=words.claim,
+        before=words.before,
+        after=words.after,
+        name=name,
         old=change.old,
         new=change.new,
         spark=history_spark(points, (change,)),

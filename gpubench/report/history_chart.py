@@ -13,7 +13,7 @@ from gpubench.analysis.history import Series, SetupHistory
 from gpubench.analysis.setup_table import Course, Places, Times
 from gpubench.analysis.speedup import Speedup
 from gpubench.report import text
-from gpubench.report.findings import ChangeView, change_view
+from gpubench.report.findings import ChangeWords, change_words
 from gpubench.report.site import CommitLabel
 from gpubench.results import CaseName, Status, Timing
 from gpubench.results.columns import timing_of
@@ -56,7 +56,7 @@ class HistorySeries:
     speedups: Curve
     points: tuple[HistoryPoint, ...]
     """One for each commit that the chart's table lists."""
-    changes: tuple[ChangeView, ...]
+    changes: tuple[ChangeWords, ...]
     marked: tuple[int, ...]
     """Index of the first commit after each change."""
     stopped: int | None
@@ -110,7 +110,7 @@ def _series(
 ) -> HistorySeries:
     points, changes, course = history.cases[name], history.changes(name), history.over(name, places)
     index = {history.commits[place].hash: i for i, place in enumerate(places.tolist())}
-    views = tuple(change_view(name, points, change) for change in changes)
+    views = tuple(change_words(points, change) for change in changes)
     stopped = index[points.commit(points.stopped).hash] if points.stopped else None
     return HistorySeries(
         implementation=name.implementation,
@@ -152,7 +152,7 @@ def _points(course: Course, listed: Sequence[int]) -> Iterator[HistoryPoint]:
         )
 
 
-def _sentence(name: CaseName, points: Series, changes: Sequence[ChangeView]) -> str:
+def _sentence(name: CaseName, points: Series, changes: Sequence[ChangeWords]) -> str:
     found = [f"{change.claim} at {change.after.short}" for change in changes]
     if not found and len(points) > 1 and points[-1].timing:
         found = ["no change"]

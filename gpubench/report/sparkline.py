@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ MOST_POINTS = 120
 """About as many as its width has units; of a longer series the extremes are drawn."""
 
 Values = NDArray[np.float64]
+Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +58,30 @@ def sparkline(values: Values, label: str, marked: Sequence[int] = ()) -> Sparkli
     )
 
 
-def _lines(xs: Values, ys: Values, known: NDArray[np.intp]) -> Iterator[str]:
-    stretches = np.split(known, np.flatnonzero(np.diff(known) > 1) + 1)
+def _lines(xs: Values, ys: Values, known: Places) -> Iterator[str]:
+    """``known`` are the places of what is no gap, in order."""
+    starts = np.flatnonzero(np.diff(known, prepend=-2) > 1)
     size = -(-2 * len(known) // MOST_POINTS)
-    for stretch in stretches:
-        if stretch.size > 1:
-            drawn = _thinned(ys, stretch, size) if size > 2 else stretch
-            pairs = zip(xs[drawn].tolist(), ys[drawn].tolist(), strict=True)
-            yield " ".join(f"{x:g},{y:g}" for x, y in pairs)
+    drawn = _thinned(ys[known], starts, size) if size > 2 else np.arange(len(known))
+    places = known[drawn]
+    points = [f"{x},{y}" for x, y in zip(xs[places].tolist(), ys[places].tolist(), strict=True)]
+    stops = [*np.searchsorted(drawn, starts[1:]).tolist(), len(points)]
+    for start, stop in pairwise([0, *stops]):
+        if stop - start > 1:
+            yield " ".join(points[start:stop])
 
 
-def _thinned(ys: Values, stretch: NDArray[np.intp], size: int) -> NDArray[np.intp]:
-    """Both ends and the least and greatest of each group: more than the picture can show."""
-    padded = np.resize(stretch, -(-len(stretch) // size) * size)
-    padded[len(stretch) :] = stretch[-1]
-    groups = ys[padded].reshape(-1, size)
-    starts = np.arange(0, len(padded), size)
-    least, greatest = starts + groups.argmin(axis=1), starts + groups.argmax(axis=1)
-    ends = [0, len(stretch) - 1]
-    drawn = np.unique(np.minimum(np.concatenate([ends, least, greatest]), ends[1]))
-    thinned: NDArray[np.intp] = stretch[drawn]
-    return thinned
+def _thinned(ys: Values, starts: Places, size: int) -> Places:
+    """Indices of both ends of each stretch, and of the least and greatest of each group of its
+    points: more than the picture can show."""
+    lengths = np.diff(starts, append=len(ys))
+    opens = (np.arange(len(ys)) - np.repeat(starts, lengths)) % size == 0
+    groups, group_of = np.flatnonzero(opens), np.cumsum(opens) - 1
+
+    def first(extremes: Values) -> Places:
+        found = np.flatnonzero(ys == extremes[group_of])
+        return found[np.diff(group_of[found], prepend=-1) > 0]
+
+    least, greatest = np.minimum.reduceat(ys, groups), np.maximum.reduceat(ys, groups)
+    ends = starts + lengths - 1
+    return np.unique(np.concatenate([starts, ends, first(least), first(greatest)]))

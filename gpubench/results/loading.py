@@ -170,7 +170,7 @@ def _problems(files: Files, told: Digest, results_dir: Path) -> Iterator[Problem
         (files.result, told.result_faults),
         (files.record, told.record_faults),
     ):
-        if path:
+        if path and faults:
             name = path.relative_to(results_dir).as_posix()
             yield from (Problem(name, fault) for fault in faults)
 
