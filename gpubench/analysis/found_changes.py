@@ -13,6 +13,7 @@ import msgspec
 
 from gpubench.analysis.changes import Change, Values, changes_in
 from gpubench.analysis.levels import SettledFits, Stops
+from gpubench.collecting import without_collecting
 from gpubench.kept import code_stamp, read_kept, write_kept
 from gpubench.parallel import spread
 
@@ -70,6 +71,7 @@ def find_changes_of(setups: Sequence[SetupTimes]) -> list[Found]:
     return [own.changes for own in kept]
 
 
+@without_collecting()
 def _changes_of(
     series: Sequence[Values], known: Mapping[bytes, Stops]
 ) -> list[tuple[tuple[Change, ...], dict[bytes, Stops]]]:

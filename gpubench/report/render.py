@@ -26,6 +26,7 @@ from jinja2 import (
 
 from gpubench import __version__
 from gpubench.analysis.history import SetupHistory
+from gpubench.collecting import without_collecting
 from gpubench.errors import GpubenchError
 from gpubench.report import (
     changes,
@@ -67,6 +68,7 @@ class Page:
     """Changes with anything that the view is made from."""
 
 
+@without_collecting()
 def write_report(results: Results, output_dir: Path, overrides: Path | None = None) -> Path:
     """Write all pages and what they need; returns the path of the first page.
 

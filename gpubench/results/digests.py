@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.collecting import without_collecting
 from gpubench.results.asv_files import ResultFile, UnreadableFile, read_result_file
 from gpubench.results.columns import Columns, SharedCases
 from gpubench.results.layouts import Layouts
@@ -101,18 +100,6 @@ def sharing(digests: Iterable[Digest]) -> list[Digest]:
         )
         for each in digests
     ]
-
-
-@contextmanager
-def without_collecting() -> Iterator[None]:
-    """No search for cycles: reading makes millions of objects and no cycle; it takes a third."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def digest(files: Files, roles: Roles, layouts: Layouts) -> Digest:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gpubench.collecting import without_collecting
 from gpubench.errors import ResultsError
 from gpubench.names import BenchmarkName, parse_benchmark_name
 from gpubench.parallel import spread
@@ -32,7 +33,6 @@ from gpubench.results.digests import (
     digest_all,
     read_outcomes,
     sharing,
-    without_collecting,
 )
 from gpubench.results.model import CaseName, Outcome, Pair, Problem, Results, Snapshot
 from gpubench.results.pairs import Roles, roles_of, unfit
