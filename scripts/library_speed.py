@@ -77,6 +77,11 @@ def measured(kernels: list[list[Case]], samples: int) -> Iterator[list[Headline]
         work = [job for job in jobs(cases, samples) if job.time == "kernel"]
         found = dict(measure(work, take_round))
         for kernel in by_kernel(compared(found.values())):
+            for case in kernel:
+                if case.outcome.status != "ok":
+                    print(
+                        f"    {case.outcome.name.case} {case.outcome.status}: {case.outcome.reason}"
+                    )
             names = {case.outcome.name.implementation for case in kernel if not case.is_baseline}
             yield [headline(kernel, name) for name in sorted(names)]
         show(number + 1)

@@ -38,7 +38,8 @@ def mean_variance_numpy(x: Vector, parts: Parts, out: Vector) -> None:
     """Mean, then the mean square of what is left without it; ``parts`` is the GPU's."""
     mean = x.mean()
     rest = x - mean
-    out[0], out[1] = mean, np.dot(rest, rest) / x.size
+    np.multiply(rest, rest, out=rest)  # a BLAS would sum the squares with less care than mean does
+    out[0], out[1] = mean, rest.mean()
 
 
 @njit(cache=True, fastmath={"reassoc", "nsz", "contract"})
