@@ -1,4 +1,4 @@
-"""Work that makes millions of objects and hardly a cycle of them."""
+"""Work that Python's search for cycles of garbage would disturb, or take long for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collecting() -> Iterator[None]:
-    """No search for cycles meanwhile: it would take a tenth of a report, and a third of reading."""
+    """No search meanwhile: it would take a tenth of a report, and get between two samples."""
     collecting = gc.isenabled()
     gc.disable()
     try:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from gpubench.collecting import without_collecting
 
 if TYPE_CHECKING:
     from gpubench.suite.model import Sampling
@@ -112,7 +112,7 @@ def repeated(
     Garbage is not collected meanwhile, as in ``timeit``.
     """
     kept: list[T] = []
-    with _without_garbage_collection():
+    with without_collecting():
         begin = now()
         turns = 0
         while now() < begin + plan.warm_up:
@@ -124,14 +124,3 @@ def repeated(
             if len(kept) >= plan.least and now() > start + plan.seconds:
                 break
     return kept
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
