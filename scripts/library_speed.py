@@ -16,6 +16,7 @@ from pathlib import Path
 
 from conditions import print_conditions, progress
 
+from gpubench.analysis.baseline import Compared
 from gpubench.analysis.headline import Headline, headline
 from gpubench.analysis.speedup import Speedup, geometric_mean
 from gpubench.measure.direct import jobs, measure, take_round
@@ -77,11 +78,7 @@ def measured(kernels: list[list[Case]], samples: int) -> Iterator[list[Headline]
         work = [job for job in jobs(cases, samples) if job.time == "kernel"]
         found = dict(measure(work, take_round))
         for kernel in by_kernel(compared(found.values())):
-            for case in kernel:
-                if case.outcome.status != "ok":
-                    print(
-                        f"    {case.outcome.name.case} {case.outcome.status}: {case.outcome.reason}"
-                    )
+            print_problems(kernel)
             names = {case.outcome.name.implementation for case in kernel if not case.is_baseline}
             yield [headline(kernel, name) for name in sorted(names)]
         show(number + 1)
@@ -96,11 +93,14 @@ def shown(forms: list[Headline]) -> Iterator[Speedup]:
         print(f"{where:55} {told(form.speedup):28} {problem}", flush=True)
         if form.speedup is not None:
             yield form.speedup
-        else:
-            print(
-                *(f"    {case.outcome.status}: {case.outcome.reason}" for case in form.cases),
-                sep="\n",
-            )
+
+
+def print_problems(kernel: Iterable[Compared]) -> None:
+    """Name the cases without a time: no speedup tells that they are missing from it."""
+    for case in kernel:
+        if case.outcome.status != "ok":
+            name, status = case.outcome.name, case.outcome.status
+            print(f"    {name.implementation} {name.case} {status}: {case.outcome.reason}")
 
 
 def told(speedup: Speedup | None) -> str:

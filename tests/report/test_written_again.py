@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from report_sample import write_sample
 from result_files import CommitFiles
+from stored_asv_project import PAIR, write_benchmarks, write_format_2
 
 from gpubench.analysis.history import SetupHistory
 from gpubench.report import changes, kernel, overview, written
 from gpubench.report.history_chart import MOST_ROWS
 from gpubench.report.render import view_models, write_report
-from gpubench.results import digests, load_results
+from gpubench.results import Pair, digests, load_results
 from gpubench.results.cache import cache_path
 
 
@@ -126,6 +127,22 @@ def test_a_page_is_made_again_only_where_its_sources_changed(
     assert contents(write_report(load_results(tmp_path / "results"), tmp_path / "anew").parent) == (
         pages
     )
+
+
+def test_pages_are_made_again_where_a_pair_changes_its_roles(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    write_benchmarks(results)
+    for day in range(1, 31):
+        times = {PAIR.baseline: [8.0] * 4, PAIR.candidate: [4.0 if day < 15 else 2.0] * 4}
+        write_format_2(results, day, times)
+    swapped = Pair(PAIR.suite, PAIR.name, PAIR.candidate, PAIR.baseline)
+    cache = cache_path(results)
+    for pair in (PAIR, swapped):
+        write_report(load_results(results, pairs=[pair], cache=cache), tmp_path / "html")
+
+    write_report(load_results(results, pairs=[swapped]), tmp_path / "anew")
+
+    assert contents(tmp_path / "html") == contents(tmp_path / "anew")
 
 
 def test_a_page_that_was_changed_or_is_gone_is_made_again(tmp_path: Path, built: list[str]) -> None:
