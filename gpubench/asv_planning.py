@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from gpubench.backends.devices import gpu_count
 from gpubench.backends.numba_cuda import simulating
 from gpubench.measure.repeats import default_rounds
+from gpubench.plan.case import Case
+from gpubench.plan.machine import is_cuda
 from gpubench.plan.plan import Group, build_plan
 from gpubench.plan.stored import Blueprint, store
 from gpubench.plan.subject import HOME
@@ -42,14 +45,24 @@ def _blueprint(group: Group, count: int) -> Blueprint:
         group=group,
         title=group.kernel.title or "",
         identities=tuple(case.identity for case in cases),
-        attributes=_asv_attributes(group.kernel.sampling),
+        attributes=_asv_attributes(group.kernel.sampling, one_round=_no_gpu_for(cases, count)),
         versions={time: benchmark_version(group.kernel, name, time) for time in group.times},
         source=group.source_text(),
         gpu_count=None if all(case.device == HOME for case in cases) else count,
     )
 
 
-def _asv_attributes(sampling: Sampling) -> dict[str, Any]:
-    """asv's own attributes; what the suite leaves out is asv's default, but for paired rounds."""
+def _no_gpu_for(cases: Iterable[Case], gpu_count: int) -> bool:
+    """Whether all of the cases need a CUDA device and there is none."""
+    return gpu_count == 0 and all(is_cuda(case.device) for case in cases)
+
+
+def _asv_attributes(sampling: Sampling, one_round: bool) -> dict[str, Any]:
+    """asv's own attributes; what the suite leaves out is asv's default, but for paired rounds.
+
+    Cases that are all skipped say so in ``one_round``: there are thousands of them.
+    """
     given = sampling.model_dump(exclude_none=True, exclude=_NOT_OF_ASV)
+    if one_round:
+        return {**given, "rounds": 1}
     return {"rounds": default_rounds(sampling), **given} if sampling.paired else given

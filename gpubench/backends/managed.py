@@ -1,10 +1,14 @@
-"""What every session does when it is entered and left."""
+"""What every session does when it is entered and left, and how it copies unless it knows better."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
+
+import numpy as np
+
+from gpubench.backends.protocol import Native
 
 
 class ManagedSession(ABC):
@@ -25,6 +29,22 @@ class ManagedSession(ABC):
                 self.synchronize()
         finally:
             self.close()
+
+    def pristine(self, array: np.ndarray[Any, Any]) -> Native:
+        """What ``restore`` brings back: a copy on the device, which no transfer slows down."""
+        return self.to_native(array)
+
+    def view(self, native: Native) -> np.ndarray[Any, Any]:
+        """Values to be read before anything else runs: a copy from memory of its own."""
+        return self.to_host(native)
+
+    @abstractmethod
+    def to_native(self, array: np.ndarray[Any, Any]) -> Native:
+        """Copy a host array to the device."""
+
+    @abstractmethod
+    def to_host(self, native: Native) -> np.ndarray[Any, Any]:
+        """Copy back to a new host array."""
 
     @abstractmethod
     def synchronize(self) -> None:

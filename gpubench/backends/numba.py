@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from importlib import import_module, metadata
 from typing import Any
 
+import numpy as np
+
 from gpubench.backends.host import (
     DEVICE,
     HostSession,
@@ -87,8 +89,11 @@ class NumbaBackend:
         return beyond_the_machine(threads) or _beyond_the_pool(threads)
 
     def preload(self) -> None:
-        """Numba, and what it makes before the first function that it compiles. Starts no pool."""
-        _numba().njit(nothing)()
+        """Numba, and what it makes before the first function that it compiles, and imports before
+        the first array that it sees. Starts no pool."""
+        numba = _numba()
+        numba.njit(nothing)()
+        numba.typeof(np.zeros(1))
 
     def keeps(self, function: Any) -> bool:
         """Whether ``function`` was compiled with ``cache=True``."""

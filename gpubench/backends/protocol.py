@@ -141,6 +141,14 @@ class Session(Protocol):
     def to_host(self, native: Native) -> np.ndarray[Any, Any]:
         """Copy back to a new host array; waits for the work that writes it."""
 
+    def view(self, native: Native) -> np.ndarray[Any, Any]:
+        """Its values on the host, to be read before anything else runs: no copy where the device's
+        memory is the host's."""
+
+    def pristine(self, array: np.ndarray[Any, Any]) -> Native:
+        """What ``restore`` takes: a copy on the device, or the array itself where its memory is the
+        host's."""
+
     def restore(self, native: Native, pristine: Native) -> None:
         """Overwrite ``native`` with ``pristine`` (same shape, dtype) without leaving the device."""
 

@@ -27,7 +27,7 @@ DEFAULT_TOLERANCE = {
 """Relative and absolute tolerance where a suite gives none: tens of units in the last place. Wider
 dtypes have that of float64."""
 
-PIECE = 2**18
+PIECE = 2**15
 """Elements that are compared at a time."""
 
 
@@ -209,25 +209,36 @@ class _Errors:
 
     def add(self, start: int, found: Array, reference: Array) -> None:
         """Take one piece into account, the first element of which has the index ``start``."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            exact = reference.astype(self.wide, copy=False)
+            apart = np.abs(found.astype(self.wide, copy=False) - exact)
+            if not np.isfinite(apart.max(initial=0.0)):
+                apart, exact = self._without_odd(start, found, reference)
+            self._add_usual(start, apart, np.abs(exact))
+
+    def _without_odd(self, start: int, found: Array, reference: Array) -> tuple[Array, Array]:
+        """Errors and baseline with zeros where either is NaN or infinite."""
         usual = np.isfinite(reference) & np.isfinite(found)
         odd = ~usual & ~((found == reference) | (np.isnan(found) & np.isnan(reference)))
         if not self.odd and odd.any():
             self.first_odd = start + int(odd.argmax())
         self.odd += int(np.count_nonzero(odd))
-        with np.errstate(over="ignore"):
-            exact = np.where(usual, reference, 0).astype(self.wide)
-            apart = np.abs(np.where(usual, found, 0).astype(self.wide) - exact)
-            self._add_usual(start, apart, np.abs(exact))
+        exact = np.where(usual, reference, 0).astype(self.wide)
+        return np.abs(np.where(usual, found, 0).astype(self.wide) - exact), exact
 
     def _add_usual(self, start: int, apart: Array, size: Array) -> None:
         self.size += apart.size
         largest = float(apart.max(initial=0.0))
         if self.worst < 0 or largest > self.largest:
             self.worst, self.largest = start + int(apart.argmax()), largest
+        if self.by_norm:
+            self.error_norm = math.hypot(self.error_norm, float(np.linalg.norm(apart)))
+            self.norm = math.hypot(self.norm, float(np.linalg.norm(size)))
+        if largest == 0:
+            return
         self.relative = max(self.relative, _largest_ratio(apart, size))
-        self.beyond += int(np.count_nonzero(apart > self.atol + self.rtol * size))
-        self.error_norm = math.hypot(self.error_norm, float(np.linalg.norm(apart)))
-        self.norm = math.hypot(self.norm, float(np.linalg.norm(size)))
+        if largest > self.atol:
+            self.beyond += int(np.count_nonzero(apart > self.atol + self.rtol * size))
 
     def beyond_tolerance(self) -> str | None:
         """What exceeds the tolerance: ``|a - b| <= atol + rtol |b|`` as in ``numpy.allclose``, or
@@ -256,10 +267,10 @@ def _flat(array: Array) -> Array:
 
 
 def _largest_ratio(apart: Array, size: Array) -> float:
+    if size.min(initial=math.inf) > 0:
+        return float((apart / size).max(initial=0.0))
     nonzero = size != 0
-    if not nonzero.any():
-        return 0.0
-    return float((apart[nonzero] / size[nonzero]).max())
+    return float((apart[nonzero] / size[nonzero]).max(initial=0.0))
 
 
 def _larger(one: float, other: float) -> float:

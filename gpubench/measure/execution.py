@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 class Execution:
     """Arrays and call of one case, resident where the session puts them.
 
-    ``inout`` arrays are kept twice, so that ``restore`` brings them back without a transfer.
+    ``inout`` arrays are kept where ``restore`` brings them back from without a transfer.
     """
 
     def __init__(self, session: Session, case: Case, target: Target, inputs: Inputs) -> None:
@@ -32,7 +32,7 @@ class Execution:
         self._written = [name for name in specs if specs[name].intent in ("out", "inout")]
         self._scratch = {name for name in specs if specs[name].intent == "scratch"}
         self._native = self.upload()
-        self._pristine = {n: session.to_native(inputs.arrays[n]) for n in self._overwritten}
+        self._pristine = {n: session.pristine(inputs.arrays[n]) for n in self._overwritten}
         self.call = self.bind(self._native)
         self.aliases: dict[str, str] = {}
         """Returned results that were arrays of the call, or views of one, by the arrays' names."""
@@ -55,15 +55,15 @@ class Execution:
 
     def overwrite(self, name: str, array: Array) -> None:
         """Put another array's values into a native array."""
-        self.session.restore(self._native[name], self.session.to_native(array))
+        self.session.restore(self._native[name], self.session.pristine(array))
 
     def outputs(self) -> dict[str, Array]:
         """Run once and bring back every ``out`` and ``inout`` array and what the call returns."""
-        returned = self._named(self.call())
-        self.session.synchronize()
-        self.aliases = {name: array for name, array in map(self._alias, returned.items()) if array}
-        results = {name: _as_array(self.session, result) for name, result in returned.items()}
-        return {**self.download(self._native), **results}
+        return self._run(self.session.to_host)
+
+    def seen_outputs(self) -> dict[str, Array]:
+        """The same, to be read before anything else runs."""
+        return self._run(self.session.view)
 
     def changed_inputs(self) -> list[str]:
         """Arrays that a run must only read and that are no longer what they were."""
@@ -71,12 +71,19 @@ class Execution:
             name
             for name, array in self.inputs.arrays.items()
             if name not in {*self._written, *self._scratch}
-            and not same_bits(self.session.to_host(self._native[name]), array)
+            and not same_bits(self.session.view(self._native[name]), array)
         ]
 
     def download(self, native: Mapping[str, Native]) -> dict[str, Array]:
         """Host copies of the arrays that a run writes."""
         return {name: self.session.to_host(native[name]) for name in self._written}
+
+    def _run(self, fetch: Callable[[Any], Array]) -> dict[str, Array]:
+        returned = self._named(self.call())
+        self.session.synchronize()
+        self.aliases = {name: array for name, array in map(self._alias, returned.items()) if array}
+        written = {name: fetch(self._native[name]) for name in self._written}
+        return {**written, **{n: _as_array(fetch, result) for n, result in returned.items()}}
 
     def _named(self, returned: Any) -> dict[str, Any]:
         """What the call returned, by the names of ``returns``."""
@@ -105,8 +112,8 @@ def _overlap(result: Any, native: Native) -> bool:
     return both and np.may_share_memory(result, native)
 
 
-def _as_array(session: Session, result: Any) -> Array:
+def _as_array(fetch: Callable[[Any], Array], result: Any) -> Array:
     """A returned value on the host. Python's own numbers carry no dtype: they get NumPy's."""
     if isinstance(result, bool | int | float | complex):
         return np.asarray(result)
-    return session.to_host(result)
+    return fetch(result)

@@ -69,7 +69,7 @@ def poisoned(array: Array, expected: Array | None = None) -> Array:
         return np.zeros_like(array) if expected is None else ~expected
     if array.dtype.kind in "fc":
         poison = np.full_like(array, np.nan)
-        if expected is not None:
+        if expected is not None and np.isnan(expected.max(initial=-np.inf)):
             np.copyto(poison, 0, where=np.isnan(expected))
         return poison
     sentinel = np.iinfo(array.dtype).max - 41
@@ -114,7 +114,7 @@ def _normal(random: np.random.Generator, spec: ArraySpec) -> Array:
         return _complex(random.standard_normal((2, *spec.shape)), spec)
     if spec.dtype == np.float32:
         return random.standard_normal(spec.shape, np.float32)
-    return random.standard_normal(spec.shape).astype(spec.dtype)
+    return random.standard_normal(spec.shape).astype(spec.dtype, copy=False)
 
 
 def _uniform(random: np.random.Generator, spec: ArraySpec) -> Array:
@@ -126,12 +126,13 @@ def _uniform(random: np.random.Generator, spec: ArraySpec) -> Array:
         return _complex(random.random((2, *spec.shape)), spec)
     if spec.dtype == np.float32:
         return random.random(spec.shape, np.float32)
-    return random.random(spec.shape).astype(spec.dtype)
+    return random.random(spec.shape).astype(spec.dtype, copy=False)
 
 
 def _complex(parts: Array, spec: ArraySpec) -> Array:
-    numbers: Array = parts[0] + 1j * parts[1]
-    return numbers.astype(spec.dtype)
+    numbers = np.empty(spec.shape, spec.dtype)
+    numbers.real, numbers.imag = parts
+    return numbers
 
 
 def _arange(_: np.random.Generator, spec: ArraySpec) -> Array:

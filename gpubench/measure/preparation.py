@@ -24,7 +24,7 @@ from gpubench.measure.repeats import Repeats, repeats
 from gpubench.measure.sampling import Sampling, sized
 from gpubench.measure.targets import load_target
 from gpubench.measure.times import LABELLED_TIMES
-from gpubench.measure.verification import expected_outputs, verify
+from gpubench.measure.verification import expected_outputs, verify, verify_baseline
 from gpubench.plan.case import Case
 from gpubench.record import CaseRecord, Status
 
@@ -121,14 +121,15 @@ class Preparation:
     def _checked(self) -> tuple[Execution, Comparison]:
         """Ready to be timed, and right. What the check alone needs is freed on return."""
         inputs = draw_inputs(self.case)
-        expected = expected_outputs(self.case, inputs)
+        is_baseline = self.case.baseline() is None
+        expected = None if is_baseline else expected_outputs(self.case, inputs)
         target = load_target(self.case)  # first: what it imports may bring a BLAS of its own
         session = self._stack.enter_context(
             registry.get(self.case.backend).open(self.case.device, self.case.threads)
         )
         self._session = session
         execution = Execution(session, self.case, target, inputs)
-        comparison = verify(execution, expected)
+        comparison = verify_baseline(execution) if expected is None else verify(execution, expected)
         self._require_right(comparison)
         return execution, comparison
 

@@ -49,9 +49,12 @@ class Recorder:
     def _last_facts(self) -> Mapping[str, Value | None] | None:
         if self.path is None or not self.path.exists():
             return None
-        lines = self.path.read_text(encoding="utf-8").splitlines()
-        runs = [line for line in lines if '"kind": "run"' in line]
-        last = parse_line(runs[-1]) if runs else None
+        told = self.path.read_bytes()  # every case asks: only the line that counts is looked at
+        at = told.rfind(b'"kind": "run"')
+        if at < 0:
+            return None
+        line = told[told.rfind(b"\n", 0, at) + 1 :].partition(b"\n")[0]
+        last = parse_line(line.decode())
         return last.facts if isinstance(last, RunRecord) else None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpubench.backends.protocol import Sampler
@@ -16,7 +17,15 @@ if TYPE_CHECKING:
 SAMPLE_TIME = 0.01
 """Seconds that a sample should last at least, as in asv."""
 
-PROBED_RUNS = 100
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What sizing found."""
+
+    runs: int
+    """Runs in one sample."""
+    seconds: float | None
+    """Of one run in the last batch tried; ``None`` where nothing was tried."""
 
 
 class Sampling:
@@ -32,6 +41,8 @@ class Sampling:
         self._elapsed = 0.0
         self.restore = restore
         self.runs = runs
+        self.run_seconds: float | None = None
+        """Seconds of one run when the sample was sized; ``None`` where nothing was tried."""
         self.warmed = 0.0
         """Seconds for which it ran already, to find the number of runs."""
 
@@ -49,13 +60,6 @@ class Sampling:
     def of(self, runs: int) -> Sampling:
         """The same with another number of runs in a sample."""
         return Sampling(self._sampler, self.restore, runs)
-
-    def probe(self) -> float:
-        """Seconds of one run from a short batch that does not count."""
-        runs = min(self.runs, PROBED_RUNS)
-        seconds = self._sampler.seconds(runs) / runs
-        self.restore()
-        return seconds
 
     def elapsed(self) -> float:
         """Sum of all samples so far, in seconds: a timer that asv reads before and after each."""
@@ -77,40 +81,47 @@ def sized(labelled: LabelledTime, declared: DeclaredSampling) -> Sampling:
     """
     start = time.perf_counter()
     if declared.number is None:
-        runs = runs_per_sample(
+        tried = size_sample(
             labelled.sampler,
             labelled.restore,
             declared.sample_time or SAMPLE_TIME,
             labelled.most_runs,
         )
     else:
-        runs = min(declared.number, labelled.most_runs)
-        if labelled.most_runs > 1:  # what the sampler says of itself is then about such a batch
-            labelled.restore()
-            labelled.sampler.seconds(runs)
+        tried = _as_declared(labelled, declared.number)
     labelled.restore()
-    sampling = Sampling(labelled.sampler, labelled.restore, runs)
+    sampling = Sampling(labelled.sampler, labelled.restore, tried.runs)
+    sampling.run_seconds = tried.seconds
     sampling.warmed = time.perf_counter() - start
     return sampling
 
 
-def runs_per_sample(
+def _as_declared(labelled: LabelledTime, number: int) -> Trial:
+    runs = min(number, labelled.most_runs)
+    if labelled.most_runs == 1:
+        return Trial(runs, None)
+    labelled.restore()  # what the sampler says of itself is then about such a batch
+    return Trial(runs, labelled.sampler.seconds(runs) / runs)
+
+
+def size_sample(
     sampler: Sampler,
     restore: Callable[[], None],
     sample_time: float = SAMPLE_TIME,
     most: int = 1_000_000,
-) -> int:
+) -> Trial:
     """Number of runs that fill ``sample_time`` seconds, at least 1 and at most ``most``.
 
     Grows as ``timeit.Timer.autorange`` does, tenfold at most, so that an early slow run does not
     decide.
     """
-    runs = 1
+    runs, seconds = 1, None
     while runs < most:
         restore()
         elapsed = sampler.seconds(runs)
+        seconds = elapsed / runs
         if elapsed >= sample_time:
             break
         growth = sample_time / elapsed if elapsed > 0 else 10.0
         runs = min(most, math.ceil(runs * min(10.0, max(1.2, growth))))
-    return runs
+    return Trial(runs, seconds)

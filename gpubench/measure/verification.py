@@ -31,10 +31,7 @@ def expected_outputs(case: Case, inputs: Inputs) -> dict[str, Array]:
     baseline = case.baseline() or case
     target = load_target(baseline)
     with registry.get(baseline.backend).open(baseline.device, baseline.threads) as session:
-        execution = Execution(session, baseline, target, inputs)
-        outputs = execution.outputs()
-    _require_written(baseline, inputs, outputs, execution.aliases)
-    return outputs
+        return _written_outputs(Execution(session, baseline, target, inputs))
 
 
 def verify(execution: Execution, expected: Mapping[str, Array]) -> Comparison:
@@ -43,31 +40,74 @@ def verify(execution: Execution, expected: Mapping[str, Array]) -> Comparison:
     Arrays that are only read must stay as they are. Two runs that differ within the tolerance give
     a warning: a reader should know that the last digits are not the same every time.
     """
-    first = _run(execution, expected)
+    poison = _poison(execution, expected)
+    _put(execution, poison)
+    first = _typed_like(execution.outputs(), expected)
     found = _compared(execution, first, expected)
+    return _again(execution, first, found, expected, poison)
+
+
+def verify_baseline(execution: Execution) -> Comparison:
+    """The same of a baseline, which is right by definition: it must write, leave alone what it only
+    reads, and do so again.
+
+    Raises ``VacuousCheckError`` when it wrote nothing that could be checked.
+    """
+    first = _written_outputs(execution)
+    found = _compared(execution, first, first)
+    return _again(execution, first, found, first, _poison(execution, first))
+
+
+def _written_outputs(execution: Execution) -> dict[str, Array]:
+    """Outputs of a first run, whose ``out`` arrays were drawn as poison."""
+    outputs = execution.outputs()
+    _require_written(execution.case, execution.inputs, outputs, execution.aliases)
+    return outputs
+
+
+def _again(
+    execution: Execution,
+    first: Mapping[str, Array],
+    found: Comparison,
+    expected: Mapping[str, Array],
+    poison: Mapping[str, Array],
+) -> Comparison:
+    """What a second run adds to what was found of the first."""
     if found.fault is not None:
         return found
     if changed := execution.changed_inputs():
         return replace(found, fault=_changed(changed))
     execution.restore()
-    again = _run(execution, expected)
-    execution.restore()
+    _put(execution, poison)
+    again = _typed_like(execution.seen_outputs(), expected)
     apart = difference(first, again)
+    if apart is not None:
+        found = found.joined(_compared(execution, again, expected))
+    execution.restore()
     if apart is None:
         return found
-    found = found.joined(_compared(execution, again, expected))
     if found.fault is not None:
         fault = f"a second run on the same inputs is wrong (a race?): {found.fault}"
         return replace(found, fault=fault)
     return replace(found, warnings=(f"two runs differ: {apart} (atomics or a race)",))
 
 
-def _run(execution: Execution, expected: Mapping[str, Array]) -> dict[str, Array]:
-    """Outputs of one run on the case's inputs."""
-    for name, spec in execution.case.array_specs().items():
-        if spec.intent == "out":
-            execution.overwrite(name, poisoned(expected[name], expected[name]))
-    outputs = execution.outputs()
+def _poison(execution: Execution, expected: Mapping[str, Array]) -> dict[str, Array]:
+    """For each ``out`` array, values of which none is right."""
+    specs = execution.case.array_specs()
+    return {
+        name: poisoned(expected[name], expected[name])
+        for name, spec in specs.items()
+        if spec.intent == "out"
+    }
+
+
+def _put(execution: Execution, arrays: Mapping[str, Array]) -> None:
+    for name, array in arrays.items():
+        execution.overwrite(name, array)
+
+
+def _typed_like(outputs: Mapping[str, Array], expected: Mapping[str, Array]) -> dict[str, Array]:
     return {name: _typed(array, expected[name]) for name, array in outputs.items()}
 
 

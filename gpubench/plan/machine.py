@@ -10,6 +10,11 @@ SIMULATOR = "cudasim"
 _CUDA = re.compile(r"cuda:(\*|\d+)")
 
 
+def is_cuda(device: str) -> bool:
+    """Whether it is a CUDA device, one or all of them; the simulator is none."""
+    return _CUDA.fullmatch(device) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
     """How many CUDA devices there are, and whether the simulator stands in for them."""
@@ -26,7 +31,7 @@ class Machine:
         return tuple(dict.fromkeys(device for name in names for device in self._expand(name)))
 
     def _expand(self, name: str) -> Iterator[str]:
-        if self.simulator and _CUDA.fullmatch(name):
+        if self.simulator and is_cuda(name):
             yield SIMULATOR
         elif name == "cuda:*":
             yield from (f"cuda:{ordinal}" for ordinal in range(max(self.gpu_count, 1)))

@@ -3,7 +3,7 @@
 import pytest
 
 from gpubench.measure import sampling as module
-from gpubench.measure.sampling import Sampling, runs_per_sample
+from gpubench.measure.sampling import Sampling, Trial, size_sample
 from gpubench.measure.times import LabelledTime
 from gpubench.suite.model import Sampling as Declared
 
@@ -22,7 +22,7 @@ class Ticking:
 
 
 def sized(seconds_per_run, sample_time=0.01, most=1_000_000):
-    return runs_per_sample(Ticking(seconds_per_run), lambda: None, sample_time, most)
+    return size_sample(Ticking(seconds_per_run), lambda: None, sample_time, most).runs
 
 
 def test_a_short_run_is_repeated_until_the_sample_is_long_enough():
@@ -40,13 +40,13 @@ def test_the_number_of_runs_is_bounded():
 
 def test_one_run_a_sample_needs_no_trial():
     sampler = Ticking(1.0)
-    assert runs_per_sample(sampler, lambda: None, 0.01, most=1) == 1
+    assert size_sample(sampler, lambda: None, 0.01, most=1) == Trial(1, None)
     assert sampler.taken == 0
 
 
 def test_arrays_are_restored_before_every_trial():
     sampler, restored = Ticking(1e-3), []
-    runs_per_sample(sampler, lambda: restored.append(sampler.taken), 0.01)
+    size_sample(sampler, lambda: restored.append(sampler.taken), 0.01)
     assert restored == list(range(sampler.taken))
     assert len(restored) >= 2
 
