@@ -18,7 +18,7 @@ from gpubench.measure.asv_command import asv_attributes
 from gpubench.measure.asv_record import asv_timeout
 from gpubench.measure.preparation import Preparation, Skipped
 from gpubench.measure.recorder import recorder_of_asv
-from gpubench.measure.repeats import with_attributes
+from gpubench.measure.repeats import COMPILATIONS, with_attributes
 from gpubench.measure.sampling import Sampling
 from gpubench.names import BenchmarkName, parse_benchmark_name
 from gpubench.plan.group import Group
@@ -179,5 +179,6 @@ def _time_method(blueprint: Blueprint, time: str, version: str) -> Callable[...,
     method.version = version  # type: ignore[attr-defined]
     method.pretty_source = blueprint.source  # type: ignore[attr-defined]
     if time == "compile":
-        method.rounds, method.repeat = 1, 3  # type: ignore[attr-defined]
+        method.rounds, method.repeat = 1, COMPILATIONS  # type: ignore[attr-defined]
+        method.params = (list(blueprint.compiled),)  # type: ignore[attr-defined]
     return method

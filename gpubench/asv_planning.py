@@ -45,6 +45,7 @@ def _blueprint(group: Group, count: int) -> Blueprint:
         group=group,
         title=group.kernel.title or "",
         identities=tuple(case.identity for case in cases),
+        compiled=tuple(case.identity for case in cases if "compile" in group.times_of(case)),
         attributes=_asv_attributes(group.kernel.sampling, one_round=_no_gpu_for(cases, count)),
         versions={time: benchmark_version(group.kernel, name, time) for time in group.times},
         source=group.source_text(),

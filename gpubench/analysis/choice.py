@@ -121,6 +121,20 @@ def device_of(compared: Compared) -> str:
     return str(parse_identity(compared.outcome.name.case).get("device", ""))
 
 
+def compilation(compared: Compared, own: Iterable[Compared]) -> Timing | None:
+    """How long it took to compile a case, among ``own``, the times of its implementation: measured
+    of it, or else of the largest case with the same parameters on the same device, which is
+    compiled alike; ``None`` where it was not measured."""
+    wanted, case = (device_of(compared), parameters_of(compared)), compared.outcome.name.case
+    alike = [
+        each
+        for each in own
+        if each.outcome.name.time == "compile" and (device_of(each), parameters_of(each)) == wanted
+    ]
+    nearest = max(alike, key=lambda c: (c.outcome.name.case == case, size_of(c)), default=None)
+    return nearest.outcome.timing if nearest else None
+
+
 def repayment(compilation: Timing, compared: Compared) -> Repayment | None:
     """Calls after which the time saved on each makes up for compilation: ``c / (b - t)``.
 
@@ -234,12 +248,8 @@ def _alternative(
     labels: _Labels,
 ) -> Alternative:
     largest, end_to_end = points[-1], _compared(own, "end_to_end")
-    case = largest.outcome.name.case
     same = next((c for c in end_to_end if size_of(c) == size_of(largest)), None)
-    compilations = [c for c in own if c.outcome.name.time == "compile"]
-    compiled = next((c for c in compilations if c.outcome.name.case == case), None)
-    compiled = compiled or next(iter(sorted(compilations, key=size_of, reverse=True)), None)
-    timing = compiled.outcome.timing if compiled else None
+    timing = compilation(largest, own)
     return Alternative(
         implementation=implementation,
         device=device,

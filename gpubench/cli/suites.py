@@ -69,7 +69,9 @@ def plan(
         return
     cases = list(selected(made.cases(), where, axes))
     if as_json:
-        click.echo(json.dumps([plans.case_row(case) for case in cases], indent=2))
+        click.echo(
+            json.dumps([plans.case_row(case, made.times_of(case)) for case in cases], indent=2)
+        )
         return
     print_faults([*made.faults(), *made.warnings()], "warning: ")
     OUT.print(plans.plan_table(cases, each=bool(where or axes)))

@@ -16,6 +16,7 @@ from gpubench.measure.preparation import Preparation, case_record, cause, known_
 from gpubench.measure.recorder import Recorder
 from gpubench.measure.repeats import TIMEOUT, Repeats, repeated, repeats
 from gpubench.plan.case import Case
+from gpubench.plan.group import compiled_apart
 from gpubench.record import CaseRecord, RunRecord
 
 LEAST_ROUNDS = 6
@@ -99,14 +100,19 @@ class Memory(Recorder):
 
 
 def jobs(cases: Iterable[Case], samples: int | None = None) -> list[Job]:
-    """Every labelled time of these cases and of the baselines that they are measured against."""
+    """Every labelled time of these cases and of the baselines that they are measured against;
+    compilation once of those that are compiled alike."""
     wanted: dict[tuple[str, str], Case] = {}
     for case in cases:
         baseline = known_baseline(case) if case.fault is None else None
         for each in (baseline, case) if baseline is not None else (case,):
             wanted.setdefault((each.benchmark("kernel").asv_name, each.identity), each)
+    compiled = set(map(id, compiled_apart(wanted.values())))
     return [
-        Job(case, time, samples=samples) for case in wanted.values() for time in case.subject.times
+        Job(case, time, samples=samples)
+        for case in wanted.values()
+        for time in case.subject.times
+        if time != "compile" or id(case) in compiled
     ]
 
 

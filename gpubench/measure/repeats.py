@@ -27,6 +27,8 @@ SECONDS = 20.0
 """Most seconds for these, shared among the rounds too."""
 WARM_UP = 0.1
 TIMEOUT = 60.0
+COMPILATIONS = (2, 3, 10.0)
+"""Fewest and most samples of ``compile``, and seconds after which the fewest are enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +65,10 @@ class Repeats:
 def repeats(sampling: Sampling, time: str = "kernel") -> Repeats:
     """What asv does with this ``sampling`` (``asv_runner.benchmarks.time``), its defaults too.
 
-    ``compile`` is taken three times: each sample is a process, and nothing warms it up.
+    Each sample of ``compile`` is a process, which nothing warms up.
     """
     if time == "compile":
-        return Repeats(1, 3, 3, sampling.timeout or TIMEOUT, warm_up=0.0)
+        return Repeats(1, *COMPILATIONS, warm_up=0.0)
     rounds = sampling.rounds or default_rounds(sampling)
     warm_up = WARM_UP if sampling.warmup_time is None else sampling.warmup_time
     least, most, seconds = _of_a_round(sampling, rounds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -58,6 +58,12 @@ class Group:
             hint = nearest(identity, list(self._by_identity))
             raise PlanError(f"{self.class_name} has no case {identity!r}{hint}") from None
 
+    def times_of(self, case: Case) -> tuple[str, ...]:
+        """Labelled times that are taken of one of its cases: compilation is not taken again of a
+        case that is compiled as an earlier one."""
+        compiled = case.identity in self._compiled
+        return tuple(time for time in self.times if compiled or time != "compile")
+
     def source_text(self) -> str:
         """Source of what the implementation names, read without importing it, and the suite's lines
         of its kernel."""
@@ -70,8 +76,34 @@ class Group:
         return join_source(code, declared.place, declared.text)
 
     @cached_property
+    def _compiled(self) -> frozenset[str]:
+        compiled = compiled_apart(self.cases()) if "compile" in self.times else ()
+        return frozenset(case.identity for case in compiled)
+
+    @cached_property
     def _by_identity(self) -> dict[str, Case]:
         return {case.identity: case for case in self.cases()}
+
+
+def compiled_apart(cases: Iterable[Case]) -> tuple[Case, ...]:
+    """The first of those that are compiled alike.
+
+    A size, a launch and a number of threads do not change what is compiled, unless a factory is
+    called with them.
+    """
+    first: dict[str, Case] = {}
+    for case in cases:
+        first.setdefault(_compiled_as(case), case)
+    return tuple(first.values())
+
+
+def _compiled_as(case: Case) -> str:
+    parameters = {name: one for name, one in case.values.items() if name not in case.sizes}
+    try:
+        given = case.with_values()
+    except PlanError:  # a formula without a value, of which the case itself will fail
+        given = {}
+    return repr((case.subject.title, case.device, parameters, given))
 
 
 def nearest(name: str, known: list[str]) -> str:

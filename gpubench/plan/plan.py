@@ -79,6 +79,10 @@ class Plan:
         classes = ", ".join(case.benchmark("kernel").class_name for case in found)
         raise PlanError(f"{len(found)} cases are called {identity!r}; put one of {classes} before")
 
+    def times_of(self, case: Case) -> tuple[str, ...]:
+        """Labelled times that asv takes of one of the plan's cases."""
+        return self.group(case.benchmark("kernel").class_name).times_of(case)
+
     @cached_property
     def _groups(self) -> tuple[Group, ...]:
         return tuple(Group(subject) for subject in self.subjects if subject.has_cases)

@@ -27,7 +27,7 @@ from gpubench.plan.group import Group
 from gpubench.suite.loaded import LoadedSuite
 from gpubench.whole_file import write_whole
 
-FORMAT = 1
+FORMAT = 2
 _ENGINE = ("suite", "plan", "backends")
 """Packages that decide what a plan is."""
 
@@ -43,6 +43,8 @@ class Blueprint:
     title: str
     identities: tuple[str, ...]
     """Of its cases, in order: asv's parameters."""
+    compiled: tuple[str, ...]
+    """Those of them whose compilation is measured."""
     attributes: Mapping[str, Any]
     """asv's own attributes, ``rounds`` and ``timeout`` for example."""
     versions: Mapping[str, str]

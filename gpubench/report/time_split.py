@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpubench.analysis.baseline import Compared
+from gpubench.analysis.choice import compilation
 from gpubench.analysis.headline import headline, size_of
 from gpubench.analysis.speedup import Speedup
 from gpubench.report import text
@@ -66,7 +67,9 @@ def _row(cases: Sequence[Compared], implementation: str) -> SplitRow | None:
         return None
     case = chosen[0].outcome.name.case
     at = {c.outcome.name.time: c for c in own if c.outcome.name.case == case}
-    seconds = {time: c.outcome.timing.median for time, c in at.items() if c.outcome.timing}
+    timings = {time: c.outcome.timing for time, c in at.items()}
+    timings["compile"] = compilation(chosen[0], own)
+    seconds = {time: timing.median for time, timing in timings.items() if timing}
     bars = _bars({time: seconds[time] for time in PARTS if time in seconds})
     if not bars:
         return None

@@ -44,8 +44,9 @@ def plan_table(cases: Sequence[Case], *, each: bool) -> Table:
     return table
 
 
-def case_row(case: Case) -> dict[str, Any]:
-    """One case as JSON shows it; shapes and work are ``null`` where a formula has no value."""
+def case_row(case: Case, times: Sequence[str]) -> dict[str, Any]:
+    """One case and its labelled times as JSON shows them; shapes and work are ``null`` where a
+    formula has no value."""
     suite, kernel, implementation, backend, device = _where(case)
     name = f"{case.benchmark('kernel').asv_name} {case.identity}"
     return {
@@ -58,7 +59,7 @@ def case_row(case: Case) -> dict[str, Any]:
         "case": case.identity,
         "values": dict(case.values),
         "threads": case.threads,
-        "times": list(case.subject.times),
+        "times": list(times),
         **_computed(case),
     }
 

@@ -45,7 +45,7 @@ def write_full_kernel(directory: Path, *, ceilings: bool = True, compiled: bool 
         _time(files, "numba_cuda", "transfer", size, transfer, conditions)
         _time(files, "numba_cuda", "launch", size, 6e-6, conditions)
         _time(files, "numba_cuda", "end_to_end", size, kernel + transfer + 5e-6, conditions)
-        if compiled:
+        if compiled and size == SIZES[0]:
             _time(files, "numba", "compile", size, 0.4)
             _time(files, "numba_cuda", "compile", size, 0.25, conditions)
     files.write()
