@@ -177,8 +177,9 @@ class Preparation:
     def _require_right(self, comparison: Comparison) -> None:
         if comparison.fault is None:
             return
-        baseline = self.case.kernel.baseline
-        reason = f"differs from the baseline {baseline!r}: {comparison.fault}"
+        reason = comparison.fault
+        if self.case.baseline() is not None:
+            reason = f"differs from the baseline {self.case.kernel.baseline!r}: {reason}"
         self._write("wrong", comparison, reason=reason)
         raise WrongResult(reason)
 

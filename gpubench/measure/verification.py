@@ -87,7 +87,8 @@ def _again(
     if apart is None:
         return found
     if found.fault is not None:
-        fault = f"a second run on the same inputs is wrong (a race?): {found.fault}"
+        why = "a race?" if expected is not first else "a race, or elements that it never writes?"
+        fault = f"a second run on the same inputs is wrong ({why}): {found.fault}"
         return replace(found, fault=fault)
     return replace(found, warnings=(f"two runs differ: {apart} (atomics or a race)",))
 

@@ -115,6 +115,11 @@ def build(history: SetupHistory, site: Site) -> ChangesPage:
     )
 
 
+def sources(history: SetupHistory, site: Site) -> bytes:
+    """Changes with anything that the page is made from."""
+    return history.digest + repr(site.navigation(history.setup, page="changes")).encode()
+
+
 def _grouped(changes: Iterable[Explained]) -> list[tuple[Explained, ...]]:
     """Changes of one implementation at one place, in one direction and for one cause, together."""
     groups: dict[tuple[object, ...], list[Explained]] = defaultdict(list)

@@ -134,6 +134,14 @@ def build(history: SetupHistory, site: Site, only: str | None = None) -> ChooseP
     )
 
 
+def sources(history: SetupHistory, site: Site) -> bytes:
+    """Changes with anything that the page is made from."""
+    kernels = site.current(history).values()
+    elsewhere = [(now.key, *_elsewhere(now, history, site)) for now in kernels]
+    told = repr((site.navigation(history.setup, page="choose"), elsewhere))
+    return history.digest + told.encode()
+
+
 def chosen_pages(
     results: Results, kernel: str | None, machine: str | None, environment: str | None
 ) -> tuple[ChoosePage, ...]:

@@ -127,14 +127,12 @@ def pages(site: Site) -> Iterator[Page]:
 
 def _setup_pages(site: Site, history: SetupHistory) -> Iterator[Page]:
     """The pages of ``site.PAGES`` on one setup."""
-    views: dict[str, Callable[[], Any]] = {
-        "changes": partial(changes.build, history, site),
-        "compare": partial(compare.build, history, site),
-        "choose": partial(choose.build, history, site),
+    views: dict[str, tuple[Callable[[], Any], bytes]] = {
+        "changes": (partial(changes.build, history, site), changes.sources(history, site)),
+        "compare": (partial(compare.build, history, site), site.all_sources),
+        "choose": (partial(choose.build, history, site), choose.sources(history, site)),
     }
-    changing = history.digest + repr(site.navigation(history.setup, page="changes")).encode()
-    for name, view in views.items():
-        sources = changing if name == "changes" else site.all_sources
+    for name, (view, sources) in views.items():
         yield Page(f"{name}.html", site.page_address(name, history.setup), view, sources)
 
 
