@@ -15,10 +15,13 @@ from gpubench.analysis.changes import Change, Values, changes_in
 from gpubench.analysis.levels import SettledFits, Stops
 from gpubench.collecting import without_collecting
 from gpubench.kept import code_stamp, read_kept, write_kept
-from gpubench.parallel import spread
+from gpubench.parallel import share, spread
 
 MUCH = 200_000
-"""Times from which more than one process looks for changes."""
+"""Times from which new processes look for changes, which takes seconds."""
+
+MANY = 100
+"""Series from which more than one process looks, where it takes less."""
 
 Found = list[tuple[Change, ...]]
 """Changes of each case of a setup."""
@@ -61,7 +64,9 @@ def find_changes_of(setups: Sequence[SetupTimes]) -> list[Found]:
     unknown = sum(times.shape[1] for p in new if not kept[p].fits for times in series[p])
     fits = {key: stops for place in new for key, stops in kept[place].fits.items()}
     every = [times for place in new for times in series[place]]
-    found = spread(partial(_changes_of, known=fits), every, None if unknown >= MUCH else 1)
+    look = partial(_changes_of, known=fits)
+    few = 1 if len(every) < MANY else None
+    found = iter(spread(look, every) if unknown >= MUCH else share(look, every, few))
     for place in new:
         own = list(islice(found, len(series[place])))
         used = {key: stops for _, fitted in own for key, stops in fitted.items()}

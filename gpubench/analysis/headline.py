@@ -42,18 +42,20 @@ class Headline:
 
 def current(history: SetupHistory) -> dict[KernelKey, KernelNow]:
     """Each kernel as it was last measured on a setup."""
-    newest: dict[KernelKey, Commit] = {}
-    place = {commit.hash: index for index, commit in enumerate(history.commits)}
-    for name, points in history.cases.items():
-        commit, key = points.commit(-1), (name.suite, name.kernel)
-        if key not in newest or place[commit.hash] > place[newest[key].hash]:
-            newest[key] = commit
-    cases: dict[KernelKey, dict[CaseName, Compared]] = defaultdict(dict)
-    for name, points in history.cases.items():
+    places = history.newest_places()
+    newest: dict[KernelKey, int] = {}
+    for name, place in places.items():
         key = (name.suite, name.kernel)
-        if points.commit(-1) == newest[key]:
-            cases[key][name] = points.newest
-    return {key: KernelNow(key, newest[key], cases[key]) for key in sorted(newest)}
+        newest[key] = max(place, newest.get(key, place))
+    cases: dict[KernelKey, dict[CaseName, Compared]] = defaultdict(dict)
+    for name, place in places.items():
+        key = (name.suite, name.kernel)
+        if place == newest[key]:
+            cases[key][name] = history.compared_at(place)[name]
+    return {
+        key: KernelNow(key, history.commits[place], cases[key])
+        for key, place in sorted(newest.items())
+    }
 
 
 def sizes_of(compared: Compared) -> dict[str, float]:

@@ -128,6 +128,12 @@ class SetupHistory:
         rows = [self._table.rows[name] for name in names]
         return np.flatnonzero(self._table.known[rows].any(axis=0))
 
+    def newest_places(self) -> dict[CaseName, int]:
+        """Index of the newest commit at which each case is known."""
+        known = self._table.known
+        places = known.shape[1] - 1 - known[:, ::-1].argmax(axis=1)
+        return dict(zip(self._table.names, places.tolist(), strict=True))
+
     def over(self, name: CaseName, places: Places) -> Course:
         """One case at these commits."""
         return self._table.course(self._table.rows[name], places)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -28,6 +28,7 @@ from gpubench import __version__
 from gpubench.analysis.history import SetupHistory
 from gpubench.collecting import without_collecting
 from gpubench.errors import GpubenchError
+from gpubench.parallel import share
 from gpubench.report import (
     changes,
     choose,
@@ -50,6 +51,9 @@ ASSETS = ("gpubench.css", "text.js", "charts.js", "compare.js")
 """Files beside the pages, overridable like the templates."""
 
 PLOTLY = "plotly.min.js"
+
+MANY = 10
+"""Pages from which more than one process makes them."""
 
 GENERATOR = b'<meta name="generator" content="gpubench '
 """Tells pages of an earlier report from other files."""
@@ -80,11 +84,10 @@ def write_report(results: Results, output_dir: Path, overrides: Path | None = No
     environment, site = _environment(overrides), Site(results)
     written = Written(output_dir, results.kept, _templates(overrides))
     listed = list(pages(site))
-    contents = {
-        page.address: _render(environment, page)
-        for page in listed
-        if not written.holds(page.address, page.sources)
-    }
+    made = [page for page in listed if not written.holds(page.address, page.sources)]
+    contents = dict(
+        zip((page.address for page in made), _contents(environment, made, site), strict=True)
+    )
     contents |= {asset: _source(environment, asset) for asset in ASSETS}
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
@@ -185,6 +188,14 @@ def _environment(overrides: Path | None) -> Environment:
 
 def _to_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
+
+
+def _contents(environment: Environment, made: Sequence[Page], site: Site) -> list[str]:
+    """Of each of the pages; many are made in several processes."""
+    processes = 1 if len(made) < MANY else None
+    if processes is None:
+        site.settle()
+    return share(lambda part: [_render(environment, page) for page in part], made, processes)
 
 
 def _render(environment: Environment, page: Page) -> str:

@@ -151,6 +151,13 @@ class Site:
         own = [history.digest for history in self.histories]
         return hashlib.sha256(b"".join([*own, rest.encode()])).digest()
 
+    def settle(self) -> None:
+        """Find out now what all pages ask for, before several processes make them."""
+        for history in self.histories:
+            for name in history.cases:
+                history.changes(name)
+                break
+
     def address(self, setup: Setup | None, kernel: KernelKey | None = None) -> str:
         """File name of the overview or of a kernel's page on a setup."""
         slug = self._slugs.get(setup, "") if setup else ""

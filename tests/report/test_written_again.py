@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ from report_sample import write_sample
 from result_files import CommitFiles
 from stored_asv_project import PAIR, write_benchmarks, write_format_2
 
+from gpubench import parallel
 from gpubench.analysis.history import SetupHistory
-from gpubench.report import changes, kernel, overview, written
+from gpubench.errors import GpubenchError
+from gpubench.report import changes, choose, kernel, overview, render, written
 from gpubench.report.history_chart import MOST_ROWS
 from gpubench.report.render import view_models, write_report
 from gpubench.results import Pair, digests, load_results
@@ -80,7 +83,8 @@ def test_the_table_of_a_long_history_has_its_newest_commits(tmp_path: Path) -> N
 def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Which views were made: setup and page."""
     found: list[str] = []
-    for module in (kernel, overview, changes):
+    monkeypatch.setattr(render, "MANY", sys.maxsize)  # what forks make is not seen here
+    for module in (kernel, overview, changes, choose):
         monkeypatch.setattr(module, "build", noting(module.build, module.__name__, found))
     return found
 
@@ -113,7 +117,8 @@ def test_a_page_is_made_again_only_where_its_sources_changed(
     on_two_machines(tmp_path / "results", range(3), "a", "b")
     report(tmp_path)
     assert sorted(built) == [
-        "changes a", "changes b", "kernel a", "kernel b", "overview a", "overview b",
+        "changes a", "changes b", "choose a", "choose b",
+        "kernel a", "kernel b", "overview a", "overview b",
     ]  # fmt: skip
 
     built.clear()
@@ -122,11 +127,58 @@ def test_a_page_is_made_again_only_where_its_sources_changed(
 
     on_two_machines(tmp_path / "results", range(3, 4), "b")
     pages = contents(report(tmp_path))
-    assert sorted(built) == ["changes b", "kernel b", "overview a", "overview b"]
+    assert sorted(built) == ["changes b", "choose b", "kernel b", "overview a", "overview b"]
 
     assert contents(write_report(load_results(tmp_path / "results"), tmp_path / "anew").parent) == (
         pages
     )
+
+
+def test_choices_are_made_again_where_another_machine_has_more_to_choose_from(
+    tmp_path: Path, built: list[str]
+) -> None:
+    results = tmp_path / "results"
+    on_two_machines(results, range(3), "a", "b")
+    report(tmp_path)
+    built.clear()
+    files = CommitFiles(results, f"{3:08x}" * 5, 86_400 * 4, machine="b")
+    files.time("suites.add__numpy.time_kernel", "n=4", 2.0)
+    files.time("suites.add__cuda.time_kernel", "n=4", 1.0).write()
+
+    pages = contents(report(tmp_path))
+
+    assert {"choose a", "choose b"} <= set(built)
+    assert b"cuda: measured on b" in pages["choose.html"]
+    assert contents(write_report(load_results(results), tmp_path / "anew").parent) == pages
+
+
+def test_several_processes_make_the_same_pages_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_sample(tmp_path / "results")
+    results = load_results(tmp_path / "results")
+    monkeypatch.setattr(parallel, "_processors", lambda: 3)
+    monkeypatch.setattr(render, "MANY", 2)
+    several = contents(write_report(results, tmp_path / "several").parent)
+
+    monkeypatch.setattr(render, "MANY", sys.maxsize)
+
+    assert contents(write_report(results, tmp_path / "one").parent) == several
+
+
+def test_a_template_that_fails_in_another_process_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_two_machines(tmp_path / "results", range(3), "a", "b")
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "choose.html").write_text("{{ page.nothing }}")
+    monkeypatch.setattr(parallel, "_processors", lambda: 11)
+
+    with pytest.raises(GpubenchError, match=r"^the template of choose.*fails"):
+        report(tmp_path, own)
+
+    assert not (tmp_path / "html").exists()
 
 
 def test_pages_are_made_again_where_a_pair_changes_its_roles(tmp_path: Path) -> None:
@@ -168,9 +220,9 @@ def test_pages_are_made_again_by_other_templates_and_other_code(
     (tmp_path / "own/kernel.html").write_text('{% extends "packaged/kernel.html" %}<!-- mine -->')
 
     report(tmp_path, tmp_path / "own")
-    assert len(built) == 3
+    assert len(built) == 4
 
     built.clear()
     monkeypatch.setattr(written, "code_stamp", lambda: "of tomorrow")
     report(tmp_path, tmp_path / "own")
-    assert len(built) == 3
+    assert len(built) == 4
