@@ -10,7 +10,8 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from contextlib import ExitStack, suppress
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import Any, Generic, Self, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -48,29 +49,32 @@ def spread(
 def share(
     function: Callable[[Sequence[T]], list[R]], items: Sequence[T], processes: int | None = None
 ) -> list[R]:
-    """The same in forks of this process, for work of tenths of a second.
-
-    They begin with all that this process has in memory: nothing is imported again, and only
-    results and errors have to be picklable. What is raised in one of them is raised here. Where
-    there are no forks, the work is done here, and that of one that is killed, too.
-    """
+    """The same in forks of this process, for work of tenths of a second: see ``Fork``."""
     count = min(processes or _processors(), len(items)) if _can_fork() else 1
     parts = [items[start::count] for start in range(count)]
     results: list[Any] = [None] * len(items)
     with ExitStack() as stack:
-        others = [stack.enter_context(_Fork(function, part)) for part in parts[1:]]
+        forks = [stack.enter_context(Fork(partial(function, part))) for part in parts[1:]]
         for start, part in enumerate(parts):
-            results[start::count] = others[start - 1].result() if start else function(part)
+            results[start::count] = forks[start - 1].result() if start else function(part)
     return results
 
 
-class _Fork(Generic[T, R]):
-    """A process that does one part of the work; a context manager that ends it."""
+class Fork(Generic[R]):
+    """A fork of this process that does some work; a context manager that ends it.
 
-    def __init__(self, function: Callable[[Sequence[T]], list[R]], part: Sequence[T]) -> None:
-        self._function, self._part = function, part
+    It begins with all that this process has in memory: nothing is imported again, and only results
+    and errors have to be picklable. Where there are no forks the work is done here, when its result
+    is asked for, and also that of one that is killed.
+    """
 
-    def __enter__(self) -> _Fork[T, R]:
+    def __init__(self, work: Callable[[], R]) -> None:
+        self._work = work
+        self._process = self._outcome = 0
+
+    def __enter__(self) -> Self:
+        if not _can_fork():
+            return self
         self._outcome, writing = os.pipe()
         with warnings.catch_warnings():
             # Threads, of NumPy's BLAS for example, do not go on in a fork, which waits for none.
@@ -78,32 +82,36 @@ class _Fork(Generic[T, R]):
             self._process = os.fork()
         if self._process == 0:
             os.close(self._outcome)
-            self._work(writing)
+            self._tell(writing)
         os.close(writing)
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._outcome)  # one that still writes ends of it
-        os.waitpid(self._process, 0)
+        if self._process:
+            os.close(self._outcome)  # one that still writes ends of it
+            os.waitpid(self._process, 0)
+            self._process = 0
 
-    def result(self) -> list[R]:
-        """Wait for it; raises what was raised in it."""
+    def result(self) -> R:
+        """Wait for it, once; raises what was raised in it."""
+        if not self._process:
+            return self._work()
         with open(self._outcome, "rb", closefd=False) as outcome:
             told = outcome.read()
         try:
             found, error = pickle.loads(told)
         except Exception:  # nothing was told, or an error that cannot be made again
-            return self._function(self._part)
+            return self._work()
         if error is not None:
             raise error
-        result: list[R] = found
+        result: R = found
         return result
 
-    def _work(self, writing: int) -> None:
+    def _tell(self, writing: int) -> None:
         """What the fork does: never returns, and leaves alone what the other process has open."""
         try:
             try:
-                told = pickle.dumps((self._function(self._part), None))
+                told = pickle.dumps((self._work(), None))
             except Exception as error:
                 told = pickle.dumps((None, error))
             with open(writing, "wb") as outcome:

@@ -15,13 +15,10 @@ from gpubench.analysis.changes import Change, Values, changes_in
 from gpubench.analysis.levels import SettledFits, Stops
 from gpubench.collecting import without_collecting
 from gpubench.kept import code_stamp, read_kept, write_kept
-from gpubench.parallel import share, spread
+from gpubench.parallel import spread
 
 MUCH = 200_000
-"""Times from which new processes look for changes, which takes seconds."""
-
-MANY = 100
-"""Series from which more than one process looks, where it takes less."""
+"""Times from which more than one process looks for changes."""
 
 Found = list[tuple[Change, ...]]
 """Changes of each case of a setup."""
@@ -56,24 +53,38 @@ def kept_path(beside: Path, machine: str, environment: str) -> Path:
     return beside.with_name(f"{beside.stem}-{name}.changes")
 
 
-def find_changes_of(setups: Sequence[SetupTimes]) -> list[Found]:
-    """Changes of each setup's cases; what is kept and still holds is not looked for again."""
-    kept = [_read(setup.kept) for setup in setups]
-    new = [place for place, own in enumerate(kept) if own.digest != setups[place].digest]
-    series = {place: setups[place].series() for place in new}
-    unknown = sum(times.shape[1] for p in new if not kept[p].fits for times in series[p])
-    fits = {key: stops for place in new for key, stops in kept[place].fits.items()}
-    every = [times for place in new for times in series[place]]
-    look = partial(_changes_of, known=fits)
-    few = 1 if len(every) < MANY else None
-    found = iter(spread(look, every) if unknown >= MUCH else share(look, every, few))
-    for place in new:
-        own = list(islice(found, len(series[place])))
-        used = {key: stops for _, fitted in own for key, stops in fitted.items()}
-        changes = [changed for changed, _ in own]
-        kept[place] = _Kept(setups[place].digest, changes, used, code_stamp())
-        _write(setups[place].kept, kept[place])
-    return [own.changes for own in kept]
+class Search:
+    """Looks for changes of several setups; what is kept and still holds is not looked for again."""
+
+    def __init__(self, setups: Sequence[SetupTimes]) -> None:
+        self._setups = setups
+        self._kept = [_read(setup.kept) for setup in setups]
+        digests = [setup.digest for setup in setups]
+        self._new = [p for p, kept in enumerate(self._kept) if kept.digest != digests[p]]
+        self._series = {place: setups[place].series() for place in self._new}
+
+        unknown = [times for p in self._new if not self._kept[p].fits for times in self._series[p]]
+        self._is_long = sum(times.shape[1] for times in unknown) >= MUCH
+
+    @property
+    def is_short(self) -> bool:
+        """Whether there is something to look for, and not enough for several processes."""
+        return bool(self._new) and not self._is_long
+
+    def found(self) -> list[Found]:
+        """Changes of each setup's cases."""
+        kept, series = self._kept, self._series
+        fits = {key: stops for place in self._new for key, stops in kept[place].fits.items()}
+        every = [times for place in self._new for times in series[place]]
+        look = partial(_changes_of, known=fits)
+        found = spread(look, every, None if self._is_long else 1)
+        for place in self._new:
+            own = list(islice(found, len(series[place])))
+            used = {key: stops for _, fitted in own for key, stops in fitted.items()}
+            changes = [changed for changed, _ in own]
+            kept[place] = _Kept(self._setups[place].digest, changes, used, code_stamp())
+            _write(self._setups[place].kept, kept[place])
+        return [own.changes for own in kept]
 
 
 @without_collecting()

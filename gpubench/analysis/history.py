@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import overload
@@ -118,6 +119,11 @@ class SetupHistory:
     def digest_at(self, place: int) -> bytes:
         """The same of one snapshot."""
         return self._table.digests[place]
+
+    def changes_looked_for(self) -> AbstractContextManager[None]:
+        """Within it another process looks for the changes of this setup and of those beside it;
+        who asks for them waits for it."""
+        return self._table.all_changes.looked_for()
 
     def compared_at(self, place: int) -> Mapping[CaseName, Compared]:
         """Each case of one snapshot beside its baseline."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +15,10 @@ from numpy.typing import NDArray
 
 from gpubench.analysis.baseline import COMPARED_TIMES, Baselines, Compared, Standing, compare
 from gpubench.analysis.changes import Change
-from gpubench.analysis.found_changes import SetupTimes, find_changes_of, kept_path
+from gpubench.analysis.found_changes import Found, Search, SetupTimes, kept_path
 from gpubench.analysis.paired import paired_speedup
 from gpubench.analysis.speedup import Speedup, ratios_of, speedup
+from gpubench.parallel import Fork
 from gpubench.results import CaseName, Commit, Snapshot, Status, Timing
 from gpubench.results.columns import STATUSES, columns_of, timing_of
 
@@ -63,7 +65,7 @@ class SetupTable:
         self, snapshots: Sequence[Snapshot], commits: Sequence[Commit], all_changes: AllChanges
     ) -> None:
         self.commits = commits
-        self._all = all_changes
+        self.all_changes = all_changes
         self._snapshots = snapshots
         self._columns = [columns_of(snapshot.outcomes) for snapshot in snapshots]
         shared = {id(columns.cases): columns.cases for columns in self._columns}
@@ -89,7 +91,7 @@ class SetupTable:
     @property
     def changes(self) -> list[tuple[Change, ...]]:
         """Changes of every case."""
-        return self._all.of(self)
+        return self.all_changes.of(self)
 
     def series(self) -> list[Times]:
         """Times of each case at the snapshots that know it."""
@@ -198,11 +200,12 @@ def _statuses(codes: NDArray[np.int8]) -> tuple[Status | None, ...]:
 
 
 class AllChanges:
-    """Changes on all setups, looked for together when the first is asked for."""
+    """Changes on all setups, looked for together when the first is asked for, or before."""
 
     def __init__(self, kept: Path | None) -> None:
         self._kept = kept
         self._tables: list[tuple[SetupTable, Path | None]] = []
+        self._elsewhere: Fork[list[Found]] | None = None
 
     def add(self, table: SetupTable, machine: str, environment: str) -> None:
         """Look for changes of that setup, too."""
@@ -213,11 +216,25 @@ class AllChanges:
         """Of each case of one setup."""
         return self._found[id(table)]
 
+    @contextmanager
+    def looked_for(self) -> Iterator[None]:
+        """Another process looks for them from now on, unless it would take several to do so."""
+        if not self._search.is_short:
+            yield
+            return
+        with Fork(self._search.found) as self._elsewhere:
+            yield
+        self._elsewhere = None
+
     @cached_property
-    def _found(self) -> dict[int, list[tuple[Change, ...]]]:
+    def _search(self) -> Search:
         asked = [SetupTimes(table.digest, table.series, kept) for table, kept in self._tables]
-        tables = (id(table) for table, _ in self._tables)
-        return dict(zip(tables, find_changes_of(asked), strict=True))
+        return Search(asked)
+
+    @cached_property
+    def _found(self) -> dict[int, Found]:
+        found = self._elsewhere.result() if self._elsewhere else self._search.found()
+        return dict(zip((id(table) for table, _ in self._tables), found, strict=True))
 
 
 def natural_order(name: CaseName) -> tuple[object, ...]:

@@ -55,6 +55,9 @@ PLOTLY = "plotly.min.js"
 MANY = 10
 """Pages from which more than one process makes them."""
 
+WITHOUT_CHANGES = ("compare.html", "choose.html", "machines.html")
+"""Pages that tell of no changes, made while another process looks for these."""
+
 GENERATOR = b'<meta name="generator" content="gpubench '
 """Tells pages of an earlier report from other files."""
 
@@ -83,11 +86,10 @@ def write_report(results: Results, output_dir: Path, overrides: Path | None = No
     """
     environment, site = _environment(overrides), Site(results)
     written = Written(output_dir, results.kept, _templates(overrides))
-    listed = list(pages(site))
-    made = [page for page in listed if not written.holds(page.address, page.sources)]
-    contents = dict(
-        zip((page.address for page in made), _contents(environment, made, site), strict=True)
-    )
+    with site.changes_looked_for():
+        listed = list(pages(site))
+        made = [page for page in listed if not written.holds(page.address, page.sources)]
+        contents = _contents(environment, made, site)
     contents |= {asset: _source(environment, asset) for asset in ASSETS}
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
@@ -190,12 +192,19 @@ def _to_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _contents(environment: Environment, made: Sequence[Page], site: Site) -> list[str]:
-    """Of each of the pages; many are made in several processes."""
-    processes = 1 if len(made) < MANY else None
-    if processes is None:
+def _contents(environment: Environment, made: Sequence[Page], site: Site) -> dict[str, str]:
+    """Of the pages, by address; many are made in several processes."""
+
+    def render(part: Sequence[Page]) -> list[str]:
+        return [_render(environment, page) for page in part]
+
+    first = [page for page in made if page.template in WITHOUT_CHANGES]
+    others = [page for page in made if page.template not in WITHOUT_CHANGES]
+    contents = render(first)
+    if others:
         site.settle()
-    return share(lambda part: [_render(environment, page) for page in part], made, processes)
+    contents += share(render, others, 1 if len(others) < MANY else None)
+    return dict(zip((page.address for page in (*first, *others)), contents, strict=True))
 
 
 def _render(environment: Environment, page: Page) -> str:

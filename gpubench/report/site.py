@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -151,12 +152,14 @@ class Site:
         own = [history.digest for history in self.histories]
         return hashlib.sha256(b"".join([*own, rest.encode()])).digest()
 
+    def changes_looked_for(self) -> AbstractContextManager[None]:
+        """Within it another process looks for changes; who asks for them waits for it."""
+        return self.histories[0].changes_looked_for() if self.histories else nullcontext()
+
     def settle(self) -> None:
-        """Find out now what all pages ask for, before several processes make them."""
+        """Wait for the changes, before several processes ask for them."""
         for history in self.histories:
-            for name in history.cases:
-                history.changes(name)
-                break
+            history.changes(next(iter(history.cases)))
 
     def address(self, setup: Setup | None, kernel: KernelKey | None = None) -> str:
         """File name of the overview or of a kernel's page on a setup."""
