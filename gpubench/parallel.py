@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import select
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -91,6 +92,11 @@ class Fork(Generic[R]):
             os.close(self._outcome)  # one that still writes ends of it
             os.waitpid(self._process, 0)
             self._process = 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it begins to tell its result, so that asking for it takes no long wait."""
+        return not self._process or bool(select.select([self._outcome], [], [], 0)[0])
 
     def result(self) -> R:
         """Wait for it, once; raises what was raised in it."""

@@ -77,7 +77,8 @@ def _number(value: Value | None) -> float:
 
 def size_of(compared: Compared) -> float:
     """One number that orders problems: the product of the array sizes; 0 without any."""
-    product = math.prod(sizes_of(compared).values()) if sizes_of(compared) else 0.0
+    sizes = sizes_of(compared)
+    product = math.prod(sizes.values()) if sizes else 0.0
     return 0.0 if math.isnan(product) else product
 
 

@@ -102,7 +102,7 @@ class SetupHistory:
 
     def changes(self, name: CaseName) -> tuple[Change, ...]:
         """Changes in one case's times, as indices into its points."""
-        return self.cases[name].changes
+        return self._table.changes[self._table.rows[name]]
 
     def at(self, place: int) -> tuple[NDArray[np.int8], Times]:
         """Statuses and times of all ``cases``, in their order, at one snapshot.
@@ -124,6 +124,11 @@ class SetupHistory:
         """Within it another process looks for the changes of this setup and of those beside it;
         who asks for them waits for it."""
         return self._table.all_changes.looked_for()
+
+    @property
+    def waits_for_changes(self) -> bool:
+        """Whether another process still looks for changes."""
+        return self._table.all_changes.are_looked_for
 
     def compared_at(self, place: int) -> Mapping[CaseName, Compared]:
         """Each case of one snapshot beside its baseline."""

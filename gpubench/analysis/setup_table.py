@@ -226,6 +226,11 @@ class AllChanges:
             yield
         self._elsewhere = None
 
+    @property
+    def are_looked_for(self) -> bool:
+        """Whether another process has not found them yet."""
+        return self._elsewhere is not None and not self._elsewhere.is_done
+
     @cached_property
     def _search(self) -> Search:
         asked = [SetupTimes(table.digest, table.series, kept) for table, kept in self._tables]

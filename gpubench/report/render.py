@@ -198,13 +198,15 @@ def _contents(environment: Environment, made: Sequence[Page], site: Site) -> dic
     def render(part: Sequence[Page]) -> list[str]:
         return [_render(environment, page) for page in part]
 
-    first = [page for page in made if page.template in WITHOUT_CHANGES]
-    others = [page for page in made if page.template not in WITHOUT_CHANGES]
-    contents = render(first)
-    if others:
+    contents: dict[str, str] = {}
+    for page in made:
+        if page.template in WITHOUT_CHANGES and site.waits_for_changes:
+            contents[page.address] = _render(environment, page)
+    others = [page for page in made if page.address not in contents]
+    if any(page.template not in WITHOUT_CHANGES for page in others):
         site.settle()
-    contents += share(render, others, 1 if len(others) < MANY else None)
-    return dict(zip((page.address for page in (*first, *others)), contents, strict=True))
+    made_together = share(render, others, 1 if len(others) < MANY else None)
+    return contents | dict(zip((page.address for page in others), made_together, strict=True))
 
 
 def _render(environment: Environment, page: Page) -> str:

@@ -156,6 +156,11 @@ class Site:
         """Within it another process looks for changes; who asks for them waits for it."""
         return self.histories[0].changes_looked_for() if self.histories else nullcontext()
 
+    @property
+    def waits_for_changes(self) -> bool:
+        """Whether another process still looks for them."""
+        return bool(self.histories) and self.histories[0].waits_for_changes
+
     def settle(self) -> None:
         """Wait for the changes, before several processes ask for them."""
         for history in self.histories:

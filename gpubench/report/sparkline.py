@@ -16,6 +16,9 @@ WIDTH, HEIGHT, MARGIN = 120.0, 28.0, 4.0
 MOST_POINTS = 120
 """About as many as its width has units; of a longer series the extremes are drawn."""
 
+_TENTHS = [f"{tenth / 10}" for tenth in range(round(10 * max(WIDTH, HEIGHT)) + 1)]
+"""Texts of all coordinates: writing a number takes longer than looking it up."""
+
 Values = NDArray[np.float64]
 Places = NDArray[np.intp]
 
@@ -64,7 +67,8 @@ def _lines(xs: Values, ys: Values, known: Places) -> Iterator[str]:
     size = -(-2 * len(known) // MOST_POINTS)
     drawn = _thinned(ys[known], starts, size) if size > 2 else np.arange(len(known))
     places = known[drawn]
-    points = [f"{x},{y}" for x, y in zip(xs[places].tolist(), ys[places].tolist(), strict=True)]
+    tenths = np.rint(10 * np.stack([xs[places], ys[places]])).astype(np.intp).tolist()
+    points = [f"{_TENTHS[x]},{_TENTHS[y]}" for x, y in zip(*tenths, strict=True)]
     stops = [*np.searchsorted(drawn, starts[1:]).tolist(), len(points)]
     for start, stop in pairwise([0, *stops]):
         if stop - start > 1:

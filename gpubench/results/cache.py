@@ -39,13 +39,14 @@ class _Row(msgspec.Struct, array_like=True):
     stamp: Stamp
     cases: int
     """Index into ``_Content.cases``."""
-    statuses: bytes
-    times: bytes
+    statuses: memoryview
+    times: memoryview
+    """Views of the file's content: what was read is not copied."""
     ratios: dict[int, Ratios]
     head: Head | None
     versions: int
     """Index into ``_Content.versions``."""
-    started_at: bytes
+    started_at: memoryview
     facts: dict[str, Any]
     at: str | None
     told: bool
@@ -116,12 +117,12 @@ def _row(stamp: Stamp, found: Digest, cases: int, versions: int) -> _Row:
     return _Row(
         stamp=stamp,
         cases=cases,
-        statuses=columns.statuses.tobytes(),
-        times=columns.times.tobytes(),
+        statuses=memoryview(columns.statuses.tobytes()),
+        times=memoryview(columns.times.tobytes()),
         ratios=dict(columns.ratios),
         head=found.head,
         versions=versions,
-        started_at=found.started_at.tobytes(),
+        started_at=memoryview(found.started_at.tobytes()),
         facts=dict(found.facts),
         at=found.at,
         told=found.told,
