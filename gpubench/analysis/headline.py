@@ -108,8 +108,9 @@ def headline(cases: Iterable[Compared], implementation: str, time: str = "kernel
     ]
     best = list(fastest_variants(own).values())
     compared = [c for c in best if c.speedup] or best
-    largest = max(map(size_of, compared), default=0.0)
-    chosen = tuple(c for c in compared if size_of(c) == largest)
+    sizes = [size_of(c) for c in compared]
+    largest = max(sizes, default=0.0)
+    chosen = tuple(c for c, size in zip(compared, sizes, strict=True) if size == largest)
     return Headline(
         implementation, chosen, geometric_mean([c.speedup for c in chosen if c.speedup])
     )

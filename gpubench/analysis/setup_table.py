@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -242,6 +242,7 @@ class AllChanges:
         return dict(zip((id(table) for table, _ in self._tables), found, strict=True))
 
 
+@lru_cache(maxsize=2**14)
 def natural_order(name: CaseName) -> tuple[object, ...]:
     """Sorts cases by their names with the numbers in them as numbers: ``n=64`` before ``n=256``."""
     parts = re.split(r"(\d+)", name.case)

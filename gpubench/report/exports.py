@@ -98,10 +98,11 @@ def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     Spreadsheets show the mark ``'`` before such a text as "this is text"; other programs read it.
     """
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\r\n")
+    writer = csv.writer(text, lineterminator="\r\n")
+    names = list(rows[0]) if rows else []
     if rows:
-        writer.writeheader()
-    writer.writerows({name: _safe(value) for name, value in row.items()} for row in rows)
+        writer.writerow(names)
+    writer.writerows([_safe(row[name]) for name in names] for row in rows)
     return text.getvalue()
 
 
