@@ -77,13 +77,17 @@ class Fork(Generic[R]):
         if not _can_fork():
             return self
         self._outcome, writing = os.pipe()
-        with warnings.catch_warnings():
-            # Threads, of NumPy's BLAS for example, do not go on in a fork, which waits for none.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            self._process = os.fork()
-        if self._process == 0:
+        try:
+            with warnings.catch_warnings():
+                # Threads, of NumPy's BLAS for example, do not go on in a fork: it waits for none.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self._process = os.fork()
+        except OSError:  # no memory or no process left
             os.close(self._outcome)
-            self._tell(writing)
+        else:
+            if self._process == 0:
+                os.close(self._outcome)
+                self._tell(writing)
         os.close(writing)
         return self
 

@@ -71,6 +71,17 @@ def test_an_error_here_leaves_no_process_behind(monkeypatch: pytest.MonkeyPatch)
             os.waitpid(process, os.WNOHANG)
 
 
+def test_where_no_process_can_be_started_the_work_is_done_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused() -> int:
+        raise BlockingIOError("no more processes")
+
+    monkeypatch.setattr(os, "fork", refused)
+
+    assert share(doubled, [0, 1, 2], 3) == [(0, HERE), (2, HERE), (4, HERE)]
+
+
 class Unpicklable(Exception):
     """Cannot be made from its text."""
 
