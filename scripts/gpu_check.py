@@ -2,8 +2,9 @@
 
 One command: the tests marked ``gpu``, the three ways of timing against each other, ``kernel`` and
 ``cold`` against NVIDIA's cuda-bench on the same kernels, attained bandwidth against the device's
-own copy, and every CUDA kernel of the suites against NumPy. Prints a table, writes all figures as
-JSON, and exits with 0 when all agree, 1 when something does not, 2 where there is no GPU to check.
+own copy, every CUDA kernel of the suites against NumPy, the streaming ones against that copy, and
+three beside CuPy's. Prints a table, writes all figures as JSON, and exits with 0 when all agree, 1
+when something does not, 2 where there is no GPU to check.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ LONG = 100e-6
 WAYS_AGREE = 0.03
 AGREE, AGREE_SECONDS = 0.03, 1e-6
 """Against cuda-bench: so much of the time, or so many seconds, whichever is more."""
+STREAMS_REACH = 0.9
+"""Of the bandwidth of the device's own copy."""
 BENCH_TAGS = {"kernel": "nv/batch/time/gpu/mean", "cold": "nv/cold/time/gpu/mean"}
 
 
@@ -206,14 +209,10 @@ def _agreement(size: int, seconds: Mapping[str, float]) -> Line:
 
 def _bandwidth(device: str) -> Iterator[Line]:
     """Copy and triad by kernels, beside the device's own copy over arrays of the same size."""
-    from gpubench.backends.cuda_sampling import BestWay
-
     with _session(device) as (session, facade):
         ceilings = session.ceilings()
         peak = session.facts().get("peak_bytes_per_second")
-        target, source = (facade.allocate(ceilings.array_bytes) for _ in range(2))
-        way = BestWay(facade, partial(facade.copy, target, source))
-        own = 2 * ceilings.array_bytes / min(way.seconds(4) / 4 for _ in range(SAMPLES))
+        own = _own_copy(facade, ceilings.array_bytes)
     rates = {
         "copy": ceilings.copy_bytes_per_second,
         "triad": ceilings.triad_bytes_per_second,
@@ -223,6 +222,15 @@ def _bandwidth(device: str) -> Iterator[Line]:
     found = ", ".join(f"{n} {r / 1e9:.0f} GB/s{of_peak[n]}" for n, r in rates.items())
     ok = rates["copy"] >= 0.9 * own and (not peak or max(rates.values()) <= peak)
     yield Line("attained bandwidth", found, ok, {"rates": rates, "peak": peak})
+
+
+def _own_copy(facade: Any, nbytes: int) -> float:
+    """Bytes per second that the device's own copy of so many bytes reads and writes."""
+    from gpubench.backends.cuda_sampling import BestWay
+
+    target, source = (facade.allocate(nbytes) for _ in range(2))
+    way = BestWay(facade, partial(facade.copy, target, source))
+    return 2 * nbytes / min(way.seconds(4) / 4 for _ in range(SAMPLES))
 
 
 def _cuda_bench(device: str) -> Iterator[Line]:
@@ -325,41 +333,47 @@ def _cuda_bench_child(output: Path) -> None:
 
 def _library(device: str) -> Iterator[Line]:
     """Every CUDA case of the suites' smoke presets, verified against its baseline."""
-    from gpubench.plan.plan import build_plan
-    from gpubench.suite.loading import load_suites
+    import gpu_library
 
-    plan = build_plan(load_suites([ROOT / "suites"], "smoke"), gpu_count=1)
-    cases = [case for case in plan.cases() if case.backend == "numba_cuda"]
-    wrong = {case.identity: fault for case in cases if (fault := _fault(case))}
-    for identity, fault in wrong.items():
-        print(f"        {identity}: {fault}")
+    cases = gpu_library.cuda_cases(device, "smoke")
+    wrong = gpu_library.faults(cases)
+    for name, fault in wrong.items():
+        print(f"        {name}: {fault}")
     found = f"{len(cases) - len(wrong)} of {len(cases)} cases right"
     yield Line("library against NumPy", found, bool(cases) and not wrong, {"wrong": wrong})
 
 
-def _fault(case: Any) -> str | None:
-    """What is wrong with a case's outputs; ``None`` for nothing, or where it cannot run."""
-    from gpubench.backends import registry
-    from gpubench.measure.execution import Execution
-    from gpubench.measure.inputs import draw_inputs
-    from gpubench.measure.readiness import why_not
-    from gpubench.measure.targets import load_target
-    from gpubench.measure.verification import expected_outputs, verify
+def _streaming(device: str) -> Iterator[Line]:
+    """Bandwidth of the kernels that only move memory, beside the device's own copy."""
+    import gpu_library
 
-    if why_not(case) is not None:
-        return None
-    try:
-        inputs = draw_inputs(case)
-        expected = expected_outputs(case, inputs)
-        with registry.get(case.backend).open(case.device, case.threads) as session:
-            return verify(Execution(session, case, load_target(case), inputs), expected).fault
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
+    with _session(device) as (session, facade):
+        own = _own_copy(facade, session.ceilings().array_bytes)
+    for kernel, rate in gpu_library.streams(gpu_library.cuda_cases(device)):
+        found = f"{rate / 1e9:.0f} GB/s, {rate / own:.0%} of the device's own copy"
+        yield Line(kernel, found, rate >= STREAMS_REACH * own, {"rate": rate, "own": own})
+
+
+def _cupy(device: str) -> Iterator[Line]:
+    """Tiled matmul, sum and transpose beside CuPy's."""
+    import gpu_library
+
+    if not gpu_library.has_cupy():
+        yield Line("beside CuPy", "CuPy is not installed: pip install cupy-cuda13x", None)
+        return
+    if device != "cuda:0":
+        yield Line("beside CuPy", "only compared on cuda:0", None)
+        return
+    for peer, times in gpu_library.beside_cupy(gpu_library.cuda_cases(device)):
+        found = f"{times:.2f} times CuPy's time, target <= {peer.factor:g}"
+        yield Line(f"{peer.kernel} beside CuPy", found, times <= peer.factor, {"times": times})
 
 
 CHECKS: dict[str, Callable[[str], Iterator[Line]]] = {
     "tests": _tests,
     "library": _library,
+    "streaming": _streaming,
+    "cupy": _cupy,
     "ways": _ways,
     "bandwidth": _bandwidth,
     "cuda-bench": _cuda_bench,

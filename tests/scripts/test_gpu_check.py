@@ -23,6 +23,7 @@ BACKENDS = Path(__file__).parents[1] / "backends"
 def check(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The script as a module, with a scripted device in place of Numba's."""
     monkeypatch.syspath_prepend(str(BACKENDS))
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
     spec = importlib.util.spec_from_file_location("gpu_check", SCRIPT)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -133,3 +134,71 @@ def test_a_part_that_fails_is_a_line_and_the_others_go_on(
     lines = list(check._checked("cuda:0", ["left"]))
     assert [(line.check, line.ok) for line in lines] == [("broken", False), ("fine", True)]
     assert lines[0].found == "RuntimeError: no such kernel"
+
+
+@pytest.fixture
+def library(check: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The library's part with a GPU that has no limits and reaches 3.8e12 bytes per second."""
+    import gpu_library
+
+    def seconds(case: Any) -> float:
+        return float((case.work()[0] or 0) / (3.8e12 if case.block == (256,) else 3.1e12))
+
+    monkeypatch.setattr(gpu_library, "_seconds", seconds)
+    monkeypatch.setattr(gpu_library, "why_not", lambda case: None)
+    return gpu_library
+
+
+@pytest.mark.parametrize(("reach", "ok"), [(0.9, True), (0.96, False)])
+def test_streaming_kernels_are_held_against_the_devices_own_copy(
+    check: ModuleType, library: ModuleType, monkeypatch: pytest.MonkeyPatch, reach: float, ok: bool
+) -> None:
+    monkeypatch.setattr(check, "STREAMS_REACH", reach)  # the scripted device copies at 4e12
+    lines = list(check._streaming("cuda:0"))
+    assert [line.check for line in lines] == list(library.STREAMING)
+    assert {line.ok for line in lines} == {ok}
+    assert lines[0].figures["rate"] == pytest.approx(3.8e12)
+    assert lines[0].found == "3800 GB/s, 95% of the device's own copy"
+
+
+def test_the_largest_size_and_the_fastest_launch_count(library: ModuleType) -> None:
+    found = library.fastest(
+        library.largest(library.cuda_cases("cuda:0"), "streaming.copy", "float64")
+    )
+    assert found.case.values == {"n": 2**24, "dtype": "float64"}
+    assert found.case.block == (256,)
+    with pytest.raises(ValueError, match="no case can run"):
+        library.fastest(library.largest([], "streaming.copy", "float64"))
+
+
+@pytest.mark.parametrize(("theirs", "ok"), [(1.0, True), (0.01, False)])
+def test_three_kernels_stand_beside_cupys(
+    check: ModuleType, library: ModuleType, monkeypatch: pytest.MonkeyPatch, theirs: float, ok: bool
+) -> None:
+    asked = []
+
+    def cupy_seconds(peer: Any, case: Any) -> float:
+        asked.append((peer.kernel, case.implementation_name, case.values["dtype"]))
+        return library._seconds(case) * theirs
+
+    monkeypatch.setattr(library, "has_cupy", lambda: True)
+    monkeypatch.setattr(library, "_cupy_seconds", cupy_seconds)
+    lines = list(check._cupy("cuda:0"))
+    assert asked == [(peer.kernel, peer.implementation, peer.dtype) for peer in library.PEERS]
+    assert {line.ok for line in lines} == {ok}
+
+
+def test_without_cupy_the_table_says_what_to_install(
+    check: ModuleType, library: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library, "has_cupy", lambda: False)
+    (line,) = check._cupy("cuda:0")
+    assert (line.ok, line.found) == (None, "CuPy is not installed: pip install cupy-cuda13x")
+
+
+def test_every_cuda_case_of_the_smoke_presets_is_asked(check: ModuleType) -> None:
+    import gpu_library
+
+    cases = gpu_library.cuda_cases("cuda:0", "smoke")
+    assert len({case.kernel_name for case in cases}) > 50
+    assert gpu_library.faults(cases[:3]) == {}  # they cannot run here, which is no fault
