@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from gpubench.backends import registry
-from gpubench.measure.direct import Job, take_round
+from gpubench.measure.direct import LEAST_ROUNDS, Job, take_round
 from gpubench.measure.execution import Execution
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.readiness import why_not
@@ -25,6 +25,7 @@ from gpubench.suite.loading import load_suites
 
 SUITES = Path(__file__).resolve().parent.parent / "suites"
 SAMPLES = 5
+"""Of each case, in one round."""
 
 STREAMING = (
     "streaming.copy", "streaming.saxpy", "streaming.triad", "streaming.nstream",
@@ -118,7 +119,7 @@ def fastest(cases: Sequence[Case]) -> Fastest:
 
 
 def _seconds(case: Case) -> float:
-    samples = take_round(Job(case, samples=SAMPLES)).samples
+    samples = take_round(Job(case, samples=LEAST_ROUNDS * SAMPLES)).samples
     return median(samples) if samples else inf
 
 

@@ -7,13 +7,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
+from statistics import median
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from gpubench.backends import devices
+from gpubench.measure.direct import Job, Measured, take_round
+from gpubench.plan.plan import build_plan
+from gpubench.suite.loading import load_suites
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "gpu_check.py"
 BACKENDS = Path(__file__).parents[1] / "backends"
@@ -202,3 +207,27 @@ def test_every_cuda_case_of_the_smoke_presets_is_asked(check: ModuleType) -> Non
     cases = gpu_library.cuda_cases("cuda:0", "smoke")
     assert len({case.kernel_name for case in cases}) > 50
     assert gpu_library.faults(cases[:3]) == {}  # they cannot run here, which is no fault
+
+
+def test_a_case_is_timed_by_five_samples_of_one_round(
+    check: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import gpu_library
+
+    taken = []
+
+    def noted(job: Job) -> Measured:
+        taken.append(take_round(job))
+        return taken[-1]
+
+    monkeypatch.setattr(gpu_library, "take_round", noted)
+    plan = build_plan(load_suites([gpu_library.SUITES / "norm.yaml"], "smoke"), gpu_count=1)
+    on_the_cpu, on_a_gpu = (
+        next(case for case in plan.cases() if case.backend == backend)
+        for backend in ("numpy", "numba_cuda")
+    )
+
+    assert gpu_library._seconds(on_the_cpu) == median(taken[0].samples)
+    assert len(taken[0].samples) == 5
+    if devices.no_gpu_reason() is not None:
+        assert gpu_library._seconds(on_a_gpu) == inf
