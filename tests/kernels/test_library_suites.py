@@ -43,7 +43,7 @@ def test_the_smoke_preset_draws_enough_samples_for_an_interval_in_little_time(na
     for kernel in load(name, "smoke").suite.kernels.values():
         sampling = kernel.sampling
         assert sampling.rounds == 1
-        assert sampling.repeat == 10
+        assert sampling.repeat == 12
         assert sampling.sample_time == 0.01
 
 
