@@ -68,11 +68,6 @@ class Series(Sequence[Point]):
         """The newest point with all that is stored of it."""
         return self._table.compared(self._row, int(self._places[-1]))
 
-    @property
-    def changes(self) -> tuple[Change, ...]:
-        """Changes of its time, as indices of points."""
-        return self._table.changes[self._row]
-
     @cached_property
     def stopped(self) -> int | None:
         """Index of the first point since which there is no time, where there was one before."""
