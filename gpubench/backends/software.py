@@ -1,0 +1,84 @@
+"""The CUDA device in software, where the environment puts it in place of devices.
+
+``gpubench.softcuda`` knows nothing of the engine, and the engine asks it through this file alone.
+It is imported only where it is asked for: a process that measures does not load it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from gpubench.errors import BackendError
+
+if TYPE_CHECKING:
+    from gpubench.softcuda import SoftwareDevice
+
+NAME = "softcuda"
+"""What NVML and the driver call it: a device of this name has no times."""
+SWITCH = "GPUBENCH_SOFTCUDA"
+COUNT = "SOFTCUDA_DEVICES"
+"""The environment variable that says how many devices it has; absent, one."""
+
+
+def requested() -> bool:
+    """Whether this process runs the device in software in place of devices."""
+    return os.environ.get(SWITCH, "") not in ("", "0")
+
+
+_started: SoftwareDevice | None = None
+
+
+def software_device() -> SoftwareDevice | None:
+    """The device in software, started where it is asked for; ``None`` where it is not.
+
+    Raises ``BackendError`` with the reason where it cannot be had.
+    """
+    global _started
+    if not requested():
+        return None
+    if _started is None:
+        from gpubench import softcuda
+
+        try:
+            _started = softcuda.start()
+        except softcuda.UnavailableError as error:
+            raise BackendError(str(error)) from error
+    return _started
+
+
+def start_early() -> None:
+    """Put the device in place while the package is imported, before anybody decorates a kernel.
+
+    numba-cuda looks for a driver when it is imported and for a linker when a kernel is decorated,
+    and keeps what it finds. Why there is none is said when the device is asked for.
+    """
+    with suppress(BackendError):
+        software_device()
+
+
+def running_device() -> SoftwareDevice | None:
+    """The same where this process has started it; starts nothing."""
+    return _started
+
+
+def device_count() -> int:
+    """How many devices a process has that is started with the switch."""
+    said = os.environ.get(COUNT, "")
+    return int(said) if said.isdecimal() and int(said) else 1
+
+
+@contextmanager
+def switched_on() -> Iterator[None]:
+    """Processes that are started meanwhile run on the device in software."""
+    before = os.environ.get(SWITCH)
+    os.environ[SWITCH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[SWITCH]
+        else:
+            os.environ[SWITCH] = before

@@ -1,0 +1,181 @@
+"""A CUDA device in software: a look-alike of NVIDIA's driver that runs kernels on the CPU.
+
+It stands in for ``libcuda.so.1`` and ``libnvidia-ml.so.1`` in this process, so that numba-cuda,
+cuda-bindings and cuda-core run as they are; PTX is translated to C and compiled by the C compiler
+at hand. What it proves and what it cannot is in ``docs/softcuda.md``. It has no times that mean
+anything.
+
+    from gpubench import softcuda
+    device = softcuda.start()      # before anything else loads a CUDA driver
+    ...                            # import numba.cuda and use it
+    print(*device.reports(), sep="\\n")
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import importlib.util
+import os
+import platform
+import sys
+from functools import cache
+from pathlib import Path
+
+from gpubench.softcuda.build import Libraries, UnavailableError, build_libraries
+from gpubench.softcuda.compiler import CompilerError, compile_ptx
+from gpubench.softcuda.reports import Report, parse_reports
+
+__all__ = ["NAME", "SWITCH", "Report", "SoftwareDevice", "UnavailableError", "requested", "start"]
+
+NAME = "softcuda"
+"""What its devices are called, in NVML and by the driver."""
+SWITCH = "GPUBENCH_SOFTCUDA"
+"""The environment variable that asks for it; empty and ``0`` do not."""
+
+_TAKEN = ("libcuda.so.1", "libnvJitLink.so.13", "libnvJitLink.so.12")
+"""Libraries that ours has to come before."""
+_MACHINES = ("x86_64", "aarch64")
+_INVALID_PTX = 218
+"""``CUDA_ERROR_INVALID_PTX`` of the driver API."""
+_COMPILER = ctypes.CFUNCTYPE(
+    ctypes.c_int,
+    ctypes.c_char_p,
+    ctypes.POINTER(ctypes.c_char),
+    ctypes.c_size_t,
+    ctypes.POINTER(ctypes.c_char),
+    ctypes.c_size_t,
+)
+
+
+class SoftwareDevice:
+    """The device that this process runs on, and what it has found."""
+
+    def __init__(self, libraries: Libraries) -> None:
+        # Loaded by its path, it is found by its soname by all who ask for libcuda.so.1 later.
+        self._driver = ctypes.CDLL(str(libraries.driver), mode=os.RTLD_NOW | os.RTLD_GLOBAL)
+        self._nvml = ctypes.CDLL(str(libraries.nvml), mode=os.RTLD_NOW | os.RTLD_GLOBAL)
+        self._linker = _load_linker(libraries.linker)
+        self._driver.softcuda_reports.restype = ctypes.c_size_t
+        self._driver.softcuda_name.argtypes = [ctypes.c_uint64, ctypes.c_char_p]
+        self._sanitize = os.environ.get("SOFTCUDA_SANITIZE", "") not in ("", "0")
+        self._compiler = _COMPILER(self._compile)  # the driver calls it for as long as it lives
+        self._driver.softcuda_set_compiler(self._compiler)
+
+    def set(self, name: str, value: str) -> None:
+        """Set an option while programs run; raises ``ValueError`` for one that means nothing.
+
+        ``order``: ``ascending``, ``descending`` or a seed, from the next launch on; ``sanitize``:
+        ``0`` or ``1``, for modules that are loaded from then on; ``timeout``: seconds of a kernel.
+        """
+        if not self._driver.softcuda_set(name.encode(), value.encode()):
+            raise ValueError(f"softcuda has no option {name}={value}")
+        if name == "sanitize":
+            self._sanitize = value not in ("", "0")
+
+    def name(self, address: int, name: str) -> None:
+        """Name the allocation at a device address: reports say ``'b'`` instead of its number."""
+        self._driver.softcuda_name(address, name.encode())
+
+    def reports(self) -> list[Report]:
+        """Faults that were found since the last call, oldest first."""
+        size = 1 << 16
+        while True:
+            room = ctypes.create_string_buffer(size)
+            needed = self._driver.softcuda_reports(room, ctypes.c_size_t(size))
+            if needed <= size:
+                return parse_reports(room.raw[:needed].decode(errors="replace"))
+            size = needed
+
+    def _compile(
+        self,
+        ptx: bytes,
+        path: ctypes.Array[ctypes.c_char],
+        path_room: int,
+        log: ctypes.Array[ctypes.c_char],
+        log_room: int,
+    ) -> int:
+        """Called by the driver for each module; no exception may leave it."""
+        try:
+            made = compile_ptx(ptx.decode(), sanitize=self._sanitize)
+            _write(path, path_room, os.fsencode(made))
+        except (CompilerError, UnavailableError, OSError, UnicodeDecodeError) as error:
+            _write(log, log_room, str(error).encode())
+            print(f"softcuda: {error}", file=sys.stderr)
+            return _INVALID_PTX
+        return 0
+
+
+def requested() -> bool:
+    """Whether the environment asks for the device in software."""
+    return os.environ.get(SWITCH, "") not in ("", "0")
+
+
+@cache
+def start() -> SoftwareDevice:
+    """Build what is missing and put the device in place of a driver, once in a process.
+
+    Raises ``UnavailableError`` where that cannot be: not Linux on x86-64 or Arm, no C compiler,
+    numba-cuda missing, or a driver that is loaded already.
+    """
+    if sys.platform != "linux" or platform.machine() not in _MACHINES:
+        raise UnavailableError(
+            f"the CUDA device in software runs on Linux on x86-64 and 64-bit Arm; "
+            f"this is {platform.system()} on {platform.machine()}"
+        )
+    if importlib.util.find_spec("numba_cuda") is None:
+        raise UnavailableError(
+            "the CUDA device in software runs the package numba-cuda, which is not installed; "
+            "pip install 'gpubench[cuda]'"
+        )
+    for soname in filter(_loaded, _TAKEN):
+        raise UnavailableError(
+            f"{soname} is loaded already, and the device in software has to come first; "
+            f"set {SWITCH}=1 in the environment and import gpubench before any kernel is compiled"
+        )
+    device = SoftwareDevice(build_libraries())
+    _look_again()
+    return device
+
+
+def _look_again() -> None:
+    """numba-cuda looks for a driver when it is imported, and remembers that there was none."""
+    module = sys.modules.get("numba.cuda.cudadrv.driver")
+    if module is not None and module.driver.initialization_error:
+        module.driver.__init__()
+
+
+def _loaded(soname: str) -> bool:
+    try:
+        ctypes.CDLL(soname, mode=os.RTLD_NOLOAD)
+    except OSError:
+        return False
+    return True
+
+
+def _load_linker(path: Path) -> ctypes.CDLL | None:
+    """Our nvJitLink in front of NVIDIA's, where that is installed; it links, and leaves PTX.
+
+    Without NVIDIA's, cuda-core links through the driver, which hands over PTX by itself.
+    """
+    real = _find_nvjitlink()
+    if real is None:
+        return None
+    linker = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_GLOBAL)
+    linker.softcuda_set_nvjitlink(os.fsencode(real))
+    return linker
+
+
+def _find_nvjitlink() -> Path | None:
+    """The library in NVIDIA's wheels (CUDA 13, then 12) or in a toolkit."""
+    spec = importlib.util.find_spec("nvidia")
+    roots = [Path(folder) for folder in (spec.submodule_search_locations if spec else None) or ()]
+    places = [root / lib for root in roots for lib in ("cu13/lib", "nvjitlink/lib")]
+    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH") or "/usr/local/cuda"
+    places.append(Path(home, "lib64"))
+    found = (file for place in places for file in sorted(place.glob("libnvJitLink.so.1?")))
+    return next(found, None)
+
+
+def _write(room: ctypes.Array[ctypes.c_char], size: int, text: bytes) -> None:
+    ctypes.memmove(room, text[: size - 1] + b"\0", min(len(text), size - 1) + 1)

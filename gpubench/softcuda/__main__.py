@@ -1,0 +1,75 @@
+"""Runs a Python program on the device in software and prints what it found.
+
+``python -m gpubench.softcuda program.py ...`` or ``python -m gpubench.softcuda -m module ...``
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import runpy
+import sys
+from pathlib import Path
+
+from gpubench import softcuda
+
+CHILDREN = Path(__file__).parent / "children"
+
+
+def main() -> int:
+    """The exit code is the program's, or 1 where it ended well and faults were found."""
+    parser = argparse.ArgumentParser(
+        prog="python -m gpubench.softcuda",
+        description="Run a program that uses CUDA on a CUDA device in software, and print the "
+        "faults that were found. Times mean nothing there.",
+    )
+    parser.add_argument(
+        "--sanitize",
+        action="store_true",
+        help="find races, reads of memory that "
+        "nothing was written to, and barriers that threads miss",
+    )
+    parser.add_argument("--order", help="of threads and blocks: ascending, descending or a seed")
+    parser.add_argument("-m", dest="module", action="store_true", help="PROGRAM is a module")
+    parser.add_argument("program")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    given = parser.parse_args()
+    os.environ[softcuda.SWITCH] = "1"  # for processes that the program starts
+    path = [str(CHILDREN), *filter(None, [os.environ.get("PYTHONPATH")])]
+    os.environ["PYTHONPATH"] = os.pathsep.join(path)
+    if given.sanitize:
+        os.environ["SOFTCUDA_SANITIZE"] = "1"
+    if given.order:
+        os.environ["SOFTCUDA_ORDER"] = given.order
+    try:
+        device = softcuda.start()
+    except softcuda.UnavailableError as error:
+        parser.exit(2, f"{error}\n")
+    code = _run(given.program, given.arguments, given.module)
+    found = device.reports()
+    for report in found:
+        print(f"softcuda: {report}", file=sys.stderr)
+    return code or int(bool(found))
+
+
+def _run(program: str, arguments: list[str], module: bool) -> int:
+    sys.argv = [program, *arguments]
+    try:
+        if module:
+            runpy.run_module(program, run_name="__main__", alter_sys=True)
+        else:
+            sys.path.insert(0, str(Path(program).resolve().parent))
+            runpy.run_path(program, run_name="__main__")
+    except SystemExit as exit_:
+        if isinstance(exit_.code, str):
+            print(exit_.code, file=sys.stderr)
+            return 1
+        return exit_.code or 0
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,315 @@
+"""Instructions that calculate with numbers (PTX ISA, 9.7.1 to 9.7.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gpubench.softcuda.instructions import handles, kinds_of, only_kind, unsigned
+from gpubench.softcuda.operands import C_TYPES, Code
+from gpubench.softcuda.ptx import KINDS, Instruction
+
+HALVES = {
+    "f16x2": "f16",
+    "bf16x2": "bf16",
+    "s16x2": "s16",
+    "u16x2": "u16",
+    "f32x2": "f32",
+}
+"""Types of two numbers in one register, and the type of each."""
+
+FLOATS = ("f16", "bf16", "f32", "f64")
+ROUNDINGS = {"rz": "FE_TOWARDZERO", "rm": "FE_DOWNWARD", "rp": "FE_UPWARD"}
+"""Modes of rounding other than to nearest, and what <fenv.h> calls them."""
+
+_FLOAT_MODIFIERS = "rn rz rm rp ftz sat"
+Make = Callable[..., str]
+
+
+def widened(kind: str, value: str) -> str:
+    """A number in the type in which it is calculated with: that of halves is float."""
+    return f"sc_f32_of_{kind}({value})" if kind in ("f16", "bf16") else value
+
+
+def narrowed(kind: str, value: str) -> str:
+    return f"sc_{kind}_of({value})" if kind in ("f16", "bf16") else value
+
+
+def calculate(code: Code, one: Instruction, kind: str, make: Make, sources: Sequence[str]) -> str:
+    """``d = make(a, b, ...)``, for each half where a register holds two numbers."""
+    half = HALVES.get(kind)
+    if not half:
+        values = [widened(kind, code.read(source, kind)) for source in sources]
+        return code.write(one.operands[0], kind, narrowed(kind, make(*values)))
+    bits = KINDS[half] * 8
+    word = f"uint{bits * 2}_t"
+    parts = []
+    for shift in (0, bits):
+        values = []
+        for source in sources:
+            value = f"(uint{bits}_t)({code.read(source, f'u{bits * 2}')} >> {shift})"
+            if half == "f32":
+                value = f"sc_f32_of_b32({value})"
+            values.append(widened(half, f"(int16_t){value}" if half == "s16" else value))
+        part = narrowed(half, make(*values))
+        part = f"sc_b32_of_f32({part})" if half == "f32" else f"(uint{bits}_t)({part})"
+        parts.append(f"({word}){part} << {shift}")
+    return code.write(one.operands[0], f"u{bits * 2}", " | ".join(parts))
+
+
+def bounded(one: Instruction, kind: str, value: str) -> str:
+    """With .sat and .relu."""
+    if "sat" in one.modifiers:
+        return f"({_c_type(kind)})sc_sat({value})"
+    if "relu" in one.modifiers:
+        return f"({_c_type(kind)})sc_relu({value})"
+    return value
+
+
+def _c_type(kind: str) -> str:
+    return "double" if kind == "f64" else "float"
+
+
+def _rounding(one: Instruction) -> str | None:
+    return next((ROUNDINGS[word] for word in one.modifiers if word in ROUNDINGS), None)
+
+
+def element_of(kind: str) -> str:
+    return HALVES.get(kind, kind)
+
+
+# ---- add, sub, mul, fma, div, rem -------------------------------------------------------------
+
+
+@handles("add sub", f"{_FLOAT_MODIFIERS} cc noftz")
+def _add(code: Code, one: Instruction) -> str:
+    kind = only_kind(code, one)
+    sign = "+" if one.opcode == "add" else "-"
+    sources = one.operands[1:]
+    if "cc" in one.modifiers:
+        return _carried(code, one, kind, sources, "carry = 0; ")
+    if element_of(kind) in FLOATS:
+        mode = _rounding(one)
+
+        def make(a: str, b: str) -> str:
+            rounded = f"sc_{one.opcode}_{element_of(kind)}_in({mode}, {a}, {b}, 0)"
+            return bounded(one, element_of(kind), rounded if mode else f"{a} {sign} {b}")
+
+        return calculate(code, one, kind, make, sources)
+    if "sat" in one.modifiers:
+        a, b = (code.read(source, "s32") for source in sources)
+        return code.write(one.operands[0], "s32", f"sc_clamp_s32((int64_t){a} {sign} {b})")
+    kind = kind if kind in HALVES else unsigned(kind)
+    return calculate(code, one, kind, lambda a, b: f"{a} {sign} {b}", sources)
+
+
+@handles("addc subc", "cc")
+def _addc(code: Code, one: Instruction) -> str:
+    return _carried(code, one, only_kind(code, one), one.operands[1:], "")
+
+
+def _carried(code: Code, one: Instruction, kind: str, sources: Sequence[str], start: str) -> str:
+    """With a carry in and out; without .cc, what goes out is not kept (PTX ISA, 9.7.2)."""
+    bits = KINDS[kind] * 8
+    a, b = (code.read(source, f"u{bits}") for source in sources)
+    name = "sc_sub_borrow" if one.opcode.startswith("sub") else "sc_add_carry"
+    return _with_carry(code, one, f"{name}_{bits}({a}, {b}, &carry)", f"u{bits}", start)
+
+
+def _with_carry(code: Code, one: Instruction, value: str, kind: str, start: str) -> str:
+    code.carries = True
+    write = code.write(one.operands[0], kind, value)
+    if "cc" in one.modifiers:
+        return start + write
+    return f"uint32_t kept = carry; {start}{write} carry = kept;"
+
+
+@handles("mul", f"{_FLOAT_MODIFIERS} lo hi wide")
+def _mul(code: Code, one: Instruction) -> str:
+    kind = only_kind(code, one)
+    sources = one.operands[1:]
+    if element_of(kind) not in FLOATS:
+        return code.write(one.operands[0], *_product(code, one, kind))
+    mode = _rounding(one)
+
+    def make(a: str, b: str) -> str:
+        rounded = f"sc_mul_{element_of(kind)}_in({mode}, {a}, {b}, 0)"
+        return bounded(one, element_of(kind), rounded if mode else f"{a} * {b}")
+
+    return calculate(code, one, kind, make, sources)
+
+
+def _product(code: Code, one: Instruction, kind: str) -> tuple[str, str]:
+    """The type and the value of a product of integers."""
+    bits = KINDS[kind] * 8
+    a, b = (code.read(source, kind) for source in one.operands[1:3])
+    if "wide" in one.modifiers:
+        wide = f"{kind[0]}{bits * 2}"
+        return wide, f"({C_TYPES[wide]}){a} * ({C_TYPES[wide]}){b}"
+    if "hi" in one.modifiers:
+        return kind, f"sc_mul_hi_{kind}({a}, {b})"
+    # Halves would be multiplied as int, which cannot hold the product.
+    low = f"u{max(bits, 32)}"
+    return f"u{bits}", f"({C_TYPES[low]}){a} * ({C_TYPES[low]}){b}"
+
+
+@handles("mad madc", f"{_FLOAT_MODIFIERS} lo hi wide cc")
+def _mad(code: Code, one: Instruction) -> str:
+    kind = only_kind(code, one)
+    if kind in ("f32", "f64"):
+        return _fma(code, one)
+    result, product = _product(code, one, kind)
+    result_unsigned = unsigned(result)
+    c = code.read(one.operands[3], result_unsigned)
+    if one.opcode == "madc" or "cc" in one.modifiers:
+        bits = KINDS[result] * 8
+        value = f"sc_add_carry_{bits}({product}, {c}, &carry)"
+        start = "carry = 0; " if one.opcode == "mad" else ""
+        return _with_carry(code, one, value, result_unsigned, start)
+    if "sat" in one.modifiers:
+        c = code.read(one.operands[3], "s32")
+        return code.write(one.operands[0], "s32", f"sc_clamp_s32((int64_t){product} + {c})")
+    return code.write(one.operands[0], result_unsigned, f"{product} + {c}")
+
+
+@handles("fma", f"{_FLOAT_MODIFIERS} relu")
+def _fma(code: Code, one: Instruction) -> str:
+    kind = only_kind(code, one)
+    element = element_of(kind)
+    mode = _rounding(one)
+
+    def make(a: str, b: str, c: str) -> str:
+        if element in ("f16", "bf16"):
+            return bounded(one, "f64", f"sc_fma_half({a}, {b}, {c})")
+        name = "fmaf" if element == "f32" else "fma"
+        value = f"sc_fma_{element}_in({mode}, {a}, {b}, {c})" if mode else f"{name}({a}, {b}, {c})"
+        return bounded(one, element, value)
+
+    return calculate(code, one, kind, make, one.operands[1:])
+
+
+@handles("div", "rn rz rm rp ftz approx full")
+def _div(code: Code, one: Instruction) -> str:
+    kind = only_kind(code, one)
+    a, b = (code.read(source, kind) for source in one.operands[1:])
+    if kind not in FLOATS:
+        return code.write(one.operands[0], kind, f"sc_div_{kind}({a}, {b})")
+    mode = _rounding(one)
+    value = f"sc_div_{kind}_in({mode}, {a}, {b}, 0)" if mode else f"{a} / {b}"
+    return code.write(one.operands[0], kind, value)
+
+
+@handles("rem")
+def _rem(code: Code, one: Instruction) -> str:
+    kind = only_kind(code, one)
+    a, b = (code.read(source, kind) for source in one.operands[1:])
+    return code.write(one.operands[0], kind, f"sc_rem_{kind}({a}, {b})")
+
+
+@handles("mul24 mad24", "lo hi")
+def _mul24(code: Code, one: Instruction) -> str:
+    kind = only_kind(code, one)
+    a, b = (code.read(source, kind) for source in one.operands[1:3])
+    product = (
+        f"({C_TYPES[kind]})(sc_mul24_{kind}({a}, {b}) >> {16 if 'hi' in one.modifiers else 0})"
+    )
+    if one.opcode == "mad24":
+        product = f"(uint32_t){product} + {code.read(one.operands[3], 'u32')}"
+    return code.write(one.operands[0], kind, product)
+
+
+@handles("sad")
+def _sad(code: Code, one: Instruction) -> str:
+    kind = only_kind(code, one)
+    a, b = (code.read(source, kind) for source in one.operands[1:3])
+    wrapping = unsigned(kind)
+    c = code.read(one.operands[3], wrapping)
+    up, down = (f"({C_TYPES[wrapping]}){x} - ({C_TYPES[wrapping]}){y}" for x, y in ((a, b), (b, a)))
+    return code.write(one.operands[0], wrapping, f"{c} + ({a} < {b} ? {down} : {up})")
+
+
+@handles("dp4a dp2a", "lo hi")
+def _dot(code: Code, one: Instruction) -> str:
+    first, second = kinds_of(one)
+    a, b, c = (code.read(source, "u32") for source in one.operands[1:])
+    signs = ", ".join("true" if kind[0] == "s" else "false" for kind in (first, second))
+    part = (", 2" if "hi" in one.modifiers else ", 0") if one.opcode == "dp2a" else ""
+    return code.write(one.operands[0], "u32", f"sc_{one.opcode}({a}, {b}, {c}, {signs}{part})")
+
+
+# ---- one operand -------------------------------------------------------------------------------
+
+
+@handles("neg", "ftz")
+def _neg(code: Code, one: Instruction) -> str:
+    kind = only_kind(code, one)
+    if element_of(kind) not in FLOATS:
+        kind = unsigned(kind)
+    return calculate(code, one, kind, lambda a: f"-{a}", one.operands[1:])
+
+
+@handles("abs", "ftz")
+def _abs(code: Code, one: Instruction) -> str:
+    kind = only_kind(code, one)
+    if element_of(kind) in FLOATS:
+        name = "fabs" if kind == "f64" else "fabsf"
+        return calculate(code, one, kind, lambda a: f"{name}({a})", one.operands[1:])
+    a, bits = code.read(one.operands[1], kind), code.read(one.operands[1], unsigned(kind))
+    return code.write(one.operands[0], unsigned(kind), f"{a} < 0 ? -{bits} : {bits}")
+
+
+_FUNCTIONS = {
+    "rcp": "1 / {a}",
+    "sqrt": "sqrt{f}({a})",
+    "sin": "sin{f}({a})",
+    "cos": "cos{f}({a})",
+    "lg2": "log2{f}({a})",
+    "ex2": "exp2{f}({a})",
+    "tanh": "tanh{f}({a})",
+}
+
+
+@handles(" ".join(_FUNCTIONS), "rn rz rm rp ftz approx")
+def _function(code: Code, one: Instruction) -> str:
+    kind = only_kind(code, one)
+    mode = _rounding(one)
+
+    def make(a: str) -> str:
+        if mode and one.opcode == "rcp":
+            return f"sc_div_{kind}_in({mode}, 1, {a}, 0)"
+        if mode:
+            return f"sc_{one.opcode}_{kind}_in({mode}, {a}, 0, 0)"
+        return _FUNCTIONS[one.opcode].format(a=a, f="" if kind == "f64" else "f")
+
+    return calculate(code, one, kind, make, one.operands[1:])
+
+
+@handles("rsqrt", "approx ftz")
+def _rsqrt(code: Code, one: Instruction) -> str:
+    kind = only_kind(code, one)
+    return calculate(
+        code, one, kind, lambda a: f"({_c_type(kind)})(1 / sqrt({a}))", one.operands[1:]
+    )
+
+
+@handles("not cnot")
+def _not(code: Code, one: Instruction) -> str:
+    kind = only_kind(code, one)
+    a = code.read(one.operands[1], unsigned(kind))
+    sign = "!" if one.opcode == "cnot" or kind == "pred" else "~"
+    return code.write(one.operands[0], unsigned(kind), f"{sign}{a}")
+
+
+@handles("popc clz brev bfind", "shiftamt")
+def _count(code: Code, one: Instruction) -> str:
+    kind = only_kind(code, one)
+    d, a = one.operands
+    bits = KINDS[kind] * 8
+    if one.opcode == "popc":
+        return code.write(d, "u32", f"(uint32_t)__builtin_popcountll({code.read(a, f'u{bits}')})")
+    if one.opcode == "bfind":
+        value = f"sc_bfind_{kind[0]}64({code.read(a, kind)})"
+        if "shiftamt" in one.modifiers:  # all ones stay so: there is no shift
+            value = f"({value} == UINT32_MAX ? UINT32_MAX : {bits - 1} - {value})"
+        return code.write(d, "u32", value)
+    result = "u32" if one.opcode == "clz" else f"u{bits}"
+    return code.write(d, result, f"sc_{one.opcode}_b{bits}({code.read(a, f'u{bits}')})")

@@ -1,0 +1,173 @@
+"""Instructions that touch memory, or calculate with its addresses (PTX ISA, 9.7.9 and 9.7.13)."""
+
+from __future__ import annotations
+
+from gpubench.softcuda.instructions import handles, kinds_of, only_kind
+from gpubench.softcuda.operands import C_TYPES, Code
+from gpubench.softcuda.ptx import KINDS, Instruction, split_operands
+
+_SPACES = {
+    **{name: name for name in ("global", "shared", "local", "const", "param")},
+    "shared::cta": "shared",
+    "shared::cluster": "shared",
+    "param::entry": "param",
+    "param::func": "param",
+}
+_VECTORS = {"v2": 2, "v4": 4, "v8": 8}
+# A thread that waits for another must see what that writes: the compiler may not keep the value.
+_FRESH = {"volatile", "relaxed", "acquire", "release", "mmio"}
+_ORDER = "weak volatile relaxed acquire release acq_rel mmio cta cluster gpu sys"
+_CACHES = """ca cg cs lu cv wb wt nc unified L1::evict_normal L1::evict_unchanged L1::evict_first
+    L1::evict_last L1::no_allocate L2::evict_normal L2::evict_last L2::evict_first L2::cache_hint
+    L2::64B L2::128B L2::256B"""
+_ACCESS = f"{' '.join(_SPACES)} {' '.join(_VECTORS)} {_ORDER} {_CACHES}"
+
+
+def _space(one: Instruction) -> str:
+    return next((_SPACES[word] for word in one.modifiers if word in _SPACES), "generic")
+
+
+def _count(one: Instruction) -> int:
+    return next((_VECTORS[word] for word in one.modifiers if word in _VECTORS), 1)
+
+
+def _pointed(one: Instruction, kind: str) -> str:
+    """The C type of what is accessed."""
+    return f"{'volatile ' if _FRESH.intersection(one.modifiers) else ''}{C_TYPES[kind]}"
+
+
+@handles("ld ldu", _ACCESS, faults=True)
+def _ld(code: Code, one: Instruction) -> str:
+    kind = only_kind(code, one)
+    count, c_type = _count(one), _pointed(one, kind)
+    d, a = one.operands[:2]
+    if count == 1:
+        return code.write(
+            d, kind, f"*({c_type} *){code.at(a, _space(one), KINDS[kind], 'SC_READ')}"
+        )
+    parts = split_operands(d[1:-1])
+    wanted = [i for i, part in enumerate(parts) if code.is_read(part)]
+    if len(wanted) in (0, count):
+        where = code.at(a, _space(one), KINDS[kind] * count, "SC_READ")
+        reads = [code.write(part, kind, f"v[{i}]") for i, part in enumerate(parts)]
+        return f"{c_type} *v = {where}; {' '.join(reads)}"
+    # NVVM joins loads to a vector also where it has to load what nobody asked for, up to the end of
+    # the 16 bytes. That may lie beyond an array, and no device minds.
+    where = code.address(a, _space(one))
+    reads = []
+    for i in wanted:
+        element = f"sc_at(t, at + {i * KINDS[kind]}, {KINDS[kind]}, SC_READ)"
+        if _space(one) == "param":
+            element = f"(void *)(at + {i * KINDS[kind]})"
+        reads.append(code.write(parts[i], kind, f"*({c_type} *){element}"))
+    return f"uint64_t at = {where}; {' '.join(reads)}"
+
+
+@handles("st", _ACCESS, faults=True)
+def _st(code: Code, one: Instruction) -> str:
+    kind = only_kind(code, one)
+    count, c_type = _count(one), _pointed(one, kind)
+    a, b = one.operands[:2]
+    where = code.at(a, _space(one), KINDS[kind] * count, "SC_WRITE")
+    if count == 1:
+        return f"*({c_type} *){where} = {code.read(b, kind)};"
+    parts = split_operands(b[1:-1])
+    writes = [f"v[{i}] = {code.read(part, kind)};" for i, part in enumerate(parts) if part != "_"]
+    return f"{c_type} *v = {where}; {' '.join(writes)}"
+
+
+_OPERATIONS = ("add", "min", "max", "exch", "cas", "and", "or", "xor", "inc", "dec")
+_ATOMIC = f"{' '.join(_OPERATIONS)} {_ACCESS} noftz"
+
+
+@handles("atom", _ATOMIC, faults=True)
+def _atom(code: Code, one: Instruction) -> str:
+    return _atomic(code, one, *one.operands)
+
+
+@handles("red", f"{_ATOMIC} async", faults=True)
+def _red(code: Code, one: Instruction) -> str:
+    if "async" in one.modifiers:
+        raise code.error("this instruction is not supported")
+    return _atomic(code, one, "_", *one.operands)
+
+
+def _atomic(
+    code: Code, one: Instruction, d: str, a: str, b: str, c: str | None = None, *_: str
+) -> str:
+    operation = next(word for word in one.modifiers if word in _OPERATIONS)
+    kind = only_kind(code, one)
+    if operation in ("exch", "cas", "and", "or", "xor"):
+        kind = f"b{KINDS[kind] * 8}"
+        if kind == "b128" or (kind == "b16" and operation != "cas"):
+            raise code.error("not supported with this type")
+    count = _count(one)
+    where = code.at(a, _space(one), KINDS[kind] * count, "SC_ATOMIC")
+    name = f"sc_atom_{operation}_{kind}"
+    if count == 1:
+        operands = [code.read(b, kind)]
+        if operation == "cas" and c is not None:
+            operands.append(code.read(c, kind))
+        return code.write(d, kind, f"{name}({where}, {', '.join(operands)})")
+    # Each element by itself; together they are not atomic (PTX ISA, 9.7.13.6).
+    values = split_operands(b[1:-1])
+    results = split_operands(d[1:-1]) if d != "_" else ["_"] * count
+    calls = [
+        code.write(result, kind, f"{name}(v + {i}, {code.read(value, kind)})")
+        for i, (result, value) in enumerate(zip(results, values, strict=True))
+    ]
+    return f"{C_TYPES[kind]} *v = {where}; {' '.join(calls)}"
+
+
+@handles("cvta", f"to {' '.join(_SPACES)}")
+def _cvta(code: Code, one: Instruction) -> str:
+    d, a = one.operands
+    value = code.read(a, "u64")
+    if _space(one) == "shared":
+        value = f"{value} {'-' if 'to' in one.modifiers else '+'} (uint64_t)t->shared"
+    return code.write(d, kinds_of(one)[-1], value)
+
+
+@handles("isspacep", " ".join(_SPACES))
+def _isspacep(code: Code, one: Instruction) -> str:
+    """Whether a generic address lies in a space; which one local or global memory lies in is not
+    known here."""
+    p, a = one.operands
+    if _space(one) not in ("shared", "global"):
+        raise code.error("not supported for this space")
+    inside = f"sc_is_shared(t, {code.read(a, 'u64')})"
+    return code.write(p, "pred", inside if _space(one) == "shared" else f"!{inside}")
+
+
+@handles("mapa getctarank", "shared::cluster")
+def _mapa(code: Code, one: Instruction) -> str:
+    """A cluster has one block here, of rank 0, and its addresses are the block's own."""
+    kind = only_kind(code, one)
+    value = code.read(one.operands[1], kind) if one.opcode == "mapa" else "0"
+    return code.write(one.operands[0], kind, value)
+
+
+@handles("prefetch prefetchu discard applypriority", f"{_ACCESS} L1 L2 tensormap")
+def _nothing(code: Code, one: Instruction) -> str:
+    """Hints to caches that are not there."""
+    return ""
+
+
+@handles("createpolicy", f"fractional range {_CACHES}")
+def _createpolicy(code: Code, one: Instruction) -> str:
+    return code.write(one.operands[0], "u64", "0")
+
+
+@handles("cp", f"async commit_group wait_group wait_all {_ACCESS}", faults=True)
+def _cp(code: Code, one: Instruction) -> str:
+    """``cp.async``: done at once, so that there is nothing to wait for."""
+    if one.modifiers[0] != "async":
+        raise code.error("this instruction is not supported")
+    if "commit_group" in one.modifiers or {"wait_group", "wait_all"}.intersection(one.modifiers):
+        return ""
+    to, source, size, *given = one.operands
+    filled = code.read(given[0], "u32") if given and "L2::cache_hint" not in one.modifiers else size
+    return (
+        f"sc_copy(t, {code.address(to, 'shared')}, {code.address(source, 'global')}, "
+        + f"{size}, {filled});"
+    )

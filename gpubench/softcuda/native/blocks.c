@@ -1,0 +1,441 @@
+/* Runs a kernel: its grid, block by block, and the threads of each block. */
+#include "blocks.h"
+
+#include <signal.h>
+
+/* ---- orders --------------------------------------------------------------------------------- */
+
+/* splitmix64 (Steele, Lea and Flood: Fast Splittable Pseudorandom Number Generators, 2014). */
+uint64_t sc_random(uint64_t *state) {
+  uint64_t z = *state += 0x9E3779B97F4A7C15u;
+  z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+  return z ^ z >> 31;
+}
+
+void sc_order_threads(sc_block *block) {
+  sc_grid *grid = block->grid;
+  if (grid->order != SC_PERMUTED) return;
+  for (uint32_t i = grid->threads; i > 1; i--) { /* Fisher and Yates */
+    uint32_t other = (uint32_t)(sc_random(&grid->random) % i);
+    uint16_t last = block->order[i - 1];
+    block->order[i - 1] = block->order[other];
+    block->order[other] = last;
+  }
+}
+
+static uint64_t greatest_common_divisor(uint64_t a, uint64_t b) {
+  while (b) {
+    uint64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+/* Blocks are too many to keep a permutation of; steps of a stride that shares no factor with their
+ * number visit each once. */
+static void order_blocks(sc_grid *grid) {
+  uint64_t count = grid->block_count;
+  grid->next_block = 0;
+  grid->stride = 1;
+  if (grid->order == SC_DESCENDING) grid->next_block = grid->stride = count - 1;
+  if (grid->order != SC_PERMUTED || count < 2) return;
+  grid->next_block = sc_random(&grid->random) % count;
+  grid->stride = 1 + sc_random(&grid->random) % (count - 1);
+  while (greatest_common_divisor(grid->stride, count) != 1) grid->stride = grid->stride % count + 1;
+}
+
+/* ---- reports and the end of a kernel -------------------------------------------------------- */
+
+const char *sc_file_name(const sc_grid *grid, uint32_t number) {
+  return number < grid->module->file_count ? grid->module->files[number] : NULL;
+}
+
+sc_report sc_report_of(const sc_fiber *fiber, const char *kind) {
+  const sc_grid *grid = fiber->block->grid;
+  sc_report report = {.kind = kind, .kernel = grid->kernel->name, .in_kernel = true};
+  memcpy(report.block, fiber->thread.ctaid, sizeof report.block);
+  memcpy(report.thread, fiber->thread.tid, sizeof report.thread);
+  report.file = sc_file_name(grid, fiber->thread.file);
+  report.line = fiber->thread.line;
+  return report;
+}
+
+void sc_report_other(sc_report *report, const sc_fiber *other) {
+  report->has_other = true;
+  memcpy(report->other_block, other->thread.ctaid, sizeof report->other_block);
+  memcpy(report->other_thread, other->thread.tid, sizeof report->other_thread);
+  report->other_line = other->thread.line;
+}
+
+/* FNV-1a over what tells reports of one launch apart. */
+static uint64_t report_key(const sc_report *report, uint64_t what) {
+  uint64_t hash = 0xCBF29CE484222325u;
+  for (const char *at = report->kind; *at; at++) hash = (hash ^ (uint8_t)*at) * 0x100000001B3u;
+  uint64_t parts[] = {report->line, report->other_line, what};
+  for (int i = 0; i < 3; i++) hash = (hash ^ parts[i]) * 0x9E3779B97F4A7C15u, hash ^= hash >> 32;
+  return hash | 1;
+}
+
+void sc_report_once(sc_fiber *fiber, const sc_report *report, uint64_t what) {
+  sc_grid *grid = fiber->block->grid;
+  const uint32_t places = sizeof grid->said / sizeof *grid->said;
+  uint64_t key = report_key(report, what);
+  for (uint32_t i = 0; i < places; i++) { /* where all places are taken, enough was said */
+    uint64_t *said = &grid->said[(key + i) % places];
+    if (*said == key) return;
+    if (*said) continue;
+    *said = key;
+    sc_hold(grid->worker);
+    sc_report_add(report);
+    sc_let_go(grid->worker);
+    return;
+  }
+}
+
+void sc_stop(sc_fiber *fiber, CUresult error) {
+  if (fiber->clocks) sc_races_settle(fiber);
+  fiber->block->grid->error = error;
+  sc_fiber_leave(sc_worker_of(fiber));
+}
+
+static void report_time_out(sc_grid *grid, sc_fiber *fiber) {
+  sc_report report = sc_report_of(fiber, "time-out");
+  snprintf(report.text, sizeof report.text,
+           "the kernel has not ended after %g s (SOFTCUDA_TIMEOUT); this thread was running",
+           sc_option.kernel_timeout);
+  sc_report_once(fiber, &report, 0);
+  grid->error = CUDA_ERROR_LAUNCH_TIMEOUT;
+}
+
+static void report_overflow(sc_grid *grid, sc_fiber *fiber) {
+  sc_report report = sc_report_of(fiber, "stack overflow");
+  report.space = "local";
+  snprintf(report.text, sizeof report.text,
+           "the stack of a thread is full; does a function call itself without end?");
+  sc_report_once(fiber, &report, 0);
+  /* Driver API, CUDA_ERROR_HARDWARE_STACK_ERROR: "exceeding the stack size limit". */
+  grid->error = CUDA_ERROR_HARDWARE_STACK_ERROR;
+}
+
+static void report_instruction(sc_grid *grid, sc_fiber *fiber, int number) {
+  sc_report report = sc_report_of(fiber, "illegal instruction");
+  snprintf(report.text, sizeof report.text, "the kernel was ended by signal %d (%s)", number,
+           strsignal(number));
+  sc_report_once(fiber, &report, 0);
+  grid->error = CUDA_ERROR_ILLEGAL_INSTRUCTION;
+}
+
+/* A signal took the fiber from its stack. */
+static void report_signal(sc_grid *grid) {
+  sc_worker *worker = grid->worker;
+  sc_fiber *fiber = worker->interrupted;
+  const sc_stack *stack = fiber->stack;
+  uint64_t at = worker->signal_at;
+  switch (worker->signal) {
+  case SIGSEGV:
+  case SIGBUS:
+    if (at - (uint64_t)(uintptr_t)stack->guard < (uint64_t)(stack->low - stack->guard))
+      report_overflow(grid, fiber);
+    else
+      grid->error = sc_refuse_access(fiber, at, 0, 0);
+    break;
+  case SIGFPE:
+  case SIGILL:
+    report_instruction(grid, fiber, worker->signal);
+    break;
+  default:
+    report_time_out(grid, fiber);
+  }
+}
+
+/* ---- blocks --------------------------------------------------------------------------------- */
+
+static void begin_thread(sc_block *block, sc_fiber *fiber, uint32_t linear) {
+  sc_thread *thread = &fiber->thread;
+  memcpy(thread->tid, block->grid->places[linear], sizeof thread->tid);
+  thread->linear = linear;
+  thread->line = thread->file = 0;
+  fiber->local_used = fiber->local_newest = 0;
+  if (fiber->clocks) sc_races_begin_thread(fiber);
+}
+
+static void begin_fiber(sc_block *block, sc_fiber *fiber, struct sc_clocks *clocks) {
+  const sc_grid *grid = block->grid;
+  const sc_launch *launch = grid->launch;
+  *fiber = (sc_fiber){.block = block, .status = SC_RUNNABLE, .clocks = clocks};
+  sc_thread *thread = &fiber->thread;
+  memcpy(thread->ntid, launch->block, sizeof thread->ntid);
+  memcpy(thread->nctaid, launch->grid, sizeof thread->nctaid);
+  memcpy(thread->ctaid, block->index, sizeof thread->ctaid);
+  thread->dynamic_shared = launch->dynamic_shared;
+  thread->shared = block->window;
+  thread->dynamic_at = grid->dynamic_at;
+  thread->globals = launch->function->library->globals;
+  thread->services = &sc_services_of_device;
+  thread->state = fiber;
+}
+
+static void begin_warps(sc_block *block) {
+  const sc_grid *grid = block->grid;
+  for (uint32_t i = 0; i < grid->warps; i++) {
+    uint32_t left = grid->threads - i * SC_WARP, lanes = left < SC_WARP ? left : SC_WARP;
+    sc_warp *warp = &block->warps[i];
+    warp->alive = lanes == SC_WARP ? UINT32_MAX : (1u << lanes) - 1;
+    warp->runnable = (int)lanes;
+    warp->group_count = 0;
+  }
+}
+
+/* The next block of the grid begins. Shared memory holds garbage then, always the same, so that a
+ * result that depends on it shows. */
+static void begin_block(sc_block *block) {
+  sc_grid *grid = block->grid;
+  const uint32_t *size = grid->launch->grid;
+  uint64_t linear = block->linear = grid->next_block;
+  grid->next_block = (linear + grid->stride) % grid->block_count;
+  block->index[0] = (uint32_t)(linear % size[0]);
+  block->index[1] = (uint32_t)(linear / size[0] % size[1]);
+  block->index[2] = (uint32_t)(linear / size[0] / size[1]);
+  block->alive = grid->threads;
+  block->restart = false;
+  memset(block->window, 0xA5, grid->window_bytes);
+  if (grid->sanitize) sc_races_begin_block(block);
+  memset(block->barriers, 0, sizeof block->barriers);
+  sc_order_threads(block);
+}
+
+static struct sc_clocks *clocks_of(const sc_block *block, uint32_t linear) {
+  return block->grid->sanitize ? sc_clocks_at(block, linear) : NULL;
+}
+
+/* ---- kernels whose threads wait for nothing ------------------------------------------------- */
+
+/* All threads of all blocks on the stack of one fiber. */
+static void run_in_turn(sc_fiber *fiber) {
+  sc_block *block = fiber->block;
+  sc_grid *grid = block->grid;
+  char *parameters = grid->launch->parameters;
+  for (uint64_t n = 0; n < grid->block_count; n++) {
+    begin_block(block);
+    memcpy(fiber->thread.ctaid, block->index, sizeof block->index);
+    for (uint32_t i = 0; i < grid->threads; i++) {
+      begin_thread(block, fiber, block->order[i]);
+      grid->kernel->run(&fiber->thread, parameters);
+      if (fiber->clocks) sc_races_settle(fiber);
+    }
+  }
+}
+
+static void run_alone(sc_grid *grid) {
+  sc_fiber *fiber = grid->worker->fibers.at;
+  begin_fiber(grid->blocks, fiber, clocks_of(grid->blocks, 0));
+  if (!sc_fiber_resume(grid->worker, fiber, run_in_turn)) grid->error = CUDA_ERROR_OUT_OF_MEMORY;
+  if (grid->worker->signal) report_signal(grid);
+  sc_fiber_drop(grid->worker, fiber);
+}
+
+/* ---- kernels whose threads wait for each other ---------------------------------------------- */
+
+static void run_thread(sc_fiber *fiber) {
+  sc_grid *grid = fiber->block->grid;
+  grid->kernel->run(&fiber->thread, grid->launch->parameters);
+  if (fiber->clocks) sc_races_settle(fiber);
+}
+
+static void begin_fibers(sc_block *block) {
+  for (uint32_t i = 0; i < block->grid->threads; i++) {
+    begin_fiber(block, &block->fibers[i], clocks_of(block, i));
+    begin_thread(block, &block->fibers[i], i);
+  }
+  begin_warps(block);
+}
+
+static void fiber_ended(sc_grid *grid, sc_fiber *fiber) {
+  sc_fiber_drop(grid->worker, fiber);
+  fiber->block->alive--;
+  grid->alive--;
+  sc_left(fiber);
+}
+
+/* Runs a fiber; false: the kernel has ended by a fault. */
+static bool step(sc_grid *grid, sc_fiber *fiber) {
+  sc_worker *worker = grid->worker;
+  if (!sc_fiber_resume(worker, fiber, run_thread)) grid->error = CUDA_ERROR_OUT_OF_MEMORY;
+  if (worker->signal) report_signal(grid);
+  else if (worker->expired && !grid->error) report_time_out(grid, fiber);
+  if (grid->error) return false;
+  if (fiber->status == SC_ENDED) fiber_ended(grid, fiber);
+  return true;
+}
+
+/* Lets each thread of a block that can run do so, once; answers how many did. */
+static uint32_t run_pass(sc_grid *grid, sc_block *block) {
+  uint32_t ran = 0;
+  for (uint32_t i = 0; i < grid->threads; i++) {
+    sc_fiber *fiber = &block->fibers[block->order[i]];
+    if (fiber->status != SC_RUNNABLE) continue;
+    ran++;
+    if (!step(grid, fiber)) break;
+    if (!block->restart) continue;
+    block->restart = false;
+    i = UINT32_MAX; /* 0 next */
+  }
+  return ran;
+}
+
+static void run_live_blocks(sc_grid *grid) {
+  grid->alive = (uint64_t)grid->live_blocks * grid->threads;
+  grid->at_grid = 0;
+  for (uint32_t i = 0; i < grid->live_blocks; i++) {
+    begin_block(&grid->blocks[i]);
+    begin_fibers(&grid->blocks[i]);
+  }
+  while (grid->alive && !grid->error) {
+    uint64_t ran = 0;
+    for (uint32_t i = 0; i < grid->live_blocks && !grid->error; i++)
+      ran += run_pass(grid, &grid->blocks[i]);
+    if (ran || grid->error || sc_warps_unstick(grid)) continue;
+    sc_barriers_report_stuck(grid);
+    grid->error = CUDA_ERROR_LAUNCH_TIMEOUT; /* a GPU would wait until its time-out */
+  }
+  if (!grid->error) return;
+  for (uint64_t i = 0; i < (uint64_t)grid->live_blocks * grid->threads; i++)
+    sc_fiber_drop(grid->worker, &grid->blocks->fibers[i]);
+}
+
+static void run_together(sc_grid *grid) {
+  for (uint64_t i = 0; i < grid->block_count && !grid->error; i += grid->live_blocks)
+    run_live_blocks(grid);
+}
+
+/* ---- a launch ------------------------------------------------------------------------------- */
+
+static void find_places(sc_grid *grid) {
+  const uint32_t *block = grid->launch->block;
+  for (uint32_t i = 0; i < grid->threads; i++) {
+    grid->places[i][0] = i % block[0];
+    grid->places[i][1] = i / block[0] % block[1];
+    grid->places[i][2] = i / block[0] / block[1];
+  }
+}
+
+static void prepare_blocks(sc_grid *grid, char *windows, uint16_t *orders, sc_fiber *fibers) {
+  for (uint32_t i = 0; i < grid->live_blocks; i++) {
+    sc_block *block = &grid->blocks[i];
+    block->grid = grid;
+    block->window = windows + (size_t)i * grid->window_stride;
+    block->order = orders + (size_t)i * grid->threads;
+    block->fibers = fibers + (size_t)i * grid->threads;
+    for (uint32_t t = 0; t < grid->threads; t++)
+      block->order[t] = (uint16_t)(grid->order == SC_DESCENDING ? grid->threads - 1 - t : t);
+  }
+}
+
+/* Takes what a launch needs from the worker's pools; false: no memory. */
+static bool prepare(sc_grid *grid) {
+  sc_worker *worker = grid->worker;
+  size_t live = grid->live_blocks, threads = grid->threads;
+  size_t fibers = grid->kernel->waits ? live * threads : 1;
+  grid->blocks = sc_pool_take(&worker->blocks, live * sizeof *grid->blocks, true);
+  grid->places = sc_pool_take(&worker->places, threads * sizeof *grid->places, false);
+  void *of_fibers = sc_pool_take(&worker->fibers, fibers * sizeof(sc_fiber), false);
+  void *orders = sc_pool_take(&worker->orders, live * threads * sizeof(uint16_t), false);
+  void *windows = sc_pool_take(&worker->windows, live * grid->window_stride, false);
+  if (!grid->blocks || !grid->places || !of_fibers || !orders || !windows) return false;
+  find_places(grid);
+  prepare_blocks(grid, windows, orders, of_fibers);
+  return true;
+}
+
+static bool begin_run(sc_grid *grid) {
+  const sc_launch *launch = grid->launch;
+  grid->kernel = launch->function->kernel;
+  grid->module = launch->function->library->module;
+  grid->order = sc_option.order;
+  grid->sanitize = sc_option.sanitize;
+  grid->random = sc_option.seed;
+  grid->threads = launch->block[0] * launch->block[1] * launch->block[2];
+  grid->warps = (grid->threads + SC_WARP - 1) / SC_WARP;
+  grid->block_count = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+  grid->dynamic_at = (grid->module->shared_window + 15) & ~15u;
+  grid->window_bytes = grid->dynamic_at + launch->dynamic_shared;
+  grid->window_stride = (grid->window_bytes + 255) & ~127u; /* never empty, and a gap between two */
+  /* Blocks of a cooperative launch are all on the device at once (Guide, Grid Synchronization). */
+  bool all = launch->cooperative && grid->kernel->waits;
+  grid->live_blocks = all ? (uint32_t)grid->block_count : 1;
+  order_blocks(grid);
+  if (!prepare(grid) || (grid->sanitize && !sc_sanitizer_begin(grid))) return false;
+  grid->list = sc_take_list();
+  if (!grid->sanitize) sc_sanitizer_absent(grid);
+  return true;
+}
+
+CUresult sc_execute(const sc_launch *launch) {
+  sc_worker *worker = sc_worker_here();
+  if (!worker) return CUDA_ERROR_OUT_OF_MEMORY;
+  sc_grid grid = {.launch = launch, .worker = worker};
+  if (!begin_run(&grid)) return CUDA_ERROR_OUT_OF_MEMORY;
+  worker->grid = &grid;
+  sc_signals_begin(worker, sc_option.kernel_timeout);
+  if (grid.kernel->waits) run_together(&grid);
+  else run_alone(&grid);
+  sc_signals_end(worker);
+  worker->grid = NULL;
+  if (grid.sanitize) sc_races_end(&grid);
+  sc_printed_flush(&grid);
+  sc_release_list(grid.list);
+  return grid.error;
+}
+
+/* ---- services ------------------------------------------------------------------------------- */
+
+static void fence(sc_thread *thread, uint32_t scope) {
+  sc_fiber *fiber = sc_fiber_of(thread);
+  if (fiber->clocks) sc_races_fence(fiber, scope);
+}
+
+/* Guide, Trap function: the kernel is aborted. Programs then see "unspecified launch failure". */
+static void trap(sc_thread *thread) {
+  sc_fiber *fiber = sc_fiber_of(thread);
+  sc_report report = sc_report_of(fiber, "trap");
+  snprintf(report.text, sizeof report.text, "the kernel has executed a trap");
+  sc_report_once(fiber, &report, 0);
+  sc_stop(fiber, CUDA_ERROR_LAUNCH_FAILED);
+}
+
+/* Nanoseconds of the host, but never the same twice: loops that wait for the clock end. */
+static uint64_t read_clock(sc_thread *thread) {
+  sc_grid *grid = sc_fiber_of(thread)->block->grid;
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  uint64_t at = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+  grid->last_clock = at > grid->last_clock ? at : grid->last_clock + 1;
+  return grid->last_clock;
+}
+
+/* Where threads run in turn, one that waits for a later one waits until its time is over. */
+static void yield(sc_thread *thread) {
+  sc_fiber *fiber = sc_fiber_of(thread);
+  if (fiber->clocks) sc_races_settle(fiber);
+  if (fiber->block->grid->kernel->waits) sc_fiber_suspend(fiber);
+}
+
+const sc_services sc_services_of_device = {
+    .access = sc_access,
+    .barrier = sc_barrier_wait,
+    .arrive = sc_barrier_arrive,
+    .warp = sc_warp_call_run,
+    .grid = sc_grid_wait,
+    .fence = fence,
+    .print = sc_print,
+    .fail = sc_fail,
+    .trap = trap,
+    .take = sc_heap_take,
+    .give_back = sc_heap_give_back,
+    .clock = read_clock,
+    .enter = sc_enter_frame,
+    .leave = sc_leave_frame,
+    .yield = yield,
+};

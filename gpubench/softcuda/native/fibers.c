@@ -1,0 +1,307 @@
+/* Fibers: switching between them, their stacks, and the local memory of CUDA threads. */
+#include "blocks.h"
+
+#include <sys/mman.h>
+
+/* Room for the registers of a translated kernel and of functions that call themselves. Only touched
+ * pages take memory. The guard is wider than the frame of any one function, so that none skips
+ * it. */
+static const size_t STACK_BYTES = (size_t)192 << 10, GUARD_BYTES = (size_t)64 << 10;
+enum { STACKS_OF_CHUNK = 32 };
+
+/* What a thread may have, and the header and the gap of its newest frame. */
+#define LOCAL_ROOM (SC_LOCAL_BYTES + 4096)
+
+typedef struct sc_chunk {
+  char *at;
+  sc_stack stacks[STACKS_OF_CHUNK];
+  struct sc_chunk *next;
+} sc_chunk;
+
+/* void sc_switch(void **save, void *to): saves what a function must preserve on the stack in use,
+ * writes the stack pointer to *save, and goes on with the stack `to`, saved in the same way. The
+ * modes of floating point go along: a signal may have interrupted a fiber, and the kernel of the
+ * system gives its handlers other ones. */
+void sc_switch(void **save, void *to) __attribute__((visibility("hidden")));
+
+#if defined(__x86_64__)
+/* System V ABI for AMD64, 3.2.1: rbx, rbp, r12-r15, the control bits of mxcsr and the x87 word. */
+__asm__(
+    ".text\n"
+    ".globl sc_switch\n"
+    ".hidden sc_switch\n"
+    ".type sc_switch, @function\n"
+    "sc_switch:\n"
+    "  pushq %rbp\n"
+    "  pushq %rbx\n"
+    "  pushq %r12\n"
+    "  pushq %r13\n"
+    "  pushq %r14\n"
+    "  pushq %r15\n"
+    "  subq $8, %rsp\n"
+    "  stmxcsr (%rsp)\n"
+    "  fnstcw 4(%rsp)\n"
+    "  movq %rsp, (%rdi)\n"
+    "  movq %rsi, %rsp\n"
+    "  ldmxcsr (%rsp)\n"
+    "  fldcw 4(%rsp)\n"
+    "  addq $8, %rsp\n"
+    "  popq %r15\n"
+    "  popq %r14\n"
+    "  popq %r13\n"
+    "  popq %r12\n"
+    "  popq %rbx\n"
+    "  popq %rbp\n"
+    "  ret\n"
+    ".size sc_switch, .-sc_switch\n");
+
+/* A stack on which sc_switch "returns" into `begin`, as if that had just been called. */
+static void *prepare(char *top, void (*begin)(void)) {
+  uint32_t modes[2] = {0};
+  __asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(modes[0]), "=m"(modes[1]));
+  uint64_t *at = (uint64_t *)top;
+  *--at = 0; /* no caller; where a function begins, the stack is 16-aligned plus 8 (3.2.2) */
+  *--at = (uint64_t)(uintptr_t)begin;
+  for (int i = 0; i < 6; i++) *--at = 0;
+  *--at = modes[0] | (uint64_t)(modes[1] & 0xffff) << 32;
+  return at;
+}
+
+#elif defined(__aarch64__)
+/* Procedure Call Standard for AArch64, 6.1: x19-x30, d8-d15; and FPCR. */
+__asm__(
+    ".text\n"
+    ".globl sc_switch\n"
+    ".hidden sc_switch\n"
+    ".type sc_switch, %function\n"
+    "sc_switch:\n"
+    "  sub sp, sp, #176\n"
+    "  stp x19, x20, [sp, #0]\n"
+    "  stp x21, x22, [sp, #16]\n"
+    "  stp x23, x24, [sp, #32]\n"
+    "  stp x25, x26, [sp, #48]\n"
+    "  stp x27, x28, [sp, #64]\n"
+    "  stp x29, x30, [sp, #80]\n"
+    "  stp d8, d9, [sp, #96]\n"
+    "  stp d10, d11, [sp, #112]\n"
+    "  stp d12, d13, [sp, #128]\n"
+    "  stp d14, d15, [sp, #144]\n"
+    "  mrs x9, fpcr\n"
+    "  str x9, [sp, #160]\n"
+    "  mov x9, sp\n"
+    "  str x9, [x0]\n"
+    "  mov sp, x1\n"
+    "  ldr x9, [sp, #160]\n"
+    "  msr fpcr, x9\n"
+    "  ldp x19, x20, [sp, #0]\n"
+    "  ldp x21, x22, [sp, #16]\n"
+    "  ldp x23, x24, [sp, #32]\n"
+    "  ldp x25, x26, [sp, #48]\n"
+    "  ldp x27, x28, [sp, #64]\n"
+    "  ldp x29, x30, [sp, #80]\n"
+    "  ldp d8, d9, [sp, #96]\n"
+    "  ldp d10, d11, [sp, #112]\n"
+    "  ldp d12, d13, [sp, #128]\n"
+    "  ldp d14, d15, [sp, #144]\n"
+    "  add sp, sp, #176\n"
+    "  ret\n"
+    ".size sc_switch, .-sc_switch\n");
+
+static void *prepare(char *top, void (*begin)(void)) {
+  uint64_t modes;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(modes));
+  uint64_t *at = (uint64_t *)(top - 176);
+  memset(at, 0, 176);
+  at[11] = (uint64_t)(uintptr_t)begin; /* x30, the address that `ret` goes to */
+  at[20] = modes;
+  return at;
+}
+#else
+#error "softcuda runs on x86-64 and aarch64"
+#endif
+
+/* ---- workers -------------------------------------------------------------------------------- */
+
+static pthread_key_t worker_key;
+static pthread_once_t worker_once = PTHREAD_ONCE_INIT;
+
+static void free_worker(void *data) {
+  sc_worker *worker = data;
+  sc_signals_forget(worker);
+  sc_races_forget(worker);
+  for (sc_chunk *chunk = worker->chunks, *next; chunk; chunk = next) {
+    next = chunk->next;
+    for (int i = 0; i < STACKS_OF_CHUNK; i++)
+      if (chunk->stacks[i].local) munmap(chunk->stacks[i].local, LOCAL_ROOM);
+    munmap(chunk->at, STACKS_OF_CHUNK * (GUARD_BYTES + STACK_BYTES));
+    free(chunk);
+  }
+  struct sc_pool pools[] = {worker->fibers,  worker->blocks, worker->orders, worker->places,
+                            worker->windows, worker->clocks, worker->bits};
+  for (size_t i = 0; i < sizeof pools / sizeof *pools; i++) free(pools[i].at);
+  sc_worker_of_thread = NULL;
+  free(worker);
+}
+
+static void make_key(void) { pthread_key_create(&worker_key, free_worker); }
+
+sc_worker *sc_worker_here(void) {
+  if (sc_worker_of_thread) return sc_worker_of_thread;
+  pthread_once(&worker_once, make_key);
+  sc_worker *worker = calloc(1, sizeof *worker);
+  if (!worker) return NULL;
+  pthread_setspecific(worker_key, worker);
+  sc_worker_of_thread = worker;
+  return worker;
+}
+
+void *sc_pool_take(struct sc_pool *pool, size_t bytes, bool clear) {
+  if (pool->bytes < bytes) {
+    free(pool->at);
+    *pool = (struct sc_pool){0};
+    size_t room = bytes + bytes / 2;
+    if (posix_memalign(&pool->at, 128, room)) return NULL;
+    pool->bytes = room;
+  }
+  if (clear) memset(pool->at, 0, bytes);
+  return pool->at;
+}
+
+/* ---- stacks --------------------------------------------------------------------------------- */
+
+static bool make_stacks(sc_worker *worker) {
+  const size_t each = GUARD_BYTES + STACK_BYTES;
+  sc_chunk *chunk = calloc(1, sizeof *chunk);
+  if (!chunk) return false;
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  chunk->at = mmap(NULL, STACKS_OF_CHUNK * each, PROT_NONE, flags, -1, 0);
+  if (chunk->at == MAP_FAILED) {
+    free(chunk);
+    return false;
+  }
+  for (int i = STACKS_OF_CHUNK - 1; i >= 0; i--) {
+    sc_stack *stack = &chunk->stacks[i];
+    stack->guard = chunk->at + (size_t)i * each;
+    stack->low = stack->guard + GUARD_BYTES;
+    /* Tops a whole number of pages apart would all compete for the same lines of a cache. */
+    stack->top = stack->low + STACK_BYTES - (size_t)(worker->stack_count++ % 48) * 320;
+    if (mprotect(stack->low, STACK_BYTES, PROT_READ | PROT_WRITE)) continue;
+    stack->next = worker->free_stacks;
+    worker->free_stacks = stack;
+  }
+  chunk->next = worker->chunks;
+  worker->chunks = chunk;
+  return worker->free_stacks;
+}
+
+static sc_stack *take_stack(sc_worker *worker) {
+  if (!worker->free_stacks && !make_stacks(worker)) return NULL;
+  sc_stack *stack = worker->free_stacks;
+  worker->free_stacks = stack->next;
+  return stack;
+}
+
+void sc_fiber_drop(sc_worker *worker, sc_fiber *fiber) {
+  if (!fiber->stack) return;
+  fiber->stack->next = worker->free_stacks;
+  worker->free_stacks = fiber->stack;
+  fiber->stack = NULL;
+}
+
+/* ---- switching ------------------------------------------------------------------------------ */
+
+/* What every fiber begins with. */
+static void begin(void) {
+  sc_worker *worker = sc_worker_of_thread;
+  sc_fiber *fiber = worker->starting;
+  worker->current = fiber;
+  worker->start(fiber);
+  fiber->status = SC_ENDED;
+  sc_fiber_leave(worker);
+}
+
+bool sc_fiber_resume(sc_worker *worker, sc_fiber *fiber, void (*start)(sc_fiber *)) {
+  void *to = fiber->saved;
+  if (!fiber->stack) {
+    fiber->stack = take_stack(worker);
+    if (!fiber->stack) return false;
+    fiber->local_used = fiber->local_newest = 0;
+    worker->starting = fiber;
+    worker->start = start;
+    to = prepare(fiber->stack->top, begin);
+  }
+  sc_switch(&worker->scheduler, to);
+  return true;
+}
+
+/* `current` is changed on the fiber's own stack, so that a signal between two stacks finds NULL. */
+void sc_fiber_suspend(sc_fiber *fiber) {
+  sc_worker *worker = sc_worker_of(fiber);
+  worker->current = NULL;
+  sc_switch(&fiber->saved, worker->scheduler);
+  worker->current = fiber;
+}
+
+void sc_fiber_leave(sc_worker *worker) {
+  void *unused;
+  worker->current = NULL;
+  sc_switch(&unused, worker->scheduler);
+  __builtin_unreachable();
+}
+
+/* ---- local memory --------------------------------------------------------------------------- */
+
+static void overflow(sc_fiber *fiber, uint32_t bytes) {
+  sc_report report = sc_report_of(fiber, "stack overflow");
+  report.space = "local";
+  snprintf(report.text, sizeof report.text,
+           "local memory of a thread has no room for %u bytes more; %u of %u are in use", bytes,
+           fiber->local_used, SC_LOCAL_BYTES);
+  sc_report_once(fiber, &report, 0);
+  /* Driver API, CUDA_ERROR_HARDWARE_STACK_ERROR: "exceeding the stack size limit". */
+  sc_stop(fiber, CUDA_ERROR_HARDWARE_STACK_ERROR);
+}
+
+static bool make_local(sc_fiber *fiber) {
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void *at = mmap(NULL, LOCAL_ROOM, PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (at == MAP_FAILED) return false;
+  fiber->stack->local = at;
+  return true;
+}
+
+const sc_stack *sc_local_owner(const sc_worker *worker, uint64_t address) {
+  for (const sc_chunk *chunk = worker->chunks; chunk; chunk = chunk->next) {
+    for (const sc_stack *stack = chunk->stacks; stack < chunk->stacks + STACKS_OF_CHUNK; stack++) {
+      uint64_t offset = address - (uint64_t)(uintptr_t)stack->local;
+      if (stack->local && offset < LOCAL_ROOM) return stack;
+    }
+  }
+  return NULL;
+}
+
+char *sc_enter_frame(sc_thread *thread, uint32_t bytes) {
+  sc_fiber *fiber = sc_fiber_of(thread);
+  if (!fiber->stack->local && !make_local(fiber)) overflow(fiber, bytes);
+  thread->local = fiber->stack->local;
+  thread->local_bytes = LOCAL_ROOM;
+  /* [gap with the header][frame][gap], the frame 16-aligned */
+  uint32_t at = fiber->local_used, padded = (bytes + 15) & ~15u;
+  if (bytes > SC_LOCAL_BYTES || at + padded > SC_LOCAL_BYTES) overflow(fiber, bytes);
+  sc_frame *frame = (sc_frame *)(fiber->stack->local + at);
+  *frame = (sc_frame){.previous = fiber->local_newest, .bytes = bytes};
+  fiber->local_newest = at;
+  fiber->local_used = at + SC_FRAME_GAP + padded + SC_FRAME_GAP;
+  char *begin_of_frame = (char *)frame + SC_FRAME_GAP;
+  /* The same garbage in every run, so that a result that depends on it shows. */
+  if (fiber->clocks) memset(begin_of_frame, 0xA5, bytes);
+  return begin_of_frame;
+}
+
+void sc_leave_frame(sc_thread *thread, char *frame) {
+  sc_fiber *fiber = sc_fiber_of(thread);
+  const sc_frame *header = (const sc_frame *)(frame - SC_FRAME_GAP);
+  fiber->local_used = (uint32_t)((const char *)header - fiber->stack->local);
+  fiber->local_newest = header->previous;
+  if (thread->recent_at - (uint64_t)(uintptr_t)frame < header->bytes) thread->recent_size = 0;
+}

@@ -1,0 +1,241 @@
+/* Launches of kernels: what is checked when they are queued, and the faults on command when they
+ * run (Driver API, Execution Control). */
+#include "driver.h"
+
+/* ---- making a launch ------------------------------------------------------------------------- */
+
+/* Guide, "Technical Specifications per Compute Capability": the extents of grids and of blocks. A
+ * kernel's own limit (.maxntid, __launch_bounds__) counts as those of the device do. */
+static CUresult check_extent(const sc_launch *launch, const CUDA_KERNEL_NODE_PARAMS *what) {
+  const sc_function *function = launch->function;
+  uint64_t threads = 1;
+  static const uint32_t grid_limit[] = {INT32_MAX, 65535, 65535}, block_limit[] = {1024, 1024, 64};
+  for (int i = 0; i < 3; i++) {
+    if (!launch->grid[i] || launch->grid[i] > grid_limit[i]) return CUDA_ERROR_INVALID_VALUE;
+    if (!launch->block[i] || launch->block[i] > block_limit[i]) return CUDA_ERROR_INVALID_VALUE;
+    threads *= launch->block[i];
+  }
+  if (threads > sc_thread_limit(function)) return CUDA_ERROR_INVALID_VALUE;
+  if (what->sharedMemBytes > sc_dynamic_limit(function)) return CUDA_ERROR_INVALID_VALUE;
+  if (!launch->cooperative) return CUDA_SUCCESS;
+  if (!sc_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, launch->context->device))
+    return CUDA_ERROR_NOT_SUPPORTED;
+  /* cuLaunchCooperativeKernel: "cannot exceed the maximum number of blocks per multiprocessor [...]
+   * times the number of multiprocessors" */
+  uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+  return blocks > sc_resident_blocks(function, threads, what->sharedMemBytes)
+             ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+             : CUDA_SUCCESS;
+}
+
+/* The packed block of parameters in `extra`: names and values up to CU_LAUNCH_PARAM_END. */
+static CUresult copy_packed(sc_launch *launch, void **extra) {
+  const void *buffer = NULL;
+  const size_t *bytes = NULL;
+  for (; *extra && *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = extra[1];
+    else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) bytes = extra[1];
+    else return CUDA_ERROR_INVALID_VALUE;
+  }
+  const sc_kernel *kernel = launch->function->kernel;
+  if (kernel->parameters && (!buffer || !bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (!kernel->parameters) return CUDA_SUCCESS;
+  /* CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: "equivalent to passing arguments of the wrong size" */
+  if (*bytes < kernel->parameter_bytes) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  memcpy(launch->parameters, buffer, kernel->parameter_bytes);
+  return CUDA_SUCCESS;
+}
+
+/* "cuLaunchKernel [...] CUDA_ERROR_INVALID_VALUE will be returned if kernel parameters are
+ * specified with both kernelParams and extra". They are copied now; the caller may change them
+ * at once. */
+static CUresult copy_parameters(sc_launch *launch, void **parameters, void **extra) {
+  const sc_kernel *kernel = launch->function->kernel;
+  if (parameters && extra) return CUDA_ERROR_INVALID_VALUE;
+  launch->parameters = calloc(1, kernel->parameter_bytes + 16);
+  if (extra) return copy_packed(launch, extra);
+  if (kernel->parameters && !parameters) return CUDA_ERROR_INVALID_VALUE;
+  for (uint32_t i = 0; i < kernel->parameters; i++) {
+    if (!parameters[i]) return CUDA_ERROR_INVALID_VALUE;
+    memcpy(launch->parameters + kernel->offsets[i], parameters[i], kernel->sizes[i]);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult sc_launch_new(const CUDA_KERNEL_NODE_PARAMS *what, CUcontext context, bool cooperative,
+                       const char *call, sc_launch **made) {
+  sc_function *function;
+  CUfunction handle = what->func ? what->func : (CUfunction)what->kern;
+  CUresult error = sc_function_in(handle, context, call, &function);
+  if (error) return error;
+  sc_launch *launch = calloc(1, sizeof *launch);
+  *launch = (sc_launch){
+    .function = function,
+    .context = context,
+    .grid = {what->gridDimX, what->gridDimY, what->gridDimZ},
+    .block = {what->blockDimX, what->blockDimY, what->blockDimZ},
+    .dynamic_shared = what->sharedMemBytes,
+    .cooperative = cooperative,
+  };
+  sc_lock();
+  sc_library_use(function->library);
+  error = check_extent(launch, what);
+  if (!error) error = copy_parameters(launch, what->kernelParams, what->extra);
+  if (error) sc_launch_free(launch);
+  else *made = launch;
+  sc_unlock();
+  return error;
+}
+
+sc_launch *sc_launch_copy(const sc_launch *launch) {
+  size_t bytes = launch->function->kernel->parameter_bytes + 16;
+  sc_launch *copy = malloc(sizeof *copy);
+  *copy = *launch;
+  copy->parameters = malloc(bytes);
+  memcpy(copy->parameters, launch->parameters, bytes);
+  sc_library_use(copy->function->library);
+  return copy;
+}
+
+void sc_launch_free(sc_launch *launch) {
+  sc_library_leave(launch->function->library);
+  free(launch->parameters);
+  free(launch);
+}
+
+/* ---- running one ----------------------------------------------------------------------------- */
+
+static void report(const char *kind, const sc_launch *launch, const char *text) {
+  sc_report said = {.kind = kind, .kernel = launch->function->kernel->name};
+  snprintf(said.text, sizeof said.text, "%s", text);
+  sc_report_add(&said);
+}
+
+/* A kernel that never ends: until the time-out, an error of the context, or the process ends. */
+static CUresult hang(const sc_launch *launch, CUstream stream) {
+  double until = sc_now() + sc_option.kernel_timeout;
+  sc_lock();
+  while (!stream->abandoned && !launch->context->sticky) {
+    if (!sc_option.kernel_timeout) {
+      sc_wait();
+      continue;
+    }
+    double left = until - sc_now();
+    if (left <= 0) break;
+    sc_wait_at_most(left);
+  }
+  bool late = !stream->abandoned && !launch->context->sticky;
+  sc_unlock();
+  if (late) report("time-out", launch, "the kernel hangs, on command, and was ended");
+  return late ? CUDA_ERROR_LAUNCH_TIMEOUT : CUDA_SUCCESS;
+}
+
+/* A device that falls off the bus (Xid 79) ends what runs as CUDA_ERROR_LAUNCH_FAILED ("An
+ * exception occurred on the device while executing a kernel"). From then on it gives no new
+ * context: CUDA_ERROR_DEVICE_UNAVAILABLE, which sc_set_sticky remembers for the device. */
+static void lose_device(const sc_launch *launch) {
+  report("lost device", launch, "the device was lost, on command, while the kernel ran");
+  sc_set_sticky(launch->context, CUDA_ERROR_LAUNCH_FAILED);
+  sc_set_sticky(launch->context, CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
+void sc_run_launch(const sc_launch *launch, CUstream stream) {
+  const char *name = launch->function->kernel->name;
+  CUresult error = CUDA_SUCCESS;
+  if (sc_commanded(SC_HANG, name, 0)) {
+    error = hang(launch, stream);
+  } else if (sc_commanded(SC_LOST, name, 0)) {
+    lose_device(launch);
+  } else if (sc_commanded(SC_ILLEGAL, name, 0)) {
+    report("out of bounds", launch, "an illegal address was used, on command");
+    error = CUDA_ERROR_ILLEGAL_ADDRESS;
+  } else {
+    error = sc_execute(launch);
+  }
+  if (error) sc_set_sticky(launch->context, error);
+}
+
+/* ---- the calls ------------------------------------------------------------------------------- */
+
+static CUresult launch(const CUDA_KERNEL_NODE_PARAMS *what, CUstream handle, bool cooperative,
+                       const char *call) {
+  CUstream stream;
+  CUresult error = sc_stream_of(handle, call, &stream);
+  if (error) return error;
+  sc_launch *made;
+  error = sc_launch_new(what, stream->object.context, cooperative, call, &made);
+  if (error) return error;
+  sc_log("launch %.100s grid %u,%u,%u block %u,%u,%u shared %u stream %llu",
+         made->function->kernel->name, made->grid[0], made->grid[1], made->grid[2],
+         made->block[0], made->block[1], made->block[2], made->dynamic_shared,
+         (unsigned long long)stream->number);
+  return sc_queue(stream, &(sc_work){.kind = SC_WORK_KERNEL, .launch = made});
+}
+
+API CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                            unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                            CUstream stream, void **parameters, void **extra) {
+  ENTER;
+  CUDA_KERNEL_NODE_PARAMS what = {
+    .func = function, .gridDimX = grid_x, .gridDimY = grid_y, .gridDimZ = grid_z,
+    .blockDimX = block_x, .blockDimY = block_y, .blockDimZ = block_z, .sharedMemBytes = shared,
+    .kernelParams = parameters, .extra = extra,
+  };
+  return launch(&what, stream, false, __func__);
+}
+
+API CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
+                                       unsigned grid_z, unsigned block_x, unsigned block_y,
+                                       unsigned block_z, unsigned shared, CUstream stream,
+                                       void **parameters) {
+  ENTER;
+  CUDA_KERNEL_NODE_PARAMS what = {
+    .func = function, .gridDimX = grid_x, .gridDimY = grid_y, .gridDimZ = grid_z,
+    .blockDimX = block_x, .blockDimY = block_y, .blockDimZ = block_z, .sharedMemBytes = shared,
+    .kernelParams = parameters,
+  };
+  return launch(&what, stream, true, __func__);
+}
+
+/* CUlaunchAttributeID: hints are taken and have no effect; what would change the order of work, and
+ * clusters of more than one block, are refused. */
+static CUresult read_attribute(const CUlaunchAttribute *attribute, bool *cooperative) {
+  switch ((int)attribute->id) {
+  case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+    *cooperative = attribute->value.cooperative != 0;
+    return CUDA_SUCCESS;
+  case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+  case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+    return attribute->value.clusterDim.x == 1 && attribute->value.clusterDim.y == 1 &&
+                   attribute->value.clusterDim.z == 1
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  case CU_LAUNCH_ATTRIBUTE_IGNORE:
+  case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+  case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+  case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+  case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: /* it allows overlap, no more */
+  case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+  case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+  case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: return CUDA_SUCCESS;
+  default: return CUDA_ERROR_NOT_SUPPORTED;
+  }
+}
+
+API CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters,
+                              void **extra) {
+  ENTER;
+  if (!config || (config->numAttrs && !config->attrs)) return CUDA_ERROR_INVALID_VALUE;
+  bool cooperative = false;
+  CUresult error = CUDA_SUCCESS;
+  for (unsigned i = 0; i < config->numAttrs && !error; i++)
+    error = read_attribute(&config->attrs[i], &cooperative);
+  if (error) return error;
+  CUDA_KERNEL_NODE_PARAMS what = {
+    .func = function, .gridDimX = config->gridDimX, .gridDimY = config->gridDimY,
+    .gridDimZ = config->gridDimZ, .blockDimX = config->blockDimX, .blockDimY = config->blockDimY,
+    .blockDimZ = config->blockDimZ, .sharedMemBytes = config->sharedMemBytes,
+    .kernelParams = parameters, .extra = extra,
+  };
+  return launch(&what, config->hStream, cooperative, __func__);
+}

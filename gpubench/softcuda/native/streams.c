@@ -1,0 +1,726 @@
+/* Streams: each is a thread that runs the work of its queue, one piece after the other. */
+#include "driver.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+
+enum { LOWEST_PRIORITY = 0, GREATEST_PRIORITY = -5 }; /* as cuCtxGetStreamPriorityRange says */
+
+/* All streams that live or still have work. */
+static CUstream *streams;
+static int stream_count, stream_room;
+static uint64_t created, defaults;
+static atomic_bool exiting, null_is_per_thread;
+static __thread bool in_callback;
+
+bool sc_in_callback(void) { return in_callback; }
+void sc_use_per_thread_streams(void) { null_is_per_thread = true; }
+
+void sc_streams_each(void (*visit)(CUstream, void *), void *data) {
+  sc_lock();
+  for (int i = 0; i < stream_count; i++) visit(streams[i], data);
+  sc_unlock();
+}
+
+static void remember(CUstream stream) {
+  if (stream_count == stream_room)
+    streams = realloc(streams, (size_t)(stream_room = 2 * stream_room + 16) * sizeof *streams);
+  streams[stream_count++] = stream;
+}
+
+static void forget(CUstream stream) {
+  for (int i = 0; i < stream_count; i++)
+    if (streams[i] == stream) {
+      memmove(streams + i, streams + i + 1, (size_t)(--stream_count - i) * sizeof *streams);
+      return;
+    }
+}
+
+/* ---- which stream a handle means ------------------------------------------------------------- */
+
+/* Default streams belong to a context or to a thread, not to the program: they are no objects of
+ * handles.c, which would count them as leaks. They stay in memory as those do, since events and
+ * queued work may still name them. */
+static CUstream new_default_stream(CUcontext context, uint64_t number) {
+  CUstream stream = calloc(1, sizeof *stream);
+  stream->object = (sc_object){.kind = SC_STREAM, .alive = true, .context = context};
+  /* Driver API, cuStreamGetId: unique; created streams count from 1. */
+  stream->object.number = (1ull << 32) + defaults++;
+  stream->number = number;
+  remember(stream);
+  return stream;
+}
+
+/* The default streams of one thread, one for each context (Guide, "Default Stream": "each host
+ * thread has its own default stream"). */
+typedef struct own_stream {
+  CUstream stream;
+  struct own_stream *next;
+} own_stream;
+
+static pthread_key_t own_streams;
+
+static void end_own_streams(void *list) {
+  for (own_stream *own = list, *next; own; own = next) {
+    sc_lock();
+    own->stream->stop = true;
+    if (!own->stream->started) forget(own->stream);
+    sc_changed();
+    sc_unlock();
+    next = own->next;
+    free(own);
+  }
+}
+
+__attribute__((constructor)) static void begin(void) {
+  pthread_key_create(&own_streams, end_own_streams);
+}
+
+static CUstream per_thread_stream(CUcontext context) {
+  own_stream *list = pthread_getspecific(own_streams);
+  for (own_stream *own = list; own; own = own->next)
+    if (own->stream->object.context == context && !own->stream->abandoned) return own->stream;
+  own_stream *own = malloc(sizeof *own);
+  *own = (own_stream){.stream = new_default_stream(context, ++created), .next = list};
+  pthread_setspecific(own_streams, own);
+  return own->stream;
+}
+
+static CUstream legacy_stream(CUcontext context) {
+  if (!context->legacy) context->legacy = new_default_stream(context, 0);
+  return context->legacy;
+}
+
+static bool is_default(CUstream handle) {
+  return !handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
+}
+
+CUstream sc_stream(CUstream handle, const char *call) {
+  CUcontext context = sc_current();
+  CUstream stream = NULL;
+  sc_lock();
+  if (!is_default(handle)) {
+    if (context && handle == context->legacy) stream = handle; /* resolved before */
+    else if (sc_object_ok(handle, SC_STREAM, call)) stream = handle;
+  } else if (context) {
+    bool own = handle == CU_STREAM_PER_THREAD || (!handle && null_is_per_thread);
+    stream = own ? per_thread_stream(context) : legacy_stream(context);
+  }
+  sc_unlock();
+  return stream;
+}
+
+CUresult sc_stream_of(CUstream handle, const char *call, CUstream *stream) {
+  if (is_default(handle) && !sc_current()) return CUDA_ERROR_INVALID_CONTEXT;
+  *stream = sc_stream(handle, call);
+  return *stream ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+static bool is_legacy(CUstream stream) { return stream->object.context->legacy == stream; }
+
+/* Guide, "Stream synchronization behavior": the legacy default stream and all streams of its
+ * context wait for each other, but for those created as CU_STREAM_NON_BLOCKING. */
+static bool is_blocking(CUstream stream) { return !(stream->flags & CU_STREAM_NON_BLOCKING); }
+
+/* ---- running work ---------------------------------------------------------------------------- */
+
+/* After an error of its context, and at the end of it, work is no longer done. */
+static bool dropped(CUstream stream) {
+  return stream->abandoned || stream->object.context->sticky || exiting;
+}
+
+/* A stream memory operation on memory that has been freed since it was queued. */
+static bool memory_gone(const sc_work *work, CUstream stream) {
+  sc_allocation *at = sc_find(work->to);
+  if (at && !at->freed) return false;
+  char name[80] = "";
+  sc_report report = {.kind = "freed", .space = "global", .size = work->element};
+  if (at) report.array = sc_allocation_name(at, name, sizeof name);
+  snprintf(report.text, sizeof report.text,
+           "a stream memory operation uses %#llx%s%s, which has been freed since it was queued",
+           (unsigned long long)work->to, at ? " of " : "", name);
+  sc_report_add(&report);
+  sc_set_sticky(stream->object.context, CUDA_ERROR_ILLEGAL_ADDRESS);
+  return true;
+}
+
+static uint64_t load(const sc_work *work) {
+  return work->element == 8 ? __atomic_load_n((uint64_t *)work->to, __ATOMIC_SEQ_CST)
+                            : __atomic_load_n((uint32_t *)work->to, __ATOMIC_SEQ_CST);
+}
+
+/* Driver API, CUstreamWaitValue_flags. GEQ compares cyclically: "(int32_t)(*addr - value) >= 0". */
+static bool value_reached(const sc_work *work) {
+  uint64_t have = load(work), want = work->value;
+  switch (work->flags & 3) {
+  case CU_STREAM_WAIT_VALUE_GEQ:
+    return work->element == 8 ? (int64_t)(have - want) >= 0
+                              : (int32_t)((uint32_t)have - (uint32_t)want) >= 0;
+  case CU_STREAM_WAIT_VALUE_EQ: return have == want;
+  case CU_STREAM_WAIT_VALUE_AND: return (have & want) != 0;
+  default: /* CU_STREAM_WAIT_VALUE_NOR, in as many bits as the value has */
+    return work->element == 8 ? ~(have | want) != 0 : (uint32_t) ~(have | want) != 0;
+  }
+}
+
+/* The host may write the value without telling anybody, so it is looked at now and then, more
+ * rarely the longer it takes. */
+static void wait_for_value(const sc_work *work, CUstream stream) {
+  double pause = 20e-6;
+  sc_lock();
+  while (!dropped(stream) && !memory_gone(work, stream) && !value_reached(work)) {
+    sc_wait_at_most(pause);
+    if (pause < 1e-3) pause *= 1.25;
+  }
+  sc_unlock();
+}
+
+static void write_value(const sc_work *work, CUstream stream) {
+  sc_lock();
+  sc_allocation *at = memory_gone(work, stream) ? NULL : sc_find(work->to);
+  if (at && work->element == 8)
+    __atomic_store_n((uint64_t *)work->to, work->value, __ATOMIC_SEQ_CST);
+  else if (at)
+    __atomic_store_n((uint32_t *)work->to, (uint32_t)work->value, __ATOMIC_SEQ_CST);
+  sc_unlock();
+  if (at) sc_shadow_written(at, work->to - at->at, work->element);
+}
+
+/* Records count even when work is dropped: who waits for an event must not wait for ever. */
+static void record(const sc_work *work) {
+  sc_lock();
+  work->event->at = sc_now();
+  uint64_t ticket = work->ticket ? work->ticket : work->event->done + 1; /* a node has none */
+  if (work->event->done < ticket) work->event->done = ticket;
+  sc_changed();
+  sc_unlock();
+}
+
+/* Driver API, cuLaunchHostFunc: "the function will not be called in the event of an error in the
+ * CUDA context"; cuStreamAddCallback: callbacks "receive an appropriate CUresult" then. */
+static void call_host(const sc_work *work, CUstream stream) {
+  in_callback = true;
+  if (work->kind == SC_WORK_CALL)
+    work->call(work->data);
+  else
+    work->callback((CUstream)work->from, stream->object.context->sticky, work->data);
+  in_callback = false;
+}
+
+void sc_run(sc_work *work, CUstream stream) {
+  bool drop = dropped(stream);
+  if (work->kind == SC_WORK_RECORD) {
+    record(work);
+  } else if (work->kind == SC_WORK_CALLBACK) {
+    if (!stream->abandoned) call_host(work, stream);
+  } else if (work->kind == SC_WORK_GRAPH) {
+    sc_run_graph(work->plan, stream);  /* for its records, even when work is dropped */
+  } else if (!drop) {
+    switch (work->kind) {
+    case SC_WORK_KERNEL: sc_run_launch(work->launch, stream); break;
+    case SC_WORK_COPY: sc_run_copy(work); break;
+    case SC_WORK_FILL: sc_run_fill(work); break;
+    case SC_WORK_FREE: sc_run_free(work); break;
+    case SC_WORK_WAIT_VALUE: wait_for_value(work, stream); break;
+    case SC_WORK_WRITE_VALUE: write_value(work, stream); break;
+    case SC_WORK_CALL: call_host(work, stream); break;
+    default: break; /* waits for events are among `waits` */
+    }
+  }
+}
+
+void sc_work_free(sc_work *work) {
+  if (work->launch) sc_launch_free(work->launch);
+  if (work->plan) sc_plan_leave(work->plan);
+  free(work->staged);
+  free(work->waits);
+  free(work);
+}
+
+/* ---- the thread of a stream ------------------------------------------------------------------ */
+
+/* A delay on command: work starts later than it could. */
+static void delay(CUstream stream) {
+  const sc_command *command = sc_commanded(SC_DELAY, NULL, stream->number);
+  if (!command) return;
+  double until = sc_now() + (double)command->value * 1e-6, left;
+  sc_lock();
+  while ((left = until - sc_now()) > 0 && !dropped(stream)) sc_wait_at_most(left);
+  sc_unlock();
+}
+
+static void wait_for_streams(const sc_work *work, CUstream stream) {
+  for (int i = 0; i < work->wait_count; i++)
+    while (work->waits[i].stream->done < work->waits[i].upto && !dropped(stream)) sc_wait();
+}
+
+static void *run_stream(void *argument) {
+  CUstream stream = argument;
+  sc_lock();
+  for (;;) {
+    while (!stream->head && !stream->stop) sc_wait();
+    sc_work *work = stream->head;
+    if (!work || exiting) break;
+    wait_for_streams(work, stream);
+    sc_unlock();
+    delay(stream);
+    sc_run(work, stream);
+    sc_lock();
+    stream->head = work->next;
+    if (!stream->head) stream->tail = NULL;
+    stream->done++;
+    sc_changed();
+    sc_work_free(work);
+  }
+  forget(stream);
+  sc_unlock();
+  return NULL;
+}
+
+/* The thread is detached, so that the end of the process waits for no stream. Signals of the
+ * program are handled by its own threads; those of a fault must come here, and those above
+ * SIGRTMIN may be meant for a kernel that takes too long. */
+static CUresult start(CUstream stream) {
+  sigset_t blocked, former;
+  sigfillset(&blocked);
+  static const int kept[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+  for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) sigdelset(&blocked, kept[i]);
+  for (int i = SIGRTMIN; i <= SIGRTMAX; i++) sigdelset(&blocked, i);
+  pthread_sigmask(SIG_SETMASK, &blocked, &former);
+  pthread_attr_t detached;
+  pthread_attr_init(&detached);
+  pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+  int failed = pthread_create(&stream->thread, &detached, run_stream, stream);
+  pthread_attr_destroy(&detached);
+  pthread_sigmask(SIG_SETMASK, &former, NULL);
+  stream->started = !failed;
+  return failed ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+/* At exit no further work begins; what runs is cut off. */
+__attribute__((destructor)) static void end(void) { exiting = true; }
+
+/* ---- queueing -------------------------------------------------------------------------------- */
+
+static void wait_for(sc_work *work, CUstream other, uint64_t upto) {
+  if (other->done >= upto) return;
+  work->waits = realloc(work->waits, (size_t)(work->wait_count + 1) * sizeof *work->waits);
+  work->waits[work->wait_count++] = (struct sc_wait_for){.stream = other, .upto = upto};
+}
+
+/* What the order of streams asks for (Guide, "Stream synchronization behavior"). */
+static void wait_for_default_streams(sc_work *work, CUstream stream) {
+  CUcontext context = stream->object.context;
+  if (is_legacy(stream)) {
+    for (int i = 0; i < stream_count; i++)
+      if (streams[i] != stream && streams[i]->object.context == context && is_blocking(streams[i]))
+        wait_for(work, streams[i], streams[i]->queued);
+  } else if (is_blocking(stream) && context->legacy) {
+    wait_for(work, context->legacy, context->legacy->queued);
+  }
+}
+
+static void append(CUstream stream, sc_work *work) {
+  wait_for_default_streams(work, stream);
+  if (work->kind == SC_WORK_WAIT_EVENT && work->event->stream)
+    wait_for(work, work->event->stream, work->event->position);
+  stream->queued++;
+  if (work->kind == SC_WORK_RECORD) {
+    work->ticket = ++work->event->queued;
+    work->event->stream = stream;
+    work->event->position = stream->queued;
+  }
+  if (stream->tail) stream->tail->next = work;
+  else stream->head = work;
+  stream->tail = work;
+  sc_changed();
+}
+
+static CUresult why_not(CUstream stream) {
+  if (stream->object.context->sticky) return stream->object.context->sticky;
+  if (stream->abandoned) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (stream->capture == SC_INVALIDATED) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  CUresult error = is_legacy(stream) ? sc_refuse_implicit(stream) : CUDA_SUCCESS;
+  return error || stream->started || stream->capture ? error : start(stream);
+}
+
+CUresult sc_queue(CUstream stream, const sc_work *given) {
+  sc_work *work = malloc(sizeof *work);
+  *work = *given;
+  work->next = NULL;
+  sc_lock();
+  CUresult error = why_not(stream);
+  if (!error && stream->capture) {
+    error = sc_capture_work(stream, work);
+    if (!error) free(work); /* its owned parts belong to a node now */
+  } else if (!error) {
+    append(stream, work);
+  }
+  if (error) sc_work_free(work);
+  sc_unlock();
+  return error;
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+static CUresult wait_until(CUstream stream, uint64_t upto) {
+  CUcontext context = stream->object.context;
+  while (stream->done < upto && !context->sticky) sc_wait();
+  return context->sticky;
+}
+
+CUresult sc_drain(CUstream stream) {
+  sc_lock();
+  CUresult error = wait_until(stream, stream->queued);
+  sc_unlock();
+  return error;
+}
+
+CUresult sc_drain_context(CUcontext context) {
+  sc_lock();
+  int count = 0;
+  struct sc_wait_for *all = malloc((size_t)(stream_count + 1) * sizeof *all);
+  for (int i = 0; i < stream_count; i++)
+    if (streams[i]->object.context == context)
+      all[count++] = (struct sc_wait_for){.stream = streams[i], .upto = streams[i]->queued};
+  for (int i = 0; i < count; i++) wait_until(all[i].stream, all[i].upto);
+  free(all);
+  CUresult error = context->sticky;
+  sc_unlock();
+  return error;
+}
+
+void sc_context_work_end(CUcontext context) {
+  int count = 0;
+  CUstream *ending = malloc((size_t)(stream_count + 1) * sizeof *ending);
+  for (int i = 0; i < stream_count; i++)
+    if (streams[i]->object.context == context) ending[count++] = streams[i];
+  for (int i = 0; i < count; i++) {
+    ending[i]->abandoned = ending[i]->stop = true;
+    if (ending[i]->capture) sc_invalidate_capture(ending[i]);
+    if (!ending[i]->started) forget(ending[i]);
+  }
+  sc_changed();
+  for (int i = 0; i < count; i++)
+    while (ending[i]->head && !exiting) sc_wait();
+  free(ending);
+  context->legacy = NULL;
+  sc_context_modules_end(context);
+}
+
+/* ---- creating and destroying (Driver API, Stream Management) --------------------------------- */
+
+static int clamp_priority(int priority) {
+  return priority > LOWEST_PRIORITY     ? LOWEST_PRIORITY
+         : priority < GREATEST_PRIORITY ? GREATEST_PRIORITY
+                                        : priority;
+}
+
+static CUresult create(CUstream *made, unsigned flags, int priority) {
+  CUcontext context = sc_current();
+  if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!made || flags & ~(unsigned)CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+  sc_lock();
+  CUstream stream = sc_object_new(SC_STREAM, sizeof *stream, context);
+  stream->flags = flags;
+  /* cuStreamCreateWithPriority: "it will automatically be clamped". It has no effect here, which
+   * is allowed: "a hint". */
+  stream->priority = clamp_priority(priority);
+  stream->number = ++created;
+  remember(stream);
+  sc_unlock();
+  *made = stream;
+  return CUDA_SUCCESS;
+}
+
+API CUresult cuStreamCreate(CUstream *made, unsigned flags) {
+  ENTER;
+  return create(made, flags, 0);
+}
+
+API CUresult cuStreamCreateWithPriority(CUstream *made, unsigned flags, int priority) {
+  ENTER;
+  return create(made, flags, priority);
+}
+
+/* "the function will return immediately and the resources [...] will be released automatically once
+ * the device has completed all work". Handles are given back after an error too. */
+API CUresult cuStreamDestroy(CUstream handle) {
+  CUresult sticky = sc_enter(__func__);
+  if (sticky == CUDA_ERROR_NOT_INITIALIZED || sticky == CUDA_ERROR_NOT_PERMITTED) return sticky;
+  if (is_default(handle)) return CUDA_ERROR_INVALID_HANDLE;
+  sc_lock();
+  CUresult error = sc_object_end(handle, SC_STREAM, __func__);
+  if (!error) {
+    if (handle->capture) sc_invalidate_capture(handle);
+    handle->stop = true;
+    if (!handle->started) forget(handle);
+    sc_changed();
+  }
+  sc_unlock();
+  return error ? error : sticky;
+}
+
+/* ---- waiting and asking ---------------------------------------------------------------------- */
+
+/* Guide, "Prohibited and Unhandled Operations" of stream capture: "It is invalid to synchronize or
+ * query the execution status of a stream which is being captured". */
+static CUresult refuse_captured(CUstream stream) {
+  sc_lock();
+  CUresult error = CUDA_SUCCESS;
+  if (stream->capture == SC_CAPTURING) {
+    sc_invalidate_capture(stream);
+    error = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  } else if (stream->capture == SC_INVALIDATED) {
+    error = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  } else if (is_legacy(stream)) {
+    error = sc_refuse_implicit(stream);
+  }
+  sc_unlock();
+  return error ? error : sc_refuse_while_capturing();
+}
+
+API CUresult cuStreamSynchronize(CUstream handle) {
+  ENTER;
+  CUstream stream;
+  CUresult error = sc_stream_of(handle, __func__, &stream);
+  if (!error) error = refuse_captured(stream);
+  /* An action in the legacy stream waits for all blocking streams (Guide, "Stream synchronization
+   * behavior"); without work of its own it would not. */
+  if (!error && is_legacy(stream)) error = sc_queue(stream, &(sc_work){.kind = SC_WORK_NOTHING});
+  return error ? error : sc_drain(stream);
+}
+
+API CUresult cuStreamQuery(CUstream handle) {
+  ENTER;
+  CUstream stream;
+  CUresult error = sc_stream_of(handle, __func__, &stream);
+  if (!error) error = refuse_captured(stream);
+  if (error) return error;
+  sc_lock();
+  bool ready = stream->done == stream->queued;
+  if (is_legacy(stream))
+    for (int i = 0; i < stream_count; i++)
+      if (streams[i]->object.context == stream->object.context && is_blocking(streams[i]))
+        ready = ready && streams[i]->done == streams[i]->queued;
+  sc_unlock();
+  if (stream->object.context->sticky) return stream->object.context->sticky;
+  return ready ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+#define STREAM_OR_RETURN(condition)                                                                \
+  CUstream stream;                                                                                 \
+  do {                                                                                             \
+    if (!(condition)) return CUDA_ERROR_INVALID_VALUE;                                             \
+    CUresult wrong_ = sc_stream_of(handle, __func__, &stream);                                     \
+    if (wrong_) return wrong_;                                                                     \
+  } while (0)
+
+API CUresult cuStreamGetPriority(CUstream handle, int *priority) {
+  ENTER;
+  STREAM_OR_RETURN(priority);
+  *priority = stream->priority;
+  return CUDA_SUCCESS;
+}
+
+API CUresult cuStreamGetFlags(CUstream handle, unsigned *flags) {
+  ENTER;
+  STREAM_OR_RETURN(flags);
+  *flags = stream->flags;
+  return CUDA_SUCCESS;
+}
+
+API CUresult cuStreamGetId(CUstream handle, unsigned long long *id) {
+  ENTER;
+  STREAM_OR_RETURN(id);
+  *id = stream->object.number;
+  return CUDA_SUCCESS;
+}
+
+API CUresult cuStreamGetDevice(CUstream handle, CUdevice *device) {
+  ENTER;
+  STREAM_OR_RETURN(device);
+  *device = stream->object.context->device;
+  return CUDA_SUCCESS;
+}
+
+API CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext *context, CUgreenCtx *green) {
+  ENTER;
+  STREAM_OR_RETURN(context && green);
+  *context = stream->object.context;
+  *green = NULL;
+  return CUDA_SUCCESS;
+}
+
+#undef cuStreamGetCtx
+API CUresult cuStreamGetCtx(CUstream handle, CUcontext *context) {
+  ENTER;
+  STREAM_OR_RETURN(context);
+  *context = stream->object.context;
+  return CUDA_SUCCESS;
+}
+
+/* Of the attributes, only the priority has a value that a program could ask for again; the others
+ * are hints about caches and about how to wait. */
+API CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute,
+                                  CUstreamAttrValue *value) {
+  ENTER;
+  STREAM_OR_RETURN(value);
+  memset(value, 0, sizeof *value);
+  if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY) value->priority = stream->priority;
+  if (attribute == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY)
+    value->syncPolicy = CU_SYNC_POLICY_AUTO;
+  return CUDA_SUCCESS;
+}
+
+API CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute,
+                                  const CUstreamAttrValue *value) {
+  ENTER;
+  STREAM_OR_RETURN(value);
+  if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+    stream->priority = clamp_priority(value->priority);
+  return CUDA_SUCCESS;
+}
+
+API CUresult cuStreamCopyAttributes(CUstream to, CUstream from) {
+  ENTER;
+  CUstream target, source;
+  CUresult error = sc_stream_of(to, __func__, &target);
+  if (!error) error = sc_stream_of(from, __func__, &source);
+  if (error) return error;
+  /* "Both streams must have the same context" */
+  if (target->object.context != source->object.context) return CUDA_ERROR_INVALID_VALUE;
+  target->priority = source->priority;
+  return CUDA_SUCCESS;
+}
+
+/* ---- functions of the host ------------------------------------------------------------------- */
+
+API CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void *data,
+                                 unsigned flags) {
+  ENTER;
+  STREAM_OR_RETURN(callback && !flags);
+  /* "this function is not supported with cuStreamBeginCapture and cuStreamEndCapture" */
+  sc_lock();
+  bool capturing = stream->capture == SC_CAPTURING;
+  if (capturing) sc_invalidate_capture(stream);
+  sc_unlock();
+  if (capturing) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  /* The callback is given the handle as the program named it. */
+  return sc_queue(stream, &(sc_work){.kind = SC_WORK_CALLBACK, .callback = callback, .data = data,
+                                     .from = (uint64_t)handle});
+}
+
+static CUresult queue_call(CUstream handle, CUhostFn call, void *data, const char *name) {
+  CUstream stream;
+  if (!call) return CUDA_ERROR_INVALID_VALUE;
+  CUresult error = sc_stream_of(handle, name, &stream);
+  if (error) return error;
+  return sc_queue(stream, &(sc_work){.kind = SC_WORK_CALL, .call = call, .data = data});
+}
+
+#undef cuLaunchHostFunc
+API CUresult cuLaunchHostFunc(CUstream handle, CUhostFn call, void *data) {
+  ENTER;
+  return queue_call(handle, call, data, __func__);
+}
+
+/* `mode` tells how the stream may wait for the function: by spinning or by blocking. */
+API CUresult cuLaunchHostFunc_v2(CUstream handle, CUhostFn call, void *data, unsigned mode) {
+  ENTER;
+  (void)mode;
+  return queue_call(handle, call, data, __func__);
+}
+
+/* ---- waiting for memory, and writing it (Driver API, Stream Memory Operations) --------------- */
+
+static CUresult queue_value(CUstream handle, enum sc_work_kind kind, CUdeviceptr address,
+                            uint64_t value, uint32_t bytes, unsigned flags, const char *call) {
+  CUstream stream;
+  CUresult error = sc_stream_of(handle, call, &stream);
+  if (error) return error;
+  unsigned allowed = kind == SC_WORK_WAIT_VALUE ? 3u | CU_STREAM_WAIT_VALUE_FLUSH
+                                                : CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER;
+  /* No remote writes are ever outstanding, yet CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES is 0. */
+  if (flags & CU_STREAM_WAIT_VALUE_FLUSH && kind == SC_WORK_WAIT_VALUE)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  sc_lock();
+  sc_allocation *at = sc_find(address);
+  /* "None of the operations accepts pointers to managed memory buffers (cuMemAllocManaged)." */
+  bool valid = at && !at->freed && at->kind != SC_MANAGED_MEMORY && address % bytes == 0 &&
+               address + bytes <= at->at + at->size;
+  sc_unlock();
+  if (!valid || flags & ~allowed) return CUDA_ERROR_INVALID_VALUE;
+  return sc_queue(stream, &(sc_work){.kind = kind, .to = address, .value = value,
+                                     .element = bytes, .flags = flags});
+}
+
+API CUresult cuStreamWaitValue32(CUstream handle, CUdeviceptr address, cuuint32_t value,
+                                 unsigned flags) {
+  ENTER;
+  return queue_value(handle, SC_WORK_WAIT_VALUE, address, value, 4, flags, __func__);
+}
+
+API CUresult cuStreamWaitValue64(CUstream handle, CUdeviceptr address, cuuint64_t value,
+                                 unsigned flags) {
+  ENTER;
+  return queue_value(handle, SC_WORK_WAIT_VALUE, address, value, 8, flags, __func__);
+}
+
+API CUresult cuStreamWriteValue32(CUstream handle, CUdeviceptr address, cuuint32_t value,
+                                  unsigned flags) {
+  ENTER;
+  return queue_value(handle, SC_WORK_WRITE_VALUE, address, value, 4, flags, __func__);
+}
+
+API CUresult cuStreamWriteValue64(CUstream handle, CUdeviceptr address, cuuint64_t value,
+                                  unsigned flags) {
+  ENTER;
+  return queue_value(handle, SC_WORK_WRITE_VALUE, address, value, 8, flags, __func__);
+}
+
+static CUresult queue_operation(CUstream handle, const CUstreamBatchMemOpParams *what,
+                                const char *call) {
+  switch (what->operation) {
+  case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+    return queue_value(handle, SC_WORK_WAIT_VALUE, what->waitValue.address, what->waitValue.value,
+                       4, what->waitValue.flags, call);
+  case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+    return queue_value(handle, SC_WORK_WAIT_VALUE, what->waitValue.address,
+                       what->waitValue.value64, 8, what->waitValue.flags, call);
+  case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+    return queue_value(handle, SC_WORK_WRITE_VALUE, what->writeValue.address,
+                       what->writeValue.value, 4, what->writeValue.flags, call);
+  case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+    return queue_value(handle, SC_WORK_WRITE_VALUE, what->writeValue.address,
+                       what->writeValue.value64, 8, what->writeValue.flags, call);
+  case CU_STREAM_MEM_OP_BARRIER: return CUDA_SUCCESS; /* work of a stream is in order anyway */
+  default: return CUDA_ERROR_NOT_SUPPORTED;
+  }
+}
+
+/* "up to 256" operations; they run in the order of the array. */
+API CUresult cuStreamBatchMemOp(CUstream handle, unsigned count,
+                                CUstreamBatchMemOpParams *operations, unsigned flags) {
+  ENTER;
+  if (!operations || !count || count > 256 || flags) return CUDA_ERROR_INVALID_VALUE;
+  CUresult error = CUDA_SUCCESS;
+  for (unsigned i = 0; i < count && !error; i++)
+    error = queue_operation(handle, &operations[i], __func__);
+  return error;
+}
+
+/* Which stream may touch managed memory: here the host may at all times, and every stream. */
+API CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t bytes,
+                                    unsigned flags) {
+  ENTER;
+  STREAM_OR_RETURN(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST ||
+                   flags == CU_MEM_ATTACH_SINGLE);
+  sc_lock();
+  sc_allocation *at = sc_find(address);
+  bool valid = at && !at->freed && at->kind == SC_MANAGED_MEMORY &&
+               (!bytes || bytes == at->size); /* "length must be zero" or the whole of it */
+  sc_unlock();
+  if (!valid) return CUDA_ERROR_INVALID_VALUE;
+  return sc_queue(stream, &(sc_work){.kind = SC_WORK_NOTHING});
+}

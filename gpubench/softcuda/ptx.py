@@ -1,0 +1,389 @@
+"""Reads PTX text into plain records: what a module declares, and the statements of its functions.
+
+Only the form is read here (PTX ISA, 4 "Syntax", 5 "State Spaces, Types, and Variables", 7
+"Abstracting the ABI", 11 "Directives"); what the instructions mean is for ``translate``. Debug
+information (``.section``) is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+KINDS: Mapping[str, int] = {
+    **{f"{letter}{bits}": bits // 8 for letter in "bus" for bits in (8, 16, 32, 64)},
+    "b128": 16,
+    "f16": 2,
+    "bf16": 2,
+    "f16x2": 4,
+    "bf16x2": 4,
+    "f32": 4,
+    "f64": 8,
+    "pred": 1,
+    "s16x2": 4,
+    "u16x2": 4,
+    "f32x2": 8,
+}
+"""Bytes of every type that a register or a variable can have (PTX ISA, 5.2 "Types")."""
+
+
+class TranslationError(Exception):
+    """PTX that cannot be translated; the message names the line and what stands there."""
+
+    def __init__(self, line: int, text: str, reason: str) -> None:
+        super().__init__(f"PTX line {line}: {' '.join(text.split())[:200]!r}: {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """``@!%p1 add.rn.f32 %f1, %f2, %f3;`` with the guard ``%p1``, negated."""
+
+    opcode: str
+    modifiers: tuple[str, ...]
+    operands: tuple[str, ...]
+    guard: str  # a predicate register; empty: always executed
+    negated: bool
+    file: int  # of the last .loc; 0: none
+    line: int
+    ptx_line: int
+
+    def __str__(self) -> str:
+        guard = f"@{'!' * self.negated}{self.guard} " if self.guard else ""
+        return f"{guard}{'.'.join((self.opcode, *self.modifiers))} {', '.join(self.operands)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A place to branch to."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Registers:
+    """``.reg .b32 %r<24>``: registers ``%r0`` to ``%r23``; without a count, one of that name."""
+
+    name: str
+    kind: str
+    count: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable of the state space ``global``, ``const``, ``shared``, ``local`` or ``param``."""
+
+    name: str
+    space: str
+    kind: str
+    shape: tuple[int, ...]  # () for a scalar, (0,) for an array without a size
+    align: int
+    initial: str  # text behind the "="; empty: zeros
+    extern: bool
+    ptx_line: int
+
+    @property
+    def bytes(self) -> int:
+        size = KINDS[self.kind]
+        for extent in self.shape:
+            size *= extent
+        return size
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a function, or the value that it returns."""
+
+    name: str
+    kind: str
+    bytes: int
+    align: int
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """``name: .branchtargets L1, L2;``, the labels of a ``brx.idx``."""
+
+    name: str
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prototype:
+    """``name: .callprototype (.param .b32 _) _ (.param .b64 _);`` of an indirect call."""
+
+    name: str
+    returned: Parameter | None
+    parameters: tuple[Parameter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """``{ ... }``: a scope with registers, variables and labels of its own."""
+
+    statements: tuple[Statement, ...]
+
+    def walk(self) -> Iterator[Statement]:
+        """All statements, those of inner scopes included."""
+        for one in self.statements:
+            yield one
+            if isinstance(one, Block):
+                yield from one.walk()
+
+
+Statement = Instruction | Label | Registers | Variable | Targets | Prototype | Block
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """An entry or a device function; without a body it is only declared."""
+
+    name: str
+    entry: bool
+    returned: Parameter | None
+    parameters: tuple[Parameter, ...]
+    body: Block | None
+    max_threads: int  # of .maxntid or .reqntid; 0: none
+    weak: bool  # whether another definition may take its place
+    ptx_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A PTX module."""
+
+    files: Mapping[int, str]
+    variables: tuple[Variable, ...]
+    functions: tuple[Function, ...]
+
+
+def parse(text: str) -> Module:
+    """Read a module. Raises ``TranslationError`` where the text is none."""
+    return _Reader(text).module()
+
+
+def split_operands(text: str) -> list[str]:
+    """The parts between commas that stand outside of brackets."""
+    if not _BRACKETS.search(text):
+        return [part.strip() for part in text.split(",")] if text else []
+    parts, depth, start = [], 0, 0
+    for found in _BRACKETS_AND_COMMAS.finditer(text):
+        if found[0] == ",":
+            if not depth:
+                parts.append(text[start : found.start()].strip())
+                start = found.end()
+        else:
+            depth += 1 if found[0] in "{[(" else -1
+    return [*parts, text[start:].strip()]
+
+
+_BRACKETS = re.compile(r"[{(]")
+_BRACKETS_AND_COMMAS = re.compile(r"[{}()\[\],]")
+_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/', re.S)
+_STATEMENT = re.compile(
+    r"""\s*(?:
+      \.loc\s+(?P<file>\d+)\s+(?P<line>\d+)[^\n]*
+    | \.file\s+(?P<number>\d+)\s+"(?P<path>[^"]*)"[^\n;]*;?
+    | \.section\b[^{]*\{[^}]*\}
+    | \.(?:version|target|address_size)\b[^\n]*
+    | (?P<open>\{)
+    | (?P<close>\})
+    | (?P<label>[\w$]+)\s*:(?!:)
+    | (?P<function>(?:\.(?:visible|extern|weak)\s+)*\.(?P<what>entry|func)\b)
+    | (?P<text>[^;]+);
+    | ;
+    )""",
+    re.X,
+)
+_HEAD = re.compile(
+    r"""\s*(?:\.noreturn\s*)?(?:\((?P<returned>[^)]*)\)\s*)?(?P<name>[\w$%]+)\s*
+    (?:\((?P<parameters>[^)]*)\))?(?P<directives>[^{;]*)(?P<end>[{;])""",
+    re.X,
+)
+_THREADS = re.compile(r"\.(?:maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
+_INSTRUCTION = re.compile(
+    r"(?:@\s*(!?)\s*([%\w$]+)\s+)?([a-z]\w*)((?:\.[\w:]+)*)(?:\s+|(?=[\[{(])|$)(.*)", re.S
+)
+_WORD = re.compile(r"\s*\.(\w+)(?:\s+(\d+)\b)?(?:\s*\([^)]*\))?")
+_DECLARED = re.compile(
+    r"\s*([\w$%.]+)\s*((?:\[\s*\w*\s*\]\s*)*)(?:<(\d+)>)?\s*(?:=\s*(.*))?$", re.S
+)
+_SPACES = ("reg", "global", "const", "shared", "local", "param")
+_IGNORED = (".pragma", ".alias", ".maxnreg", ".minnctapersm")
+
+
+@dataclass
+class _Reader:
+    source: str
+    text: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.text = _COMMENT.sub(_without_comment, self.source)
+        self._newlines = [found.start() for found in re.finditer("\n", self.text)]
+        self._at = 0
+        self._file = self._line = 0
+        self._files: dict[int, str] = {}
+        self._functions: list[Function] = []
+
+    def module(self) -> Module:
+        statements = self._statements(inside=False)
+        variables = tuple(one for one in statements if isinstance(one, Variable))
+        return Module(self._files, variables, tuple(self._functions))
+
+    def _statements(self, inside: bool) -> tuple[Statement, ...]:
+        """Statements up to the end of the scope, or of the text."""
+        statements: list[Statement] = []
+        label = ""
+        while found := _STATEMENT.match(self.text, self._at):
+            self._at = found.end()
+            kind = found.lastgroup
+            if kind == "text":
+                text = found["text"]
+                start = found.start("text")
+                if text[0] != ".":
+                    statements.append(self._instruction(text, start))
+                elif text.startswith((".branchtargets", ".callprototype", ".calltargets")):
+                    statements.pop()  # the label is its name
+                    statements.append(self._listing(label, text, start))
+                elif not text.startswith(_IGNORED):
+                    statements += self._variables(text, start)
+            elif kind == "label":
+                label = found["label"]
+                statements.append(Label(label))
+            elif kind == "line":
+                self._file, self._line = int(found["file"]), int(found["line"])
+            elif kind == "open":
+                statements.append(Block(self._statements(inside=True)))
+            elif kind == "close":
+                if not inside:
+                    raise self._error("}", found.start("close"), "no scope is open here")
+                return tuple(statements)
+            elif kind == "path":
+                self._files[int(found["number"])] = found["path"]
+            elif kind == "function":
+                self._functions.append(self._function(found["what"] == "entry", found["function"]))
+        if inside or self.text[self._at :].strip():
+            rest = self.text[self._at : self._at + 200]
+            raise self._error(rest, self._at, "this is no statement, or a scope is not closed")
+        return tuple(statements)
+
+    def _function(self, entry: bool, linking: str) -> Function:
+        start = self._at
+        head = _HEAD.match(self.text, start)
+        if not head:
+            raise self._error(self.text[start : start + 200], start, "this is no function")
+        self._at = head.end()
+        self._file = self._line = 0
+        threads = 1
+        for found in _THREADS.finditer(head["directives"]):
+            for extent in found.groups("1"):
+                threads *= int(extent)
+        returned = self._parameters(head["returned"], start)
+        return Function(
+            name=head["name"],
+            entry=entry,
+            returned=returned[0] if returned else None,
+            parameters=self._parameters(head["parameters"], start),
+            body=Block(self._statements(inside=True)) if head["end"] == "{" else None,
+            max_threads=threads if _THREADS.search(head["directives"]) else 0,
+            weak=".weak" in linking,
+            ptx_line=self._line_of(start),
+        )
+
+    def _parameters(self, text: str | None, at: int) -> tuple[Parameter, ...]:
+        parameters = []
+        for one in split_operands((text or "").strip()):
+            for found in self._variables(one, at):
+                if not isinstance(found, Variable) or found.space != "param":
+                    raise self._error(one, at, "parameters have to be in the space .param")
+                parameters.append(Parameter(found.name, found.kind, found.bytes, found.align))
+        return tuple(parameters)
+
+    def _instruction(self, text: str, at: int) -> Instruction:
+        found = _INSTRUCTION.match(text)
+        if not found:
+            raise self._error(text, at, "this is no instruction")
+        negated, guard, opcode, modifiers, operands = found.groups()
+        return Instruction(
+            opcode,
+            tuple(modifiers[1:].split(".")) if modifiers else (),
+            tuple(split_operands(operands.strip())),
+            guard or "",
+            bool(negated),
+            self._file,
+            self._line,
+            self._line_of(at),
+        )
+
+    def _listing(self, label: str, text: str, at: int) -> Targets | Prototype:
+        directive, _, rest = text.partition(" ")
+        if directive == ".callprototype":
+            head = _HEAD.match(rest + ";")
+            if not head:
+                raise self._error(text, at, "this is no prototype")
+            returned = self._parameters(head["returned"], at)
+            parameters = self._parameters(head["parameters"], at)
+            return Prototype(label, returned[0] if returned else None, parameters)
+        return Targets(label, tuple(split_operands(rest.strip())))
+
+    def _variables(self, text: str, at: int) -> list[Statement]:
+        """Every variable, or family of registers, of one declaration."""
+        space = kind = ""
+        align = end = 0
+        extern = pointer = False
+        while word := _WORD.match(text, end):
+            end = word.end()
+            name = word[1]
+            if name == "extern":
+                extern = True
+            elif name == "ptr":  # what follows is about the memory that it points to
+                pointer = True
+            elif pointer:
+                continue
+            elif name == "align":
+                align = int(word[2])
+            elif name in _SPACES and not space:
+                space = name
+            elif name in KINDS and not kind:
+                kind = name
+            elif name not in ("visible", "weak", "common", "attribute"):
+                raise self._error(text, at, f"declarations with .{name} are not supported")
+        if not space or not kind:
+            raise self._error(text, at, "this is no declaration")
+        declared: list[Statement] = []
+        for part in split_operands(text[end:].strip()):
+            found = _DECLARED.match(part)
+            if not found:
+                raise self._error(text, at, "this is no declaration")
+            name, extents, count, initial = found.groups()
+            if space == "reg":
+                declared.append(Registers(name, kind, int(count) if count else None))
+                continue
+            shape = tuple(int(one or "0", 0) for one in re.findall(r"\[\s*(\w*)\s*\]", extents))
+            alignment = align or KINDS[kind]
+            declared.append(
+                Variable(
+                    name,
+                    space,
+                    kind,
+                    shape,
+                    alignment,
+                    (initial or "").strip(),
+                    extern,
+                    self._line_of(at),
+                )
+            )
+        return declared
+
+    def _line_of(self, at: int) -> int:
+        return bisect_right(self._newlines, at) + 1
+
+    def _error(self, text: str, at: int, reason: str) -> TranslationError:
+        return TranslationError(self._line_of(at), text, reason)
+
+
+def _without_comment(found: re.Match[str]) -> str:
+    """Strings stay; a comment leaves its ends of lines, so that lines keep their numbers."""
+    text = found[0]
+    return text if text[0] == '"' else "\n" * text.count("\n") or " "
