@@ -1,18 +1,17 @@
 """Writes docs/kernels.md: every kernel of the suites, and what its CUDA forms need of a GPU.
 
-The list is read from the suites. Registers, shared memory and spills are what ``ptxas`` says of the
-PTX that Numba makes, for each architecture; without NVVM and ``ptxas`` the page is left as it is.
+The list is read from the suites. Registers, shared memory and spills are what nvJitLink says of the
+machine code that it makes of numba-cuda's, for each architecture; without them the page is left as
+it is.
 """
 
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from gpubench.suite.loading import load_suites
@@ -32,9 +31,10 @@ computed at the least, which GB/s and FLOP/s in the report are made of.
 RESOURCES = """\
 ## What the CUDA forms need
 
-Registers of a thread, bytes of static shared memory of a block, and bytes spilled, as ptxas {ptxas}
-says of what Numba {numba} compiles. There is a line for each kernel that is launched and each set
-of types; dynamic shared memory comes on top, because it is part of the launch.
+Registers of a thread, bytes of static shared memory of a block, and bytes spilled, as nvJitLink
+{linker} says of what it makes of numba-cuda {numba_cuda}'s code: link-time optimisation included,
+which is what a GPU gets. There is a line for each kernel that is launched and each set of types;
+dynamic shared memory comes on top, because it is part of the launch.
 
 | kernel | launched, with its types | {architectures} | shared bytes | spilled |
 | --- | --- | {rule} | --- | --- |
@@ -43,27 +43,16 @@ of types; dynamic shared memory comes on top, because it is part of the launch.
 
 def main() -> None:
     sys.path.insert(0, str(ROOT / "tests" / "kernels"))
-    from cuda_compiler import find_toolkit
-    from library_compiler import compile_library, resources_of
+    from cuda_compiler import linker_version, missing
+    from library_compiler import compile_library
 
-    toolkit = find_toolkit()
-    if toolkit is None:
-        sys.exit("there is no NVVM or ptxas: pip install nvidia-nvvm nvidia-cuda-nvcc")
-    with TemporaryDirectory() as folder:
-        resources = resources_of(compile_library(toolkit, Path(folder)), toolkit)
+    if (reason := missing()) is not None:
+        sys.exit(reason)
+    needs = {title: compiled.needs for title, compiled in compile_library().items()}
     suites = [loaded.suite for loaded in load_suites([ROOT / "suites"])]
     PAGE.write_text(
-        "\n".join(
-            [HEAD, *map(section, suites), resources_section(resources, release(toolkit.ptxas))]
-        )
+        "\n".join([HEAD, *map(section, suites), resources_section(needs, linker_version())])
     )
-
-
-def release(ptxas: Path) -> str:
-    """``13.0`` for example."""
-    told = subprocess.run([ptxas, "--version"], capture_output=True, text=True, check=True).stdout
-    found = re.search(r"release ([\d.]+)", told)
-    return found[1] if found else told.strip()
 
 
 def section(suite: Suite) -> str:
@@ -85,29 +74,28 @@ def row(suite: Suite, name: str, kernel: Kernel) -> str:
     return table_row([f"`{name}`", kernel.title or suite.title or "", implementations, *work])
 
 
-def resources_section(resources: dict[str, Any], ptxas: str) -> str:
-    architectures = list(dict.fromkeys(title.rpartition(" ")[2] for title in resources))
+def resources_section(needs: dict[str, dict[str, Any]], linker: str) -> str:
+    architectures = list(next(iter(needs.values())))
     head = RESOURCES.format(
-        ptxas=ptxas,
-        numba=version("numba"),
+        linker=linker,
+        numba_cuda=version("numba-cuda"),
         architectures=" | ".join(architectures),
         rule=" | ".join("---" for _ in architectures),
     )
-    return head + "\n".join(resource_rows(resources, architectures)) + "\n"
+    return head + "\n".join(resource_rows(needs)) + "\n"
 
 
-def resource_rows(resources: dict[str, Any], architectures: list[str]) -> Iterator[str]:
-    titles = dict.fromkeys(title.rpartition(" ")[0] for title in resources)
-    for title in sorted(titles):
-        needs = [resources[f"{title} {one}"] for one in architectures]
+def resource_rows(needs: dict[str, dict[str, Any]]) -> Iterator[str]:
+    for title in sorted(needs):
+        each = needs[title].values()
         kernel, _, launched = title.partition(" ")
         yield table_row(
             [
                 f"`{kernel}`",
                 f"`{short(launched)}`",
-                *(str(need.registers) for need in needs),
-                together(need.shared_bytes for need in needs),
-                together(need.spill_bytes for need in needs),
+                *(str(need.registers) for need in each),
+                together(need.shared_bytes for need in each),
+                together(need.spill_bytes for need in each),
             ]
         )
 

@@ -1,13 +1,14 @@
 """Graphs and a gate on a stream, through NVIDIA's own bindings of the driver (cuda.bindings).
 
 They work on the handle of any stream of the current context, whichever library made it. Where the
-bindings are missing or the driver cannot, ``CannotCapture`` is raised or ``Gate.on`` gives none.
+driver cannot, ``CannotCapture`` is raised or ``Gate.on`` gives none.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from ctypes import c_uint32, sizeof
 from importlib import import_module
 from typing import Any
@@ -25,12 +26,9 @@ class CUDAError(Exception):
     """A call of the driver failed; ``CUDA_ERROR_ILLEGAL_ADDRESS`` ... is in the text."""
 
 
-def driver() -> Any | None:
-    """The module ``cuda.bindings.driver``; ``None`` where it is not installed."""
-    try:
-        return import_module("cuda.bindings.driver")
-    except ImportError:
-        return None
+def driver() -> Any:
+    """The module ``cuda.bindings.driver``, imported only where a device is used."""
+    return import_module("cuda.bindings.driver")
 
 
 def checked(answer: tuple[Any, ...]) -> Any:
@@ -41,50 +39,61 @@ def checked(answer: tuple[Any, ...]) -> Any:
     return values[0] if len(values) == 1 else tuple(values)
 
 
-class DriverGraph:
-    """An instantiated graph with the stream on which it is replayed."""
+def current_device(api: Any) -> int | None:
+    """Ordinal of the device whose context is current in this thread; ``None`` where none is."""
+    result, device = api.cuCtxGetDevice()
+    return int(device) if result == 0 else None
 
-    def __init__(self, api: Any, graph: Any, stream: int, kinds: list[str], call: Call) -> None:
+
+class DriverGraph:
+    """An instantiated graph with the stream on which it is replayed.
+
+    The driver keeps a graph until it is destroyed, and so it is when it is closed or forgotten.
+    """
+
+    nodes = 0
+    replayable = False
+
+    def __init__(self, api: Any, graph: Any, stream: int, call: Call) -> None:
         self._api, self._graph, self._stream = api, graph, stream
         self._call = call  # it holds the arrays whose addresses are in the nodes
         self._executable: Any = None
-        self.nodes = len(kinds)
-        self.replayable = all(kind in _REPLAYABLE for kind in kinds)
+        self._handles = ExitStack()
+        self._handles.callback(api.cuGraphDestroy, graph)
+        self._destroy = weakref.finalize(self, self._handles.close)
 
     def make_ready(self) -> None:
-        """Instantiate, and send to the device what the first replay would have to send."""
-        self._executable = checked(self._api.cuGraphInstantiate(self._graph, 0))
-        checked(self._api.cuGraphUpload(self._executable, self._stream))
+        """Look at the nodes, and where they can be replayed instantiate, and send to the device
+        what the first replay would have to send."""
+        kinds = _node_kinds(self._api, self._graph)
+        self.nodes = len(kinds)
+        self.replayable = all(kind in _REPLAYABLE for kind in kinds)
+        if self.replayable:
+            self._executable = checked(self._api.cuGraphInstantiate(self._graph, 0))
+            self._handles.callback(self._api.cuGraphExecDestroy, self._executable)
+            checked(self._api.cuGraphUpload(self._executable, self._stream))
 
     def replay(self) -> None:
         checked(self._api.cuGraphLaunch(self._executable, self._stream))
 
     def close(self) -> None:
-        if self._executable is not None:
-            self._api.cuGraphExecDestroy(self._executable)
-        if self._graph is not None:
-            self._api.cuGraphDestroy(self._graph)
-        self._executable = self._graph = None
+        self._destroy()
 
 
-def capture(api: Any | None, stream: int, call: Call, runs: int) -> DriverGraph:
+def capture(api: Any, stream: int, call: Call, runs: int) -> DriverGraph:
     """Capture ``runs`` calls on a stream. Raises ``CannotCapture``, and leaves the stream usable.
 
     The capture is global: while it lasts, a call that waits for the device or that allocates is
     refused by the driver (CUDA driver API, ``CUstreamCaptureMode``). So work that was captured
     only queues, which holding it back and replaying it both rest on.
     """
-    if api is None:
-        raise CannotCapture("cuda.bindings is not installed")
     try:
         graph = _captured(api, stream, call, runs)
     except CUDAError as error:
         raise CannotCapture(str(error)) from error
-    made = DriverGraph(api, graph, stream, [], call)
+    made = DriverGraph(api, graph, stream, call)
     try:
-        made = DriverGraph(api, graph, stream, _node_kinds(api, graph), call)
-        if made.replayable:
-            made.make_ready()
+        made.make_ready()
     except CUDAError as error:
         made.close()
         raise CannotCapture(str(error)) from error
@@ -134,10 +143,8 @@ class Gate:
         self._word.value = 0
 
     @classmethod
-    def on(cls, api: Any | None, stream: int) -> Gate | None:
+    def on(cls, api: Any, stream: int) -> Gate | None:
         """A gate that has opened once, so that it is known to; ``None`` where there is none."""
-        if api is None:
-            return None
         with suppress(CUDAError):
             gate = cls(api, stream)
             try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,19 +25,25 @@ class EventClock:
 
     def __init__(self, cuda: Cuda) -> None:
         self._cuda = cuda
-        self._begin, self._end = cuda.event(), cuda.event()
         self._total = 0.0
+
+    @cached_property
+    def _events(self) -> tuple[Any, Any]:
+        """Made by the first start: most sessions check results and read no clock."""
+        return self._cuda.event(), self._cuda.event()
 
     def start(self) -> float:
         """Mark the stream's present end, once everything before it has run."""
+        begin, _ = self._events
         self._cuda.synchronize()
-        self._cuda.record(self._begin)
+        self._cuda.record(begin)
         return self._total
 
     def stop(self) -> float:
         """Wait for what was queued since ``start`` and add the time between the two events."""
-        self._cuda.record(self._end)
-        self._total += self._cuda.seconds(self._begin, self._end)
+        begin, end = self._events
+        self._cuda.record(end)
+        self._total += self._cuda.seconds(begin, end)
         return self._total
 
 

@@ -1,51 +1,42 @@
-"""Numba on a CUDA device, and Numba's simulator of one.
+"""Numba on a CUDA device.
 
 Everything that is specific to Numba's CUDA target is in this file, and in ``numba_cuda_kernels.py``
-the kernels that every facade brings. It works with the target built into Numba, which without
-``cuda.bindings`` has neither graphs nor a gate, and with the package numba-cuda. One process runs
-either devices or the simulator, as ``NUMBA_ENABLE_CUDASIM`` says when Numba is imported.
+the kernels that every facade brings. The target is the package numba-cuda, which takes the place of
+the one that is built into Numba and brings NVIDIA's bindings of the driver.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from functools import cache, partial
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache, cached_property, partial
 from importlib import import_module, metadata
 from typing import Any
 
 import numpy as np
 
-from gpubench.backends import devices
+from gpubench.backends import devices, software
 from gpubench.backends.cuda_clocks import NvmlClocks
-from gpubench.backends.cuda_driver import DriverGraph, Gate, capture, driver
+from gpubench.backends.cuda_driver import DriverGraph, Gate, capture, current_device, driver
 from gpubench.backends.cuda_facade import ClockState, KernelName
 from gpubench.backends.cuda_session import CudaSession
 from gpubench.backends.device_errors import DeviceError, DeviceLostError, DeviceMemoryError
-from gpubench.backends.limits import ARCHITECTURE_LIMITS, SIMULATOR_LIMITS, device_limits
+from gpubench.backends.limits import ARCHITECTURE_LIMITS, device_limits
 from gpubench.backends.protocol import (
     Call,
-    Clock,
     DeviceFacts,
     Launch,
     LaunchContext,
     Native,
-    Sampler,
     Target,
 )
-from gpubench.backends.sampler import LoopSampler
-from gpubench.errors import BackendError, GpubenchError, KernelError
+from gpubench.errors import BackendError, KernelError
 from gpubench.names import TIMES, Value
 
-SIMULATOR = "cudasim"
-SWITCH = "NUMBA_ENABLE_CUDASIM"
-
 _DEVICE = re.compile(r"cuda:(\d+)")
-_KERNELS = frozenset({"CUDADispatcher", "FakeCUDAKernel"})
+_KERNELS = frozenset({"CUDADispatcher"})
 _UFUNCS = frozenset({"CUDAUFuncDispatcher", "CUDAGeneralizedUFunc"})
 _ERRORS = frozenset({"CudaAPIError", "CudaDriverError", "CudaSupportError", "CUDAError"})
 _LOST = (
@@ -64,27 +55,6 @@ _LOST = (
 """Errors after which the CUDA context answers nothing else (CUDA driver API, ``CUresult``)."""
 
 
-def simulating() -> bool:
-    """Whether this process runs Numba's simulator in place of devices."""
-    config = sys.modules.get("numba.core.config")
-    if config is not None:
-        return bool(config.ENABLE_CUDASIM)
-    text = os.environ.get(SWITCH, "").strip()
-    return text.isdecimal() and int(text) != 0
-
-
-class NoClock:
-    """The simulator's: it refuses, so that no simulated time can be taken for a time."""
-
-    def start(self) -> float:
-        raise GpubenchError(
-            "the CUDA simulator has no times; "
-            f"run on a GPU without {SWITCH} to measure, or only check results here"
-        )
-
-    stop = start
-
-
 class NumbaCuda:
     """A CUDA device and a stream through Numba; graphs and the gate through NVIDIA's bindings."""
 
@@ -97,15 +67,47 @@ class NumbaCuda:
             self._start()
 
     def _start(self) -> None:
-        self._cuda.select_device(_ordinal(self.device))
-        self._stream = self._cuda.stream()
-        here = self._cuda.get_current_device()
-        self.l2_bytes = int(here.L2_CACHE_SIZE)
-        self._uuid = str(getattr(here, "uuid", ""))
-        self._clocks = NvmlClocks(self._uuid)
         self._driver = driver()
-        self._gate = Gate.on(self._driver, int(self._stream))
-        self.can_hold = self._gate is not None
+        self._cleanup = ExitStack()
+        self._context = self._current_context()
+        self._stream = self._cuda.stream()
+        self.l2_bytes = int(self._context.device.L2_CACHE_SIZE)
+        self._uuid = str(self._context.device.uuid)
+
+    def _current_context(self) -> Any:
+        """The device's, made the thread's current one; another that was current is so again when
+        this one is closed.
+
+        Numba pushes a device's context each time that it is selected. The thread's first stays, as
+        the CUDA runtime's does: what is given back after the session needs a context (CUDA driver
+        API, ``cuMemFree``: ``CUDA_ERROR_INVALID_CONTEXT``).
+        """
+        ordinal, before = _ordinal(self.device), current_device(self._driver)
+        if before != ordinal:
+            self._cuda.select_device(ordinal)
+        context = self._cuda.current_context()
+        if before not in (None, ordinal):
+            self._cleanup.callback(context.pop)
+        return context
+
+    @cached_property
+    def _gate(self) -> Gate | None:
+        """Made where something is timed: a check of results alone needs none."""
+        gate = Gate.on(self._driver, int(self._stream))
+        if gate is not None:
+            self._cleanup.callback(gate.close)
+        return gate
+
+    @property
+    def can_hold(self) -> bool:
+        return self._gate is not None
+
+    @cached_property
+    def _clocks(self) -> NvmlClocks:
+        """Opened where something is timed: starting NVML takes milliseconds."""
+        clocks = NvmlClocks(self._uuid)
+        self._cleanup.callback(clocks.close)
+        return clocks
 
     def to_device(self, array: np.ndarray[Any, Any]) -> Native:
         with self._errors():
@@ -131,11 +133,11 @@ class NumbaCuda:
 
     def free_bytes(self) -> int:
         with self._errors():
-            return int(self._cuda.current_context().get_memory_info()[0])
+            return int(self._context.get_memory_info()[0])
 
     def runner(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
         if target.launcher is not None:
-            return partial(target.launcher, self._context(launch), *arguments)
+            return partial(target.launcher, self._launch_context(launch), *arguments)
         if _is_a(target.function, _UFUNCS):
             return partial(target.function, *arguments, stream=self._stream)
         if not _is_a(target.function, _KERNELS):
@@ -145,14 +147,14 @@ class NumbaCuda:
         return self._configured(target.function, launch, arguments)
 
     def _configured(self, kernel: Any, launch: Launch, arguments: Sequence[Any]) -> Call:
-        from numba.core.errors import NumbaPerformanceWarning
+        from numba.cuda.core.errors import NumbaPerformanceWarning
 
         with warnings.catch_warnings():  # a small grid is asked for, not overlooked
             warnings.simplefilter("ignore", NumbaPerformanceWarning)
             configured = kernel[launch.grid, launch.block, self._stream, launch.shared_bytes]
         return partial(configured, *arguments)
 
-    def _context(self, launch: Launch | None) -> LaunchContext:
+    def _launch_context(self, launch: Launch | None) -> LaunchContext:
         shape = launch or Launch(block=(1, 1, 1), grid=(1, 1, 1))
         return LaunchContext(self._stream, shape.grid, shape.block, shape.shared_bytes)
 
@@ -215,13 +217,11 @@ class NumbaCuda:
         return {} if peak is None else {"peak_bytes_per_second": peak}
 
     def close(self) -> None:
-        with suppress(Exception):
+        with suppress(Exception):  # a lost device answers nothing
             self._stream.synchronize()
-            self._cuda.current_context().deallocations.clear()
-            if self._gate is not None:
-                self._gate.close()
-        self._gate = None
-        self._clocks.close()
+            self._context.deallocations.clear()
+        with suppress(Exception):
+            self._cleanup.close()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -233,45 +233,25 @@ class NumbaCuda:
             raise
 
 
-class SimulatedCuda(NumbaCuda):
-    """Numba's simulator, which has copies and kernels and no device behind them."""
+class SoftwareSession(CudaSession):
+    """The device in software: results mean something, times do not.
 
-    def _start(self) -> None:
-        self._stream = self._cuda.stream()
-        self.l2_bytes, self.can_hold = 0, False
-
-    def _configured(self, kernel: Any, launch: Launch, arguments: Sequence[Any]) -> Call:
-        shape = (launch.grid, launch.block, self._stream, launch.shared_bytes)
-        # Subscribing a simulated kernel changes it in place, so each call does it anew.
-        return lambda: kernel[shape](*arguments)
-
-    def facts(self) -> Mapping[str, Value]:
-        return {**_versions(), "simulator": True}
-
-    def close(self) -> None:
-        """The simulator's arrays are NumPy's."""
-
-
-class SimulatorSession(CudaSession):
-    """Numba's simulator: results mean something, times do not."""
+    The ways of timing work, so that they can be tried. Who measures asks ``simulated`` first.
+    """
 
     simulated = True
 
-    def _own_clock(self) -> Clock:
-        return NoClock()
-
-    def sampler(self, call: Call) -> Sampler:
-        return LoopSampler(self.clock, call, "simulator")
-
-    def flush(self) -> None:
-        """The simulator has no cache."""
-
     def facts(self) -> Mapping[str, Value]:
-        return self._cuda.facts()
+        """Versions and the device, and nothing of a speed that it does not have."""
+        facts = super().facts()
+        return {name: fact for name, fact in facts.items() if name not in _FACTS_OF_SPEED}
+
+
+_FACTS_OF_SPEED = ("peak_bytes_per_second", "floor_seconds")
 
 
 class NumbaCudaBackend:
-    """Runs ``numba.cuda`` kernels on ``cuda:N``, or on ``cudasim`` under the simulator."""
+    """Runs ``numba.cuda`` kernels on ``cuda:N``."""
 
     name = "numba_cuda"
     title = "Numba on CUDA"
@@ -279,47 +259,46 @@ class NumbaCudaBackend:
     times = TIMES
 
     def serves(self, device: str) -> bool:
-        return device == SIMULATOR or _DEVICE.fullmatch(device) is not None
+        return _DEVICE.fullmatch(device) is not None
 
     def recognises(self, function: Any) -> bool:
-        """Kernels and universal functions of Numba's CUDA target, simulated ones too."""
+        """Kernels and universal functions of Numba's CUDA target."""
         return _is_a(function, _KERNELS | _UFUNCS)
 
     def unavailable(self, device: str) -> str | None:
         if not self.serves(device):
-            return f"{device}: the backend {self.name} runs on cuda:0, cuda:1 ... and {SIMULATOR}"
-        if device == SIMULATOR:
-            return None if simulating() else _SIMULATOR_OFF
-        if simulating():
-            return (
-                f"{device}: this process runs the CUDA simulator ({SWITCH} is set); "
-                f"unset it to run on a GPU, or use the device {SIMULATOR}"
-            )
+            return f"{device}: the backend {self.name} runs on cuda:0, cuda:1 ..."
         return _gpu_fault(device) or _compiler_fault()
 
     def device_facts(self, device: str) -> DeviceFacts:
         """Limits by compute capability; those of every architecture where there is no device."""
-        if device == SIMULATOR:
-            return DeviceFacts("CUDA simulator", SIMULATOR_LIMITS, {"device": device})
         found, ordinal = devices.known_gpus(), _ordinal(device)
         if ordinal >= len(found):
             return DeviceFacts(device, ARCHITECTURE_LIMITS)
         return _gpu_facts(device, found[ordinal])
 
+    def compile_with_lines(self) -> None:
+        """Have all kernels that are made from now on compiled with lines of their source."""
+        from numba.cuda.dispatcher import CUDADispatcher
+
+        plain = CUDADispatcher.__init__
+
+        def with_lines(dispatcher: Any, py_func: Any, targetoptions: Any, **others: Any) -> None:
+            # Debug information has lines too, and Numba takes only one of the two.
+            lines = {"lineinfo": not targetoptions.get("debug")}
+            plain(dispatcher, py_func, targetoptions={**targetoptions, **lines}, **others)
+
+        CUDADispatcher.__init__ = with_lines
+        # What is kept on disk may have been compiled without.
+        CUDADispatcher.enable_caching = lambda dispatcher: None
+
     def open(self, device: str, threads: int | None = None) -> CudaSession:
         """Start a context on the device; raises ``BackendError`` where it cannot run."""
         if reason := self.unavailable(device):
             raise BackendError(reason)
-        limits = self.device_facts(device).limits or ARCHITECTURE_LIMITS
-        if device == SIMULATOR:
-            return SimulatorSession(SimulatedCuda(device), limits)
-        return CudaSession(NumbaCuda(device), limits)
-
-
-_SIMULATOR_OFF = (
-    f"{SIMULATOR}: this process does not run the CUDA simulator; "
-    f"set {SWITCH}=1 in the environment before Python starts"
-)
+        facts = self.device_facts(device)
+        session = SoftwareSession if facts.name == software.NAME else CudaSession
+        return session(NumbaCuda(device), facts.limits or ARCHITECTURE_LIMITS)
 
 
 def _ordinal(device: str) -> int:
@@ -331,10 +310,8 @@ def _ordinal(device: str) -> int:
 
 def _gpu_fault(device: str) -> str | None:
     if reason := devices.no_gpu_reason():
-        return (
-            f"{device}: {reason}, "
-            f"or set {SWITCH}=1 and use the device {SIMULATOR} to check results without one"
-        )
+        without = "" if software.requested() else _WITHOUT_A_GPU
+        return f"{device}: {reason}{without}"
     count = devices.gpu_count()
     if _ordinal(device) < count:
         return None
@@ -342,19 +319,25 @@ def _gpu_fault(device: str) -> str | None:
     return f"{device}: this machine has {has}; use one of these, or cuda:* for all"
 
 
+_WITHOUT_A_GPU = f"; without one `gpubench verify` checks results, as {software.SWITCH}=1 does"
+
+
 @cache
 def _compiler_fault() -> str | None:
-    """What Numba's CUDA target lacks to compile; loads its compiler and opens no device."""
+    """What the CUDA target lacks to compile; loads its compiler and opens no device."""
     try:
+        cuda: Any = import_module("numba.cuda")
+        if cuda.implementation == "Built-in":
+            return f"the package numba-cuda is not installed; {_INSTALL}"
         nvvm: Any = import_module("numba.cuda.cudadrv.nvvm")
         nvvm.NVVM()
     except Exception as error:
         first = str(error).strip().partition("\n")[0]
-        return (
-            f"Numba's CUDA support is incomplete: {type(error).__name__}: {first}; "
-            "pip install 'gpubench[cuda]'"
-        )
+        return f"numba-cuda is incomplete: {type(error).__name__}: {first}; {_INSTALL}"
     return None
+
+
+_INSTALL = "pip install 'gpubench[cuda]'"
 
 
 def _gpu_facts(device: str, gpu: devices.Gpu) -> DeviceFacts:
@@ -393,10 +376,7 @@ def _translated(error: Exception, device: str) -> DeviceError | None:
             f"{device} is out of memory: {text}; use smaller sizes, or free memory on the device"
         )
     if any(code in text for code in _LOST):
-        return DeviceLostError(
-            f"the work crashed on {device}: {text}; "
-            "compute-sanitizer tells where, and only a fresh process can use the device again"
-        )
+        return DeviceLostError(f"the work crashed on {device}: {text}; {_lost_advice()}")
     if "LAUNCH_OUT_OF_RESOURCES" in text:
         return DeviceError(
             f"{device} lacks registers for this block: {text}; "
@@ -405,14 +385,21 @@ def _translated(error: Exception, device: str) -> DeviceError | None:
     return DeviceError(f"{device} failed: {text}")
 
 
+def _lost_advice() -> str:
+    if software.requested():  # what it has found stands beside the error
+        return "only a fresh process can use the device again"
+    return (
+        "compute-sanitizer or `gpubench verify --sanitize` tells where, "
+        "and only a fresh process can use the device again"
+    )
+
+
 def _versions() -> dict[str, Value]:
     import numba
-    from numba import cuda
 
-    builtin = getattr(cuda, "implementation", "Built-in") == "Built-in"
     return {
         "numpy": np.__version__,
         "numba": numba.__version__,
         "llvmlite": metadata.version("llvmlite"),
-        "numba_cuda": "built-in" if builtin else metadata.version("numba-cuda"),
+        "numba_cuda": metadata.version("numba-cuda"),
     }

@@ -16,7 +16,7 @@ from gpubench.scaffold.layout import (
     free_module_name,
     repository_root,
 )
-from gpubench.scaffold.requirement import own_requirement, quoted
+from gpubench.scaffold.requirement import cuda_requirement, own_requirement, quoted
 
 SUITE = Path("suites/saxpy.yaml")
 NOT_TRACKED = (".asv/", "reports/html/")
@@ -92,7 +92,8 @@ def _render(template: str, layout: Layout, **values: str) -> str:
     )
     environment.filters["quoted"] = quoted
     found = environment.get_template(template)
-    return found.render(**asdict(layout), **values, gpubench=own_requirement())
+    requirements = {"gpubench": own_requirement(), "cuda": cuda_requirement()}
+    return found.render(**asdict(layout), **values, **requirements)
 
 
 def _write(path: Path, text: str) -> Written:
@@ -108,9 +109,10 @@ def _write(path: Path, text: str) -> Written:
 def _about_what_was_kept(directory: Path, files: list[Written]) -> Iterator[str]:
     kept = {file.path for file in files if not file.written}
     if directory / "asv.conf.json" in kept:
+        needed = " and ".join(filter(None, (own_requirement(), cuda_requirement())))
         yield (
             "asv.conf.json was there and is kept: its environments have to install "
-            f"{own_requirement()}, and its benchmark_dir has to be the folder of suites.py"
+            f"{needed}, and its benchmark_dir has to be the folder of suites.py"
         )
     if directory / ".gitignore" in kept:
         lines = (directory / ".gitignore").read_text(encoding="utf-8").splitlines()

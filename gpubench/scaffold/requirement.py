@@ -1,4 +1,5 @@
-"""How asv's environments install gpubench: the way in which this one was installed."""
+"""What asv's environments install: gpubench, the way in which this one was installed, and what CUDA
+needs on this machine."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
+
+from gpubench.backends import devices
 
 
 def own_requirement() -> str:
@@ -34,6 +37,17 @@ def requirement(installed: Distribution) -> str:
     if vcs := origin.get("vcs_info"):
         return f"{name} @ {vcs['vcs']}+{url}@{vcs['commit_id']}"
     return f"{name} @ {url}" if url else f"{name}=={version}"
+
+
+def cuda_requirement() -> str | None:
+    """numba-cuda with the libraries for this machine's driver; ``None`` where there is no GPU.
+
+    A driver runs programs for its own CUDA and older ones (CUDA Compatibility, "CUDA driver").
+    """
+    if not devices.known_gpus():
+        return None
+    version = devices.cuda_version()
+    return "numba-cuda[cu12]" if version is not None and version < (13, 0) else "numba-cuda[cu13]"
 
 
 def quoted(text: str) -> str:

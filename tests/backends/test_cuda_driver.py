@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from scripted_bindings import Bindings, Result
 
-from gpubench.backends import cuda_driver
-from gpubench.backends.cuda_driver import CUDAError, Gate, capture, checked, driver
+from gpubench.backends.cuda_driver import CUDAError, Gate, capture, checked, current_device
 from gpubench.backends.cuda_facade import CannotCapture
 from gpubench.backends.device_errors import DeviceError, DeviceLostError
 
@@ -48,6 +46,12 @@ def test_closing_a_graph_destroys_it_once() -> None:
     graph = capture(api, STREAM, lambda: None, 1)
     graph.close()
     graph.close()
+    assert api.asked[-2:] == ["cuGraphExecDestroy executable", "cuGraphDestroy graph"]
+
+
+def test_a_graph_that_is_forgotten_is_destroyed() -> None:
+    api = Bindings("KERNEL")
+    capture(api, STREAM, lambda: None, 1)
     assert api.asked[-2:] == ["cuGraphExecDestroy executable", "cuGraphDestroy graph"]
 
 
@@ -98,18 +102,6 @@ def test_what_the_driver_refuses_is_no_graph(refuses: str, destroyed: list[str])
     assert [line for line in api.asked if "Destroy" in line] == destroyed
 
 
-def test_without_bindings_there_is_no_graph_and_no_gate(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> Any:
-        raise ImportError(name)
-
-    monkeypatch.setattr(cuda_driver, "import_module", missing)
-    assert driver() is None
-    assert Gate.on(None, STREAM) is None
-    with pytest.raises(CannotCapture) as refusal:
-        capture(None, STREAM, lambda: None, 1)
-    assert str(refusal.value) == "cuda.bindings is not installed"
-
-
 def gate(api: Bindings) -> Gate:
     made = Gate.on(api, STREAM)
     assert made is not None
@@ -151,6 +143,13 @@ def test_a_driver_that_cannot_wait_has_no_gate(refuses: str) -> None:
     assert Gate.on(api, STREAM) is None
     given_back = f"cuMemFreeHost {api.address}" in api.asked
     assert given_back is (refuses != "cuMemHostAlloc")
+
+
+def test_the_current_device_is_none_before_there_is_a_context() -> None:
+    api = Bindings()
+    assert current_device(api) is None
+    api.current = 2
+    assert current_device(api) == 2
 
 
 def test_the_bindings_answers_are_checked() -> None:

@@ -1,123 +1,141 @@
-"""Compiles CUDA kernels of Numba on a machine without a GPU, and reads what they need of one.
+"""Compiles and links CUDA kernels as numba-cuda does on a GPU, on a machine that has none.
 
-Compiling takes a process of its own, because Numba looks for NVVM once. The compiler comes from the
-wheels ``nvidia-nvvm`` and ``nvidia-cuda-nvcc``, which the ``test`` extra installs on Linux, or else
-from a CUDA toolkit. It has to be of CUDA 13: earlier ones refuse the atomic addition that Numba
-writes.
+numba-cuda makes LTO-IR with NVVM, and nvJitLink links it to the machine code of the device. Both
+come from the wheels of ``gpubench[cuda]`` and need no driver. All that numba-cuda wants of a device
+meanwhile is its compute capability, which ``_device`` gives it.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import re
-import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-ARCHITECTURES = ((7, 5), (8, 0), (9, 0), (10, 0))
-"""Turing, Ampere, Hopper, Blackwell: the oldest that CUDA 13 compiles for, and data centres'."""
+from gpubench.backends import numba_cuda
 
+Capability = tuple[int, int]
 
-@dataclass(frozen=True)
-class Toolkit:
-    """Where the parts of a compiler lie; all of one release."""
+ARCHITECTURES: dict[Capability, str] = {
+    (7, 5): "sm_75",
+    (8, 0): "sm_80",
+    (9, 0): "sm_90a",
+    (10, 0): "sm_100a",
+}
+"""Turing, Ampere, Hopper, Blackwell: the oldest that CUDA 13 compiles for, and data centres', with
+what numba-cuda asks the linker for. From Hopper on it asks for all that the architecture has, hence
+the ``a``."""
 
-    nvvm: Path
-    libdevice: Path
-    ptxas: Path
+SHOWN: Capability = (9, 0)
+"""The architecture whose PTX is kept to be looked at."""
 
 
 @dataclass(frozen=True)
 class Resources:
     """What one thread and one block of a kernel take on an architecture."""
 
+    architecture: str
     registers: int
     shared_bytes: int
     stack_bytes: int
     spill_bytes: int
 
 
-def find_toolkit() -> Toolkit | None:
-    """The first of wheels, ``CUDA_HOME`` and ``/usr/local/cuda`` that has every part."""
-    namespace = importlib.util.find_spec("nvidia")
-    packages = namespace.submodule_search_locations if namespace else None
-    roots = [Path(folder, "cu13") for folder in packages or ()]
-    roots.append(Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")))
-    return next(filter(None, map(_toolkit_in, roots)), None)
+@dataclass(frozen=True)
+class Compiled:
+    """A kernel for given types of its arguments, linked for each architecture."""
+
+    ptx: str
+    """What nvJitLink makes machine code of, for ``SHOWN``."""
+    needs: dict[str, Resources]
+    """By architecture, ``sm_90a`` for example."""
 
 
-def _toolkit_in(root: Path) -> Toolkit | None:
-    """CUDA 13 keeps the library beside the others, earlier releases keep it apart."""
-    folders = ("lib", "lib64", "nvvm/lib64")
-    libraries = [found for folder in folders for found in root.glob(f"{folder}/libnvvm.so*")]
-    libdevice, ptxas = root / "nvvm/libdevice", root / "bin/ptxas"
-    if libraries and libdevice.is_dir() and ptxas.is_file():
-        return Toolkit(libraries[0], libdevice, ptxas)
-    return None
+def missing() -> str | None:
+    """What this machine lacks to compile and link; ``None`` where it has all."""
+    if (fault := numba_cuda._compiler_fault()) is not None:
+        return fault
+    from numba.cuda.cudadrv.driver import _have_nvjitlink
+
+    return None if _have_nvjitlink() else "nvJitLink is missing; pip install 'gpubench[cuda]'"
 
 
-def make_cuda_home(toolkit: Toolkit, folder: Path) -> Path:
-    """Lay the toolkit out the way Numba looks for it below ``CUDA_HOME``.
+def linker_version() -> str:
+    """nvJitLink's, ``13.0`` for example."""
+    from cuda.bindings import nvjitlink
 
-    Numba asks for ``nvvm/lib64/libnvvm.so.<version>``, as releases before CUDA 13 had it.
+    return ".".join(map(str, nvjitlink.version()))
+
+
+def compile_kernel(kernel: Any, signature: tuple[Any, ...]) -> Compiled:
+    """Link a kernel for argument types, with the options that it was decorated with.
+
+    Numba makes the same intermediate code for all architectures; NVVM and nvJitLink do the rest for
+    each. A GPU gets what ``get_cubin`` returns.
     """
-    (folder / "nvvm/lib64").mkdir(parents=True)
-    (folder / "nvvm/lib64/libnvvm.so.4").symlink_to(toolkit.nvvm)
-    (folder / "nvvm/libdevice").symlink_to(toolkit.libdevice)
-    return folder
+    from numba.cuda.dispatcher import _Kernel
+
+    with _device(min(ARCHITECTURES)):
+        library = _Kernel(kernel.py_func, signature, **kernel.targetoptions).library
+    needs: dict[str, Resources] = {}
+    for capability, architecture in ARCHITECTURES.items():
+        with _device(capability), _assembler_tells():
+            library.get_cubin()
+            needs[architecture] = read_resources(library.get_linkerinfo(library._ensure_cc(None)))
+    with _device(SHOWN):
+        return Compiled(library.get_lto_ptx(), needs)
 
 
-def compile_ptx(kernel: Any, signature: tuple[Any, ...]) -> dict[str, str]:
-    """PTX of a kernel for argument types, by the names of the architectures.
+@contextmanager
+def _device(capability: Capability) -> Iterator[None]:
+    """Let numba-cuda see a device with a compute capability and nothing else."""
+    context = SimpleNamespace(device=SimpleNamespace(compute_capability=capability))
 
-    Numba makes the same intermediate code for all of them; NVVM compiles it for each.
-    """
-    from numba import cuda
-    from numba.core import config
-    from numba.cuda.codegen import CUDACodeLibrary
+    def current(ordinal: int | None = None) -> Any:
+        return context
 
-    def ptx_of(library: CUDACodeLibrary, cc: tuple[int, int]) -> dict[str, str]:
-        made = {}
-        for architecture in ARCHITECTURES:
-            # The target inside Numba takes anything above 9.0 for 9.0 unless it is forced;
-            # numba-cuda compiles for what it is asked.
-            config.FORCE_CUDA_CC = architecture
-            made[name(architecture)] = one(library, cc=architecture)
-        return made
-
-    one, least = CUDACodeLibrary.get_asm_str, min(ARCHITECTURES)
-    # Device functions that a kernel calls ask the current device what to compile for.
-    device = SimpleNamespace(compute_capability=least)
     with (
-        patch("numba.cuda.dispatcher.get_current_device", lambda: device),
-        patch.object(CUDACodeLibrary, "get_asm_str", ptx_of),
+        patch("numba.cuda.api.current_context", current),
+        patch("numba.cuda.cudadrv.devices.get_context", current),
     ):
-        made: dict[str, str] = cuda.compile_ptx(kernel.py_func, signature, cc=least)[0]
-    return made
+        yield
 
 
-def read_resources(ptx: str, architecture: tuple[int, int], ptxas: Path) -> Resources:
-    """Assemble PTX and read what ``ptxas -v`` says of its only kernel."""
-    command = [str(ptxas), "-v", f"-arch={name(architecture)}", "-o", os.devnull, "-"]
-    done = subprocess.run(command, input=ptx, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+@contextmanager
+def _assembler_tells() -> Iterator[None]:
+    """Have the assembler inside nvJitLink write down what each kernel needs.
+
+    Its log is the one source for what runs: the machine code is made there, of code that link-time
+    optimisation has changed. ``ptxas`` on the PTX is another program, perhaps of another release;
+    the machine code itself tells registers, but not what was spilled.
+    """
+    from numba.cuda.cudadrv.driver import _Linker
+
+    options_of = _Linker._get_linker_options
+
+    def with_log(linker: Any, ptx: bool) -> Any:
+        options = options_of(linker, ptx)
+        options.ptxas_options = ["-v"]
+        return options
+
+    with patch.object(_Linker, "_get_linker_options", with_log):
+        yield
+
+
+def read_resources(log: str) -> Resources:
+    """What the assembler says of the only kernel of a link, and of functions that it calls."""
+    (entry,) = re.findall(r"Compiling entry function '\w+' for '(\w+)'", log)
     return Resources(
-        registers=_number(r"Used (\d+) registers", done.stderr),
-        shared_bytes=_number(r"(\d+) bytes smem", done.stderr),
-        stack_bytes=_number(r"(\d+) bytes stack frame", done.stderr),
-        spill_bytes=_number(r"(\d+) bytes spill stores", done.stderr),
+        architecture=entry,
+        registers=max(_numbers(r"Used (\d+) registers", log)),
+        shared_bytes=max(_numbers(r"(\d+) bytes smem", log), default=0),
+        stack_bytes=max(_numbers(r"(\d+) bytes stack frame", log)),
+        spill_bytes=sum(_numbers(r"(\d+) bytes spill stores", log)),
     )
 
 
-def _number(pattern: str, text: str) -> int:
-    match = re.search(pattern, text)
-    return int(match[1]) if match else 0
-
-
-def name(architecture: tuple[int, int]) -> str:
-    """``sm_90`` for ``(9, 0)``."""
-    return "sm_{}{}".format(*architecture)
+def _numbers(pattern: str, text: str) -> list[int]:
+    return [int(number) for number in re.findall(pattern, text)]

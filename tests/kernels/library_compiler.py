@@ -1,32 +1,20 @@
-"""Compiles every CUDA kernel of every suite to PTX, for the types that the suite calls it with.
+"""Compiles and links every CUDA kernel of every suite, for the types that the suite calls it with.
 
-Run as a program it prints the PTX of every so many implementations as JSON; ``cuda_compiler`` tells
-why that is a process of its own and where the compiler comes from. What a launcher queues is found
-by calling it with kernels that only note what they are launched with.
+What a launcher queues is found by calling it with kernels that only note what they are launched
+with.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import zlib
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from collections import defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from multiprocessing import get_context
 from typing import Any
 from unittest.mock import patch
 
-from cuda_compiler import (
-    ARCHITECTURES,
-    Resources,
-    Toolkit,
-    compile_ptx,
-    make_cuda_home,
-    read_resources,
-)
-from cuda_compiler import name as architecture_name
+from cuda_compiler import Compiled, compile_kernel
 from library_cases import checked_cases, small_plan
 
 from gpubench.backends.protocol import LaunchContext, Target
@@ -50,52 +38,39 @@ class NotingKernel:
         return lambda *arguments: self._queued.append((self._kernel, arguments))
 
 
-def compile_library(toolkit: Toolkit, folder: Path) -> dict[str, str]:
-    """PTX of all CUDA kernels, by title, compiled by two processes side by side."""
-    environment = os.environ | {"CUDA_HOME": str(make_cuda_home(toolkit, folder))}
-    commands = [[sys.executable, __file__, str(part), str(PROCESSES)] for part in range(PROCESSES)]
-    running = [
-        subprocess.Popen(one, env=environment, stdout=subprocess.PIPE, text=True)
-        for one in commands
-    ]
-    printed = [process.communicate()[0] for process in running]
-    assert not any(process.returncode for process in running), "compiling failed, see above"
-    return {title: ptx for text in printed for title, ptx in json.loads(text).items()}
+def compile_library() -> dict[str, Compiled]:
+    """All CUDA kernels by title: ``suite.kernel.implementation function(types)``, with constants
+    before the function. Compiled side by side, by processes that have nothing of this one's."""
+    with ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
+        made = pool.map(_compile_implementation, _implementations())
+        return {title: compiled for each in made for title, compiled in each.items()}
 
 
-def resources_of(ptx: Mapping[str, str], toolkit: Toolkit) -> dict[str, Resources]:
-    """What each kernel needs on its architecture, by the title of its PTX."""
-    architectures = {architecture_name(one): one for one in ARCHITECTURES}
-
-    def read(title: str) -> Resources:
-        return read_resources(ptx[title], architectures[title.rpartition(" ")[2]], toolkit.ptxas)
-
-    with ThreadPoolExecutor(PROCESSES) as pool:
-        return dict(zip(ptx, pool.map(read, ptx), strict=True))
+@cache
+def _implementations() -> dict[str, list[Case]]:
+    cases: dict[str, list[Case]] = defaultdict(list)
+    for case in checked_cases(small_plan(own_parameters=True), ("numba_cuda",)):
+        cases[_implementation(case)].append(case)
+    return cases
 
 
-def compiled_part(part: int, parts: int) -> dict[str, str]:
-    """PTX by ``suite.kernel.implementation function(types) sm_90``, and so on."""
-    found: dict[str, str] = {}
-    compiled: set[str] = set()
-    cases = checked_cases(small_plan(own_parameters=True), ("numba_cuda",))
-    for case in (case for case in cases if zlib.crc32(_group(case).encode()) % parts == part):
+def _compile_implementation(implementation: str) -> dict[str, Compiled]:
+    compiled: dict[str, Compiled] = {}
+    for case in _implementations()[implementation]:
         for kernel, signature in _signatures(case):
             title = _title(case, kernel, signature)
             if title not in compiled:
-                compiled.add(title)
-                made = compile_ptx(kernel, signature)
-                found |= {f"{title} {architecture}": ptx for architecture, ptx in made.items()}
-    return found
+                compiled[title] = compile_kernel(kernel, signature)
+    return compiled
 
 
 def _title(case: Case, kernel: Any, signature: tuple[Any, ...]) -> str:
     constants = "".join(f" {name}={value}" for name, value in case.with_values().items())
     types = ", ".join(str(argument).replace(" ", "") for argument in signature)
-    return f"{_group(case)}{constants} {kernel.py_func.__name__}({types})"
+    return f"{_implementation(case)}{constants} {kernel.py_func.__name__}({types})"
 
 
-def _group(case: Case) -> str:
+def _implementation(case: Case) -> str:
     return f"{case.suite.suite}.{case.kernel_name}.{case.implementation_name}"
 
 
@@ -132,7 +107,3 @@ def _is_kernel(found: Any) -> bool:
     if type(found).__name__ != "CUDADispatcher":
         return False
     return not found.targetoptions.get("device", False)
-
-
-if __name__ == "__main__":
-    json.dump(compiled_part(*map(int, sys.argv[1:])), sys.stdout)

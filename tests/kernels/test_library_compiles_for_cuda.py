@@ -1,4 +1,4 @@
-"""Every CUDA kernel of every suite, compiled to PTX and assembled without a GPU."""
+"""Every CUDA kernel of every suite, compiled and linked as for a GPU, without one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import cuda_compiler
 import library_compiler
 import pytest
-from cuda_compiler import ARCHITECTURES, Resources
+from cuda_compiler import ARCHITECTURES, SHOWN, Compiled
 from library_cases import FOLDER, checked_cases, small_plan
 
 from gpubench.backends.limits import ARCHITECTURE_LIMITS
@@ -27,57 +27,48 @@ of_each_implementation = pytest.mark.parametrize("implementation", GROUPS)
 
 
 @pytest.fixture(scope="module")
-def toolkit() -> cuda_compiler.Toolkit:
-    found = cuda_compiler.find_toolkit()
-    if found is None:
-        pytest.skip("no NVVM and ptxas: pip install nvidia-nvvm nvidia-cuda-nvcc, or set CUDA_HOME")
-    return found
+def compiled() -> dict[str, Compiled]:
+    """Each kernel by its title."""
+    if (reason := cuda_compiler.missing()) is not None:
+        pytest.skip(reason)
+    return library_compiler.compile_library()
 
 
-@pytest.fixture(scope="module")
-def ptx(toolkit: cuda_compiler.Toolkit, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return library_compiler.compile_library(toolkit, tmp_path_factory.mktemp("cuda"))
-
-
-@pytest.fixture(scope="module")
-def resources(ptx: dict[str, str], toolkit: cuda_compiler.Toolkit) -> dict[str, Resources]:
-    """What each kernel needs, by the name of its PTX."""
-    return library_compiler.resources_of(ptx, toolkit)
-
-
-def of(implementation: str, titles: dict[str, object]) -> list[str]:
-    return [title for title in titles if title.startswith(f"{implementation} ")]
+def of(implementation: str, compiled: dict[str, Compiled]) -> dict[str, Compiled]:
+    return {title: one for title, one in compiled.items() if title.startswith(f"{implementation} ")}
 
 
 @of_each_implementation
 def test_an_implementation_compiles_for_every_architecture(
-    implementation: str, ptx: dict[str, str]
+    implementation: str, compiled: dict[str, Compiled]
 ) -> None:
-    titles = of(implementation, dict(ptx))
-    for architecture in map(cuda_compiler.name, ARCHITECTURES):
-        texts = [ptx[title] for title in titles if title.endswith(architecture)]
-        assert texts
-        assert all(f".target {architecture}\n" in text for text in texts)
+    kernels = of(implementation, compiled)
+    assert kernels
+    for kernel in kernels.values():
+        assert list(kernel.needs) == list(ARCHITECTURES.values())
+        assert all(needs.architecture == name for name, needs in kernel.needs.items())
+        assert f".target {ARCHITECTURES[SHOWN]}\n" in kernel.ptx
 
 
 @of_each_implementation
 def test_an_implementation_spills_nothing_and_fits_the_largest_block_it_is_launched_with(
-    implementation: str, resources: dict[str, Resources]
+    implementation: str, compiled: dict[str, Compiled]
 ) -> None:
-    for title in of(implementation, dict(resources)):
-        needs = resources[title]
-        assert needs.spill_bytes == 0, title
-        assert 0 < needs.registers <= REGISTERS // largest_block(implementation), title
-        assert needs.shared_bytes <= SHARED_BYTES_BY_DEFAULT, title
+    most_registers = REGISTERS // largest_block(implementation)
+    for title, kernel in of(implementation, compiled).items():
+        for needs in kernel.needs.values():
+            assert needs.spill_bytes == 0, title
+            assert 0 < needs.registers <= most_registers, title
+            assert needs.shared_bytes <= SHARED_BYTES_BY_DEFAULT, title
 
 
 @of_each_implementation
 def test_an_implementation_in_single_precision_computes_nothing_in_double(
-    implementation: str, ptx: dict[str, str]
+    implementation: str, compiled: dict[str, Compiled]
 ) -> None:
-    titles = of(implementation, dict(ptx))
-    single = [title for title in titles if "float64" not in title and "complex128" not in title]
-    assert {title: found for title in single if (found := doubles(ptx[title]))} == {}
+    kernels = of(implementation, compiled)
+    single = [title for title in kernels if "float64" not in title and "complex128" not in title]
+    assert {title: found for title in single if (found := doubles(kernels[title].ptx))} == {}
 
 
 def largest_block(implementation: str) -> int:
@@ -100,22 +91,27 @@ def doubles(text: str) -> list[str]:
     return [line.strip() for line in computed if "0d3BF921FB54442D19" not in line]
 
 
-def single(kernel: str, titles: dict[str, object]) -> str:
-    """Title of the PTX of a kernel that is compiled once, in single precision, for Hopper."""
-    names = [title for title in titles if f" {kernel}(" in title and title.endswith("sm_90")]
-    (found,) = (title for title in names if "float64" not in title)
-    return found
+def single(kernel: str, compiled: dict[str, Compiled]) -> Compiled:
+    """A kernel that is compiled once, in single precision."""
+    titles = [title for title in compiled if f" {kernel}(" in title and "float64" not in title]
+    (title,) = titles
+    return compiled[title]
 
 
 @pytest.mark.parametrize("kernel", ["vector_add_cuda", "increment_by_one_cuda", "multiply_cuda"])
-def test_an_elementwise_kernel_divides_nothing(kernel: str, ptx: dict[str, str]) -> None:
-    assert "div." not in ptx[single(kernel, dict(ptx))]
+def test_an_elementwise_kernel_divides_nothing(kernel: str, compiled: dict[str, Compiled]) -> None:
+    assert "div." not in single(kernel, compiled).ptx
 
 
 @pytest.mark.parametrize(("tile", "kib"), [(8, 0.5), (16, 2), (32, 8)])
 def test_tiles_of_a_product_take_two_squares_of_shared_memory(
-    tile: int, kib: float, resources: dict[str, Resources]
+    tile: int, kib: float, compiled: dict[str, Compiled]
 ) -> None:
-    tiles = [title for title in resources if f" tile={tile} " in title and "float32" in title]
-    taken = {resources[title].shared_bytes for title in tiles if "matmul.cuda_tiled" in title}
-    assert taken == {kib * 1024}
+    tiles = [title for title in of("matmul.matmul.cuda_tiled", compiled) if "float32" in title]
+    needs = [
+        need
+        for title in tiles
+        if f" tile={tile} " in title
+        for need in compiled[title].needs.values()
+    ]
+    assert {need.shared_bytes for need in needs} == {kib * 1024}

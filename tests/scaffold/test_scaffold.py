@@ -14,12 +14,15 @@ import yaml
 from asv import util as asv_util
 from asv.config import Config
 
+from gpubench.backends import devices
+from gpubench.backends.devices import Gpu
 from gpubench.measure import compiling_ahead
 from gpubench.scaffold import ProjectError, Written, next_steps, write_project
 from gpubench.scaffold.layout import package_name
 from gpubench.scaffold.requirement import quoted, requirement
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+GPU = Gpu(0, "NVIDIA H200", "GPU-one", "580")
 
 
 def files_below(directory: Path) -> list[str]:
@@ -80,7 +83,15 @@ def test_a_new_project_is_named_after_its_directory(tmp_path: Path) -> None:
     assert project["tool"]["setuptools"]["packages"] == ["my_proj_2"]
 
 
-def test_asv_reads_the_configuration(tmp_path: Path) -> None:
+def on_a_machine_with(
+    monkeypatch: pytest.MonkeyPatch, *gpus: Gpu, cuda: tuple[int, int] | None = None
+) -> None:
+    monkeypatch.setattr(devices, "known_gpus", lambda: gpus)
+    monkeypatch.setattr(devices, "cuda_version", lambda: cuda)
+
+
+def test_asv_reads_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_a_machine_with(monkeypatch)
     write_project(tmp_path / "mine")
     configuration = asv_configuration(tmp_path / "mine")
     assert configuration.project == "mine"
@@ -89,6 +100,50 @@ def test_asv_reads_the_configuration(tmp_path: Path) -> None:
     assert sorted(configuration.matrix["req"]) == sorted(
         ["numba", "numpy", "pydantic", "pyyaml", "threadpoolctl", "nvidia-ml-py"]
     )
+
+
+@pytest.mark.parametrize(
+    ("cuda", "requirement"),
+    [
+        ((13, 1), "numba-cuda[cu13]"),
+        ((12, 9), "numba-cuda[cu12]"),
+        (None, "numba-cuda[cu13]"),
+    ],
+)
+def test_with_a_gpu_asv_installs_numba_cuda_for_its_driver(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    cuda: tuple[int, int] | None,
+    requirement: str,
+) -> None:
+    on_a_machine_with(monkeypatch, GPU, cuda=cuda)
+    write_project(tmp_path)
+    configuration = asv_configuration(tmp_path)
+    assert configuration.matrix["req"]["numba-cuda"] == []
+    command = f"in-dir={{env_dir}} python -m pip install {quoted(requirement)}"
+    assert configuration.install_command[2] == command
+    assert len(configuration.install_command) == 4
+
+
+def test_without_a_gpu_asv_installs_nothing_for_cuda(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_a_machine_with(monkeypatch)
+    write_project(tmp_path)
+    configuration = asv_configuration(tmp_path)
+    assert "numba-cuda" not in configuration.matrix["req"]
+    assert not any("cuda" in command for command in configuration.install_command)
+
+
+def test_asv_installs_each_requirement_as_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads them itself, and takes the 13 of ``numba-cuda[cu13]`` for a version."""
+    on_a_machine_with(monkeypatch, GPU)
+    write_project(tmp_path)
+    for name in asv_configuration(tmp_path).matrix["req"]:
+        declared = asv_util.ParsedPipDeclaration(f"{name} ")
+        assert (declared.pkgname, declared.specification) == (name, None)
 
 
 def test_the_door_for_asv_is_the_one_of_this_repository(tmp_path: Path) -> None:
@@ -265,11 +320,15 @@ def test_a_repository_is_not_made_twice(tmp_path: Path) -> None:
     assert "git init" not in steps
 
 
-def test_what_was_kept_and_lacks_something_is_a_next_step(tmp_path: Path) -> None:
+def test_what_was_kept_and_lacks_something_is_a_next_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_a_machine_with(monkeypatch, GPU, cuda=(13, 0))
     (tmp_path / ".gitignore").write_text("/.asv\n*.log\n")
     (tmp_path / "asv.conf.json").write_text("{}")
     configuration, ignored, *_ = next_steps(tmp_path, write_project(tmp_path))
     assert configuration.startswith("asv.conf.json was there and is kept: its environments")
+    assert " and numba-cuda[cu13], and its benchmark_dir " in configuration
     assert ignored == "add to .gitignore: reports/html/"
 
 
@@ -319,7 +378,10 @@ def test_asv_takes_the_requirement_as_one_word(text: str) -> None:
     assert command == ["pip", "install", text]
 
 
-def test_the_install_command_is_pips_and_then_compiles(tmp_path: Path) -> None:
+def test_the_install_command_is_pips_and_then_compiles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_a_machine_with(monkeypatch)
     write_project(tmp_path)
     first, second, third = asv_configuration(tmp_path).install_command
     assert shlex.split(first)[:-1] == [
