@@ -58,7 +58,11 @@ def main() -> int:
         _cuda_bench_child(arguments.bench_child)
         return 0
     from gpubench.backends.numba_cuda import NumbaCudaBackend
+    from gpubench.backends.software import SWITCH, requested
 
+    if requested():
+        print(f"gpu-check: nothing checked: a device in software has no times; unset {SWITCH}")
+        return 2
     if reason := NumbaCudaBackend().unavailable(arguments.device):
         print(f"gpu-check: nothing checked: {reason}")
         return 2

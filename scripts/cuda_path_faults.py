@@ -1,0 +1,339 @@
+"""Breaks our own CUDA path in many ways, one at a time, and counts what a test notices.
+
+Each mutation is a fault that somebody could make: a wait left out, a wrong stream, wrong units. The
+tests of the scripted device come first, which take seconds; then those marked ``gpu``, on the
+device in software. Prints a table; exit code 1 where fewer than nine of ten are found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from conditions import print_conditions
+from mutations import Outcome, broken, run_in, working_copy
+
+TIMEOUT = 240.0
+"""Seconds of one run of the tests; a test that hangs has found its fault."""
+TARGET = 0.9
+
+SCRIPTED = ("not gpu", {})
+SOFTWARE = ("gpu and not gpu_time", {"GPUBENCH_SOFTCUDA": "1"})
+FILES = (
+    "test_cuda_clocks.py",
+    "test_cuda_driver.py",
+    "test_cuda_sampling.py",
+    "test_cuda_session.py",
+    "test_numba_cuda.py",
+    "test_cuda_on_a_gpu.py",
+    "test_conformance.py",
+)
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One fault: in ``file``, ``old`` becomes ``new``."""
+
+    what: str
+    file: str
+    old: str
+    new: str
+
+
+SAMPLING, SAMPLER = "cuda_sampling.py", "cuda_sampler.py"
+SESSION, DRIVER, NUMBA = "cuda_session.py", "cuda_driver.py", "numba_cuda.py"
+CLOCKS, CEILINGS = "cuda_clocks.py", "cuda_ceilings.py"
+
+MUTATIONS = (
+    Mutation(
+        "events: no wait for the end",
+        NUMBA,
+        "            end.synchronize()\n",
+        "",
+    ),
+    Mutation("events: milliseconds taken for seconds", NUMBA, "* 1e-3", "* 1.0"),
+    Mutation(
+        "events: the two swapped", NUMBA, "begin.elapsed_time(end)", "end.elapsed_time(begin)"
+    ),
+    Mutation(
+        "events: recorded on the default stream",
+        NUMBA,
+        "event.record(self._stream)",
+        "event.record()",
+    ),
+    Mutation(
+        "to_device: no wait for the copy",
+        NUMBA,
+        "            native = self._cuda.to_device(array, stream=self._stream)\n"
+        "            self._stream.synchronize()\n",
+        "            native = self._cuda.to_device(array, stream=self._stream)\n",
+    ),
+    Mutation(
+        "to_host: copied before the kernels on the stream have run",
+        NUMBA,
+        "native.copy_to_host(stream=self._stream)",
+        "native.copy_to_host(stream=self._cuda.stream())",
+    ),
+    Mutation(
+        "copy: on another stream",
+        NUMBA,
+        "target.copy_to_device(source, stream=self._stream)",
+        "target.copy_to_device(source, stream=self._cuda.stream())",
+    ),
+    Mutation(
+        "copy: source and target swapped",
+        NUMBA,
+        "target.copy_to_device(source, stream=self._stream)",
+        "source.copy_to_device(target, stream=self._stream)",
+    ),
+    Mutation(
+        "kernels: launched on the default stream",
+        NUMBA,
+        "kernel[launch.grid, launch.block, self._stream, launch.shared_bytes]",
+        "kernel[launch.grid, launch.block, 0, launch.shared_bytes]",
+    ),
+    Mutation(
+        "kernels: dynamic shared memory left out",
+        NUMBA,
+        "kernel[launch.grid, launch.block, self._stream, launch.shared_bytes]",
+        "kernel[launch.grid, launch.block, self._stream, 0]",
+    ),
+    Mutation(
+        "kernels: grid and block swapped",
+        NUMBA,
+        "kernel[launch.grid, launch.block, self._stream, launch.shared_bytes]",
+        "kernel[launch.block, launch.grid, self._stream, launch.shared_bytes]",
+    ),
+    Mutation(
+        "launchers: get the default stream",
+        NUMBA,
+        "LaunchContext(self._stream, shape.grid",
+        "LaunchContext(self._cuda.default_stream(), shape.grid",
+    ),
+    Mutation(
+        "devices: always the first",
+        NUMBA,
+        "self._cuda.select_device(ordinal)",
+        "self._cuda.select_device(0)",
+    ),
+    Mutation(
+        "devices: the one that was current before is forgotten",
+        NUMBA,
+        "            self._cleanup.callback(context.pop)\n",
+        "            pass\n",
+    ),
+    Mutation(
+        "capture: memory may be freed meanwhile",
+        NUMBA,
+        "        with self._cuda.defer_cleanup():  # freeing memory would break the capture\n"
+        "            return",
+        "        if True:\n            return",
+    ),
+    Mutation(
+        "gate: memory may be freed while it is shut",
+        NUMBA,
+        "self._cuda.defer_cleanup(), self._gate.shut()",
+        "self._gate.shut()",
+    ),
+    Mutation("gate: compares bits instead of order", DRIVER, "_VALUE_GEQ", "_VALUE_AND"),
+    Mutation(
+        "gate: never opened by hand",
+        DRIVER,
+        "            self._word.value = ticket\n",
+        "            pass\n",
+    ),
+    Mutation(
+        "gate: left shut when the work fails",
+        DRIVER,
+        "            yield release\n        finally:\n            release()",
+        "            yield release\n        finally:\n            pass",
+    ),
+    Mutation("gate: the ticket stays", DRIVER, "(self._ticket + 1) % 2**32", "self._ticket"),
+    Mutation("gate: never waits", DRIVER, "            self._wait_for(ticket)\n", ""),
+    Mutation(
+        "gate: its word is never given back", DRIVER, "self._api.cuMemFreeHost(self._host)", "pass"
+    ),
+    Mutation(
+        "capture: goes on after a failed call",
+        DRIVER,
+        "    if failure is not None:\n        raise CannotCapture(str(failure)) from failure\n",
+        "",
+    ),
+    Mutation(
+        "capture: never ended",
+        DRIVER,
+        "        result, graph = api.cuStreamEndCapture(stream)",
+        "        result, graph = 0, None",
+    ),
+    Mutation(
+        "capture: only this thread's calls are refused",
+        DRIVER,
+        "CU_STREAM_CAPTURE_MODE_GLOBAL",
+        "CU_STREAM_CAPTURE_MODE_RELAXED",
+    ),
+    Mutation("capture: one run too few", DRIVER, "in range(runs):", "in range(runs - 1):"),
+    Mutation(
+        "graphs: copies count as replayable",
+        DRIVER,
+        '_REPLAYABLE = ("KERNEL", "MEMSET")',
+        '_REPLAYABLE = ("KERNEL", "MEMSET", "MEMCPY")',
+    ),
+    Mutation(
+        "graphs: replayed on the default stream",
+        DRIVER,
+        "cuGraphLaunch(self._executable, self._stream)",
+        "cuGraphLaunch(self._executable, 0)",
+    ),
+    Mutation(
+        "graphs: the executable stays",
+        DRIVER,
+        "            self._handles.callback(self._api.cuGraphExecDestroy, self._executable)\n",
+        "",
+    ),
+    Mutation(
+        "graphs: the captured graph stays",
+        DRIVER,
+        "        self._handles.callback(api.cuGraphDestroy, graph)\n",
+        "",
+    ),
+    Mutation(
+        "graphs: launched once less",
+        SAMPLING,
+        "[self._graph(self._most).replay] * whole if whole else []",
+        "[self._graph(self._most).replay] * (whole - 1) if whole else []",
+    ),
+    Mutation(
+        "graphs: the rest of a batch is dropped",
+        SAMPLING,
+        "            replays.append(self._graph(rest).replay)",
+        "            pass",
+    ),
+    Mutation(
+        "graphs: nodes are not counted",
+        SAMPLING,
+        "graph.nodes != runs * self._launches or not",
+        "not",
+    ),
+    Mutation(
+        "held back: a batch's last part is dropped",
+        SAMPLING,
+        "[self._most] * whole + [rest] * bool(rest)",
+        "[self._most] * whole",
+    ),
+    Mutation(
+        "held back: no watch on a call that waits", SAMPLING, "            watch.start()\n", ""
+    ),
+    Mutation(
+        "held back: more launches than a queue takes",
+        SAMPLING,
+        "MOST_HELD = 500",
+        "MOST_HELD = 10**6",
+    ),
+    Mutation(
+        "plain events: earlier work is in the time",
+        SAMPLING,
+        "        cuda, call = self._cuda, self._call\n        cuda.synchronize()\n",
+        "        cuda, call = self._cuda, self._call\n",
+    ),
+    Mutation(
+        "sampler: the first, compiling call is in the sample",
+        SAMPLER,
+        "        call()  # compiles and loads, which nothing below may do\n",
+        "",
+    ),
+    Mutation(
+        "sessions: nothing waited for at the end",
+        "managed.py",
+        "            if kind is None:\n                self.synchronize()\n",
+        "            pass\n",
+    ),
+    Mutation(
+        "restore: the wrong way round",
+        SESSION,
+        "self._cuda.copy(native, pristine)",
+        "self._cuda.copy(pristine, native)",
+    ),
+    Mutation(
+        "layout: Fortran order is lost",
+        SESSION,
+        "contiguous = flags.c_contiguous or flags.f_contiguous",
+        "contiguous = flags.c_contiguous",
+    ),
+    Mutation(
+        "limits: a launch is not checked",
+        SESSION,
+        "if launch is not None and (fault := launch_fault(launch, self._limits)):",
+        "if False:",
+    ),
+    Mutation(
+        "clock: does not wait for earlier work",
+        SESSION,
+        "        self._cuda.synchronize()\n        self._cuda.record(begin)",
+        "        self._cuda.record(begin)",
+    ),
+    Mutation("errors: a lost device is an ordinary error", NUMBA, '    "ILLEGAL_ADDRESS",\n', ""),
+    Mutation(
+        "errors: out of memory is an ordinary error",
+        NUMBA,
+        'if "OUT_OF_MEMORY" in text:',
+        'if "OUT-OF-MEMORY" in text:',
+    ),
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", help="mutations whose description contains this")
+    given = parser.parse_args()
+    chosen = [one for one in MUTATIONS if not given.only or given.only in one.what]
+    print_conditions("numba-cuda", "cuda-bindings", "cuda-core")
+    found = 0
+    with working_copy() as copy:
+        _require_green(copy)
+        for mutation in chosen:
+            begin = time.perf_counter()
+            by = noticed(copy, mutation)
+            found += by is not None
+            seconds = time.perf_counter() - begin
+            print(f"{mutation.what:52} {by or 'NOT FOUND':60} {seconds:5.0f} s", flush=True)
+    print(f"\n{found} of {len(chosen)} mutations found")
+    return int(found < TARGET * len(chosen))
+
+
+def noticed(copy: Path, mutation: Mutation) -> str | None:
+    """The first test that fails, or ``None``."""
+    with broken(copy, f"gpubench/backends/{mutation.file}", mutation.old, mutation.new):
+        for marks, environment in (SCRIPTED, SOFTWARE):
+            outcome = run_tests(copy, marks, environment)
+            if outcome.code != 0:
+                return failing_test(outcome)
+    return None
+
+
+def run_tests(copy: Path, marks: str, environment: dict[str, str]) -> Outcome:
+    files = [f"tests/backends/{name}" for name in FILES]
+    command = ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", marks, *files]
+    return run_in(copy, command, TIMEOUT, **environment)
+
+
+def failing_test(outcome: Outcome) -> str:
+    if outcome.code is None:
+        return "the tests hang"
+    match = re.search(r"^(?:FAILED|ERROR) \S*?([^/\s]+::\S+)", outcome.output, re.MULTILINE)
+    return match[1][:60] if match else f"exit code {outcome.code}"
+
+
+def _require_green(copy: Path) -> None:
+    """Mutations mean nothing where the tests fail without them."""
+    for marks, environment in (SCRIPTED, SOFTWARE):
+        outcome = run_tests(copy, marks, environment)
+        if outcome.code != 0:
+            sys.exit(f"the tests fail before anything is broken:\n{outcome.output[-3000:]}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
