@@ -18,8 +18,15 @@ bench: $(VENV)/installed  ## Measure this commit on a quick preset and write the
 	GPUBENCH_PRESET=$(PRESET) $(BIN)/asv run $(COMMITS)
 	$(BIN)/gpubench report
 
-test: $(VENV)/installed-test  ## Run the tests
-	$(BIN)/python -m pytest
+test: $(VENV)/installed-test  ## Run the tests; without a GPU, those for CUDA on one in software
+	@if $(BIN)/python scripts/gpu_here.py >/dev/null; then \
+	    $(BIN)/python -m pytest; \
+	else \
+	    code=0; \
+	    $(BIN)/python -m pytest -m "not gpu" || code=1; \
+	    GPUBENCH_SOFTCUDA=1 $(BIN)/python -m pytest -m "gpu and not gpu_time" || code=1; \
+	    exit $$code; \
+	fi
 
 lint: $(VENV)/installed-dev  ## Check style
 	$(BIN)/ruff check .

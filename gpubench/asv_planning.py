@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.backends.devices import gpu_count
-from gpubench.backends.numba_cuda import simulating
+from gpubench.backends.software import requested
 from gpubench.measure.repeats import default_rounds
 from gpubench.plan.case import Case
 from gpubench.plan.machine import is_cuda
@@ -28,7 +28,7 @@ def plan_blueprints(suites: Path, preset: str | None) -> tuple[Blueprint, ...]:
     Raises ``SuiteError`` with every fault of the files.
     """
     count = gpu_count()
-    plan = build_plan(load_suites([suites], preset), count, simulator=simulating())
+    plan = build_plan(load_suites([suites], preset), count)
     planned: dict[Path, list[Blueprint]] = {}
     for group in plan.groups():
         path = Path(group.subject.loaded.path)
@@ -46,22 +46,22 @@ def _blueprint(group: Group, count: int) -> Blueprint:
         title=group.kernel.title or "",
         identities=tuple(case.identity for case in cases),
         compiled=tuple(case.identity for case in cases if "compile" in group.times_of(case)),
-        attributes=_asv_attributes(group.kernel.sampling, one_round=_no_gpu_for(cases, count)),
+        attributes=_asv_attributes(group.kernel.sampling, one_round=_has_no_times(cases, count)),
         versions={time: benchmark_version(group.kernel, name, time) for time in group.times},
         source=group.source_text(),
         gpu_count=None if all(case.device == HOME for case in cases) else count,
     )
 
 
-def _no_gpu_for(cases: Iterable[Case], gpu_count: int) -> bool:
-    """Whether all of the cases need a CUDA device and there is none."""
-    return gpu_count == 0 and all(is_cuda(case.device) for case in cases)
+def _has_no_times(cases: Iterable[Case], gpu_count: int) -> bool:
+    """Whether all of the cases need a CUDA device and there is none, or one in software."""
+    return (gpu_count == 0 or requested()) and all(is_cuda(case.device) for case in cases)
 
 
 def _asv_attributes(sampling: Sampling, one_round: bool) -> dict[str, Any]:
     """asv's own attributes; what the suite leaves out is asv's default, but for paired rounds.
 
-    Cases that are all skipped say so in ``one_round``: there are thousands of them.
+    Cases that get no time anyway are done in ``one_round``: there are thousands of them.
     """
     given = sampling.model_dump(exclude_none=True, exclude=_NOT_OF_ASV)
     if one_round:

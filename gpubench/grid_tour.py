@@ -1,13 +1,12 @@
 """A grid as its threads see it: launched for once, and what each of them found about itself.
 
-On a GPU where there is one, else on Numba's simulator, which takes a process of its own: whether
-Numba simulates is settled when it is imported.
+On a GPU where there is one, else on the device in software, in a process of its own: a process runs
+either.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
@@ -16,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from gpubench.backends import registry
+from gpubench.backends.devices import gpu_count
 from gpubench.backends.limits import ARCHITECTURE_LIMITS, launch_fault
-from gpubench.backends.numba_cuda import SIMULATOR, SWITCH, simulating
 from gpubench.backends.protocol import Launch, Target
+from gpubench.backends.software import NAME, requested, switched_on
 from gpubench.errors import BackendError, GpubenchError
 
 Place = tuple[int, int, int]
@@ -47,6 +47,8 @@ class Tour:
     grid: Place
     block: Place
     device: str
+    name: str
+    """Of the device: ``NVIDIA H200``, or ``softcuda``."""
     visits: tuple[Visit, ...]
 
 
@@ -61,35 +63,26 @@ def parse_shape(what: str, text: str) -> Place:
     return x, y, z
 
 
-def tour(grid: Place, block: Place, device: str | None = None) -> Tour:
+def tour(grid: Place, block: Place, device: str = "cuda:0") -> Tour:
     """Launch a grid and note what its threads find.
 
-    ``device`` is ``cuda:0`` ... or ``cudasim``; absent, the first GPU or else the simulator. Raises
+    ``device`` is ``cuda:0`` ..., of GPUs or, where there is none, of the device in software. Raises
     ``GpubenchError`` for a launch that the device refuses, with the limit, and for one too large to
     note.
     """
-    chosen = device or _default_device()
     launch = Launch(block=block, grid=grid)
-    _require_possible(launch, chosen)
-    if chosen == SIMULATOR and not simulating():
-        return _in_a_simulating_process(grid, block)
-    return _launched(launch, chosen)
-
-
-def _default_device() -> str:
-    from gpubench.backends.devices import gpu_count
-
-    return "cuda:0" if gpu_count() and not simulating() else SIMULATOR
+    _require_possible(launch, device)
+    if gpu_count() or requested():
+        return _launched(launch, device)
+    return _in_another_process(grid, block, device)
 
 
 def _require_possible(launch: Launch, device: str) -> None:
-    """CUDA's limits come first: the simulator's own say less about grids."""
     backend = registry.get("numba_cuda")
     if not backend.serves(device):
-        raise BackendError(f"{device!r} is no CUDA device; use cuda:0, cuda:1 ... or {SIMULATOR}")
+        raise BackendError(f"{device!r} is no CUDA device; use cuda:0, cuda:1 ...")
     limits = backend.device_facts(device).limits or ARCHITECTURE_LIMITS
-    fault = launch_fault(launch, ARCHITECTURE_LIMITS) or launch_fault(launch, limits)
-    if fault is not None:
+    if fault := launch_fault(launch, limits):
         raise GpubenchError(fault)
     threads = launch.blocks * launch.threads_per_block
     if threads > MOST_THREADS:
@@ -118,7 +111,8 @@ def _launched(launch: Launch, device: str) -> Tour:
         for z, y, x in np.ndindex(depth, height, width)
     ]
     visits.sort(key=lambda visit: (visit.block[::-1], visit.thread[::-1]))
-    return Tour(launch.grid, launch.block, device, tuple(visits))
+    name = registry.get("numba_cuda").device_facts(device).name
+    return Tour(launch.grid, launch.block, device, name, tuple(visits))
 
 
 def _place(numbers: np.ndarray[Any, Any]) -> Place:
@@ -126,27 +120,28 @@ def _place(numbers: np.ndarray[Any, Any]) -> Place:
     return x, y, z
 
 
-def _in_a_simulating_process(grid: Place, block: Place) -> Tour:
-    done = subprocess.run(
-        [sys.executable, "-m", "gpubench.grid_tour", json.dumps([grid, block])],
-        env=os.environ | {SWITCH: "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def _in_another_process(grid: Place, block: Place, device: str) -> Tour:
+    arguments = json.dumps([grid, block]), device
+    with switched_on():
+        done = subprocess.run(
+            [sys.executable, "-m", "gpubench.grid_tour", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise GpubenchError(f"the simulator failed: {last}")
+        raise GpubenchError(f"{NAME} failed: {last}")
     found = json.loads(done.stdout)
     places = ({name: tuple(at) for name, at in visit.items()} for visit in found["visits"])
-    return Tour(grid, block, found["device"], tuple(Visit(**visit) for visit in places))
+    return Tour(grid, block, device, found["name"], tuple(Visit(**visit) for visit in places))
 
 
-def main(shapes: str) -> None:
-    """Print a tour on the simulator as JSON; the other end of ``_in_a_simulating_process``."""
+def main(shapes: str, device: str) -> None:
+    """Print a tour as JSON; the other end of ``_in_another_process``."""
     grid, block = (_place(np.array(shape)) for shape in json.loads(shapes))
-    json.dump(asdict(tour(grid, block, SIMULATOR)), sys.stdout)
+    json.dump(asdict(tour(grid, block, device)), sys.stdout)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

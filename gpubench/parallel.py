@@ -31,7 +31,7 @@ def spread(
     each processor that this process may use; with one, and where processes cannot be started, the
     work is done here.
     """
-    count = processes or _processors()
+    count = processes or processors()
     if count == 1 or len(items) < 2:
         yield from function(items)
         return
@@ -51,7 +51,7 @@ def share(
     function: Callable[[Sequence[T]], list[R]], items: Sequence[T], processes: int | None = None
 ) -> list[R]:
     """The same in forks of this process, for work of tenths of a second: see ``Fork``."""
-    count = min(processes or _processors(), len(items)) if _can_fork() else 1
+    count = min(processes or processors(), len(items)) if _can_fork() else 1
     parts = [items[start::count] for start in range(count)]
     results: list[Any] = [None] * len(items)
     with ExitStack() as stack:
@@ -135,7 +135,7 @@ def _can_fork() -> bool:
     return hasattr(os, "fork") and sys.platform != "darwin"
 
 
-def _processors() -> int:
+def processors() -> int:
     """Processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -22,7 +22,8 @@ FORMAT = 1
 
 SUFFIX = ".gpubench.jsonl"
 
-Status = Literal["started", "ok", "skipped", "failed", "wrong", "timed_out"]
+Status = Literal["started", "ok", "verified", "skipped", "failed", "wrong", "timed_out"]
+"""``verified``: right on a device in software, which has no times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class CaseRecord:
     """Largest absolute difference from the baseline's outputs."""
     max_rel_error: float | None = None
     simulated: bool = False
-    """True on the simulator: the results mean something, there is no time."""
+    """Of earlier releases: True, beside ``ok``, for what is ``verified`` now."""
     method: str | None = None
     """How samples were taken: ``host loop``, ``event loop``, ``graph replay`` ..."""
     runs_per_sample: int | None = None

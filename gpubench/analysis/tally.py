@@ -14,7 +14,7 @@ SEVERITY: tuple[Status, ...] = (
     "failed",
     "timed_out",
     "killed",
-    "simulated",
+    "verified",
     "skipped",
     "ok",
 )

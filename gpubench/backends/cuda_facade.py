@@ -58,8 +58,10 @@ class Cuda(Protocol):
     device: str
     """``cuda:1``"""
     l2_bytes: int
-    can_hold: bool
-    """Whether the library and the driver can hold the stream back."""
+
+    @property
+    def can_hold(self) -> bool:
+        """Whether the library and the driver can hold the stream back."""
 
     def to_device(self, array: np.ndarray[Any, Any]) -> Native:
         """A copy of a contiguous array with its layout, complete when this returns."""

@@ -195,10 +195,6 @@ class GraphReplay:
         for runs in [runs for runs in self._graphs if runs != self._most]:
             self._graphs.pop(runs).close()
 
-    def close(self) -> None:
-        while self._graphs:
-            self._graphs.popitem()[1].close()
-
 
 class BestWay:
     """The best of the three that works for a call: one run is held back, many are replayed.

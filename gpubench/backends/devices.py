@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpubench.backends.nvml import Gpu, gpu_count, gpu_facts, gpus, known_gpus, no_gpu_reason
+from gpubench.backends.nvml import (
+    Gpu,
+    cuda_version,
+    gpu_count,
+    gpu_facts,
+    gpus,
+    known_gpus,
+    no_gpu_reason,
+)
 from gpubench.backends.processor import Cpu, cpu, cpu_facts
 from gpubench.names import Value
 
@@ -15,6 +23,7 @@ __all__ = [
     "Gpu",
     "cpu",
     "cpu_facts",
+    "cuda_version",
     "describe",
     "gpu_count",
     "gpu_facts",

@@ -34,9 +34,6 @@ SHARED_BYTES_OPT_IN = {
 }
 """Most dynamic shared memory of a block that asks for it, by compute capability; bytes."""
 
-SIMULATOR_THREADS = 2**14
-"""Threads that Numba's simulator runs in about 1.4 s: it starts a Python thread for each."""
-
 ARCHITECTURE_LIMITS = Limits(
     threads_per_block=THREADS_PER_BLOCK,
     block=BLOCK,
@@ -45,17 +42,6 @@ ARCHITECTURE_LIMITS = Limits(
     source="every CUDA architecture",
 )
 """What every supported architecture allows, for a machine without a device."""
-
-SIMULATOR_LIMITS = Limits(
-    threads_per_block=THREADS_PER_BLOCK,
-    block=BLOCK,
-    grid=GRID,
-    shared_bytes_per_block=SHARED_BYTES,
-    source="the simulator",
-    total_threads=SIMULATOR_THREADS,
-    cooperative_blocks=1,
-)
-"""What Numba's simulator can run in bearable time; it checks no limit itself."""
 
 
 def device_limits(name: str, capability: tuple[int, int], *, opt_in: bool = False) -> Limits:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from gpubench.backends import software
+from gpubench.errors import BackendError
 from gpubench.names import Value
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -82,16 +84,27 @@ def gpu_count() -> int:
 
 def known_gpus() -> tuple[Gpu, ...]:
     """The GPUs as they were when this process first asked: for what does not change."""
-    return _first_survey(os.environ.get(VISIBLE))[0]
+    return _first_survey(os.environ.get(VISIBLE), software.requested())[0]
 
 
 def no_gpu_reason() -> str | None:
     """Why there is no GPU, with the next step; ``None`` when there is one."""
-    return _first_survey(os.environ.get(VISIBLE))[1]
+    return _first_survey(os.environ.get(VISIBLE), software.requested())[1]
+
+
+def cuda_version() -> tuple[int, int] | None:
+    """Newest CUDA that the driver runs, ``(13, 0)``; ``None`` where no driver tells."""
+    try:
+        with _nvml() as nvml:
+            version: int | None = _ask(nvml, "nvmlSystemGetCudaDriverVersion_v2")
+    except Exception:  # why there is no driver, ``no_gpu_reason`` tells
+        return None
+    return None if version is None else (version // 1000, version % 1000 // 10)
 
 
 def gpu_facts(gpu: Gpu) -> dict[str, Value]:
-    """Flat facts for the record: ``gpu``, ``driver``, ``gpu_clock_mhz`` ...; unknown left out."""
+    """Flat facts for the record: ``gpu``, ``driver``, ``gpu_clock_mhz`` ...; unknown left out, and
+    of a device in software all that has to do with its speed."""
     capability = gpu.compute_capability
     facts: dict[str, Value | None] = {
         "gpu": gpu.name,
@@ -100,6 +113,13 @@ def gpu_facts(gpu: Gpu) -> dict[str, Value]:
         "compute_capability": f"{capability[0]}.{capability[1]}" if capability else None,
         "sm_count": gpu.sm_count,
         "gpu_memory_bytes": gpu.memory_bytes,
+        **({} if gpu.name == software.NAME else _pace(gpu)),
+    }
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def _pace(gpu: Gpu) -> dict[str, Value | None]:
+    return {
         "gpu_clock_mhz": gpu.clock_mhz,
         "gpu_max_clock_mhz": gpu.max_clock_mhz,
         "gpu_memory_clock_mhz": gpu.memory_clock_mhz,
@@ -108,14 +128,14 @@ def gpu_facts(gpu: Gpu) -> dict[str, Value]:
         "gpu_power_w": gpu.power_w,
         "gpu_throttling": ", ".join(gpu.throttle_reasons) or "none",
     }
-    return {name: value for name, value in facts.items() if value is not None}
 
 
 _Survey = tuple[tuple[Gpu, ...], str | None]
 
 
 @lru_cache(maxsize=8)
-def _first_survey(visible: str | None) -> _Survey:
+def _first_survey(visible: str | None, in_software: bool) -> _Survey:
+    """One for each environment: ``in_software`` is only what it depends on beside ``visible``."""
     return _survey(visible)
 
 
@@ -146,6 +166,7 @@ def _gpus(count: int) -> str:
 def _nvml() -> Iterator[Any]:
     import pynvml
 
+    software.software_device()  # its NVML has to be there before NVML is looked for
     pynvml.nvmlInit()
     try:
         yield pynvml
@@ -172,6 +193,8 @@ _DRIVER_FAULTS = {
 
 
 def _driver_fault(error: Exception) -> str:
+    if isinstance(error, BackendError):  # the device in software says itself what to do
+        return str(error)
     kind = type(error).__name__
     return _DRIVER_FAULTS.get(
         kind, f"the GPUs cannot be counted: {kind}: {error}; check that nvidia-smi works"

@@ -82,7 +82,7 @@ class Limits:
     grid: tuple[int, int, int]
     shared_bytes_per_block: int
     source: str
-    """Where they come from: ``NVIDIA H200 (compute capability 9.0)``, ``the simulator`` ..."""
+    """Where they come from: ``NVIDIA H200 (compute capability 9.0)`` for example."""
     total_threads: int | None = None
     """Most threads of a whole launch, where something less than the grid limits it."""
     cooperative_blocks: int | None = None

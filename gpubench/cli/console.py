@@ -85,11 +85,11 @@ def progress(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def bar(total: int) -> Iterator[Callable[[str], None]]:
+def bar(total: int, what: str = "measuring") -> Iterator[Callable[[str], None]]:
     """A progress bar on standard error; call what it gives after each step, with what was done."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(
         *columns, TimeRemainingColumn(), console=ERR, transient=True, disable=not ERR.is_terminal
     ) as shown:
-        task = shown.add_task("measuring", total=total)
-        yield lambda what: shown.update(task, advance=1, description=what)
+        task = shown.add_task(what, total=total)
+        yield lambda done: shown.update(task, advance=1, description=done)

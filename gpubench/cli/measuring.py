@@ -14,12 +14,10 @@ from gpubench.cli.console import (
     OUT,
     bar,
     interruptible,
-    print_faults,
     reporting_errors,
 )
 from gpubench.cli.options import axes_option, json_option, preset_option, where_option
-from gpubench.cli.planning import planned, suite_and_kernel
-from gpubench.errors import GpubenchError
+from gpubench.cli.planning import chosen_cases
 
 
 @click.command()
@@ -56,16 +54,7 @@ def time(
     --control measures implementations against themselves and prints how often this machine sees a
     difference where there is none.
     """
-    from gpubench.plan.selection import selected
-
-    path, kernel = suite_and_kernel(target)
-    made = planned((path,), preset)
-    print_faults(made.faults(), "warning: ")
-    cases = [case for case in made.cases() if kernel in (None, case.kernel_name)]
-    if kernel is not None and not cases:
-        names = ", ".join(dict.fromkeys(group.subject.kernel_name for group in made.groups()))
-        raise GpubenchError(f"{path} has no kernel {kernel!r}; it has {names or 'none'}")
-    kept = list(selected(cases, where, axes))
+    kept = chosen_cases([target], preset, where, axes)
     if control:
         _control(kept, comparisons, samples, as_json)
     else:

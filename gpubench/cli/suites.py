@@ -95,14 +95,15 @@ def devices(as_json: bool) -> None:
 @click.command()
 @click.argument("blocks")
 @click.argument("threads")
-@click.option("--device", help="cuda:0 ..., or cudasim; absent: the first GPU, else cudasim.")
+@click.option("--device", default="cuda:0", show_default=True, help="Which GPU.")
 @json_option
 @reporting_errors
-def grid(blocks: str, threads: str, device: str | None, as_json: bool) -> None:
+def grid(blocks: str, threads: str, device: str, as_json: bool) -> None:
     """Launch a grid and show which block and thread has which element of an array.
 
     BLOCKS is the shape of the grid and THREADS that of a block, x first: `gpubench grid 2 4`,
-    `gpubench grid 2x3 4x2`. Runs on a GPU, or on Numba's simulator of one.
+    `gpubench grid 2x3 4x2`. Runs on a GPU, or where there is none on softcuda,
+    a CUDA device in software.
     """
     from gpubench.grid_tour import parse_shape, tour
     from gpubench.tables.grids import grid_report, grid_rows

@@ -82,7 +82,7 @@ def _sum_of_group(value: Any, room: Vector) -> Any:
     """Sum of the values of the threads of equal ``threadIdx.y``, to the first of them.
 
     ``room`` has a number for each thread. Every thread of the block has to come here: the barriers
-    are those of blocks, which the simulator has too.
+    are the block's.
     """
     lane, lanes = cuda.threadIdx.x, cuda.blockDim.x
     place = cuda.threadIdx.y * lanes + lane

@@ -92,8 +92,8 @@ def inclusive_scan_parallel(x: Vector, totals: Vector, out: Vector) -> None:
 
 @cuda.jit(device=True)
 def _sums_before(value: Any, room: Vector, width: int) -> Any:
-    """Sum of the values of the threads before this one; ``room`` is left with the sum of all at
-    ``width``, the power of two that the threads fit in, and has one number more."""
+    """Sum of the values of the threads before this one, and the sum of all; ``room`` has a number
+    for each of ``width``, the power of two that the threads fit in."""
     thread = cuda.threadIdx.x
     room[thread] = value
     if thread + cuda.blockDim.x < width:
@@ -106,8 +106,12 @@ def _sums_before(value: Any, room: Vector, width: int) -> Any:
             room[left + apart] += room[left]
         apart, pairs = 2 * apart, pairs // 2
     cuda.syncthreads()
+    # In a register: one number more in shared memory would be one too many for 1024 threads of
+    # `_scan_shares` in float64, which take all of the 48 KiB that a block may have.
+    total = room[width - 1]
+    cuda.syncthreads()
     if thread == 0:
-        room[width], room[width - 1] = room[width - 1], 0
+        room[width - 1] = 0
     apart, pairs = apart // 2, 1
     while apart > 0:
         cuda.syncthreads()
@@ -118,7 +122,7 @@ def _sums_before(value: Any, room: Vector, width: int) -> Any:
             room[left + apart] += below
         apart, pairs = apart // 2, 2 * pairs
     cuda.syncthreads()
-    return room[thread]
+    return room[thread], total
 
 
 @cuda.jit
@@ -152,10 +156,10 @@ def _scan_totals(totals: Vector, count: int, width: int) -> None:
     for start in range(0, count, cuda.blockDim.x):
         i = start + cuda.threadIdx.x
         value = totals[i] if i < count else totals.dtype.type(0)
-        sums = _sums_before(value, room, width)
+        sums, total = _sums_before(value, room, width)
         if i < count:
             totals[i] = before + sums
-        before += room[width]
+        before += total
         cuda.syncthreads()
 
 
@@ -163,7 +167,7 @@ def _scan_totals(totals: Vector, count: int, width: int) -> None:
 def _scan_shares(x: Vector, share: int, width: int, totals: Vector, out: Vector) -> None:
     """The running sums of each block's share, tile by tile, from the sum of the shares before."""
     shared = cuda.shared.array(0, dtype=x.dtype)
-    room, tile = shared[: width + 1], shared[width + 1 :]
+    room, tile = shared[:width], shared[width:]
     thread, threads = cuda.threadIdx.x, cuda.blockDim.x
     first = cuda.blockIdx.x * share
     stop = first + share if first + share < x.size else x.size
@@ -176,11 +180,12 @@ def _scan_shares(x: Vector, share: int, width: int, totals: Vector, out: Vector)
         total = x.dtype.type(0)
         for item in range(ITEMS):
             total += tile[thread * ITEMS + item]
-        total = before + _sums_before(total, room, width)
+        sums, total = _sums_before(total, room, width)
+        running = before + sums
         for item in range(ITEMS):
-            total += tile[thread * ITEMS + item]
-            tile[thread * ITEMS + item] = total
-        before += room[width]
+            running += tile[thread * ITEMS + item]
+            tile[thread * ITEMS + item] = running
+        before += total
         cuda.syncthreads()
         for i in range(thread, threads * ITEMS, threads):
             if start + i < stop:
@@ -197,7 +202,7 @@ def inclusive_scan_cuda(launch: Any, x: Any, totals: Any, out: Any) -> None:
     blocks = min(int(launch.grid[0]), MAX_PARTS, -(-x.size // (threads * ITEMS)))
     share = -(-x.size // blocks)
     width = 1 << (threads - 1).bit_length()
-    tree = (width + 1) * x.dtype.itemsize
+    tree = width * x.dtype.itemsize
     tiles = tree + threads * ITEMS * x.dtype.itemsize
     _sum_shares[blocks, threads, launch.stream, tree](x, share, totals)
     _scan_totals[1, threads, launch.stream, tree](totals, blocks, width)

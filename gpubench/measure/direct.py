@@ -139,6 +139,7 @@ def take_round(job: Job) -> Measured:
     try:
         return _sampled(job, preparation, memory)
     except Exception as error:
+        preparation.close(error)
         return Measured(_outcome(job, memory, error))
     finally:
         preparation.close()
@@ -166,7 +167,7 @@ def _sampled(job: Job, preparation: Preparation, memory: Memory) -> Measured:
 def _outcome(job: Job, memory: Memory, error: Exception) -> CaseRecord:
     """The record as the preparation left it, unless the failure came after it."""
     record = memory.last or case_record(job.case, job.time, "failed")
-    if record.status in ("ok", "started") and not record.simulated:
+    if record.status in ("ok", "started"):
         return replace(record, status="failed", reason=cause(error))
     return record
 

@@ -11,6 +11,7 @@ from gpubench.backends.protocol import Native, Session, Target
 from gpubench.errors import KernelError
 from gpubench.measure.check import same_bits
 from gpubench.measure.inputs import Inputs
+from gpubench.measure.inspection import name_arrays
 from gpubench.plan.case import Case
 
 Array = np.ndarray[Any, Any]
@@ -33,6 +34,8 @@ class Execution:
         self._scratch = {name for name in specs if specs[name].intent == "scratch"}
         self._native = self.upload()
         self._pristine = {n: session.pristine(inputs.arrays[n]) for n in self._overwritten}
+        name_arrays({f"{name} as it was": copy for name, copy in self._pristine.items()})
+        name_arrays(self._native)
         self.call = self.bind(self._native)
         self.aliases: dict[str, str] = {}
         """Returned results that were arrays of the call, or views of one, by the arrays' names."""

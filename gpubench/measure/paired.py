@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from gpubench.backends import registry
+from gpubench.backends.software import NAME
 from gpubench.measure.execution import Execution
 from gpubench.measure.inputs import Inputs
 from gpubench.measure.repeats import Repeats, repeated
@@ -65,16 +66,19 @@ def unpaired_reason(case: Case, opponent: Opponent) -> str | None:
 
 def pair_ratios(
     own: Sampling, opponent: Opponent, inputs: Inputs, plan: Repeats, declared: DeclaredSampling
-) -> tuple[float, ...]:
-    """The opponent's seconds over the case's own, for each pair of one round.
+) -> tuple[tuple[float, ...], tuple[str, ...]]:
+    """The opponent's seconds over the case's own, for each pair of one round; or, where it is on a
+    device in software, none and a warning that says so.
 
     ``declared`` sizes the opponent's samples, as it has sized the case's.
     """
     other = opponent.case
     with registry.get(other.backend).open(other.device, other.threads) as session:
+        if session.simulated:
+            return (), (f"not paired: {other.implementation_name} runs on {NAME}, without times",)
         execution = Execution(session, other, load_target(other), inputs)
         theirs = sized(LABELLED_TIMES[opponent.time](execution), declared)
-        return take_pairs(*_in_parts(own, theirs, plan))
+        return take_pairs(*_in_parts(own, theirs, plan)), ()
 
 
 def _in_parts(own: Sampling, theirs: Sampling, plan: Repeats) -> tuple[Sampling, Sampling, Repeats]:

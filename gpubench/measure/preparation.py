@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NoReturn
 
 from gpubench.backends import registry
 from gpubench.backends.protocol import Session
+from gpubench.backends.software import NAME
 from gpubench.errors import GpubenchError, KernelError
 from gpubench.measure.caches import fits_in_cache
 from gpubench.measure.ceilings import device_ceilings
@@ -17,6 +18,7 @@ from gpubench.measure.execution import Execution
 from gpubench.measure.facts import run_facts, run_id
 from gpubench.measure.floor import floor_of
 from gpubench.measure.inputs import Inputs, draw_inputs
+from gpubench.measure.inspection import take_faults, with_faults
 from gpubench.measure.paired import Opponent, opponent_of, pair_ratios, unpaired_reason
 from gpubench.measure.readiness import why_not
 from gpubench.measure.recorder import Recorder, now
@@ -29,7 +31,14 @@ from gpubench.plan.case import Case
 from gpubench.record import CaseRecord, Status
 
 if TYPE_CHECKING:
+    from gpubench.softcuda import Report
     from gpubench.suite.model import Sampling as DeclaredSampling
+
+
+NO_TIMES = (
+    f"verified on {NAME}, a CUDA device in software, which has no times: "
+    "run it on a machine with an NVIDIA GPU to measure"
+)
 
 
 class Skipped(GpubenchError):
@@ -73,12 +82,13 @@ class Preparation:
             self.close()
             raise
         except Exception as error:
-            self.close()
             self.fail(error)
 
     def fail(self, error: Exception) -> NoReturn:
-        """Put a failure on record and raise it again."""
-        self._write("failed", reason=cause(error))
+        """Put a failure on record, with the fault behind it where that is known, free the device,
+        and raise the failure again."""
+        self._write("failed", reason=with_faults(cause(error), take_faults()))
+        self.close(error)
         raise error
 
     def note(self, sampling: Sampling) -> None:
@@ -101,10 +111,11 @@ class Preparation:
         except Exception as error:
             self.fail(error)
 
-    def close(self) -> None:
-        """Free the device and what the backend started."""
+    def close(self, error: Exception | None = None) -> None:
+        """Free the device and what the backend started; after an error nothing is waited for, as a
+        lost device would only raise it again."""
         self._session = None
-        self._stack.close()
+        self._stack.__exit__(*((type(error), error, None) if error else (None, None, None)))
 
     def _prepare(self) -> Sampling:
         if self.case.fault is not None:
@@ -115,7 +126,7 @@ class Preparation:
             raise Skipped(reason)
         execution, comparison = self._checked()
         if execution.session.simulated:
-            self._skip_simulated(execution, comparison)
+            self._skip_verified(execution, comparison)
         return self._sampling(execution, comparison)
 
     def _checked(self) -> tuple[Execution, Comparison]:
@@ -168,36 +179,26 @@ class Preparation:
         if reason := unpaired_reason(self.case, opponent):
             return (), (reason,)
         plan = self.pairs or repeats(self._declared)
-        return pair_ratios(sampling, opponent, inputs, plan, self._declared), ()
+        return pair_ratios(sampling, opponent, inputs, plan, self._declared)
 
     @property
     def _declared(self) -> DeclaredSampling:
         return self.declared or self.case.kernel.sampling
 
     def _require_right(self, comparison: Comparison) -> None:
-        if comparison.fault is None:
+        reason = wrong_reason(self.case, comparison, take_faults())
+        if reason is None:
             return
-        reason = comparison.fault
-        if self.case.baseline() is not None:
-            reason = f"differs from the baseline {self.case.kernel.baseline!r}: {reason}"
         self._write("wrong", comparison, reason=reason)
         raise WrongResult(reason)
 
-    def _skip_simulated(self, execution: Execution, comparison: Comparison) -> NoReturn:
-        """Results on the simulator mean something and its times do not."""
-        reason = (
-            "checked on the simulator, which has no times: run it on a machine with an NVIDIA GPU"
-        )
+    def _skip_verified(self, execution: Execution, comparison: Comparison) -> NoReturn:
+        """Results on a device in software mean something, and no time is taken there."""
         facts = execution.session.facts()
         self._write(
-            "ok",
-            comparison,
-            reason=reason,
-            simulated=True,
-            conditions=facts,
-            warnings=comparison.warnings,
+            "verified", comparison, reason=NO_TIMES, conditions=facts, warnings=comparison.warnings
         )
-        raise Skipped(reason)
+        raise Skipped(NO_TIMES)
 
     def _write(self, status: Status, comparison: Comparison | None = None, **what: object) -> None:
         record = case_record(self.case, self.time, status)
@@ -231,6 +232,16 @@ def case_record(case: Case, time: str, status: Status) -> CaseRecord:
     if status == "started":
         return record
     return _with_shape(record, case)
+
+
+def wrong_reason(case: Case, comparison: Comparison, faults: Sequence[Report]) -> str | None:
+    """Why a case is not right: its results, or what its device has found; ``None`` where it is."""
+    reason = comparison.fault
+    if reason is None:
+        return with_faults("its results are right, and it has a fault", faults) if faults else None
+    if case.baseline() is not None:
+        reason = f"differs from the baseline {case.kernel.baseline!r}: {reason}"
+    return with_faults(reason, faults)
 
 
 def known_baseline(case: Case) -> Case | None:

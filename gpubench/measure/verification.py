@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from gpubench.errors import GpubenchError, KernelError
 from gpubench.measure.check import Comparison, compare, difference, same_bits
 from gpubench.measure.execution import Execution
 from gpubench.measure.inputs import Inputs, poisoned
+from gpubench.measure.inspection import set_order
 from gpubench.measure.targets import load_object, load_target
 from gpubench.plan.case import Case
 
@@ -34,28 +35,33 @@ def expected_outputs(case: Case, inputs: Inputs) -> dict[str, Array]:
         return _written_outputs(Execution(session, baseline, target, inputs))
 
 
-def verify(execution: Execution, expected: Mapping[str, Array]) -> Comparison:
+def verify(
+    execution: Execution, expected: Mapping[str, Array], orders: Sequence[str] = ()
+) -> Comparison:
     """Run twice, ``out`` arrays poisoned before each run, and compare with the baseline's outputs.
 
     Arrays that are only read must stay as they are. Two runs that differ within the tolerance give
-    a warning: a reader should know that the last digits are not the same every time.
+    a warning: a reader should know that the last digits are not the same every time. ``orders`` are
+    further ones of threads and blocks, to be run in on the device in software.
     """
     poison = _poison(execution, expected)
     _put(execution, poison)
     first = _typed_like(execution.outputs(), expected)
     found = _compared(execution, first, expected)
-    return _again(execution, first, found, expected, poison)
+    found = _again(execution, first, found, expected, poison)
+    return _in_orders(execution, first, found, expected, poison, orders)
 
 
-def verify_baseline(execution: Execution) -> Comparison:
+def verify_baseline(execution: Execution, orders: Sequence[str] = ()) -> Comparison:
     """The same of a baseline, which is right by definition: it must write, leave alone what it only
     reads, and do so again.
 
     Raises ``VacuousCheckError`` when it wrote nothing that could be checked.
     """
     first = _written_outputs(execution)
-    found = _compared(execution, first, first)
-    return _again(execution, first, found, first, _poison(execution, first))
+    poison = _poison(execution, first)
+    found = _again(execution, first, _compared(execution, first, first), first, poison)
+    return _in_orders(execution, first, found, first, poison, orders)
 
 
 def _written_outputs(execution: Execution) -> dict[str, Array]:
@@ -91,6 +97,46 @@ def _again(
         fault = f"a second run on the same inputs is wrong ({why}): {found.fault}"
         return replace(found, fault=fault)
     return replace(found, warnings=(f"two runs differ: {apart} (atomics or a race)",))
+
+
+def _in_orders(
+    execution: Execution,
+    first: Mapping[str, Array],
+    found: Comparison,
+    expected: Mapping[str, Array],
+    poison: Mapping[str, Array],
+    orders: Sequence[str],
+) -> Comparison:
+    """What runs in other orders of threads and blocks add to what was found.
+
+    A result that is right in one order and wrong in another is a fault, as a device has none. One
+    that is right in all and not the same is rounded in another order: a warning.
+    """
+    if not orders:
+        return found
+    right = [] if found.fault else ["the first"]
+    fault, apart = found.fault, None
+    for order in orders:
+        execution.restore()
+        _put(execution, poison)
+        set_order(order)
+        again = _typed_like(execution.outputs(), expected)
+        other = _compared(execution, again, expected)
+        found = found.joined(other)
+        fault = fault or (other.fault and f"in {_order_words(order)}: {other.fault}")
+        right += [] if other.fault else [_order_words(order)]
+        apart = apart or difference(first, again)
+    execution.restore()
+    if fault is not None and right:
+        fault = f"depends on the order of threads (right in {right[0]}): {fault}"
+    elif fault is None and apart is not None:
+        said = f"rounds differently in another order of threads: {apart}"
+        return replace(found, warnings=(*found.warnings, said))
+    return replace(found, fault=fault)
+
+
+def _order_words(order: str) -> str:
+    return f"{order} order" if order.isalpha() else f"the order of seed {order}"
 
 
 def _poison(execution: Execution, expected: Mapping[str, Array]) -> dict[str, Array]:

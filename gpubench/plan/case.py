@@ -34,7 +34,7 @@ class Case:
     shape: launches.Shape
     """Block, grid and threads, as far as the implementation declares them."""
     device: str
-    """``cpu``, ``cuda:0``, ``cudasim`` ..."""
+    """``cpu``, ``cuda:0``, ``cl:0:0`` ..."""
     problem: PlanError | None = field(default=None, compare=False)
     """Why no shape is known, or not whether a rule excludes the case: a formula has no value. The
     case stays in the plan, so that it is seen to fail."""

@@ -19,12 +19,11 @@ def locate(case: Case) -> dict[str, Any]:
         "benchmark": case.benchmark("kernel").class_name,
         "case": case.identity,
         "gpu_count": subject.machine.gpu_count,
-        "simulator": subject.machine.simulator,
     }
 
 
 def case_at(place: Mapping[str, Any]) -> Case:
     """The case that ``locate`` described; raises ``GpubenchError`` when the file has changed."""
     loaded = load_suite(place["path"], place["preset"])
-    plan = build_plan([loaded], place["gpu_count"], simulator=place["simulator"])
+    plan = build_plan([loaded], place["gpu_count"])
     return plan.group(place["benchmark"]).case(place["case"])

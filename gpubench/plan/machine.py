@@ -6,34 +6,30 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-SIMULATOR = "cudasim"
 _CUDA = re.compile(r"cuda:(\*|\d+)")
 
 
 def is_cuda(device: str) -> bool:
-    """Whether it is a CUDA device, one or all of them; the simulator is none."""
+    """Whether it is a CUDA device, one or all of them."""
     return _CUDA.fullmatch(device) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """How many CUDA devices there are, and whether the simulator stands in for them."""
+    """How many CUDA devices there are."""
 
     gpu_count: int
-    simulator: bool = False
 
     def devices(self, names: Iterable[str]) -> tuple[str, ...]:
         """Devices behind the names of a suite, each once.
 
         ``cuda:*`` is every device, and ``cuda:0`` where there is none, so that its cases are seen
-        and say why they do not run. Under the simulator every CUDA device is ``cudasim``.
+        and say why they do not run.
         """
         return tuple(dict.fromkeys(device for name in names for device in self._expand(name)))
 
     def _expand(self, name: str) -> Iterator[str]:
-        if self.simulator and is_cuda(name):
-            yield SIMULATOR
-        elif name == "cuda:*":
+        if name == "cuda:*":
             yield from (f"cuda:{ordinal}" for ordinal in range(max(self.gpu_count, 1)))
         else:
             yield name

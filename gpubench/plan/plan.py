@@ -100,14 +100,13 @@ class Plan:
         return tuple(map(review, kernels.values()))
 
 
-def build_plan(loaded: Sequence[LoadedSuite], gpu_count: int, simulator: bool = False) -> Plan:
+def build_plan(loaded: Sequence[LoadedSuite], gpu_count: int) -> Plan:
     """Plan of these suites; touches no device.
 
-    ``gpu_count`` is the number of CUDA devices that ``cuda:*`` stands for; under the simulator
-    every CUDA device is ``cudasim``. An implementation whose backend cannot be told is kept, and
-    ``Plan.faults`` has the cause.
+    ``gpu_count`` is the number of CUDA devices that ``cuda:*`` stands for. An implementation whose
+    backend cannot be told is kept, and ``Plan.faults`` has the cause.
     """
-    machine = Machine(gpu_count, simulator)
+    machine = Machine(gpu_count)
     subjects = tuple(
         subject
         for one in loaded

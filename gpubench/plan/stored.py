@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import pickle
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +22,7 @@ from typing import Any
 
 import gpubench
 from gpubench.backends import registry
+from gpubench.backends.software import requested
 from gpubench.plan.group import Group
 from gpubench.suite.loaded import LoadedSuite
 from gpubench.whole_file import write_whole
@@ -98,8 +98,7 @@ class Fields(SimpleNamespace):
 
 def _file(suite: Path, preset: str | None) -> Path:
     """One for each way in which the same suite gives another plan."""
-    simulator = os.environ.get("NUMBA_ENABLE_CUDASIM", "")
-    way = (FORMAT, gpubench.__version__, sys.prefix, sys.version, preset, simulator)
+    way = (FORMAT, gpubench.__version__, sys.prefix, sys.version, preset, requested())
     key = hashlib.sha256(repr(way).encode()).hexdigest()[:16]
     return suite.resolve().parent / "__pycache__" / f"{suite.stem}.{key}.gpubench"
 

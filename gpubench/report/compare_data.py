@@ -38,7 +38,7 @@ CODES: dict[Status, str] = {
     "wrong": "w",
     "timed_out": "t",
     "killed": "k",
-    "simulated": "m",
+    "verified": "m",
 }
 UNKNOWN, OTHER_VERSION = "-", "v"
 _LETTERS = np.frombuffer("".join([*(CODES[s] for s in STATUSES), UNKNOWN]).encode(), np.uint8)

@@ -24,7 +24,7 @@ _NEXT_STEPS: dict[Status, str] = {
     "failed": "asv run --quick --show-stderr --bench {bench}",
     "killed": "asv run --show-stderr --bench {bench}",
     "timed_out": "asv run --show-stderr --bench {bench}",
-    "simulated": "asv run --bench {bench}",
+    "verified": "asv run --bench {bench}",
     "skipped": "gpubench devices",
 }
 

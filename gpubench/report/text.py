@@ -29,7 +29,7 @@ STATUS_LABELS = {
     "wrong": "wrong",
     "timed_out": "timed out",
     "killed": "killed",
-    "simulated": "simulated",
+    "verified": "right, no time",
 }
 
 

@@ -11,8 +11,9 @@ from typing import Any, Literal
 from gpubench.names import BenchmarkName, Value
 from gpubench.record import CaseRecord
 
-Status = Literal["ok", "skipped", "failed", "wrong", "timed_out", "killed", "simulated"]
-"""``killed``: started, and neither finished nor stopped by asv's timeout."""
+Status = Literal["ok", "skipped", "failed", "wrong", "timed_out", "killed", "verified"]
+"""``killed``: started, and neither finished nor stopped by asv's timeout. ``verified``: right on a
+device in software, which has no times."""
 
 
 @dataclass(frozen=True, slots=True)

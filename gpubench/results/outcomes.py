@@ -17,8 +17,8 @@ NOT_APPLICABLE = "asv stored n/a and there is no record of why; run `asv run --s
 NO_TIME = "its outputs were right, but asv stored no time; run `asv run --show-stderr`"
 INTERRUPTED = "asv was stopped before it stored a time; run `asv run --skip-existing-successful`"
 SIMULATED = (
-    "checked on the simulator, whose times mean nothing; "
-    "run it on a machine with a GPU, without NUMBA_ENABLE_CUDASIM"
+    "checked by an earlier release on Numba's simulator, whose times mean nothing; "
+    "run it on a machine with an NVIDIA GPU to measure"
 )
 
 _TIMEOUT_SHARE = 0.95
@@ -79,7 +79,7 @@ def settled(entry: Entry) -> tuple[Status, str | None, CaseRecord | None]:
         return _without_record(entry.time)
     outcome, timed = told.outcome, entry.time is not None and entry.time[0] > 0
     if outcome and outcome.simulated and outcome.status == "ok":
-        return "simulated", outcome.reason or SIMULATED, outcome
+        return "verified", outcome.reason or SIMULATED, outcome
     if outcome and outcome.status != "ok":
         return cast(Status, outcome.status), _reason(outcome), outcome
     if timed:

@@ -41,8 +41,6 @@ def outcome(record: CaseRecord, samples: Sequence[float]) -> Outcome:
 
 
 def _status(record: CaseRecord) -> Status:
-    if record.simulated:
-        return "simulated"
     if record.status == "ok" or record.status == "started":
         return "killed"
     return record.status

@@ -277,8 +277,8 @@ class Kernel(Model):
     )
     devices: Annotated[tuple[DeviceName, ...], Field(min_length=1), Distinct] = Field(
         default=("cpu",),
-        description="`cpu`, `cuda:0`, `cuda:*` (all of this machine), `cudasim`; an implementation"
-        " runs on those that its backend serves.",
+        description="`cpu`, `cuda:0`, `cuda:*` (all of this machine); an implementation runs on"
+        " those that its backend serves.",
     )
     baseline: Name = Field(
         default="numpy", description="The implementation that speedup is measured against."

@@ -43,7 +43,7 @@ RESERVED = frozenset((*RULE_NAMES, *DEVICE_FACTS, "block", "grid"))
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 _REFERENCE = re.compile(rf"{_DOTTED}:{_DOTTED}", re.ASCII)
-_DEVICE = re.compile(r"cpu|cudasim|cuda:(\*|\d{1,3})|(?!cuda:|cpu:|cudasim:)[a-z]\w*:\d+(:\d+)?")
+_DEVICE = re.compile(r"cpu|cuda:(\*|\d{1,3})|(?!cuda:|cpu:)[a-z]\w*:\d+(:\d+)?")
 
 
 class Model(BaseModel):
@@ -187,7 +187,12 @@ def _reference(value: str) -> str:
 def _device(value: str) -> str:
     if _DEVICE.fullmatch(value):
         return value
-    raise expected("cpu, cuda:0, cuda:*, cudasim, or another backend's device like cl:0:0")
+    if value == "cudasim":  # Numba's simulator, which earlier releases ran
+        raise problem(
+            "'cudasim' is no device any more; write cuda:0, and run `gpubench verify` to check"
+            " results without a GPU"
+        )
+    raise expected("cpu, cuda:0, cuda:*, or another backend's device like cl:0:0")
 
 
 def _word(value: str) -> str:

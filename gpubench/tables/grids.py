@@ -29,7 +29,7 @@ def grid_report(tour: Tour) -> Iterator[Table | str]:
     threads = math.prod(tour.grid) * math.prod(tour.block)
     yield (
         f"{_count(math.prod(tour.grid), 'block')} of {_count(math.prod(tour.block), 'thread')}: "
-        f"{_count(threads, 'thread')}, on {tour.device}"
+        f"{_count(threads, 'thread')}, on {tour.device} ({tour.name})"
     )
     yield grid_table(tour)
     if left_out := _left_out(tour):
@@ -84,7 +84,7 @@ def grid_rows(tour: Tour) -> dict[str, Any]:
         for one in tour.visits
     ]
     shapes = {"grid": format_shape(tour.grid), "block": format_shape(tour.block)}
-    return {**shapes, "device": tour.device, "threads": visits}
+    return {**shapes, "device": tour.device, "name": tour.name, "threads": visits}
 
 
 def _warps(threads: int) -> str:

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.markup import escape
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -24,11 +23,9 @@ from gpubench.record import CaseRecord
 from gpubench.report import text
 from gpubench.results import CaseName
 from gpubench.results.samples import outcome
+from gpubench.tables.width import unwrapped
 
 COLOURS = {"faster": "green", "slower": "red", "unclear": ""}
-
-UNLIMITED = 10_000
-"""Characters of a line that no table needs."""
 
 BANDWIDTHS = ("copy_bytes_per_second", "triad_bytes_per_second")
 """Conditions that say what the memory of a device attains."""
@@ -68,7 +65,7 @@ def skipped_report(cases: Iterable[Compared]) -> list[RenderableType]:
 
 
 def _is_skipped(case: Compared) -> bool:
-    return case.outcome.timing is None and case.outcome.status in ("skipped", "simulated")
+    return case.outcome.timing is None and case.outcome.status in ("skipped", "verified")
 
 
 def by_kernel(cases: Iterable[Compared]) -> list[list[Compared]]:
@@ -137,7 +134,7 @@ def control_table(found: Sequence[Twins]) -> Table:
         farthest = max(speedups, key=lambda s: max(s.value, 1 / s.value), default=None)
         cells = (str(alarms.comparisons), str(alarms.alarms), text.speedup(farthest))
         table.add_row(escape(implementation), escape(case), *cells)
-    return _unwrapped(table)
+    return unwrapped(table)
 
 
 def control_rows(found: Iterable[Twins]) -> list[dict[str, Any]]:
@@ -170,13 +167,7 @@ def _table(title: str, rows: Sequence[dict[str, str]]) -> Table:
             table.add_column(name, justify="left" if left else "right", no_wrap=True)
     for row in rows:
         table.add_row(*(row[str(column.header)] for column in table.columns))
-    return _unwrapped(table)
-
-
-def _unwrapped(table: Table) -> Table:
-    wide = Console(width=UNLIMITED)
-    table.width = Measurement.get(wide, wide.options, table).maximum
-    return table
+    return unwrapped(table)
 
 
 def _title(case: Compared) -> str:
@@ -222,7 +213,7 @@ def _untimed(cases: Iterable[Compared], by_kernel: bool = False) -> list[Rendera
 
 
 def _reason_line(status: str, implementation: str, reason: str, names: Sequence[str]) -> Text:
-    urgent = status not in ("skipped", "simulated")
+    urgent = status not in ("skipped", "verified")
     which = names[0] if len(names) == 1 else f"{len(names)} cases, first {names[0]}"
     if implementation:
         which = f"{implementation} ({which})" if names[0] else implementation

@@ -120,7 +120,7 @@ def test_a_case_that_failed_before_and_has_a_time_again_is_mended() -> None:
         ("skipped", "skipped", "skipped on both sides"),
         ("failed", "failed", "failed on both sides"),
         ("wrong", "failed", "wrong before, failed after"),
-        ("simulated", "simulated", "simulated on both sides"),
+        ("verified", "verified", "verified on both sides"),
         ("wrong", "skipped", "wrong before, skipped after"),
     ],
 )

@@ -27,23 +27,28 @@ class Bindings:
         self.asked: list[str] = []
         self.nodes, self.refuses = nodes, refuses
         self.word = ctypes.c_uint32(99)
+        self.current: int | None = None
+        """The device whose context is current."""
         self.address = ctypes.addressof(self.word)
 
     def __getattr__(self, name: str) -> Callable[..., tuple[Any, ...]]:
         def ask(*arguments: Any) -> tuple[Any, ...]:
             self.asked.append(" ".join([name, *map(str, arguments)]))
-            result = Result(name == self.refuses)
+            has_none = name == "cuCtxGetDevice" and self.current is None
+            result = Result(has_none or name == self.refuses)
             return (result, *self.answer(name, *arguments))
 
         return ask
 
     def answer(self, name: str, *arguments: Any) -> tuple[Any, ...]:
+        first = next(iter(arguments), None)
         answers: dict[str, tuple[Any, ...]] = {
             "cuStreamEndCapture": ("graph",),
             "cuGraphInstantiate": ("executable",),
-            "cuGraphNodeGetType": (SimpleNamespace(name=f"CU_GRAPH_NODE_TYPE_{arguments[0]}"),),
+            "cuGraphNodeGetType": (SimpleNamespace(name=f"CU_GRAPH_NODE_TYPE_{first}"),),
             "cuMemHostAlloc": (self.address,),
             "cuMemHostGetDevicePointer": (4711,),
+            "cuCtxGetDevice": (self.current,),
         }
         if name == "cuGraphGetNodes":
             return list(self.nodes[: arguments[1]]), len(self.nodes)

@@ -1,7 +1,4 @@
-"""The protocol as a table: every backend that can run in this process keeps the same promises.
-
-The simulator needs a process of its own; ``test_simulator.py`` runs this file there.
-"""
+"""The protocol as a table: every backend that can run in this process keeps the same promises."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ import numpy as np
 import pytest
 from numba import cuda, njit
 
-from gpubench.backends.numba_cuda import simulating
 from gpubench.backends.protocol import Backend, Launch, LaunchContext, Session, Target
 from gpubench.backends.registry import get
 from gpubench.backends.scripted import script
@@ -41,7 +37,6 @@ def plain(function: Callable[..., Any]) -> Any:
 
 
 CUDA = Subject("numba_cuda", "cuda:0", cuda.jit, cuda=True)
-SIMULATOR = Subject("numba_cuda", "cudasim", cuda.jit, cuda=True)
 OPENCL = Subject("pyopencl", "cl:0:0", None, foreign="cuda:0")
 SUBJECTS = [
     Subject("numpy", "cpu", plain),
@@ -53,9 +48,7 @@ SUBJECTS = [
 ]
 
 
-@pytest.fixture(
-    params=[SIMULATOR] if simulating() else SUBJECTS, ids=lambda s: f"{s.backend}-{s.device}"
-)
+@pytest.fixture(params=SUBJECTS, ids=lambda s: f"{s.backend}-{s.device}")
 def subject(request: pytest.FixtureRequest) -> Subject:
     found: Subject = request.param
     return found
@@ -183,12 +176,8 @@ def test_two_bindings_of_one_function_stay_apart(session: Session, subject: Subj
     np.testing.assert_array_equal(session.to_host(part)[4:], numbers()[4:])
 
 
-def test_the_clock_never_runs_back_or_refuses(session: Session, subject: Subject) -> None:
+def test_the_clock_never_runs_back(session: Session, subject: Subject) -> None:
     call = session.bind(doubling(subject), LAUNCH, [session.to_native(numbers()), N])
-    if session.simulated:
-        with pytest.raises(GpubenchError, match=r"^the CUDA simulator has no times; run on a GPU"):
-            session.clock.start()
-        return
     start = session.clock.start()
     call()
     session.synchronize()

@@ -1,4 +1,4 @@
-"""The CUDA path on a real device: what a script cannot show."""
+"""The CUDA path on a device, an NVIDIA GPU or one in software: what a script cannot show."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numba import cuda
 
-from gpubench.backends import devices
+from gpubench.backends import cuda_ceilings, devices, software
 from gpubench.backends.cuda_sampling import BestWay, GraphReplay, HeldBack, PlainEvents
 from gpubench.backends.cuda_session import CudaSession
 from gpubench.backends.device_errors import DeviceError, DeviceMemoryError
@@ -63,6 +63,7 @@ def spinning(facade: NumbaCuda, steps: int) -> Call:
     return call
 
 
+@pytest.mark.gpu_time
 def test_graph_held_back_stream_and_plain_events_agree(facade: NumbaCuda) -> None:
     call = spinning(facade, 100_000)  # far longer than its launch
     ways = [
@@ -76,6 +77,7 @@ def test_graph_held_back_stream_and_plain_events_agree(facade: NumbaCuda) -> Non
     assert max(times) <= 1.03 * min(times)
 
 
+@pytest.mark.gpu_time
 def test_the_event_clock_follows_the_work(facade: NumbaCuda) -> None:
     times = []
     for steps in (200_000, 400_000):
@@ -85,6 +87,7 @@ def test_the_event_clock_follows_the_work(facade: NumbaCuda) -> None:
     assert times[1] == pytest.approx(2 * times[0], rel=0.03)
 
 
+@pytest.mark.gpu_time
 def test_the_event_clock_never_tells_more_than_the_host_saw(session: CudaSession) -> None:
     native = session.to_native(np.ones(1))
     call = session.bind(Target(function=spin), ONE, [native, 2_000_000])
@@ -153,6 +156,7 @@ def test_restoring_brings_the_inputs_back(session: CudaSession) -> None:
     np.testing.assert_array_equal(session.to_host(native), np.arange(1000.0))
 
 
+@pytest.mark.gpu_time
 def test_flushing_makes_a_run_in_the_cache_slower(session: CudaSession) -> None:
     l2 = session.facts()["l2_bytes"]
     assert isinstance(l2, int)
@@ -212,6 +216,15 @@ def test_an_illegal_address_ends_one_process_only(session: CudaSession) -> None:
     np.testing.assert_array_equal(session.to_host(native), np.ones(8))
 
 
+def test_ceilings_are_found(session: CudaSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_ceilings, "LEAST_BYTES", 2**16)
+    monkeypatch.setattr(cuda_ceilings, "TIMES_CACHE", 0)
+    found = session.ceilings()
+    assert found.copy_bytes_per_second > 0
+    assert found.triad_bytes_per_second > 0
+
+
+@pytest.mark.gpu_time
 def test_ceilings_are_below_the_datasheets_bandwidth(session: CudaSession) -> None:
     found = session.ceilings()
     peak = session.facts().get("peak_bytes_per_second")
@@ -219,6 +232,13 @@ def test_ceilings_are_below_the_datasheets_bandwidth(session: CudaSession) -> No
     if isinstance(peak, float):
         assert 0.4 * peak < found.copy_bytes_per_second < peak
         assert 0.4 * peak < found.triad_bytes_per_second < peak
+
+
+def test_a_device_in_software_says_so_and_tells_nothing_of_its_speed(session: CudaSession) -> None:
+    in_software = devices.gpus()[0].name == software.NAME
+    assert session.simulated == in_software
+    paces = ("peak_bytes_per_second", "gpu_clock_mhz", "gpu_max_memory_clock_mhz")
+    assert not (in_software and session.facts().keys() & set(paces))
 
 
 def test_facts_name_the_gpu(session: CudaSession) -> None:

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from gpubench.backends import devices, nvml, processor
+from gpubench import softcuda
+from gpubench.backends import devices, nvml, processor, software
+from gpubench.errors import BackendError
 
 
 class FakeNvml(ModuleType):
@@ -84,6 +86,7 @@ H200 = {
     "PowerUsage": 120_500,
     "CurrentClocksThrottleReasons": 0x01 | 0x04 | 0x40,
 }
+SOFTWARE = {**H200, "Name": "softcuda"}
 SHY = {"Name": b"Old GPU", "UUID": b"GPU-bbbb"}
 
 
@@ -124,11 +127,83 @@ def test_a_gpu_is_described_with_its_state(monkeypatch: pytest.MonkeyPatch) -> N
     assert fake.initialised == 0
 
 
+@pytest.mark.parametrize(("told", "version"), [(13010, (13, 1)), (12090, (12, 9))])
+def test_the_driver_tells_the_newest_cuda_that_it_runs(
+    monkeypatch: pytest.MonkeyPatch, told: int, version: tuple[int, int]
+) -> None:
+    fake = machine(monkeypatch, FakeNvml(H200))
+    monkeypatch.setattr(fake, "nvmlSystemGetCudaDriverVersion_v2", lambda: told, raising=False)
+    assert devices.cuda_version() == version
+
+
+def test_without_a_driver_there_is_no_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(monkeypatch, FakeNvml(fails=FakeNvml.NVMLError_LibraryNotFound))
+    assert devices.cuda_version() is None
+
+
 def test_what_a_driver_does_not_tell_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     machine(monkeypatch, FakeNvml(SHY))
     assert devices.gpus() == (
         devices.Gpu(index=0, name="Old GPU", uuid="GPU-bbbb", driver="580.65"),
     )
+
+
+def test_facts_of_a_device_in_software_tell_nothing_of_its_speed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine(monkeypatch, FakeNvml(SOFTWARE))
+    assert devices.gpu_facts(devices.gpus()[0]) == {
+        "gpu": "softcuda",
+        "gpu_uuid": "GPU-aaaa",
+        "driver": "580.65",
+        "compute_capability": "9.0",
+        "sm_count": 132,
+        "gpu_memory_bytes": 150_000_000_000,
+    }
+
+
+def test_the_device_in_software_is_started_before_nvml_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake, order = machine(monkeypatch, FakeNvml(SOFTWARE)), []
+    monkeypatch.setattr(software, "software_device", lambda: order.append("device"))
+    monkeypatch.setattr(fake, "nvmlShutdown", lambda: order.append("NVML"))
+    devices.gpus()
+    assert order == ["device", "NVML"]
+
+
+def test_without_a_device_in_software_its_own_reason_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unavailable() -> None:
+        raise BackendError("no C compiler; install one")
+
+    machine(monkeypatch, FakeNvml(SOFTWARE))
+    monkeypatch.setattr(software, "software_device", unavailable)
+    assert (devices.gpus(), devices.no_gpu_reason()) == ((), "no C compiler; install one")
+
+
+def test_asking_for_software_is_not_asking_for_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = machine(monkeypatch, FakeNvml())
+    monkeypatch.setattr(software, "software_device", lambda: None)
+    assert devices.gpu_count() == 0
+    fake.gpus = (SOFTWARE,)
+    assert devices.gpu_count() == 0
+    with software.switched_on():
+        assert devices.gpu_count() == 1
+    assert devices.gpu_count() == 0
+
+
+def test_names_are_those_of_the_device_itself() -> None:
+    assert (software.NAME, software.SWITCH) == (softcuda.NAME, softcuda.SWITCH)
+
+
+@pytest.mark.parametrize(("said", "count"), [("", 1), ("2", 2), ("0", 1), ("many", 1)])
+def test_a_device_in_software_is_one_unless_more_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, said: str, count: int
+) -> None:
+    monkeypatch.setenv("SOFTCUDA_DEVICES", said)
+    assert software.device_count() == count
 
 
 def test_facts_leave_out_what_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

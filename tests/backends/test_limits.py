@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from gpubench.backends.limits import (
-    ARCHITECTURE_LIMITS,
-    SIMULATOR_LIMITS,
-    device_limits,
-    launch_fault,
-)
+from gpubench.backends.limits import ARCHITECTURE_LIMITS, device_limits, launch_fault
 from gpubench.backends.protocol import Launch, Limits
 
 ANY = "every CUDA architecture"
 H200 = device_limits("NVIDIA H200", (9, 0))
+SMALL = replace(
+    ARCHITECTURE_LIMITS, source="a small device", total_threads=2**14, cooperative_blocks=1
+)
+"""OpenCL devices have such limits."""
 
 
 def launch(
@@ -101,14 +102,14 @@ def test_a_launch_at_the_limits_is_possible(possible: Launch) -> None:
         ),
         (
             launch(block=(1024,), grid=(17,)),
-            SIMULATOR_LIMITS,
-            "launch of 17408 threads: the limit is 16384 threads (the simulator); "
+            SMALL,
+            "launch of 17408 threads: the limit is 16384 threads (a small device); "
             "use smaller sizes there",
         ),
         (
             launch(grid=(2,), cooperative=True),
-            SIMULATOR_LIMITS,
-            "cooperative launch of 2 blocks: the limit is 1 (the simulator); "
+            SMALL,
+            "cooperative launch of 2 blocks: the limit is 1 (a small device); "
             "use a smaller grid there",
         ),
     ],

@@ -27,7 +27,7 @@ def ask():
     devices.gpu_count(), devices.gpus(), devices.describe(), devices.no_gpu_reason()
     for name in registry.names():
         backend = registry.get(name)
-        for device in ("cpu", "cuda:0", "cudasim", "scripted:0"):
+        for device in ("cpu", "cuda:0", "scripted:0"):
             backend.unavailable(device)
             backend.recognises(print)
             if backend.serves(device):

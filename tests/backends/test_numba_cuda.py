@@ -62,12 +62,11 @@ class FakeCuda:
 
     def current_context(self) -> Any:
         return SimpleNamespace(
+            device=SimpleNamespace(uuid="GPU-two", L2_CACHE_SIZE=640),
             deallocations=SimpleNamespace(clear=lambda: self.note("free memory")),
             get_memory_info=lambda: (500, 900),
+            pop=lambda: self.note("pop"),
         )
-
-    def get_current_device(self) -> Any:
-        return SimpleNamespace(uuid="GPU-two", L2_CACHE_SIZE=640)
 
     def device_array(self, shape: int, dtype: Any, stream: Any) -> FakeArray:
         self.note(f"allocate {shape}")
@@ -134,17 +133,20 @@ def fake() -> FakeCuda:
 
 
 @pytest.fixture
-def numba(fake: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> NumbaCuda:
-    return opened(fake, monkeypatch, lambda: None)
+def bindings() -> Bindings:
+    return Bindings()
 
 
-def opened(
-    fake: FakeCuda, monkeypatch: pytest.MonkeyPatch, bindings: Callable[[], Any]
-) -> NumbaCuda:
+@pytest.fixture
+def numba(fake: FakeCuda, bindings: Bindings, monkeypatch: pytest.MonkeyPatch) -> NumbaCuda:
+    return opened(fake, bindings, monkeypatch)
+
+
+def opened(fake: FakeCuda, bindings: Bindings, monkeypatch: pytest.MonkeyPatch) -> NumbaCuda:
     import numba.cuda
 
     monkeypatch.setattr(numba, "cuda", fake)
-    monkeypatch.setattr(numba_cuda, "driver", bindings)
+    monkeypatch.setattr(numba_cuda, "driver", lambda: bindings)
     return NumbaCuda("cuda:1")
 
 
@@ -174,25 +176,59 @@ def test_events_tell_seconds_once_the_second_has_happened(numba: NumbaCuda, fake
     assert numba.seconds(begin, end) == 0.25
 
 
-def test_without_bindings_there_are_neither_graphs_nor_a_gate(
-    numba: NumbaCuda, fake: FakeCuda
-) -> None:
-    assert not numba.can_hold
-    with pytest.raises(CannotCapture):
-        numba.capture(lambda: None, 1)
-    with pytest.raises(BackendError) as refusal, numba.held():
-        pass
-    assert str(refusal.value) == "cuda:1: its driver cannot hold a stream back"
-
-
-def test_with_bindings_no_memory_is_given_back_behind_the_gate_or_in_a_capture(
+def test_a_driver_that_refuses_both_has_neither_graphs_nor_a_gate(
     fake: FakeCuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    facade = opened(fake, monkeypatch, Bindings)
+    facade = opened(fake, Bindings(refuses="cuMemHostAlloc"), monkeypatch)
+    assert not facade.can_hold
+    with pytest.raises(BackendError) as refusal, facade.held():
+        pass
+    assert str(refusal.value) == "cuda:1: its driver cannot hold a stream back"
+    facade = opened(fake, Bindings(refuses="cuStreamBeginCapture"), monkeypatch)
+    with pytest.raises(CannotCapture):
+        facade.capture(lambda: None, 1)
+
+
+@pytest.mark.parametrize(
+    ("current", "asked"),
+    [
+        pytest.param(None, ["select 1"], id="the thread's first context stays"),
+        pytest.param(1, [], id="one that is current is not pushed again"),
+        pytest.param(0, ["select 1", "pop"], id="another device is current again"),
+    ],
+)
+def test_a_thread_ends_with_the_context_it_began_with(
+    fake: FakeCuda,
+    bindings: Bindings,
+    monkeypatch: pytest.MonkeyPatch,
+    current: int | None,
+    asked: list[str],
+) -> None:
+    bindings.current = current
+    opened(fake, bindings, monkeypatch).close()
+    assert [line for line in fake.asked if line == "pop" or "select" in line] == asked
+
+
+def test_a_check_of_results_alone_takes_no_gate(numba: NumbaCuda, bindings: Bindings) -> None:
+    numba.to_host(numba.to_device(np.ones(3)))
+    numba.close()
+    assert bindings.asked == ["cuCtxGetDevice"]
+
+
+def test_closing_twice_gives_the_gate_back_once(numba: NumbaCuda, bindings: Bindings) -> None:
+    assert numba.can_hold
+    numba.close()
+    numba.close()
+    assert bindings.asked.count(f"cuMemFreeHost {bindings.address}") == 1
+
+
+def test_no_memory_is_given_back_behind_the_gate_or_in_a_capture(
+    numba: NumbaCuda, fake: FakeCuda
+) -> None:
     asked = len(fake.asked)
-    with facade.held() as release:
+    with numba.held() as release:
         release()
-    assert facade.capture(lambda: fake.note("launch"), 1).nodes == 0
+    assert numba.capture(lambda: fake.note("launch"), 1).nodes == 0
     assert fake.asked[asked:] == [
         "keep memory",
         "memory may go",
@@ -265,6 +301,7 @@ def test_a_failure_that_nobody_waited_for_shows_when_the_session_is_left(
             "CUDA_ERROR_ILLEGAL_ADDRESS",
             DeviceLostError,
             "the work crashed on cuda:1: [700] CUDA_ERROR_ILLEGAL_ADDRESS; compute-sanitizer "
+            "or `gpubench verify --sanitize` "
             "tells where, and only a fresh process can use the device again",
         ),
         (
@@ -336,8 +373,8 @@ def test_facts_describe_the_gpu_that_the_context_is_on(
     [
         (
             [],
-            "cuda:3: no GPU today, or set NUMBA_ENABLE_CUDASIM=1 and use the device cudasim "
-            "to check results without one",
+            "cuda:3: no GPU today; without one `gpubench verify` checks results, "
+            "as GPUBENCH_SOFTCUDA=1 does",
         ),
         (
             [H200],
@@ -369,17 +406,31 @@ def test_ordinals_count_from_zero(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_missing_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> Any:
+    def missing() -> Any:
         raise ImportError("libNVVM cannot be found.\nMore words.")
 
+    compiler = SimpleNamespace(implementation="NVIDIA", NVVM=missing)
+    assert fault_of(compiler, monkeypatch) == (
+        "numba-cuda is incomplete: ImportError: libNVVM cannot be found.; "
+        "pip install 'gpubench[cuda]'"
+    )
+
+
+def test_where_only_numbas_own_target_is_installed_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert fault_of(SimpleNamespace(implementation="Built-in"), monkeypatch) == (
+        "the package numba-cuda is not installed; pip install 'gpubench[cuda]'"
+    )
+
+
+def fault_of(target: Any, monkeypatch: pytest.MonkeyPatch) -> str | None:
+    """Why there is no ``cuda:0``, where this is all that can be imported of Numba's target."""
     with_gpus(monkeypatch, H200)
-    monkeypatch.setattr(numba_cuda, "import_module", missing)
+    monkeypatch.setattr(numba_cuda, "import_module", lambda _: target)
     numba_cuda._compiler_fault.cache_clear()
     try:
-        assert NumbaCudaBackend().unavailable("cuda:0") == (
-            "Numba's CUDA support is incomplete: ImportError: libNVVM cannot be found.; "
-            "pip install 'gpubench[cuda]'"
-        )
+        return NumbaCudaBackend().unavailable("cuda:0")
     finally:
         numba_cuda._compiler_fault.cache_clear()
 

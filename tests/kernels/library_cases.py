@@ -26,7 +26,7 @@ from gpubench.suite.model import Kernel, Zip
 FOLDER = Path(__file__).parents[2] / "suites"
 
 SIZES = (1, 7, 9)
-"""One, a prime that is one less than a block of the simulator's, and one more than it."""
+"""One, a prime that is one less than a block of ``BLOCKS``, and one more than it."""
 WIDE_SIZES = (1, 2, 63, 65, 131)
 """The same for loops of the CPU, which work on many elements at once."""
 
@@ -70,19 +70,20 @@ WIDE_AXES: dict[str, dict[str, tuple[Any, ...]]] = {
 
 BLOCKS = {1: ((2,), (3,), (8,)), 2: ((4, 4), (8, 2)), 3: ((2, 2, 2),)}
 GRIDS = {1: ((3,),), 2: ((2, 2),), 3: ((2, 2, 1),)}
-"""Shapes for the simulator, by the number of extents that the suite writes. The smallest launch has
-fewer threads than there are elements, and more blocks than a block has threads."""
+"""Small shapes, by the number of extents that the suite writes. The smallest launch has fewer
+threads than there are elements, and more blocks than a block has threads."""
 
 
 def small_plan(
-    *, simulator: bool = False, wide: bool = False, own_parameters: bool = False
+    *, wide: bool = False, own_parameters: bool = False, own_launches: bool = False
 ) -> Plan:
-    """All cases of all suites at small sizes, with small parameters or the suites' own."""
+    """All cases of all suites at small sizes, with small parameters and launches or the suites'
+    own; own launches come beside the small ones."""
     sizes, axes = (WIDE_SIZES, AXES | WIDE_AXES) if wide else (SIZES, AXES)
     loaded = []
     for one in load_suites([FOLDER]):
         kernels = {
-            name: _small(kernel, axes.get(f"{one.suite.suite}.{name}", {}), sizes)
+            name: _small(kernel, axes.get(f"{one.suite.suite}.{name}", {}), sizes, own_launches)
             for name, kernel in one.suite.kernels.items()
         }
         if own_parameters:
@@ -91,7 +92,7 @@ def small_plan(
                 for name, kernel in kernels.items()
             }
         loaded.append(replace(one, suite=one.suite.model_copy(update={"kernels": kernels})))
-    return build_plan(loaded, gpu_count=1, simulator=simulator)
+    return build_plan(loaded, gpu_count=1)
 
 
 def checked_cases(plan: Plan, backends: tuple[str, ...]) -> Iterator[Case]:
@@ -102,10 +103,7 @@ def checked_cases(plan: Plan, backends: tuple[str, ...]) -> Iterator[Case]:
 
 
 def in_pairs(cases: Iterable[Case]) -> Iterator[Case]:
-    """So many of the cases that any two values of an implementation meet, where they do in all.
-
-    The simulator has a thread of Python for each of CUDA's: all combinations would take minutes.
-    """
+    """So many of the cases that any two values of an implementation meet, where they do in all."""
     met: set[object] = set()
     for case in cases:
         values = {**case.values, "block": case.block, "grid": case.grid}
@@ -127,14 +125,21 @@ def name(case: Case) -> str:
     return f"{case.suite.suite}.{case.kernel_name}.{case.implementation_name} {case.identity}"
 
 
-def _small(kernel: Kernel, given: dict[str, tuple[Any, ...]], sizes: tuple[int, ...]) -> Kernel:
+def _small(
+    kernel: Kernel,
+    given: dict[str, tuple[Any, ...]],
+    sizes: tuple[int, ...],
+    own_launches: bool,
+) -> Kernel:
     shrunk = {
         name: _small_zip(axis, given, sizes) if isinstance(axis, Zip) else given.get(name, sizes)
         for name, axis in kernel.sizes.items()
     }
     parameters = {name: given.get(name, axis) for name, axis in kernel.parameters.items()}
     implementations = {
-        name: one.model_copy(update={"launch": one.launch and _small_launch(one.launch)})
+        name: one.model_copy(
+            update={"launch": one.launch and _small_launch(one.launch, own_launches)}
+        )
         for name, one in kernel.implementations.items()
     }
     update = {"sizes": shrunk, "parameters": parameters, "implementations": implementations}
@@ -145,10 +150,11 @@ def _small_zip(axis: Zip, given: dict[str, tuple[Any, ...]], sizes: tuple[int, .
     return axis.model_copy(update={"zip": {name: given.get(name, sizes) for name in axis.zip}})
 
 
-def _small_launch(launch: Launch) -> Launch:
-    """Numbers become small ones; formulas and ``cover`` stay."""
-    blocks: list[Any] = []
-    grids: list[Any] = []
+def _small_launch(launch: Launch, own: bool) -> Launch:
+    """Numbers become small ones, after the launch's own where these are wanted; formulas and
+    ``cover`` stay."""
+    blocks: list[Any] = list(launch.blocks()) if own else []
+    grids: list[Any] = list(launch.grids()) if own else []
     for block in launch.blocks():
         blocks += BLOCKS[len(block)] if _plain(block) else [block]
     for grid in launch.grids():

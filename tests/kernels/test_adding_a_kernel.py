@@ -85,5 +85,5 @@ def test_the_kernel_is_measured_at_once(copy: Path) -> None:
 def test_the_tests_of_the_library_find_the_kernel(copy: Path) -> None:
     passed = run(f"{commands()[3]} -v -p no:cacheprovider", copy)
     assert re.search(r"\d\d+ passed", passed)
-    for tested in ("on_the_cpu", "on_the_simulator", "compiles_for_cuda", "suites"):
+    for tested in ("on_the_cpu", "on_cuda", "compiles_for_cuda", "suites"):
         assert f"test_library_{tested}.py" in passed

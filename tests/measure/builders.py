@@ -25,12 +25,12 @@ implementations:
 """
 
 
-def plan_of(folder: Path, kernel: str, simulator: bool = False) -> Plan:
+def plan_of(folder: Path, kernel: str) -> Plan:
     """Plan of a suite ``sample`` with one kernel ``sample``, whose body is given as YAML."""
     path = folder / "sample.yaml"
     body = textwrap.indent(textwrap.dedent(kernel), "    ")
     path.write_text(f"version: 1\nsuite: sample\nkernels:\n  sample:\n{body}\n")
-    return build_plan([load_suite(path)], gpu_count=0, simulator=simulator)
+    return build_plan([load_suite(path)], gpu_count=0)
 
 
 def case_of(folder: Path, kernel: str, implementation: str) -> Case:

@@ -82,6 +82,16 @@ def fail_when_timed(a, out):
     np.multiply(a, 2, out=out)
 
 
+@script(seconds=1e-3, fails="illegal address", fails_at=0, asynchronous=True)
+def crash_at_once(a, out):
+    np.multiply(a, 2, out=out)
+
+
+@script(seconds=1e-3, fails="illegal address", fails_at=2, asynchronous=True)
+def crash_when_timed(a, out):
+    np.multiply(a, 2, out=out)
+
+
 def fill_downwards(values, generator):
     return np.arange(values["n"], 0, -1, dtype=np.float32)
 

@@ -5,7 +5,10 @@ import pytest
 from builders import SCALE, Recording, case_of, scale_with
 
 from gpubench.backends import registry
+from gpubench.backends.device_errors import DeviceLostError
+from gpubench.backends.scripted import ScriptedSession
 from gpubench.errors import GpubenchError
+from gpubench.measure.direct import Job, take_round
 from gpubench.measure.execution import Execution
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.preparation import Skipped
@@ -74,6 +77,37 @@ def test_a_failure_while_timing_is_put_on_record(tmp_path):
         recording.preparation.prepare()
     assert recording.last.status == "failed"
     assert recording.last.reason == "the work crashed on cpu, as its script says"
+
+
+@pytest.fixture
+def device_that_stays_lost(monkeypatch):
+    """A scripted device that answers nothing once work has crashed on it, as CUDA's do."""
+    synchronize = ScriptedSession.synchronize
+
+    def lost(session):
+        if getattr(session, "is_lost", False):
+            raise DeviceLostError("the device is lost")
+        try:
+            synchronize(session)
+        except DeviceLostError:
+            session.is_lost = True
+            raise
+
+    monkeypatch.setattr(ScriptedSession, "synchronize", lost)
+
+
+@pytest.mark.parametrize("function", ["crash_at_once", "crash_when_timed"])
+def test_a_lost_device_leaves_its_reason_on_record(tmp_path, device_that_stays_lost, function):
+    kernel = SCALE + (
+        f"  candidate: {{function: measured_kernels:{function}, backend: scripted}}\n"
+    )
+    case = case_of(tmp_path, kernel, "candidate")
+    recording = Recording(tmp_path, case)
+    with pytest.raises(DeviceLostError, match="crashed on cpu"):
+        recording.preparation.prepare()
+    assert recording.last.status == "failed"
+    assert recording.last.reason == "the work crashed on cpu, as its script says"
+    assert take_round(Job(case)).record.status == "failed"
 
 
 def test_the_record_begins_with_facts_and_a_start_and_ends_with_the_outcome(tmp_path):

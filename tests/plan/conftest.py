@@ -20,13 +20,13 @@ HEAD = "version: 1\nsuite: small\nkernels:\n  small:\n"
 def plan_of(tmp_path: Path) -> PlanOf:
     """Plan of one kernel, given as the YAML of its fields, in a suite and a kernel ``small``."""
 
-    def made(kernel: str, gpu_count: int = 0, simulator: bool = False) -> Plan:
+    def made(kernel: str, gpu_count: int = 0) -> Plan:
         text = HEAD + indent(dedent(kernel), "    ")
-        return plan_of_text(tmp_path / "small.yaml", text, gpu_count, simulator)
+        return plan_of_text(tmp_path / "small.yaml", text, gpu_count)
 
     return made
 
 
-def plan_of_text(path: Path, text: str, gpu_count: int = 0, simulator: bool = False) -> Plan:
+def plan_of_text(path: Path, text: str, gpu_count: int = 0) -> Plan:
     path.write_text(text, encoding="utf-8")
-    return build_plan([load_suite(path)], gpu_count, simulator)
+    return build_plan([load_suite(path)], gpu_count)

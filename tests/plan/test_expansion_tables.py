@@ -283,26 +283,21 @@ def test_a_grid_is_named_unless_it_covers(grid: str, plan_of: PlanOf) -> None:
 
 
 DEVICES = {
-    ("cuda:*", 0, False): ["cuda:0"],
-    ("cuda:*", 1, False): ["cuda:0"],
-    ("cuda:*", 3, False): ["cuda:0", "cuda:1", "cuda:2"],
-    ("cuda:1", 0, False): ["cuda:1"],
-    ("cuda:*", 2, True): ["cudasim"],
-    ("cuda:1", 0, True): ["cudasim"],
-    ("cudasim", 1, False): ["cudasim"],
+    ("cuda:*", 0): ["cuda:0"],
+    ("cuda:*", 1): ["cuda:0"],
+    ("cuda:*", 3): ["cuda:0", "cuda:1", "cuda:2"],
+    ("cuda:1", 0): ["cuda:1"],
 }
 
 
-@pytest.mark.parametrize(("device", "gpu_count", "simulator"), DEVICES)
-def test_devices_are_those_of_the_machine(
-    device: str, gpu_count: int, simulator: bool, plan_of: PlanOf
-) -> None:
+@pytest.mark.parametrize(("device", "gpu_count"), DEVICES)
+def test_devices_are_those_of_the_machine(device: str, gpu_count: int, plan_of: PlanOf) -> None:
     text = SMALL.replace("cuda:0", device)
-    plan = plan_of(text, gpu_count, simulator)
+    plan = plan_of(text, gpu_count)
 
     devices = {case.device: None for case in plan.cases() if case.backend == "numba_cuda"}
 
-    assert list(devices) == DEVICES[device, gpu_count, simulator]
+    assert list(devices) == DEVICES[device, gpu_count]
     assert len(identities(plan, "numpy")) == 4
 
 

@@ -191,13 +191,13 @@ def test_one_commit_says_what_more_would_show(tmp_path: Path) -> None:
     assert page.verdict.startswith("No speedup can be stated for 1 kernel of 1 suite at aaaaaaaa")
 
 
-def test_a_simulated_case_shows_no_speedup(tmp_path: Path) -> None:
+def test_a_case_that_was_verified_in_software_shows_no_speedup(tmp_path: Path) -> None:
     files = commit(tmp_path, "a", 1).time(NUMPY, "n=4", 3.0).time(NUMBA, "n=4", 1.0)
-    files.record(NUMBA, "n=4", simulated=True).write()
+    files.record(NUMBA, "n=4", "verified").write()
 
     found = cell(first_page(load_results(tmp_path)), "add", "numba")
 
-    assert (found.speedup, found.status, found.note) == (None, "simulated", "")
+    assert (found.speedup, found.status, found.note) == (None, "verified", "")
 
 
 def test_a_missing_baseline_is_said_in_the_cell(tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ def test_several_processes_make_the_same_pages_as_one(
 ) -> None:
     write_sample(tmp_path / "results")
     results = load_results(tmp_path / "results")
-    monkeypatch.setattr(parallel, "_processors", lambda: 3)
+    monkeypatch.setattr(parallel, "processors", lambda: 3)
     monkeypatch.setattr(render, "MANY", 2)
     several = contents(write_report(results, tmp_path / "several").parent)
 
@@ -173,7 +173,7 @@ def test_a_template_that_fails_in_another_process_is_named(
     own = tmp_path / "own"
     own.mkdir()
     (own / "choose.html").write_text("{{ page.nothing }}")
-    monkeypatch.setattr(parallel, "_processors", lambda: 11)
+    monkeypatch.setattr(parallel, "processors", lambda: 11)
 
     with pytest.raises(GpubenchError, match=r"^the template of choose.*fails"):
         report(tmp_path, own)

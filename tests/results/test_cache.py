@@ -34,7 +34,7 @@ def write_commit(directory: Path, day: int) -> CommitFiles:
     files.record(NUMBA, "n=4 block=1", **baseline, pair_ratios=(2.0, 2.1, 1.9), pair_rounds=(3,))
     files.missing(NUMBA, "n=4 block=2").record(NUMBA, "n=4 block=2", "failed", reason="no memory")
     files.not_applicable(NUMBA, "n=4 block=3")
-    files.time(NUMBA, "n=4 block=4", 1.0, count=1).record(NUMBA, "n=4 block=4", simulated=True)
+    files.time(NUMBA, "n=4 block=4", 1.0, count=1).record(NUMBA, "n=4 block=4", "verified")
     files.record(NUMBA, "n=4 block=5", "started", timeout=60.0)
     files.missing(NUMBA, "n=4 block=6")
     files.record(NUMBA, "n=4 block=7", "skipped", reason="no device", max_abs_error=math.nan)

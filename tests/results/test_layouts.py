@@ -93,7 +93,11 @@ def in_the_record_alone(files: CommitFiles, benchmark: str, case: str) -> None:
     files.record(benchmark, case, "started")
 
 
-def simulated(files: CommitFiles, benchmark: str, case: str) -> None:
+def verified(files: CommitFiles, benchmark: str, case: str) -> None:
+    files.time(benchmark, case, 1e-3).record(benchmark, case, "verified")
+
+
+def simulated_before(files: CommitFiles, benchmark: str, case: str) -> None:
     files.time(benchmark, case, 1e-3).record(benchmark, case, "ok", simulated=True)
 
 
@@ -104,7 +108,8 @@ def paired(files: CommitFiles, benchmark: str, case: str) -> None:
 RARE = (
     ok_without_record, of_another_baseline, two_rounds, measured_again, before_any_run,
     failed_at_first, failed_in_a_round, wrong,
-    skipped, not_applicable, missing, stopped, timed_out, in_the_record_alone, simulated, paired,
+    skipped, not_applicable, missing, stopped, timed_out, in_the_record_alone, verified,
+    simulated_before, paired,
 )  # fmt: skip
 
 

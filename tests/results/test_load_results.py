@@ -72,12 +72,21 @@ def test_a_status_of_the_record_hides_asv_s_time(tmp_path: Path, status: str) ->
     assert (outcome.status, outcome.reason, outcome.timing) == (status, "because", None)
 
 
-def test_a_simulated_case_has_no_time(tmp_path: Path) -> None:
-    commit(tmp_path).time(ADD, CASE, 1.0).record(ADD, CASE, simulated=True).write()
+def test_a_case_that_was_verified_in_software_has_no_time(tmp_path: Path) -> None:
+    commit(tmp_path).time(ADD, CASE, 1.0).record(ADD, CASE, "verified", reason="because").write()
 
     outcome = only_outcome(tmp_path)
 
-    assert (outcome.status, outcome.timing) == ("simulated", None)
+    assert (outcome.status, outcome.reason, outcome.timing) == ("verified", "because", None)
+
+
+def test_what_earlier_releases_simulated_counts_as_verified(tmp_path: Path) -> None:
+    commit(tmp_path).time(ADD, CASE, 1.0).record(ADD, CASE, "ok", simulated=True).write()
+
+    outcome = only_outcome(tmp_path)
+
+    assert (outcome.status, outcome.timing) == ("verified", None)
+    assert outcome.reason is not None and "Numba's simulator" in outcome.reason
 
 
 def test_no_value_and_no_record_is_a_failure_with_the_next_step(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -55,6 +56,16 @@ def test_without_a_gpu_it_says_why_and_exits_with_two(tmp_path: Path) -> None:
     assert done.stdout.startswith("gpu-check: nothing checked: cuda:0: ")
     assert len(done.stdout.splitlines()) == 1
     assert not (tmp_path / "figures.json").exists()
+
+
+def test_a_device_in_software_is_not_checked(tmp_path: Path) -> None:
+    command = [sys.executable, str(SCRIPT), "--output", str(tmp_path / "figures.json")]
+    environment = os.environ | {"GPUBENCH_SOFTCUDA": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    assert done.returncode == 2
+    assert done.stdout == (
+        "gpu-check: nothing checked: a device in software has no times; unset GPUBENCH_SOFTCUDA\n"
+    )
 
 
 def test_the_three_ways_are_timed_on_every_size(check: ModuleType) -> None:

@@ -88,13 +88,14 @@ def test_a_preset_keeps_the_default_of_an_axis(load: Load) -> None:
 
 def test_a_preset_merges_the_launch_of_those_that_have_one(load: Load) -> None:
     text = SUITE.replace("block: [64]", "block: [64], shared_bytes: 8")
-    text += "presets: {smoke: {launch: {block: [32]}, sampling: {repeat: 3}, devices: [cudasim]}}\n"
+    text += "presets: {smoke: {launch: {block: [32]}, sampling: {repeat: 3}, devices: ['cuda:1']"
+    text += "}}\n"
     kernel = load(text, "smoke").suite.kernels["add"]
     assert kernel.implementations["cuda"].launch.blocks() == ((32,),)
     assert kernel.implementations["cuda"].launch.shared_bytes == 8
     assert kernel.implementations["numpy"].launch is None
     assert kernel.sampling.repeat == 3
-    assert kernel.devices == ("cudasim",)
+    assert kernel.devices == ("cuda:1",)
 
 
 def test_a_preset_takes_fewer_times(load: Load) -> None:

@@ -33,7 +33,7 @@ ACCEPTED = [
     ("[a, b]\n", "[a, b, s]\n    scalars: {s: {value: 2.0 * n, dtype: dtype}}\n"),
     ("[a, b]\n", "[a, b]\n    check: {rtol: {float32: 0.1}, atol: 0, norm: l2}\n"),
     ("[a, b]\n", "[a, b]\n    sampling: {repeat: [1, 5, 2.5], rounds: 2, warmup_time: 0}\n"),
-    ("[a, b]\n", "[a, b]\n    devices: [cpu, 'cuda:*', cudasim, 'cl:0:1']\n    baseline: cuda\n"),
+    ("[a, b]\n", "[a, b]\n    devices: [cpu, 'cuda:*', 'cl:0:1']\n    baseline: cuda\n"),
     ("[a, b]\n", "[a, b]\n    measure: [kernel, cold]\n    work: {bytes: 3 * n, flops: 4}\n"),
     ("[a, b]\n", "[a, b]\n    skip: [{when: n > sm_count, reason: few}]\n"),
     ("[a, b]\n", "[a, b]\n    include: [{implementation: cuda, values: {n: 3}, block: [2, 2]}]\n"),

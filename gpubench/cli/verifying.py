@@ -1,0 +1,98 @@
+"""`gpubench verify`: what implementations compute, on a GPU or without one, and no times."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from gpubench.cli.console import INTERRUPTED, OUT, bar, interruptible, reporting_errors
+from gpubench.cli.options import axes_option, json_option, preset_option, where_option
+from gpubench.cli.planning import chosen_cases, loaded_suites, suite_and_kernel
+
+SMOKE = "smoke"
+"""The preset that is taken in software where none is named."""
+
+
+@click.command()
+@click.argument("targets", metavar="[SUITE[::KERNEL]]...", nargs=-1)
+@preset_option
+@where_option
+@axes_option
+@click.option(
+    "--orders",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Orders of threads and blocks to run in, on softcuda: ascending, descending, then random.",
+)
+@click.option(
+    "--sanitize", is_flag=True, help="Look for races and uninitialised reads too, on softcuda."
+)
+@json_option
+@reporting_errors
+def verify(
+    targets: tuple[str, ...],
+    preset: str | None,
+    where: str | None,
+    axes: tuple[str, ...],
+    orders: int,
+    sanitize: bool,
+    as_json: bool,
+) -> None:
+    """Compute every implementation and compare it with its baseline. Takes no time.
+
+    SUITE is a file, or the name of one in suites/; none are all. CUDA runs on the GPU where there
+    is one, else on softcuda, a CUDA device in software; with --orders or --sanitize always there,
+    and always where GPUBENCH_SOFTCUDA=1 is set. As it is slow, the preset `smoke` is taken there
+    where none is named. Exit code 1 where something is wrong.
+    """
+    from gpubench.backends.devices import gpu_count, known_gpus, no_gpu_reason
+    from gpubench.backends.software import NAME, device_count, requested
+    from gpubench.measure import verifying
+    from gpubench.measure.facts import run_facts
+    from gpubench.tables import verdicts
+
+    watched = orders > 1 or sanitize
+    in_software = requested() or watched or not gpu_count()
+    count = device_count() if in_software else gpu_count()
+    if in_software and preset is None and _has_preset(targets):
+        preset = SMOKE
+    cases = chosen_cases(targets, preset, where, axes, count)
+    tried = verifying.orders(orders) if in_software else ()
+    manner = verifying.Manner(in_software, tried, sanitize)
+    found = {}
+    with interruptible() as interrupted, bar(len(cases), "verifying") as advance:
+        for place, one in verifying.verified(cases, manner):
+            found[place] = one
+            advance(f"{cases[place].subject.title} {cases[place].identity}")
+    rows = [verdicts.Row(cases[place], found[place]) for place in sorted(found)]
+    cuda = verdicts.Place(
+        NAME if in_software else ", ".join(gpu.name for gpu in known_gpus()),
+        None if watched or requested() else no_gpu_reason(),
+        preset,
+        tried,
+        sanitize,
+    )
+    if as_json:
+        listed = [verdicts.case_row(row) for row in rows]
+        content = {**verdicts.place_row(cuda), "facts": run_facts(), "cases": listed}
+        click.echo(json.dumps(content, indent=2, default=str))
+    else:
+        OUT.print(*verdicts.report(rows, cuda), sep="\n")
+    if interrupted:
+        sys.exit(INTERRUPTED)
+    if any(row.is_wrong for row in rows):
+        sys.exit(1)
+
+
+def _has_preset(targets: tuple[str, ...]) -> bool:
+    """Whether any of the suites has a preset for a quick look."""
+    paths: tuple[Path, ...] = tuple(dict.fromkeys(suite_and_kernel(t)[0] for t in targets))
+    presets = (one.root.child("presets") for one in loaded_suites(paths, None))
+    return any(node is not None and node.child(SMOKE) is not None for node in presets)
+
+
+COMMANDS = (verify,)
