@@ -160,7 +160,6 @@ def _scan_totals(totals: Vector, count: int, width: int) -> None:
         if i < count:
             totals[i] = before + sums
         before += total
-        cuda.syncthreads()
 
 
 @cuda.jit
@@ -187,10 +186,10 @@ def _scan_shares(x: Vector, share: int, width: int, totals: Vector, out: Vector)
             tile[thread * ITEMS + item] = running
         before += total
         cuda.syncthreads()
+        # Each thread takes out what it will put in again: no barrier is needed between.
         for i in range(thread, threads * ITEMS, threads):
             if start + i < stop:
                 out[start + i] = tile[i]
-        cuda.syncthreads()
 
 
 def inclusive_scan_cuda(launch: Any, x: Any, totals: Any, out: Any) -> None:

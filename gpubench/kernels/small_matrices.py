@@ -251,9 +251,9 @@ def make_batched_cholesky_block(*, k: int) -> Any:
                     for column in range(j + 1, i + 1):
                         room[i, column] -= room[i, j] * room[column, j]
                 cuda.syncthreads()
+            # Each thread takes out what it will put in again: no barrier is needed between.
             for place in range(thread, k * k, threads):
                 row, column = place // k, place % k
                 L[matrix, row, column] = room[row, column] if column <= row else A.dtype.type(0)
-            cuda.syncthreads()
 
     return batched_cholesky_block

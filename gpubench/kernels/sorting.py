@@ -149,9 +149,9 @@ def _load(x: Numbers, start: int, tile: Numbers, count: int) -> None:
 
 @cuda.jit(device=True)
 def _save(tile: Numbers, count: int, out: Numbers, start: int) -> None:
+    # Each thread saves what it will load the next time: no barrier is needed between.
     for i in range(cuda.threadIdx.x, count, cuda.blockDim.x):
         out[start + i] = tile[i]
-    cuda.syncthreads()
 
 
 @cuda.jit

@@ -118,11 +118,9 @@ def _call_address(
     prototype = code.prototype(prototype_name)
     if not prototype:
         raise code.error("a call of an address needs a .callprototype")
-    if not code.layout.addressed:
-        raise code.error("no function of this module has its address taken")
     count = len(code.layout.addressed)
-    address = code.read(register, "u64")
-    target = f"sc_function_at(t, {address}, addressed, {count})"
+    table = "addressed" if count else "NULL"  # a call that would fail, and may never be made
+    target = f"sc_function_at(t, {code.read(register, 'u64')}, {table}, {count})"
     return _call_code(
         code, target, prototype.returned, prototype.parameters, returned, given, ends=True
     )

@@ -12,7 +12,7 @@ import gpubench.softcuda.conversion
 import gpubench.softcuda.memory
 import gpubench.softcuda.selection  # noqa: F401
 from gpubench.softcuda.instructions import HANDLERS, translate_instruction
-from gpubench.softcuda.layout import Layout, frame_bytes, keeps_parameters, packed, round_up
+from gpubench.softcuda.layout import Layout, frame_bytes, keeps_parameters, packed
 from gpubench.softcuda.operands import C_TYPES, Code, Scope
 from gpubench.softcuda.ptx import KINDS, Block, Function, Instruction, Label
 
@@ -54,8 +54,9 @@ class FunctionWriter:
             lines.append(f"  char *frame = t->services->enter(t, {frame});")
         if keeps_parameters(self._function):
             size = packed(self._function.parameters)[1]
-            at = frame - round_up(size, 16)
-            lines.append(f"  parameters = memcpy(frame + {at}, parameters, {size});")
+            lines.append(f"  parameters = memcpy(frame + {frame - size}, parameters, {size});")
+        if self._code.shares:
+            lines.append("  sc_span shared_recent = {0, 0};")
         if self._code.carries:
             lines.append("  uint32_t carry = 0;")
         return lines

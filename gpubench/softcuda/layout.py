@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from gpubench.softcuda.polling import polling_branches
 from gpubench.softcuda.ptx import (
@@ -118,7 +118,7 @@ class Layout:
             if name not in deepest:
                 open_calls.add(name)
                 below = max((depth(one) for one in self._callees(name)), default=0)
-                deepest[name] = below + frame_bytes(self.functions[name])
+                deepest[name] = below + round_up(frame_bytes(self.functions[name]), 16)
                 open_calls.remove(name)
             return deepest[name]
 
@@ -186,6 +186,7 @@ class Layout:
                     yield one
 
 
+@lru_cache(maxsize=256)
 def frame_bytes(function: Function) -> int:
     """Bytes of local memory of one call of the function: its variables, and its parameters where
     their addresses are taken."""
@@ -195,7 +196,7 @@ def frame_bytes(function: Function) -> int:
             end = round_up(end, one.align) + one.bytes
     if keeps_parameters(function):
         end = round_up(end, 16) + packed(function.parameters)[1]
-    return round_up(end, 16)
+    return end
 
 
 def keeps_parameters(function: Function) -> bool:

@@ -56,9 +56,7 @@ def _ld(code: Code, one: Instruction) -> str:
     where = code.address(a, _space(one))
     reads = []
     for i in wanted:
-        element = f"sc_at(t, at + {i * KINDS[kind]}, {KINDS[kind]}, SC_READ)"
-        if _space(one) == "param":
-            element = f"(void *)(at + {i * KINDS[kind]})"
+        element = code.pointer(f"at + {i * KINDS[kind]}", _space(one), KINDS[kind], "SC_READ")
         reads.append(code.write(parts[i], kind, f"*({c_type} *){element}"))
     return f"uint64_t at = {where}; {' '.join(reads)}"
 
@@ -130,13 +128,22 @@ def _cvta(code: Code, one: Instruction) -> str:
 
 @handles("isspacep", " ".join(_SPACES))
 def _isspacep(code: Code, one: Instruction) -> str:
-    """Whether a generic address lies in a space; which one local or global memory lies in is not
-    known here."""
+    """Whether a generic address lies in a space: in global memory where in none of the others."""
     p, a = one.operands
-    if _space(one) not in ("shared", "global"):
-        raise code.error("not supported for this space")
-    inside = f"sc_is_shared(t, {code.read(a, 'u64')})"
-    return code.write(p, "pred", inside if _space(one) == "shared" else f"!{inside}")
+    address, space = code.read(a, "u64"), _space(one)
+    constants = [
+        f"{address} - (uint64_t)t->globals[{number}] < {variable.bytes}"
+        for number, variable in enumerate(code.layout.globals)
+        if variable.space == "const"
+    ]
+    insides = {
+        "shared": f"sc_is_shared(t, {address})",
+        "local": f"sc_is_local(t, {address})",
+        "const": " || ".join(constants) or "false",
+        "param": "false",  # those that have a generic address were copied to local memory
+    }
+    insides["global"] = f"!({' || '.join(insides.values())})"
+    return code.write(p, "pred", insides[space])
 
 
 @handles("mapa getctarank", "shared::cluster")

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gpubench.softcuda.layout import Layout, packed, round_up
+from gpubench.softcuda.layout import Layout, frame_bytes, packed, round_up
 from gpubench.softcuda.ptx import (
     KINDS,
     Block,
@@ -111,6 +111,7 @@ class Code:
         self.scope: Scope | None = None
         self.carries = False  # whether it has add.cc and the like
         self.ends = False  # whether a call may end the thread
+        self.shares = False  # whether it touches shared memory
         self._scopes = 0
         self._local_end = 0
         self._uses: Counter[str] | None = None  # how often each register stands in the text
@@ -313,9 +314,17 @@ class Code:
 
     def at(self, text: str, space: str, size: int, how: str) -> str:
         """A pointer to what an instruction touches. Parameters lie in the caller's own memory."""
-        where = self.address(text, space)
+        return self.pointer(self.address(text, space), space, size, how)
+
+    def pointer(self, where: str, space: str, size: int, how: str) -> str:
         if space == "param":
             return f"(void *)({where})"
+        if space == "shared":
+            self.shares = True
+            return f"sc_shared_at(t, &shared_recent, {where}, {size}, {how})"
+        frame = frame_bytes(self.function)
+        if frame and space in ("local", "generic"):
+            return f"sc_frame_at(t, frame, {frame}, {where}, {size}, {how})"
         return f"sc_at(t, {where}, {size}, {how})"
 
 

@@ -34,7 +34,7 @@ def translate(ptx: str) -> str:
         writer = FunctionWriter(layout, layout.functions[name], site)
         functions.append(writer.text())
         site += writer.instructions
-    accesses = sum(text.count("sc_at(") for text in functions)
+    accesses = sum(text.count("_at(t, ") for text in functions)
     parts = [
         *(["#define SC_MANY_ACCESSES"] if accesses > _MANY_ACCESSES else []),
         '#include "runtime.h"\n',

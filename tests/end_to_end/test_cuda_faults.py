@@ -60,6 +60,7 @@ def outcomes(project: Project, implementation: str, kernel: str = "scale") -> It
 @pytest.mark.parametrize(
     ("implementation", "status", "words"),
     [
+        ("impossible", "skipped", "the limit is 1024"),
         ("wrong", "wrong", "differs from the baseline"),
         ("outside", "failed", "kernels.py:27"),
         ("illegal", "failed", "ILLEGAL_ADDRESS"),
@@ -106,5 +107,13 @@ def test_no_time_of_the_device_in_software_is_recorded(measured: Project) -> Non
 def test_the_report_shows_all_of_it(measured: Project) -> None:
     measured.run("gpubench", "report", "--output", "report")
     pages = "\n".join(p.read_text() for p in sorted((measured.path / "report").rglob("*.html")))
-    for words in ("ILLEGAL_ADDRESS", "LAUNCH_TIMEOUT", "kernels.py:27", "timed out", "verified"):
+    for words in (
+        "right, no time",
+        "verified on softcuda, a CUDA device in software",
+        "differs from the baseline",
+        "ILLEGAL_ADDRESS",
+        "LAUNCH_TIMEOUT",
+        "kernels.py:27",
+        "timed out",
+    ):
         assert words in pages

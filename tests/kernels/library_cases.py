@@ -44,7 +44,7 @@ AXES: dict[str, dict[str, tuple[Any, ...]]] = {
     "linear_algebra.matvec": {"m": (1, 7, 9), "n": (9, 1, 8)},
     "linear_algebra.transpose": {"m": (1, 3, 9), "n": (5, 7, 8), "tile": (4,)},
     "linear_algebra.spmv": {"per_row": (3,)},
-    "linear_algebra.batched_matmul": {"n": (1, 9), "k": (3, 5)},
+    "linear_algebra.batched_matmul": {"n": (1, 9, 47), "k": (3, 5, 4)},
     "linear_algebra.batched_cholesky": {"n": (1, 7, 4, 9), "k": (1, 3, 5, 4)},
     "learning.attention": {"n": (1, 9), "d": (4, 5), "tile": (4,)},
     "learning.k_nearest_neighbours": {"m": (1, 9), "n": (9, 70), "d": (1, 5), "k": (1, 3)},
@@ -57,6 +57,7 @@ AXES: dict[str, dict[str, tuple[Any, ...]]] = {
     "strings.edit_distance": {"pairs": (1, 3), "n": (1, 7, 9)},
     "particles.nbody": {"tile": (4,)},
     "particles.neighbour_list": {"n": (1, 9, 260)},
+    "reductions.argmax": {"n": (1, 7, 9, 47)},  # so that each thread of a block passes one on
     "reductions.inclusive_scan": {"n": (1, 9, 47)},
     "reductions.histogram": {"bins": (1, 7, 64)},
     "reductions.bincount": {"bins": (1, 9)},

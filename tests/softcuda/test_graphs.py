@@ -317,6 +317,37 @@ def test_two_captures_cannot_be_merged() -> None:
     ]
 
 
+def _streams_destroyed_in_a_capture() -> list[Any]:
+    from cuda.bindings import driver
+
+    use_device()
+    origin, kernel, words = new_stream(), function("add_one"), device_word(0, 4)
+    fork, join = (result(driver.cuEventCreate(2)) for _ in range(2))
+    seen: list[Any] = []
+    for joined in (True, False):
+        side = new_stream()
+        begin(origin)
+        result(driver.cuEventRecord(fork, origin))
+        result(driver.cuStreamWaitEvent(side, fork, 0))
+        add_one(words, side, kernel)
+        if joined:
+            result(driver.cuEventRecord(join, side))
+            result(driver.cuStreamWaitEvent(origin, join, 0))
+        result(driver.cuStreamDestroy(side))
+        seen.append(error(driver.cuStreamEndCapture(origin)))
+    begin(origin)
+    result(driver.cuStreamDestroy(origin))
+    return [*seen, error(driver.cuMemAlloc(4))]
+
+
+def test_a_joined_stream_may_be_destroyed_and_the_first_one_takes_its_capture_along() -> None:
+    assert on_softcuda(_streams_destroyed_in_a_capture) == [
+        "SUCCESS",
+        "STREAM_CAPTURE_UNJOINED",
+        "SUCCESS",
+    ]
+
+
 def _capture_info() -> list[Any]:
     from cuda.bindings import driver
 

@@ -155,6 +155,24 @@ def test_each_thread_has_a_default_stream_of_its_own() -> None:
     assert seen == dict.fromkeys(seen, True)
 
 
+def _null_is_the_stream_of_the_thread() -> list[bool]:
+    # cuda-bindings asks for the functions of per-thread default streams, when it is imported.
+    os.environ["CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM"] = "1"
+    from cuda.bindings import driver
+
+    use_device()
+
+    def number(stream: int) -> int:
+        return int(result(driver.cuStreamGetId(driver.CUstream(stream))))
+
+    legacy, per_thread = driver.CU_STREAM_LEGACY, driver.CU_STREAM_PER_THREAD
+    return [number(0) == number(per_thread), number(0) == number(legacy)]
+
+
+def test_null_is_the_stream_of_the_thread_where_a_program_asks_for_that() -> None:
+    assert on_softcuda(_null_is_the_stream_of_the_thread) == [True, False]
+
+
 # ---- creating, asking, destroying ---------------------------------------------------------------
 
 

@@ -328,6 +328,37 @@ def test_shared_addresses_are_offsets_and_generic_ones_lie_in_the_window(compile
     assert struct.unpack_from("d", thread.shared, 88) == (2.0,)
 
 
+def test_the_space_of_a_generic_address(compiled: Compile) -> None:
+    spaces = ("shared", "local", "const", "global")
+    variables = SHARED + ".const .b8 text[4]; .global .u32 number_in_global;"
+    addresses = """
+        .local .b8 depot[8];
+        cvta.shared.u64 %rd1, aligned; cvta.local.u64 %rd2, depot; cvta.const.u64 %rd3, text;
+        mov.u64 %rd4, number_in_global;
+        """
+    tests = "".join(
+        f"isspacep.{space} %p1, %rd{address}; selp.u32 %r1, 1, 0, %p1;"
+        f"st.global.u32 [%out+{16 * address + 4 * place - 16}], %r1;"
+        for address in (1, 2, 3, 4)
+        for place, space in enumerate(spaces)
+    )
+    thread = Thread(compiled(variables + entry(addresses + tests)))
+    local = thread.buffer(64)
+    thread.state.local, thread.state.local_bytes = address(local), 64
+    thread.answers["enter"] = lambda _: address(local) + 16
+    out = thread.buffer(64)
+    thread.run("k", "Q", address(out))
+    assert words(out, 16) == [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1]
+
+
+def test_a_load_that_another_thread_may_change_is_volatile() -> None:
+    """The C compiler may keep the value of any other."""
+    for order in ("volatile", "relaxed.gpu", "acquire.sys"):
+        text = translate(HEAD + entry(f"ld.{order}.global.u32 %r1, [%out];"))
+        assert "*(volatile uint32_t *)sc_at" in text
+    assert "volatile" not in translate(HEAD + entry("ld.global.u32 %r1, [%out];"))
+
+
 def test_local_memory_is_a_frame_for_each_call(compiled: Compile) -> None:
     body = """
         .local .align 8 .b8 depot[20]; .local .align 16 .b8 other[8];
@@ -484,6 +515,17 @@ def test_a_function_is_called_by_its_address(compiled: Compile, choice: int, exp
     thread, out = run(compiled(STRUCT + entry(body)), given=struct.pack("I", choice))
     assert words(out, 1) == [expected]
     assert not thread.asked_for("trap")
+
+
+def test_a_call_of_an_address_is_no_fault_where_it_is_never_made(compiled: Compile) -> None:
+    body = """
+        mov.u64 %rd1, 4096; setp.eq.u64 %p1, %rd1, 4096;
+        { .param .b32 a; st.param.b32 [a], 5; proto : .callprototype _ (.param .b32 _);
+          @!%p1 call %rd1, (a), proto; }
+        st.global.u32 [%out], 1;
+        """
+    _, out = run(compiled(entry(body)))
+    assert words(out, 1) == [1]
 
 
 RECURSIVE = """

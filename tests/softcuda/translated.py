@@ -71,7 +71,7 @@ class ThreadState(ctypes.Structure):
         *(("linear", _u32), ("dynamic_shared", _u32), ("shared", _u64), ("dynamic_at", _u32)),
         *(("globals", ctypes.POINTER(_u64)), ("line", _u32), ("file", _u32)),
         *(("services", ctypes.POINTER(Services)), ("recent_at", _u64), ("recent_size", _u64)),
-        ("state", _pointer),
+        *(("state", _pointer), ("local", _u64), ("local_bytes", _u32)),
     ]
 
 

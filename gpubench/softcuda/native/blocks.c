@@ -233,6 +233,8 @@ static void run_alone(sc_grid *grid) {
   begin_fiber(grid->blocks, fiber, clocks_of(grid->blocks, 0));
   if (!sc_fiber_resume(grid->worker, fiber, run_in_turn)) grid->error = CUDA_ERROR_OUT_OF_MEMORY;
   if (grid->worker->signal) report_signal(grid);
+  /* It waits, though its module says that it does not. */
+  if (!grid->error && fiber->status != SC_ENDED) grid->error = CUDA_ERROR_LAUNCH_FAILED;
   sc_fiber_drop(grid->worker, fiber);
 }
 
@@ -361,7 +363,8 @@ static bool begin_run(sc_grid *grid) {
   grid->block_count = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
   grid->dynamic_at = (grid->module->shared_window + 15) & ~15u;
   grid->window_bytes = grid->dynamic_at + launch->dynamic_shared;
-  grid->window_stride = (grid->window_bytes + 255) & ~127u; /* never empty, and a gap between two */
+  /* Never empty, with a gap between two, and aligned as much as arrays of Numba may ask for. */
+  grid->window_stride = (grid->window_bytes + 511) & ~255u;
   /* Blocks of a cooperative launch are all on the device at once (Guide, Grid Synchronization). */
   bool all = launch->cooperative && grid->kernel->waits;
   grid->live_blocks = all ? (uint32_t)grid->block_count : 1;

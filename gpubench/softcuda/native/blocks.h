@@ -3,12 +3,12 @@
  * A launch is a `sc_grid`; it runs on one thread of the host, whose pooled memory is a `sc_worker`.
  * Its blocks are `sc_block`s: one at a time, or all at once in a cooperative launch. A CUDA thread
  * is a `sc_fiber`. Where threads wait for each other each fiber has a stack of its own, and
- * `run_blocks` (blocks.c) picks the next one; otherwise one fiber is all the threads, one after
+ * `run_pass` (blocks.c) picks the next one; otherwise one fiber is all the threads, one after
  * another.
  *
  * A fiber that ends the kernel never returns: it switches to the scheduler, which leaves the stacks
  * as they are. So nothing that must be freed is held across a call that may fault.
- * */
+ */
 #pragma once
 #include "driver.h"
 
@@ -18,7 +18,8 @@ enum {
   SC_BARRIERS = 16,  /* of a block (PTX ISA, 9.7.13.1: "barriers numbered 0 through 15") */
   SC_CACHED = 64,    /* allocations that a launch finds again without a search */
   SC_ACQUIRED = 8,   /* places whose releases are remembered one by one (races.c) */
-  SC_FRAME_GAP = 16, /* bytes around each frame of local memory that belong to nothing */
+  SC_FRAME_GAP = 256, /* bytes around each frame of local memory that belong to nothing; also how
+                       * frames are aligned, as much as arrays of Numba may ask for */
 };
 
 /* Most local memory of a thread (Guide, Technical Specifications per Compute Capability: 512
@@ -247,7 +248,7 @@ void sc_report_region(sc_report *report, const sc_region *region, uint64_t addre
 /* "'b'" or "allocation 7". */
 const char *sc_region_name(const sc_region *region, char *room, size_t bytes);
 
-/* ---- sanitizer.c and races.c ---------------------------------------------------------------- */
+/* ---- sanitizer.c, races.c, order.c ------------------------------------------------------------ */
 
 /* Takes what the sanitizer needs for a launch; false: no memory. */
 bool sc_sanitizer_begin(sc_grid *grid);

@@ -287,6 +287,14 @@ static CUresult end(CUstream stream, CUgraph *out) {
   return error;
 }
 
+void sc_drop_capture(CUstream stream) {
+  if (!stream->capture || stream->origin != stream) return;
+  CUgraph graph = stream->graph;
+  each_of_capture(stream->capture_id, leave_capture, NULL);
+  graph->capturing = false;
+  if (!graph->given) sc_graph_free(graph);
+}
+
 API CUresult cuStreamEndCapture(CUstream handle, CUgraph *out) {
   ENTER;
   if (!out) return CUDA_ERROR_INVALID_VALUE;

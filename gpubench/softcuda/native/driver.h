@@ -376,6 +376,9 @@ CUresult sc_refuse_implicit(CUstream legacy);
 bool sc_event_captured(CUevent event);
 /* Makes the capture that a stream belongs to invalid (Guide, "CUDA Graphs", Invalidation). */
 void sc_invalidate_capture(CUstream stream);
+/* Ends a capture whose first stream is destroyed, and drops its graph. A stream that was drawn in
+ * may go: its work must be joined all the same. */
+void sc_drop_capture(CUstream stream);
 
 /* ---- modules.c ------------------------------------------------------------------------------- */
 

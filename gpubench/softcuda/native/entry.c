@@ -74,8 +74,9 @@ __attribute__((constructor)) static void begin(void) {
 }
 
 CUresult sc_enter(const char *name) {
+  if (forked) return CUDA_ERROR_NOT_INITIALIZED; /* and the log may stay locked */
   sc_log("call %s", name);
-  if (!initialised || forked) return CUDA_ERROR_NOT_INITIALIZED;
+  if (!initialised) return CUDA_ERROR_NOT_INITIALIZED;
   /* Driver API, cuStreamAddCallback: "Attempting to use a CUDA API will result in
    * CUDA_ERROR_NOT_PERMITTED"; of cuLaunchHostFunc: "may result". */
   if (sc_in_callback()) return CUDA_ERROR_NOT_PERMITTED;
@@ -84,9 +85,9 @@ CUresult sc_enter(const char *name) {
 }
 
 API CUresult cuInit(unsigned flags) {
+  if (forked) return CUDA_ERROR_NOT_INITIALIZED;
   sc_log("call %s", __func__);
   if (flags) return CUDA_ERROR_INVALID_VALUE;
-  if (forked) return CUDA_ERROR_NOT_INITIALIZED;
   if (sc_option.complaint[0]) {
     fprintf(stderr, "softcuda: %s\n", sc_option.complaint);
     return CUDA_ERROR_INVALID_VALUE;

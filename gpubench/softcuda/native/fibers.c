@@ -20,8 +20,8 @@ typedef struct sc_chunk {
 
 /* void sc_switch(void **save, void *to): saves what a function must preserve on the stack in use,
  * writes the stack pointer to *save, and goes on with the stack `to`, saved in the same way. The
- * modes of floating point go along: a signal may have interrupted a fiber, and the kernel of the
- * system gives its handlers other ones. */
+ * modes of floating point go along: fibers have the default ones, whatever the program has set in
+ * its threads, since PTX keeps subnormal numbers where it does not say .ftz (PTX ISA, 9.7.3). */
 void sc_switch(void **save, void *to) __attribute__((visibility("hidden")));
 
 #if defined(__x86_64__)
@@ -57,13 +57,12 @@ __asm__(
 
 /* A stack on which sc_switch "returns" into `begin`, as if that had just been called. */
 static void *prepare(char *top, void (*begin)(void)) {
-  uint32_t modes[2] = {0};
-  __asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(modes[0]), "=m"(modes[1]));
+  const uint64_t mxcsr = 0x1F80, x87 = 0x37F; /* at the start of a process (3.4.1) */
   uint64_t *at = (uint64_t *)top;
   *--at = 0; /* no caller; where a function begins, the stack is 16-aligned plus 8 (3.2.2) */
   *--at = (uint64_t)(uintptr_t)begin;
   for (int i = 0; i < 6; i++) *--at = 0;
-  *--at = modes[0] | (uint64_t)(modes[1] & 0xffff) << 32;
+  *--at = mxcsr | x87 << 32;
   return at;
 }
 
@@ -108,12 +107,9 @@ __asm__(
     ".size sc_switch, .-sc_switch\n");
 
 static void *prepare(char *top, void (*begin)(void)) {
-  uint64_t modes;
-  __asm__ volatile("mrs %0, fpcr" : "=r"(modes));
   uint64_t *at = (uint64_t *)(top - 176);
-  memset(at, 0, 176);
+  memset(at, 0, 176); /* 0 in FPCR is the default mode */
   at[11] = (uint64_t)(uintptr_t)begin; /* x30, the address that `ret` goes to */
-  at[20] = modes;
   return at;
 }
 #else
@@ -160,7 +156,7 @@ void *sc_pool_take(struct sc_pool *pool, size_t bytes, bool clear) {
     free(pool->at);
     *pool = (struct sc_pool){0};
     size_t room = bytes + bytes / 2;
-    if (posix_memalign(&pool->at, 128, room)) return NULL;
+    if (posix_memalign(&pool->at, 256, room)) return NULL;
     pool->bytes = room;
   }
   if (clear) memset(pool->at, 0, bytes);
@@ -285,8 +281,8 @@ char *sc_enter_frame(sc_thread *thread, uint32_t bytes) {
   if (!fiber->stack->local && !make_local(fiber)) overflow(fiber, bytes);
   thread->local = fiber->stack->local;
   thread->local_bytes = LOCAL_ROOM;
-  /* [gap with the header][frame][gap], the frame 16-aligned */
-  uint32_t at = fiber->local_used, padded = (bytes + 15) & ~15u;
+  /* [gap with the header][frame][gap] */
+  uint32_t at = fiber->local_used, padded = (bytes + SC_FRAME_GAP - 1) & ~(SC_FRAME_GAP - 1u);
   if (bytes > SC_LOCAL_BYTES || at + padded > SC_LOCAL_BYTES) overflow(fiber, bytes);
   sc_frame *frame = (sc_frame *)(fiber->stack->local + at);
   *frame = (sc_frame){.previous = fiber->local_newest, .bytes = bytes};

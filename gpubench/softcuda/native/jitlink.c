@@ -108,6 +108,8 @@ API int nvJitLinkAddData(linker *l, int type, const void *data, size_t bytes, co
   REAL(nvJitLinkAddData, void *, int, const void *, size_t, const char *);
   if (type == INPUT_PTX) append(&l->ptx, &l->ptx_bytes, data, strnlen(data, bytes));
   else if (type != INPUT_LTOIR) return refuse_binary(l, name);
+  /* Beside LTO-IR, PTX is not optimised but only linked, which "-ptx" refuses to do. */
+  if (type == INPUT_PTX && l->lto) return SUCCESS;
   return real(l->real, type, data, bytes, name);
 }
 

@@ -11,28 +11,72 @@
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* The host's address of `size` bytes that a thread touches. Most accesses go where the last one
- * went, and are aligned: they need no search. */
+/* The bytes that a thread may touch without asking: an allocation, a variable, a frame. */
+typedef struct sc_span {
+  uint64_t at, size;
+} sc_span;
+
+SC_INLINE bool sc_in(sc_span span, uint64_t address, uint32_t size) {
+  uint64_t offset = address - span.at;
+  return offset < span.size && size <= span.size - offset && !(address & (size - 1));
+}
+
+/* See SC_MANY_ACCESSES in translate.py. */
 #ifdef SC_MANY_ACCESSES
-static __attribute__((noinline, unused))
+#define SC_ACCESS static __attribute__((noinline, unused))
 #else
-SC_INLINE
+#define SC_ACCESS SC_INLINE
 #endif
-void *sc_at(sc_thread *t, uint64_t address, uint32_t size, uint32_t how) {
+
+/* The host's address of `size` bytes that a thread touches. Most accesses go where the last one
+ * went, and are aligned: they need no search. The sanitizer sees every access. */
+SC_ACCESS void *sc_at(sc_thread *t, uint64_t address, uint32_t size, uint32_t how) {
 #ifndef SC_SANITIZE
-  uint64_t offset = address - t->recent_at;
-  if (offset < t->recent_size && size <= t->recent_size - offset && !(address & (size - 1)))
-    return (void *)(uintptr_t)address;
+  if (sc_in((sc_span){t->recent_at, t->recent_size}, address, size)) return (void *)address;
 #endif
   return t->services->access(t, address, size, how);
 }
 
-/* Whether a generic address lies in the block's window of shared memory [9.7.9.18 isspacep]. */
+/* The same in shared memory. It has a last place of its own, because kernels go to and fro between
+ * global and shared memory. */
+SC_ACCESS void *sc_shared_at(sc_thread *t, sc_span *recent, uint64_t address, uint32_t size,
+                             uint32_t how) {
+#ifdef SC_SANITIZE
+  (void)recent;
+  return t->services->access(t, address, size, how);
+#else
+  if (sc_in(*recent, address, size)) return (void *)address;
+  sc_span global = {t->recent_at, t->recent_size};
+  void *found = t->services->access(t, address, size, how);
+  *recent = (sc_span){t->recent_at, t->recent_size};
+  t->recent_at = global.at;
+  t->recent_size = global.size;
+  return found;
+#endif
+}
+
+/* The same for generic and local addresses in a function that has a frame of local memory. */
+SC_ACCESS void *sc_frame_at(sc_thread *t, const char *frame, uint32_t bytes, uint64_t address,
+                            uint32_t size, uint32_t how) {
+#ifndef SC_SANITIZE
+  if (sc_in((sc_span){(uint64_t)frame, bytes}, address, size)) return (void *)address;
+#else
+  (void)frame, (void)bytes;
+#endif
+  return sc_at(t, address, size, how);
+}
+
+/* Whether a generic address lies in the block's window of shared memory, or in the thread's local
+ * memory [9.7.9, isspacep]. */
 SC_INLINE bool sc_is_shared(const sc_thread *t, uint64_t address) {
   return address - (uint64_t)t->shared < (uint64_t)t->dynamic_at + t->dynamic_shared;
 }
 
-/* cp.async [9.7.9.25], done at once: copies `given` bytes and fills the others with zeros. */
+SC_INLINE bool sc_is_local(const sc_thread *t, uint64_t address) {
+  return t->local && address - (uint64_t)t->local < t->local_bytes;
+}
+
+/* cp.async [9.7.9], done at once: copies `given` bytes and fills the others with zeros. */
 SC_INLINE void sc_copy(sc_thread *t, uint64_t to, uint64_t from, uint32_t size, uint32_t given) {
   char held[16] = {0};
   if (given > size) given = size;

@@ -22,18 +22,23 @@ void sc_streams_each(void (*visit)(CUstream, void *), void *data) {
   sc_unlock();
 }
 
+/* A stream that was destroyed is still part of a capture that it was drawn into. */
+static bool is_over(CUstream stream) {
+  return stream->stop && !stream->started && !stream->capture;
+}
+
+static void forget_ended(void) {
+  int kept = 0;
+  for (int i = 0; i < stream_count; i++)
+    if (!is_over(streams[i])) streams[kept++] = streams[i];
+  stream_count = kept;
+}
+
 static void remember(CUstream stream) {
+  forget_ended();
   if (stream_count == stream_room)
     streams = realloc(streams, (size_t)(stream_room = 2 * stream_room + 16) * sizeof *streams);
   streams[stream_count++] = stream;
-}
-
-static void forget(CUstream stream) {
-  for (int i = 0; i < stream_count; i++)
-    if (streams[i] == stream) {
-      memmove(streams + i, streams + i + 1, (size_t)(--stream_count - i) * sizeof *streams);
-      return;
-    }
 }
 
 /* ---- which stream a handle means ------------------------------------------------------------- */
@@ -64,7 +69,6 @@ static void end_own_streams(void *list) {
   for (own_stream *own = list, *next; own; own = next) {
     sc_lock();
     own->stream->stop = true;
-    if (!own->stream->started) forget(own->stream);
     sc_changed();
     sc_unlock();
     next = own->next;
@@ -272,7 +276,7 @@ static void *run_stream(void *argument) {
     sc_changed();
     sc_work_free(work);
   }
-  forget(stream);
+  stream->started = false;
   sc_unlock();
   return NULL;
 }
@@ -397,8 +401,7 @@ void sc_context_work_end(CUcontext context) {
     if (streams[i]->object.context == context) ending[count++] = streams[i];
   for (int i = 0; i < count; i++) {
     ending[i]->abandoned = ending[i]->stop = true;
-    if (ending[i]->capture) sc_invalidate_capture(ending[i]);
-    if (!ending[i]->started) forget(ending[i]);
+    sc_drop_capture(ending[i]);
   }
   sc_changed();
   for (int i = 0; i < count; i++)
@@ -452,9 +455,8 @@ API CUresult cuStreamDestroy(CUstream handle) {
   sc_lock();
   CUresult error = sc_object_end(handle, SC_STREAM, __func__);
   if (!error) {
-    if (handle->capture) sc_invalidate_capture(handle);
+    sc_drop_capture(handle);
     handle->stop = true;
-    if (!handle->started) forget(handle);
     sc_changed();
   }
   sc_unlock();

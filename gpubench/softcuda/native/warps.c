@@ -4,7 +4,7 @@
  * executing thread waits "until all non-exited threads corresponding to membermask have executed
  * [it] with the same qualifiers and same membermask value". So lanes meet by operation and mask,
  * not by the place in the program, and lanes that have ended are not waited for.
- * */
+ */
 #include "blocks.h"
 
 static uint32_t lane_of(const sc_fiber *fiber) { return fiber->thread.linear % SC_WARP; }

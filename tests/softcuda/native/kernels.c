@@ -15,6 +15,11 @@ KERNEL(add) {
   WRITE(t, float, C + 4 * i, READ(t, float, A + 4 * i) + READ(t, float, B + 4 * i));
 }
 
+KERNEL(halve) {
+  volatile float number = READ(t, float, A);
+  WRITE(t, float, C, number / 2);
+}
+
 /* Each thread notes the order in which it ran. */
 KERNEL(trace) {
   uint32_t turn = ATOMIC_ADD(t, uint32_t, B, 1);

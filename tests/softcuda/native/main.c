@@ -9,7 +9,8 @@
 
 /* Kernels whose threads wait for nothing, and those whose threads wait for each other. */
 #define IN_TURN(X) \
-    X(add) X(trace) X(clocks) X(past_the_end) X(just_past_the_end) X(before_the_beginning) \
+    X(add) X(halve) \
+    X(trace) X(clocks) X(past_the_end) X(just_past_the_end) X(before_the_beginning) \
     X(across_the_end) X(nowhere) X(null) X(misaligned) X(touches_c) X(writes_c) X(in_a_gap) \
     X(past_dynamic) X(past_local) X(after_leaving) X(endless_recursion) X(endless_frames) \
     X(endless_loop) X(endless_prints) X(divides) X(is_illegal) X(traps) X(asserts) \
@@ -110,6 +111,14 @@ static void *run(void *data) {
   return NULL;
 }
 
+/* As a library does that was built with -ffast-math; new threads inherit it. */
+static void flush_subnormals(void) {
+#ifdef __x86_64__
+  uint32_t modes = 0x9FC0;
+  __asm__ volatile("ldmxcsr %0" : : "m"(modes));
+#endif
+}
+
 static void read_options(void) {
   const char *order = option("order", "ascending");
   sc_option.sanitize = number("sanitize", 0);
@@ -126,6 +135,7 @@ int main(int count, char **given) {
   argument_count = count;
   arguments = given;
   read_options();
+  if (number("flush", 0)) flush_subnormals();
   struct CUctx_st context = {.alive = true, .peers = (uint32_t)number("peers", 0)};
   sc_allocation *a = make_array(&context, "a"), *b = make_array(&context, "b");
   sc_allocation *c = make_array(&context, "c");

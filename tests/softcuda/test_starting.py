@@ -1,0 +1,139 @@
+"""Putting the device in software in place, and what is said where that cannot be."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpubench.softcuda.reports import Report, parse_reports, readable_name
+
+STRAY = """
+import sys
+import numpy as np
+from numba import cuda
+
+@cuda.jit(lineinfo=True)
+def stray(a):
+    a[cuda.grid(1)] = 1
+
+print("runs")
+array = cuda.to_device(np.zeros(10))
+try:
+    stray[1, int(sys.argv[1])](array)
+    cuda.synchronize()
+except Exception as error:
+    print(type(error).__name__)
+"""
+
+
+def python(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+def started(**environment: str) -> str:
+    """What starting says: nothing, or why it cannot be."""
+    program = (
+        "from gpubench import softcuda\n"
+        "try: softcuda.start()\n"
+        "except softcuda.UnavailableError as error: print(error)"
+    )
+    done = python("-c", program, **environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_without_a_compiler_it_says_what_to_install(tmp_path: Path) -> None:
+    said = started(PATH=str(tmp_path), SOFTCUDA_CACHE=str(tmp_path / "cache"), CC="")
+    assert said.startswith("the CUDA device in software needs a C compiler")
+    assert "apt install gcc" in said
+
+
+def test_a_compiler_that_fails_is_quoted(tmp_path: Path) -> None:
+    broken = tmp_path / "cc"
+    broken.write_text("#!/bin/sh\necho no space left >&2\nexit 1\n")
+    broken.chmod(0o755)
+    said = started(CC=str(broken), SOFTCUDA_CACHE=str(tmp_path / "cache"))
+    assert said.endswith("cannot build the device in software:\nno space left")
+
+
+def test_a_cache_that_others_can_write_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    said = started(SOFTCUDA_CACHE=str(tmp_path))
+    assert said.startswith(f"{tmp_path}: others can write here, and what lies here is run")
+
+
+def test_a_driver_that_is_loaded_already_is_not_replaced() -> None:
+    program = (
+        "import os\n"
+        "from gpubench import softcuda\n"
+        "softcuda.start()\n"
+        "softcuda.start.cache_clear()\n"
+        "try: softcuda.start()\n"
+        "except softcuda.UnavailableError as error: print(error)"
+    )
+    assert "libcuda.so.1 is loaded already" in python("-c", program).stdout
+
+
+def test_a_program_without_a_fault_exits_with_its_own_code(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(STRAY)
+    done = python("-m", "gpubench.softcuda", program, "10")
+    assert (done.returncode, done.stdout) == (0, "runs\n"), done.stderr
+    assert "softcuda:" not in done.stderr
+
+
+def test_a_fault_is_printed_with_its_line_and_is_the_exit_code(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(STRAY)
+    done = python("-m", "gpubench.softcuda", program, "11")
+    assert (done.returncode, done.stdout) == (1, "runs\nCudaAPIError\n")
+    assert "softcuda: out of bounds: a write of 8 bytes just past the end of" in done.stderr
+    assert "in __main__.stray, block (0, 0, 0), thread (10, 0, 0)" in done.stderr
+    assert "program.py:8" in done.stderr
+
+
+def test_processes_that_a_program_starts_run_on_it_too(tmp_path: Path) -> None:
+    program, child = tmp_path / "program.py", tmp_path / "child.py"
+    child.write_text("from numba import cuda; print(cuda.get_current_device().name)")
+    program.write_text(
+        "import subprocess, sys\n"
+        f"print(subprocess.check_output([sys.executable, {str(child)!r}], text=True))"
+    )
+    done = python("-m", "gpubench.softcuda", program)
+    assert "softcuda" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("mangled", "name"),
+    [
+        ("_ZN8__main__1kB2v1B106cw51E5ArrayIfLi1E1C7mutable7alignedE", "__main__.k"),
+        ("_ZN8gpubench7kernels3addEPf", "gpubench.kernels.add"),
+        ("plain", "plain"),
+    ],
+)
+def test_a_kernel_has_the_name_that_its_author_gave_it(mangled: str, name: str) -> None:
+    assert readable_name(mangled) == name
+
+
+def test_a_report_reads_as_one_line() -> None:
+    line = (
+        '{"kind": "race", "text": "write/read race", "kernel": "_ZN1m1kE", "block": [1, 0, 0], '
+        '"thread": [2, 0, 0], "file": "k.py", "line": 7, "count": 3}'
+    )
+    (report,) = parse_reports(line + "\n")
+    assert report == Report(
+        "race", "write/read race", "m.k", (1, 0, 0), (2, 0, 0), file="k.py", line=7, count=3
+    )
+    place = "in m.k, block (1, 0, 0), thread (2, 0, 0), k.py:7"
+    assert str(report) == f"race: write/read race (3 times) [{place}]"
