@@ -75,42 +75,46 @@ def test_modules() -> Iterator[str]:
 
 
 def run_module(module: str) -> Result:
-    """Each module in a process of its own: a sticky error there ends its own tests only."""
-    name = module.removeprefix("numba.cuda.tests.")
+    """Each module in a process of its own, and then each test that failed in one: a fault on the
+    device is answered to all calls after it, so that the tests that follow fail with it."""
+    results, ended = _run(module)
+    for test, (kind, _) in list(results.items()):
+        if kind in ("failed", "started"):
+            alone, end = _run(f"{module}.{test}")
+            said = list(alone.values())[-1] if alone else ("failed", end or "no outcome")
+            results[test] = said if said[0] != "started" else ("failed", end or "did not end")
+    if not results:
+        results["all"] = ("failed", ended or "no tests")
+    counts = Counter(kind for kind, _ in results.values())
+    failures = tuple((test, said) for test, (kind, said) in results.items() if kind == "failed")
+    return Result(module.removeprefix("numba.cuda.tests."), counts, failures)
+
+
+def _run(tests: str) -> tuple[dict[str, tuple[str, str]], str | None]:
+    """What became of each test, by its name without the module, and how the process ended badly."""
     with tempfile.TemporaryDirectory() as folder:
         told = Path(folder, "results.jsonl")
         script = str(Path(__file__).resolve())
-        command = [sys.executable, "-m", "gpubench.softcuda", script, "--child", module, str(told)]
+        command = [sys.executable, "-m", "gpubench.softcuda", script, "--child", tests, str(told)]
         try:
             done = subprocess.run(
-                command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT, check=False
+                command, cwd=folder, capture_output=True, timeout=TIMEOUT, check=False
             )
             ended = None if done.returncode in (0, 1) else f"exit code {done.returncode}"
         except subprocess.TimeoutExpired:
             ended = f"no end within {TIMEOUT:g} s"
         lines = told.read_text(encoding="utf-8").splitlines() if told.is_file() else []
-    results: dict[str, list[str]] = {}
-    for test, kind, said in map(json.loads, lines):
-        results[test] = [kind, said]
-    counts = Counter(kind for kind, _ in results.values() if kind != "started")
-    failures = [(test, said) for test, (kind, said) in results.items() if kind == "failed"]
-    for test, (kind, _) in results.items():
-        if kind == "started":  # it ended the process, and with it the tests after it
-            counts["failed"] += 1
-            failures.append((test, ended or "did not end"))
-    if not results:
-        counts["failed"] += 1
-        failures.append(("all", ended or "no tests"))
-    return Result(name, counts, tuple(failures))
+    return {test: (kind, said) for test, kind, said in map(json.loads, lines)}, ended
 
 
-def _child(module: str, told: Path) -> int:
-    """Run a module's tests and write a line as each begins and ends."""
+def _child(tests: str, told: Path) -> int:
+    """Run a module's tests, or one, and write a line as each begins and ends."""
     with told.open("w", encoding="utf-8", buffering=1) as file:
 
         class Telling(unittest.TestResult):
             def _tell(self, test: unittest.TestCase, kind: str, said: str = "") -> None:
-                print(json.dumps([test.id().removeprefix(module + "."), kind, said]), file=file)
+                name = ".".join(test.id().rsplit(".", 2)[1:])  # class and method
+                print(json.dumps([name, kind, said]), file=file)
 
             def startTest(self, test: unittest.TestCase) -> None:
                 self._tell(test, "started")
@@ -128,7 +132,8 @@ def _child(module: str, told: Path) -> int:
                 self._tell(test, "failed", "passes, and should not")
 
             def addError(self, test: unittest.TestCase, err: Any) -> None:
-                self._tell(test, "failed", " ".join(f"{err[0].__name__}: {err[1]}".split())[:200])
+                kind = "skipped" if err[0].__name__ == "Skipped" else "failed"  # pytest's own way
+                self._tell(test, kind, " ".join(f"{err[0].__name__}: {err[1]}".split())[:200])
 
             def addSubTest(self, test: unittest.TestCase, subtest: Any, err: Any) -> None:
                 if err is not None:
@@ -136,7 +141,7 @@ def _child(module: str, told: Path) -> int:
 
             addFailure = addError
 
-        unittest.defaultTestLoader.loadTestsFromName(module).run(Telling())
+        unittest.defaultTestLoader.loadTestsFromName(tests).run(Telling())
     return 0
 
 

@@ -21,7 +21,7 @@ _FLAGS = (
     *("-std=gnu11", "-O1", "-g0", "-w", "-fPIC", "-shared", "-fvisibility=hidden"),
     *("-ffp-contract=off", "-fno-strict-aliasing", "-fwrapv", "-fno-math-errno"),
 )
-_DEVICE_HEADERS = ("device.h", "runtime.h")
+_DEVICE_HEADERS = ("device.h", "runtime.h", "arithmetic.h")
 
 
 class CompilerError(Exception):

@@ -12,7 +12,7 @@ import gpubench.softcuda.conversion
 import gpubench.softcuda.memory
 import gpubench.softcuda.selection  # noqa: F401
 from gpubench.softcuda.instructions import HANDLERS, translate_instruction
-from gpubench.softcuda.layout import Layout, frame_bytes, keeps_parameters, packed
+from gpubench.softcuda.layout import Layout, keeps_parameters, packed
 from gpubench.softcuda.operands import C_TYPES, Code, Scope
 from gpubench.softcuda.ptx import KINDS, Block, Function, Instruction, Label
 
@@ -48,7 +48,7 @@ class FunctionWriter:
         return "\n".join(lines)
 
     def _prologue(self) -> list[str]:
-        frame = frame_bytes(self._function)
+        frame = self._code.frame
         lines = []
         if frame:
             lines.append(f"  char *frame = t->services->enter(t, {frame});")
@@ -62,7 +62,7 @@ class FunctionWriter:
         return lines
 
     def _epilogue(self) -> list[str]:
-        leave = "  t->services->leave(t, frame);" if frame_bytes(self._function) else ""
+        leave = "  t->services->leave(t, frame);" if self._code.frame else ""
         if self._function.entry:
             ends = ["thread_end:;"] if self._code.ends else []
             return [*ends, "end:;", *filter(None, [leave]), "}", ""]

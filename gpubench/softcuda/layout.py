@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from gpubench.softcuda.polling import polling_branches
 from gpubench.softcuda.ptx import (
@@ -186,7 +186,6 @@ class Layout:
                     yield one
 
 
-@lru_cache(maxsize=256)
 def frame_bytes(function: Function) -> int:
     """Bytes of local memory of one call of the function: its variables, and its parameters where
     their addresses are taken."""

@@ -106,6 +106,7 @@ class Code:
         self.layout = layout
         self.function = function
         self.first_site = first_site
+        self.frame = frame_bytes(function)
         self.ordinal = -1  # of the instruction in the function
         self.instruction: Instruction | None = None
         self.scope: Scope | None = None
@@ -322,9 +323,8 @@ class Code:
         if space == "shared":
             self.shares = True
             return f"sc_shared_at(t, &shared_recent, {where}, {size}, {how})"
-        frame = frame_bytes(self.function)
-        if frame and space in ("local", "generic"):
-            return f"sc_frame_at(t, frame, {frame}, {where}, {size}, {how})"
+        if self.frame and space in ("local", "generic"):
+            return f"sc_frame_at(t, frame, {self.frame}, {where}, {size}, {how})"
         return f"sc_at(t, {where}, {size}, {how})"
 
 

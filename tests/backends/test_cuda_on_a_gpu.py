@@ -118,6 +118,15 @@ def test_a_held_back_batch_runs_every_call(facade: NumbaCuda) -> None:
     np.testing.assert_array_equal(facade.to_host(array), np.full(1000, 1202.0))
 
 
+def test_copying_back_waits_for_what_is_queued(facade: NumbaCuda) -> None:
+    long, array = spinning(facade, 3_000_000), facade.to_device(np.zeros(1000))
+    call = facade.runner(Target(function=increment), MANY, [array])
+    call()
+    long()
+    call()
+    np.testing.assert_array_equal(facade.to_host(array), np.full(1000, 2.0))
+
+
 def test_numba_cuda_has_graphs_and_a_gate(facade: NumbaCuda) -> None:
     pytest.importorskip("cuda.bindings")
     assert facade.can_hold
@@ -154,6 +163,13 @@ def test_restoring_brings_the_inputs_back(session: CudaSession) -> None:
     session.restore(native, pristine)
     session.synchronize()
     np.testing.assert_array_equal(session.to_host(native), np.arange(1000.0))
+
+
+def test_an_array_keeps_its_order(session: CudaSession) -> None:
+    array = np.asfortranarray(np.arange(6.0).reshape(2, 3))
+    native = session.to_native(array)
+    assert native.is_f_contiguous()
+    np.testing.assert_array_equal(session.to_host(native), array)
 
 
 @pytest.mark.gpu_time

@@ -38,6 +38,17 @@ def without(cuda: ScriptedCuda, graphs: bool = True, can_hold: bool = True) -> S
     return cuda
 
 
+def test_the_call_that_compiles_is_made_before_anything_is_captured(cuda: ScriptedCuda) -> None:
+    captured = []
+
+    def call() -> None:
+        captured.append(cuda.capturing is not None)
+        cuda.call(Kernel(2 * US))()
+
+    CudaSampler(cuda, call, Floors(cuda, lambda: cuda.host), lambda: cuda.host)
+    assert captured[:2] == [False, True]
+
+
 @pytest.mark.parametrize("runs", [2, 199, 200, 201, 1000])
 def test_many_runs_are_replayed_and_launching_is_not_in_the_time(
     cuda: ScriptedCuda, runs: int

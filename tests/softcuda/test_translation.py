@@ -242,6 +242,45 @@ def test_a_misaligned_access_is_asked_for(compiled: Compile) -> None:
     assert recent(compiled(ACCESSES), 0, 64, offset=2) == [2, 6]
 
 
+def test_an_access_to_the_frame_is_not_asked_for_and_one_beyond_it_is(compiled: Compile) -> None:
+    body = """
+        .local .align 4 .b8 depot[12]; mov.u64 %rd1, depot;
+        st.local.u32 [%rd1], 1; st.local.u32 [%rd1+8], 1; st.u32 [%rd1+4], 1;
+        st.local.u32 [%rd1+12], 1; st.local.u32 [%rd1-4], 1; st.local.u16 [%rd1+3], 1;
+        """
+    thread = Thread(compiled(entry(body)))
+    memory = thread.buffer(64)
+    thread.answers["enter"] = lambda _: address(memory) + 16
+    thread.run("k", "Q", 0)
+    asked = [one[1] - address(memory) for one in thread.asked_for("access")]
+    assert asked == [28, 12, 19]
+
+
+def test_shared_and_global_memory_are_remembered_apart(compiled: Compile) -> None:
+    body = """
+        ld.global.u32 %r1, [%out]; st.shared.u32 [aligned], %r1; st.global.u32 [%out+4], %r1;
+        st.shared.u32 [aligned+36], %r1; ld.global.u32 %r1, [%out]; st.shared.u8 [small], %r1;
+        st.shared.u32 [aligned+40], %r1;
+        """
+    translated = compiled(SHARED + entry(body))
+    thread = Thread(translated)
+    out = thread.buffer(8)
+    window = address(thread.shared)
+    spans = {address(out): 8, window + 32: 40, window: 6}
+
+    def access(at: int, *_: int) -> int:
+        """As the device does, remember all of the variable."""
+        for begin, size in spans.items():
+            if begin <= at < begin + size:
+                thread.state.recent_at, thread.state.recent_size = begin, size
+        return at
+
+    thread.answers["access"] = access
+    thread.run("k", "Q", address(out))
+    asked = [one[1] for one in thread.asked_for("access")]
+    assert asked == [address(out), window + 32, window, window + 72]
+
+
 def test_the_sanitizer_is_asked_for_every_access(compiled: Compile) -> None:
     assert recent(compiled(ACCESSES, "-DSC_SANITIZE"), 0, 64) == [0, 4]
 
@@ -366,10 +405,10 @@ def test_local_memory_is_a_frame_for_each_call(compiled: Compile) -> None:
         st.local.u32 [%rd1+16], %r1; st.u32 [other], %r1; ld.u32 %r2, [%rd2+16];
         st.global.u32 [%out], %r2;
         """
-    translated = compiled(entry(body))
+    translated = compiled(entry(body), "-DSC_SANITIZE")
     thread, out = run(translated)
     assert translated.kernels["k"].local_bytes == 48
-    assert thread.asked_for("enter") == [("enter", 48)]
+    assert thread.asked_for("enter") == [("enter", 40)]
     assert len(thread.asked_for("leave")) == 1
     frame = thread.asked_for("leave")[0][1]
     places = [one[1] - frame for one in thread.asked_for("access")[:3]]
