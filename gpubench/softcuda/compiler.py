@@ -43,7 +43,7 @@ def compile_ptx(ptx: str, *, sanitize: bool) -> Path:
 
 def _compile(ptx: str, library: Path, sanitize: bool) -> None:
     # Imported here: a module that is in the cache needs no translation.
-    from gpubench.softcuda.translate import TranslationError, translate
+    from gpubench.softcuda.translation.translate import TranslationError, translate
 
     try:
         text = translate(ptx)
@@ -64,7 +64,8 @@ def _compile(ptx: str, library: Path, sanitize: bool) -> None:
 @cache
 def _made_with() -> tuple[bytes, ...]:
     """All that a compiled module depends on besides its PTX."""
-    translator = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
+    folder = Path(__file__).parent / "translation"
+    translator = [path.read_bytes() for path in sorted(folder.glob("*.py"))]
     headers = [(NATIVE / name).read_bytes() for name in _DEVICE_HEADERS]
     flags = " ".join([find_compiler(), *_FLAGS, *_machine_flags()])
     return (*translator, *headers, flags.encode())

@@ -14,7 +14,7 @@ from asv_project import CHECKOUT, Project, isolated_environment
 SHIPPED = sorted(
     path.relative_to(CHECKOUT).as_posix()
     for path in (CHECKOUT / "gpubench").rglob("*")
-    if path.suffix in {".py", ".jinja"}
+    if path.suffix in {".py", ".jinja", ".c", ".h"}
 )
 PAGES = sorted(path.name for path in (CHECKOUT / "reports").iterdir() if path.is_file())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpubench.softcuda.ptx import (
+from gpubench.softcuda.translation.ptx import (
     Block,
     Function,
     Instruction,

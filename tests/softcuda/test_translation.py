@@ -15,7 +15,7 @@ from exact_numbers import FORMS, corners
 from instruction_cases import CASES, Case, kernel
 from translated import ATOMIC, COMPILER, HEAD, READ, WRITE, Thread, Translated
 
-from gpubench.softcuda.translate import TranslationError, translate
+from gpubench.softcuda.translation.translate import TranslationError, translate
 
 pytestmark = pytest.mark.skipif(not COMPILER, reason="there is no C compiler")
 

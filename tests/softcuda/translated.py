@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import gpubench.softcuda
-from gpubench.softcuda.translate import translate
+from gpubench.softcuda.translation.translate import translate
 
 NATIVE = Path(gpubench.softcuda.__file__).parent / "native"
 COMPILER = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gpubench.softcuda.instructions import handles, kinds_of, only_kind, unsigned
-from gpubench.softcuda.operands import C_TYPES, Code
-from gpubench.softcuda.ptx import KINDS, Instruction
+from gpubench.softcuda.translation.instructions import handles, kinds_of, only_kind, unsigned
+from gpubench.softcuda.translation.operands import C_TYPES, Code
+from gpubench.softcuda.translation.ptx import KINDS, Instruction
 
 HALVES = {
     "f16x2": "f16",

@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gpubench.softcuda.layout import Layout, frame_bytes, packed, round_up
-from gpubench.softcuda.ptx import (
+from gpubench.softcuda.translation.layout import Layout, frame_bytes, packed, round_up
+from gpubench.softcuda.translation.ptx import (
     KINDS,
     Block,
     Function,

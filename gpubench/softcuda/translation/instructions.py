@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gpubench.softcuda.operands import Code
-from gpubench.softcuda.ptx import KINDS, Instruction
+from gpubench.softcuda.translation.operands import Code
+from gpubench.softcuda.translation.ptx import KINDS, Instruction
 
 Translate = Callable[[Code, Instruction], str]
 

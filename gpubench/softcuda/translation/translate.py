@@ -11,10 +11,10 @@ import re
 import struct
 from collections.abc import Iterable, Sequence
 
-from gpubench.softcuda.function import FunctionWriter
-from gpubench.softcuda.layout import Layout, packed
-from gpubench.softcuda.operands import bits_of, number_of
-from gpubench.softcuda.ptx import KINDS, Function, TranslationError, Variable, parse
+from gpubench.softcuda.translation.function import FunctionWriter
+from gpubench.softcuda.translation.layout import Layout, packed
+from gpubench.softcuda.translation.operands import bits_of, number_of
+from gpubench.softcuda.translation.ptx import KINDS, Function, TranslationError, Variable, parse
 
 __all__ = ["TranslationError", "translate"]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from gpubench.softcuda.polling import polling_branches
-from gpubench.softcuda.ptx import (
+from gpubench.softcuda.translation.polling import polling_branches
+from gpubench.softcuda.translation.ptx import (
     Block,
     Function,
     Instruction,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gpubench.softcuda.arithmetic import FLOATS, HALVES, ROUNDINGS, widened
-from gpubench.softcuda.instructions import handles, kinds_of
-from gpubench.softcuda.operands import C_TYPES, Code
-from gpubench.softcuda.ptx import KINDS, Instruction
+from gpubench.softcuda.translation.arithmetic import FLOATS, HALVES, ROUNDINGS, widened
+from gpubench.softcuda.translation.instructions import handles, kinds_of
+from gpubench.softcuda.translation.operands import C_TYPES, Code
+from gpubench.softcuda.translation.ptx import KINDS, Instruction
 
 _INTEGRAL = {"rni": "rint", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 _TO_HALVES = {**ROUNDINGS, "rn": "FE_TONEAREST", "rna": "SC_TIES_AWAY"}

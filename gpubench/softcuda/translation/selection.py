@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from gpubench.softcuda.arithmetic import FLOATS, HALVES, bounded, calculate, element_of, widened
-from gpubench.softcuda.instructions import handles, kinds_of, only_kind, unsigned
-from gpubench.softcuda.operands import C_TYPES, Code
-from gpubench.softcuda.ptx import KINDS, Instruction, split_operands
+from gpubench.softcuda.translation.arithmetic import (
+    FLOATS,
+    HALVES,
+    bounded,
+    calculate,
+    element_of,
+    widened,
+)
+from gpubench.softcuda.translation.instructions import handles, kinds_of, only_kind, unsigned
+from gpubench.softcuda.translation.operands import C_TYPES, Code
+from gpubench.softcuda.translation.ptx import KINDS, Instruction, split_operands
 
 _COMPARISONS = {
     "eq": "==",

@@ -6,15 +6,15 @@ Statements stay in their order, one line each; scopes become blocks, registers l
 from __future__ import annotations
 
 # The modules that fill the table of instructions.
-import gpubench.softcuda.arithmetic
-import gpubench.softcuda.control
-import gpubench.softcuda.conversion
-import gpubench.softcuda.memory
-import gpubench.softcuda.selection  # noqa: F401
-from gpubench.softcuda.instructions import HANDLERS, translate_instruction
-from gpubench.softcuda.layout import Layout, keeps_parameters, packed
-from gpubench.softcuda.operands import C_TYPES, Code, Scope
-from gpubench.softcuda.ptx import KINDS, Block, Function, Instruction, Label
+import gpubench.softcuda.translation.arithmetic
+import gpubench.softcuda.translation.control
+import gpubench.softcuda.translation.conversion
+import gpubench.softcuda.translation.memory
+import gpubench.softcuda.translation.selection  # noqa: F401
+from gpubench.softcuda.translation.instructions import HANDLERS, translate_instruction
+from gpubench.softcuda.translation.layout import Layout, keeps_parameters, packed
+from gpubench.softcuda.translation.operands import C_TYPES, Code, Scope
+from gpubench.softcuda.translation.ptx import KINDS, Block, Function, Instruction, Label
 
 
 class FunctionWriter:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gpubench.softcuda.ptx import Block, Instruction, Label, Statement
+from gpubench.softcuda.translation.ptx import Block, Instruction, Label, Statement
 
 _REGISTER = re.compile(r"%[\w$]+")
 _STORES = {"st", "red", "bra", "bar", "barrier", "call", "ret", "exit", "membar", "fence"}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gpubench.softcuda.instructions import handles, kinds_of, only_kind
-from gpubench.softcuda.operands import C_TYPES, Code
-from gpubench.softcuda.ptx import KINDS, Instruction, split_operands
+from gpubench.softcuda.translation.instructions import handles, kinds_of, only_kind
+from gpubench.softcuda.translation.operands import C_TYPES, Code
+from gpubench.softcuda.translation.ptx import KINDS, Instruction, split_operands
 
 _SPACES = {
     **{name: name for name in ("global", "shared", "local", "const", "param")},

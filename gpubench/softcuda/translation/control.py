@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpubench.softcuda.instructions import handles, only_kind
-from gpubench.softcuda.layout import packed
-from gpubench.softcuda.operands import C_TYPES, Code
-from gpubench.softcuda.ptx import Instruction, Parameter, split_operands
+from gpubench.softcuda.translation.instructions import handles, only_kind
+from gpubench.softcuda.translation.layout import packed
+from gpubench.softcuda.translation.operands import C_TYPES, Code
+from gpubench.softcuda.translation.ptx import Instruction, Parameter, split_operands
 
 # ---- branches ----------------------------------------------------------------------------------
 
