@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gpubench.softcuda import build
 from gpubench.softcuda.reports import Report, parse_reports, readable_name
 
 STRAY = """
@@ -137,3 +138,15 @@ def test_a_report_reads_as_one_line() -> None:
     )
     place = "in m.k, block (1, 0, 0), thread (2, 0, 0), k.py:7"
     assert str(report) == f"race: write/read race (3 times) [{place}]"
+
+
+def test_no_line_of_the_driver_is_over_a_hundred_columns() -> None:
+    """Ruff sees to that for Python; nothing else does for C."""
+    native = Path(build.__file__).parent / "native"
+    long = [
+        f"{path.name}:{number}"
+        for path in sorted(native.glob("*.[ch]"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if len(line) > 100
+    ]
+    assert long == []

@@ -248,7 +248,7 @@ void sc_report_region(sc_report *report, const sc_region *region, uint64_t addre
 /* "'b'" or "allocation 7". */
 const char *sc_region_name(const sc_region *region, char *room, size_t bytes);
 
-/* ---- sanitizer.c, races.c, order.c ------------------------------------------------------------ */
+/* ---- sanitizer.c, races.c, order.c ---------------------------------------------------------- */
 
 /* Takes what the sanitizer needs for a launch; false: no memory. */
 bool sc_sanitizer_begin(sc_grid *grid);

@@ -1,7 +1,7 @@
 /* What a translated PTX module and the driver share.
  *
- * A module becomes a shared library with one symbol, `softcuda_module`. Every entry of the module is
- * a function that runs one thread; all that it needs of the device, it asks of `sc_services`.
+ * A module becomes a shared library with one symbol, `softcuda_module`. Every entry of the module
+ * is a function that runs one thread; all that it needs of the device, it asks of `sc_services`.
  *
  * Addresses follow the generic address space of PTX (PTX ISA, 6.4.1.1): global, constant and local
  * memory are addressed by the host's own addresses; shared memory by offsets from the start of the
@@ -107,8 +107,9 @@ typedef struct sc_kernel {
   uint32_t cooperative;            /* whether it synchronises the grid */
 } sc_kernel;
 
-/* A variable of a module. In the shared space `at` is its offset in the window, otherwise the driver
- * gives it memory of the device and fills it from `initial`, or with zeros (PTX ISA, 5.4.4). */
+/* A variable of a module. In the shared space `at` is its offset in the window, otherwise the
+ * driver gives it memory of the device and fills it from `initial`, or with zeros (PTX ISA,
+ * 5.4.4). */
 typedef struct sc_variable {
   const char *name;
   uint64_t bytes;

@@ -25,8 +25,8 @@ enum { SC_MAX_DEVICES = 16 };
 
 enum sc_order { SC_ASCENDING, SC_DESCENDING, SC_PERMUTED };
 
-/* A fault on command: `what` happens at the nth time that it could (0: each time), where the name of
- * the kernel contains `match` (empty: any). See sc_options_read for the words. */
+/* A fault on command: `what` happens at the nth time that it could (0: each time), where the name
+ * of the kernel contains `match` (empty: any). See sc_options_read for the words. */
 typedef struct sc_command {
   enum sc_command_what {
     SC_OUT_OF_MEMORY, /* an allocation of at least `value` bytes fails */
@@ -117,9 +117,9 @@ double sc_now(void);
 const char *sc_error_name(CUresult error);
 const char *sc_error_text(CUresult error);
 
-/* Begins every call of the API: logs its name, and answers what lies in the way: not initialised, or
- * the sticky error of the current context (Driver API, 6.3: "leaves the process in an inconsistent
- * state and any further CUDA work will return the same error"). */
+/* Begins every call of the API: logs its name, and answers what lies in the way: not initialised,
+ * or the sticky error of the current context (Driver API, 6.1 CUresult: "leaves the process in an
+ * inconsistent state and any further CUDA work will return the same error"). */
 CUresult sc_enter(const char *name);
 #define ENTER                                                                                      \
   do {                                                                                             \
@@ -234,8 +234,8 @@ CUresult sc_release(sc_allocation *allocation);
 CUresult sc_register(CUcontext context, uint64_t at, uint64_t bytes, sc_allocation **made);
 /* Bytes of a device that are not taken. */
 uint64_t sc_memory_left(int device);
-/* The allocation that begins at an address and may be freed; `kinds` has a bit for each kind. Reports
- * what is wrong otherwise. */
+/* The allocation that begins at an address and may be freed; `kinds` has a bit for each kind.
+ * Reports what is wrong otherwise. */
 CUresult sc_find_to_free(uint64_t address, unsigned kinds, const char *call, sc_allocation **found);
 /* "b", or "allocation 7". */
 const char *sc_allocation_name(const sc_allocation *allocation, char *room, size_t bytes);
@@ -259,8 +259,8 @@ void sc_run_fill(const struct sc_work *work);
 void sc_run_free(const struct sc_work *work);
 /* Memory of a pool was freed. */
 void sc_pool_gets_back(CUmemoryPool pool, uint64_t bytes);
-/* Whether a device may touch the memory of a pool (cuMemPoolSetAccess): peer access of contexts does
- * not count there (Guide, "Stream Ordered Memory Allocator", Device Accessibility). */
+/* Whether a device may touch the memory of a pool (cuMemPoolSetAccess): peer access of contexts
+ * does not count there (Guide, "Stream Ordered Memory Allocator", Device Accessibility). */
 bool sc_pool_reachable(CUmemoryPool pool, int device);
 
 /* ---- streams.c: work that is queued ---------------------------------------------------------- */
@@ -388,7 +388,7 @@ typedef struct sc_function {
   sc_object object;
   const sc_kernel *kernel;
   sc_library *library;
-  uint32_t dynamic_limit; /* as set by CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES; 0: default */
+  uint32_t dynamic_limit; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES; 0: default */
 } sc_function;
 
 struct sc_library {
@@ -409,7 +409,8 @@ struct sc_library {
 /* Compiles PTX to a shared library and writes its path to `path`; `log` takes what is wrong. Given
  * by Python (softcuda_set_compiler), so that translation and the cache of libraries stay there.
  * Answers 0 or a CUresult. */
-typedef int (*sc_compiler)(const char *ptx, char *path, size_t path_room, char *log, size_t log_room);
+typedef int (*sc_compiler)(const char *ptx, char *path, size_t path_room, char *log,
+                           size_t log_room);
 API void softcuda_set_compiler(sc_compiler compiler);
 /* The function that a CUfunction or a CUkernel means in a context; a kernel of a library gets the
  * variables of that context. NULL, with the error and a report, where the handle is none. */

@@ -1,8 +1,9 @@
 /* A look-alike of libnvJitLink that links with NVIDIA's and leaves PTX in place of a cubin.
  *
- * numba-cuda compiles to LTO-IR where nvJitLink is installed: NVIDIA's linker optimises it as a whole
- * and assembles it to machine code of a GPU. The machine code of softcuda is PTX, and the linker can
- * stop there (nvJitLink, 2.2 option "-ptx", "only supported with -lto"). All else is handed on.
+ * numba-cuda compiles to LTO-IR where nvJitLink is installed: NVIDIA's linker optimises it as a
+ * whole and assembles it to machine code of a GPU. The machine code of softcuda is PTX, and the
+ * linker can stop there (nvJitLink, 2.2 option "-ptx", "only supported with -lto"). All else is
+ * handed on.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
