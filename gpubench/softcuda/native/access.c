@@ -57,6 +57,8 @@ static bool may_reach(CUcontext context, const sc_allocation *allocation) {
   case SC_REGISTERED_MEMORY: return true;
   default: break;
   }
+  /* Guide, "Stream Ordered Memory Allocator", Device Accessibility: the pool decides, not peers. */
+  if (allocation->pool) return sc_pool_reachable(allocation->pool, context->device);
   return allocation->device == context->device || (context->peers >> allocation->device & 1);
 }
 
