@@ -17,6 +17,7 @@ from gpubench.record import CaseRecord, parse_line
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 SAMPLE = Path(__file__).parent / "sample"
+CUDA_SAMPLE = Path(__file__).parent / "cuda_sample"
 
 ADDITION = """\
     for i in range(n):
@@ -32,6 +33,12 @@ TWENTY_ADDITIONS = """\
 """
 """Rounding keeps a compiler from leaving out what is taken back again."""
 SHORT_ADDITION = ADDITION.replace("range(n)", "range(n - 1)")
+
+HERE = (
+    *("--environment", f"existing:{sys.executable}", "--launch-method", "spawn"),
+    *("--set-commit-hash", "only"),
+)
+"""Arguments of ``asv run`` that measure a commit ``only`` with the Python that runs the tests."""
 
 HISTORY = {
     "good": ADDITION,
@@ -197,6 +204,19 @@ def make_project(path: Path, wheel: Path, environment: dict[str, str]) -> Projec
         changed = kernels.replace(ADDITION, body) + f"\n# {tag}\n"
         (path / "toolkit/kernels.py").write_text(changed)
         project.commit(tag, day)
+    return project
+
+
+def make_cuda_project(path: Path, environment: dict[str, str]) -> Project:
+    """The sample with CUDA kernels as a repository of one commit, ``only``."""
+    shutil.copytree(CUDA_SAMPLE, path, ignore=_CACHES)
+    shutil.copytree(CHECKOUT / "benchmarks", path / "benchmarks", ignore=_CACHES)
+    (path / ".gitignore").write_text("/.asv/\n/reports/\n__pycache__/\n")
+    seen = {name: value for name, value in environment.items() if name != "CUDA_VISIBLE_DEVICES"}
+    project = Project(path, {**seen, "ASV_PYTHONPATH": str(path)})
+    project.git("init", "--quiet", "--initial-branch=main")
+    project.commit("only", 1)
+    project.asv("machine", "--yes")
     return project
 
 

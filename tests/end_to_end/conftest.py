@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from asv_project import CHECKOUT, Project, isolated_environment, make_project
+from asv_project import CHECKOUT, Project, isolated_environment, make_cuda_project, make_project
 
 
 @pytest.fixture(scope="session")
@@ -57,6 +57,13 @@ def history(tmp_path_factory: pytest.TempPathFactory, project: Project) -> Proje
     # asv exits with 2 when a benchmark failed, and the wrong kernel does.
     copy.asv("run", "start..main", code=2)
     return copy
+
+
+@pytest.fixture
+def cuda_project(tmp_path: Path, home: Path) -> Project:
+    """One commit with CUDA kernels, measured by the Python that runs the tests: an environment of
+    asv's own would only install numba-cuda again."""
+    return make_cuda_project(tmp_path / "scaling", isolated_environment(home))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,22 +1,18 @@
 """CUDA cases through ``asv run`` on the device in software, with every fault that ends one.
 
-asv runs in this environment's Python, which has numba-cuda: an environment of its own would only
-install the same again.
+asv runs in the Python that runs the tests, which has numba-cuda.
 """
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from asv_project import CHECKOUT, Project, isolated_environment
+from asv_project import HERE, Project, isolated_environment, make_cuda_project
 
 from gpubench.record import CaseRecord
 
-SAMPLE = Path(__file__).parent / "cuda_sample"
 SOFTWARE = {
     "GPUBENCH_SOFTCUDA": "1",
     "SOFTCUDA_FAULTS": "illegal:scale_illegal,lost:scale_lost,hang:scale_hang,oom:30000000",
@@ -27,22 +23,11 @@ SOFTWARE = {
 def measured(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Project:
     """One commit of the sample, run on a device in software that is told to fail."""
     path = tmp_path_factory.mktemp("cuda") / "scaling"
-    caches = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(SAMPLE, path, ignore=caches)
-    shutil.copytree(CHECKOUT / "benchmarks", path / "benchmarks", ignore=caches)
-    (path / ".gitignore").write_text("/.asv/\n/reports/\n__pycache__/\n")
-    kept = {"SOFTCUDA_CACHE": str(tmp_path_factory.mktemp("softcuda"))}
-    project = Project(path, {**isolated_environment(home), **kept, "ASV_PYTHONPATH": str(path)})
-    project.environment.pop("CUDA_VISIBLE_DEVICES")
-    project.git("init", "--quiet", "--initial-branch=main")
-    project.commit("only", 1)
-    project.asv("machine", "--yes")
-    here = ("--environment", f"existing:{sys.executable}", "--launch-method", "spawn")
-    endless = {"SOFTCUDA_TIMEOUT": "5", **SOFTWARE, "SOFTCUDA_FAULTS": ""}
-    commit = ("--set-commit-hash", "only")
-    others = "scale__(?!endless)|large__"
-    project.asv("run", *here, *commit, "--bench", others, code=2, **SOFTWARE)
-    project.asv("run", *here, *commit, "--append-samples", "--bench", "endless", code=2, **endless)
+    project = make_cuda_project(path, isolated_environment(home))
+    endless = {**SOFTWARE, "SOFTCUDA_TIMEOUT": "5", "SOFTCUDA_FAULTS": ""}
+    others = "suites.scale__(?!endless)|large__"
+    project.asv("run", *HERE, "--bench", others, code=2, **SOFTWARE)
+    project.asv("run", *HERE, "--append-samples", "--bench", "endless", code=2, **endless)
     return project
 
 
