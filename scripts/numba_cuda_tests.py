@@ -83,8 +83,8 @@ def run_module(module: str) -> Result:
             alone, end = _run(f"{module}.{test}")
             said = list(alone.values())[-1] if alone else ("failed", end or "no outcome")
             results[test] = said if said[0] != "started" else ("failed", end or "did not end")
-    if not results:
-        results["all"] = ("failed", ended or "no tests")
+    if not results and ended:
+        results["all"] = ("failed", ended)
     counts = Counter(kind for kind, _ in results.values())
     failures = tuple((test, said) for test, (kind, said) in results.items() if kind == "failed")
     return Result(module.removeprefix("numba.cuda.tests."), counts, failures)

@@ -96,9 +96,10 @@ static void append(char **text, size_t *bytes, const char *more, size_t count) {
   *text = grown;
 }
 
-/* The device runtime is built into softcuda (grid synchronisation); other binaries cannot run. */
+/* Grid synchronisation comes from this library of NVIDIA's on a GPU; softcuda has its own. */
+static bool is_device_runtime(const char *name) { return name && strstr(name, "cudadevrt"); }
+
 static int refuse_binary(linker *l, const char *name) {
-  if (name && strstr(name, "cudadevrt")) return SUCCESS;
   snprintf(l->complaint, sizeof l->complaint,
            "softcuda runs PTX and cannot link the machine code of %s; link its PTX or LTO-IR\n",
            name ? name : "an input without a name");
@@ -108,9 +109,9 @@ static int refuse_binary(linker *l, const char *name) {
 API int nvJitLinkAddData(linker *l, int type, const void *data, size_t bytes, const char *name) {
   REAL(nvJitLinkAddData, void *, int, const void *, size_t, const char *);
   if (type == INPUT_PTX) append(&l->ptx, &l->ptx_bytes, data, strnlen(data, bytes));
-  else if (type != INPUT_LTOIR) return refuse_binary(l, name);
-  /* Beside LTO-IR, PTX is not optimised but only linked, which "-ptx" refuses to do. */
-  if (type == INPUT_PTX && l->lto) return SUCCESS;
+  else if (type != INPUT_LTOIR && !is_device_runtime(name)) return refuse_binary(l, name);
+  /* Beside LTO-IR, other inputs are not optimised but only linked, which "-ptx" refuses to do. */
+  if (type != INPUT_LTOIR && l->lto) return SUCCESS;
   return real(l->real, type, data, bytes, name);
 }
 
