@@ -48,7 +48,7 @@ gpu-check: gpu-here $(if $(NO_INSTALL),,$(VENV)/installed-gpu)  ## Check the tim
 gpu-here:
 	@$(PYTHON) scripts/gpu_here.py
 
-figures: $(VENV)/installed-dev  ## Measure what docs/measurements.md states, on a machine that does nothing else (an hour)
+figures: $(VENV)/installed-dev  ## Measure what docs/measurements.md states, on a machine that does nothing else (two hours)
 	$(BIN)/python scripts/cost_of_a_call.py
 	$(BIN)/python scripts/against_timeit_and_pyperf.py
 	$(BIN)/python scripts/false_alarms.py
@@ -56,6 +56,9 @@ figures: $(VENV)/installed-dev  ## Measure what docs/measurements.md states, on 
 	$(BIN)/python scripts/stream_bandwidth.py
 	$(BIN)/python scripts/library_speed.py
 	$(BIN)/python scripts/report_speed.py
+	$(BIN)/python scripts/library_faults.py
+	$(BIN)/python scripts/cuda_path_faults.py
+	$(BIN)/python scripts/numba_cuda_tests.py
 
 clean:  ## Remove what was built and measured here
 	rm -rf $(VENV) build dist .asv reports/html *.egg-info
