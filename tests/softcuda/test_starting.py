@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from gpubench import softcuda
+from gpubench.backends import software
 from gpubench.softcuda import build
 from gpubench.softcuda.reports import Report, parse_reports, readable_name
 
@@ -150,3 +153,32 @@ def test_no_line_of_the_driver_is_over_a_hundred_columns() -> None:
         if len(line) > 100
     ]
     assert long == []
+
+
+def test_it_imports_nothing_of_the_engine() -> None:
+    """It is a part of its own: the engine reaches it, and not the other way round."""
+    folder = Path(build.__file__).parent
+    imported = {
+        name
+        for path in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name in imported_names(node)
+        if name.split(".")[0] == "gpubench"
+    }
+    assert imported
+    assert {name for name in imported if not f"{name}.".startswith("gpubench.softcuda.")} == set()
+
+
+def imported_names(node: ast.AST) -> list[str]:
+    """Modules that an import statement names; ``from gpubench import softcuda`` is of softcuda."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        whole = node.module == "gpubench"
+        return [f"gpubench.{a.name}" for a in node.names] if whole else [node.module or ""]
+    return []
+
+
+def test_the_engine_calls_it_by_its_name() -> None:
+    """The engine has both words of its own, so that it loads nothing of softcuda to know them."""
+    assert (software.NAME, software.SWITCH) == (softcuda.NAME, softcuda.SWITCH)
