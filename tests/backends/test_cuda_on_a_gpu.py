@@ -127,6 +127,18 @@ def test_copying_back_waits_for_what_is_queued(facade: NumbaCuda) -> None:
     np.testing.assert_array_equal(facade.to_host(array), np.full(1000, 2.0))
 
 
+def test_a_copy_on_the_device_waits_for_what_is_queued(facade: NumbaCuda) -> None:
+    long, array = spinning(facade, 3_000_000), facade.to_device(np.zeros(1000))
+    pristine = facade.to_device(np.arange(1000.0))
+    call = facade.runner(Target(function=increment), MANY, [array])
+    call()
+    long()
+    call()
+    facade.copy(array, pristine)
+    cuda.synchronize()
+    np.testing.assert_array_equal(facade.to_host(array), np.arange(1000.0))
+
+
 def test_numba_cuda_has_graphs_and_a_gate(facade: NumbaCuda) -> None:
     pytest.importorskip("cuda.bindings")
     assert facade.can_hold
