@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 
 class GpubenchError(Exception):
@@ -57,3 +58,9 @@ class KernelError(GpubenchError):
 
 class ResultsError(GpubenchError):
     """A results directory that cannot be read at all."""
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
+    """For the end of a message: ``; did you mean 'norm_cuda'?``, or nothing where none is near."""
+    near = get_close_matches(name, sorted(set(candidates)), n=1)
+    return f"; did you mean {near[0]!r}?" if near and near[0] != name else ""

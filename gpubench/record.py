@@ -3,7 +3,8 @@
 asv keeps numbers only. For each result file ``<commit>-<environment>.json`` there is a record
 ``<commit>-<environment>.gpubench.jsonl`` in the same folder, a name that asv does not read. Every
 line is one JSON object, appended whole: a ``run`` line with the machine's facts, and for each case
-a ``started`` line and then its outcome. A case with a ``started`` line alone was killed.
+a ``started`` line, its outcome, and where it was timed the medians of its rounds. A case with a
+``started`` line alone was killed.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ class RunRecord:
     """Time in UTC, ISO 8601."""
     facts: Mapping[str, Value | None] = field(default_factory=dict)
     """Flat: ``cpu``, ``numba``, ``numpy``, ``blas``, ``blas_threads``, ``gpu``, ``driver`` ..."""
+    concerns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By backend, the names of those ``facts`` that only some backends depend on: a change of
+    ``numba`` explains nothing of a NumPy time. A fact that no backend lists concerns all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +92,31 @@ class CaseRecord:
     """Paired mode: the baseline's seconds over the case's, for samples taken in turn."""
     pair_rounds: tuple[int, ...] = ()
     """How many of ``pair_ratios`` each round gave; empty where they are all of one round."""
+    compiled: bool | None = None
+    """Whether its backend compiles, so that ``compile`` means something; ``None`` in the records of
+    earlier releases."""
 
 
-_TYPES: dict[str, type[RunRecord] | type[CaseRecord]] = {"run": RunRecord, "case": CaseRecord}
+@dataclass(frozen=True, slots=True)
+class RoundsRecord:
+    """The times of one case by rounds, once all samples of a process are taken.
+
+    A round is the samples that are taken on the same arrays, at the same place in memory. Several
+    processes of one ``asv run`` (asv's ``rounds``) write a line each, and their rounds count
+    together.
+    """
+
+    benchmark: str
+    case: str
+    at: str
+    """Time in UTC, ISO 8601."""
+    rounds: tuple[float, ...]
+    """Median of the samples of each round, in seconds of one run."""
+
+
+Line = RunRecord | CaseRecord | RoundsRecord
+
+_KINDS: dict[str, type[Line]] = {"run": RunRecord, "case": CaseRecord, "rounds": RoundsRecord}
 
 
 def record_name(commit: str, environment: str) -> str:
@@ -103,15 +129,15 @@ def record_name(commit: str, environment: str) -> str:
     return f"{commit[:8]}-{environment}{SUFFIX}"
 
 
-def to_line(record: RunRecord | CaseRecord) -> str:
+def to_line(record: Line) -> str:
     """One line of a record file, newline included; fields at their default are left out."""
-    kind = "run" if isinstance(record, RunRecord) else "case"
+    kind = next(kind for kind, type_ in _KINDS.items() if type(record) is type_)
     defaults = {f.name: f.default for f in fields(record)}
     content = {k: v for k, v in asdict(record).items() if v != defaults[k] and v != {}}
     return json.dumps({"format": FORMAT, "kind": kind, **content}, default=str) + "\n"
 
 
-def parse_line(line: str) -> RunRecord | CaseRecord:
+def parse_line(line: str) -> Line:
     """Read one line; raises ``GpubenchError`` for what is no line of this format."""
     try:
         content: dict[str, Any] = json.loads(line)
@@ -120,9 +146,9 @@ def parse_line(line: str) -> RunRecord | CaseRecord:
         raise GpubenchError(f"no line of a gpubench record: {line[:80]!r}") from error
     if version != FORMAT:
         raise GpubenchError(f"record format {version!r}; this release reads {FORMAT}")
-    if kind not in _TYPES:
+    if kind not in _KINDS:
         raise GpubenchError(f"unknown kind of record line: {kind!r}")
-    record_type = _TYPES[kind]
+    record_type = _KINDS[kind]
     known = {f.name for f in fields(record_type)}
     lists: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
