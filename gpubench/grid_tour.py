@@ -1,4 +1,4 @@
-"""A grid as its threads see it: launched for once, and what each of them found about itself.
+"""A grid as its threads see it: launched for once, and what each of them notes about itself.
 
 On a GPU where there is one, else on the device in software, in a process of its own: a process runs
 either.
@@ -20,6 +20,12 @@ from gpubench.backends.limits import ARCHITECTURE_LIMITS, launch_fault
 from gpubench.backends.protocol import Launch, Target
 from gpubench.backends.software import NAME, requested, switched_on
 from gpubench.errors import BackendError, GpubenchError
+from gpubench.measure.targets import load_object
+
+BACKEND = "numba_cuda"
+"""A tour is of CUDA's grids, so that this command names the backend that launches them."""
+KERNEL = "gpubench.kernels.threads_and_blocks:thread_index_cuda"
+"""Every thread writes down its place: ``(thread, block, three arrays more, block's shape)``."""
 
 Place = tuple[int, int, int]
 """A place or a shape, x first."""
@@ -30,7 +36,7 @@ MOST_THREADS = 2**20
 
 @dataclass(frozen=True)
 class Visit:
-    """What one thread found."""
+    """What one thread noted."""
 
     block: Place
     """``blockIdx``"""
@@ -64,21 +70,13 @@ def parse_shape(what: str, text: str) -> Place:
 
 
 def tour(grid: Place, block: Place, device: str = "cuda:0") -> Tour:
-    """Launch a grid and note what its threads find.
+    """Launch a grid and note what its threads see.
 
     ``device`` is ``cuda:0`` ..., of GPUs or, where there is none, of the device in software. Raises
     ``GpubenchError`` for a launch that the device refuses, with the limit, and for one too large to
     note.
     """
-    launch = Launch(block=block, grid=grid)
-    _require_possible(launch, device)
-    if gpu_count() or requested():
-        return _launched(launch, device)
-    return _in_another_process(grid, block, device)
-
-
-def _require_possible(launch: Launch, device: str) -> None:
-    backend = registry.get("numba_cuda")
+    backend, launch = registry.get(BACKEND), Launch(block=block, grid=grid)
     if not backend.serves(device):
         raise BackendError(f"{device!r} is no CUDA device; use cuda:0, cuda:1 ...")
     limits = backend.device_facts(device).limits or ARCHITECTURE_LIMITS
@@ -90,19 +88,20 @@ def _require_possible(launch: Launch, device: str) -> None:
             f"launch of {threads} threads: possible on {device}, but only {MOST_THREADS} threads "
             "are noted one by one; use a smaller grid to look at"
         )
+    if gpu_count() or requested():
+        return _launched(launch, device)
+    return _in_another_process(grid, block, device)
 
 
 def _launched(launch: Launch, device: str) -> Tour:
-    from gpubench.kernels.lazy_numba import resolve
-    from gpubench.kernels.threads_and_blocks import thread_index_cuda
-
+    backend = registry.get(BACKEND)
     width, height, depth = (g * b for g, b in zip(launch.grid, launch.block, strict=True))
     shape = (depth, height, width)
     arrays: list[np.ndarray[Any, Any]] = [np.empty((*shape, 3), np.int32) for _ in range(4)]
     arrays.append(np.empty(shape, np.int64))
-    with registry.get("numba_cuda").open(device) as session:
+    with backend.open(device) as session:
         native = [session.to_native(array) for array in arrays]
-        target = Target(function=resolve(thread_index_cuda))
+        target = Target(function=load_object(KERNEL))
         session.bind(target, launch, (*native, *launch.block))()
         session.synchronize()
         thread, block = (session.to_host(native[i]) for i in (0, 1))
@@ -111,7 +110,7 @@ def _launched(launch: Launch, device: str) -> Tour:
         for z, y, x in np.ndindex(depth, height, width)
     ]
     visits.sort(key=lambda visit: (visit.block[::-1], visit.thread[::-1]))
-    name = registry.get("numba_cuda").device_facts(device).name
+    name = backend.device_facts(device).name
     return Tour(launch.grid, launch.block, device, name, tuple(visits))
 
 
@@ -132,9 +131,9 @@ def _in_another_process(grid: Place, block: Place, device: str) -> Tour:
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise GpubenchError(f"{NAME} failed: {last}")
-    found = json.loads(done.stdout)
-    places = ({name: tuple(at) for name, at in visit.items()} for visit in found["visits"])
-    return Tour(grid, block, device, found["name"], tuple(Visit(**visit) for visit in places))
+    noted = json.loads(done.stdout)
+    places = ({name: tuple(at) for name, at in visit.items()} for visit in noted["visits"])
+    return Tour(grid, block, device, noted["name"], tuple(Visit(**visit) for visit in places))
 
 
 def main(shapes: str, device: str) -> None:

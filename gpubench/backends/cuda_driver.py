@@ -1,4 +1,4 @@
-"""Graphs and a gate on a stream, through NVIDIA's own bindings of the driver (cuda.bindings).
+"""Graphs and a gate on a CUDA stream, through NVIDIA's own bindings of the driver (cuda.bindings).
 
 They work on the handle of any stream of the current context, whichever library made it. Where the
 driver cannot, ``CannotCapture`` is raised or ``Gate.on`` gives none.
@@ -13,9 +13,7 @@ from ctypes import c_uint32, sizeof
 from importlib import import_module
 from typing import Any
 
-from gpubench.backends.cuda_facade import CannotCapture
-from gpubench.backends.device_errors import DeviceLostError
-from gpubench.backends.protocol import Call
+from gpubench.backends.protocol import Call, DeviceLostError
 
 _REPLAYABLE = ("KERNEL", "MEMSET")
 """Nodes that touch only the memory that they are given. A copy may name memory of the host that
@@ -24,6 +22,11 @@ is gone by the time of a replay, an allocation is no work of the kernel's."""
 
 class CUDAError(Exception):
     """A call of the driver failed; ``CUDA_ERROR_ILLEGAL_ADDRESS`` ... is in the text."""
+
+
+class CannotCapture(Exception):
+    """Work that a graph cannot hold or that cannot be held back, because it does not only queue; or
+    a library or driver that makes no graphs."""
 
 
 def driver() -> Any:
@@ -45,42 +48,37 @@ def current_device(api: Any) -> int | None:
     return int(device) if result == 0 else None
 
 
-class DriverGraph:
-    """An instantiated graph with the stream on which it is replayed.
+class Graph:
+    """A captured graph with the stream on which it is replayed: replayed, it runs what the calls
+    queued, in their order.
 
-    The driver keeps a graph until it is destroyed, and so it is when it is closed or forgotten.
+    Making it sends to the device what the first replay would have to send. The driver keeps a graph
+    until it is destroyed, and so it is when it is closed or forgotten.
     """
 
-    nodes = 0
-    replayable = False
-
     def __init__(self, api: Any, graph: Any, stream: int, call: Call) -> None:
-        self._api, self._graph, self._stream = api, graph, stream
+        self._api, self._stream = api, stream
         self._call = call  # it holds the arrays whose addresses are in the nodes
-        self._executable: Any = None
-        self._handles = ExitStack()
-        self._handles.callback(api.cuGraphDestroy, graph)
-        self._destroy = weakref.finalize(self, self._handles.close)
-
-    def make_ready(self) -> None:
-        """Look at the nodes, and where they can be replayed instantiate, and send to the device
-        what the first replay would have to send."""
-        kinds = _node_kinds(self._api, self._graph)
-        self.nodes = len(kinds)
-        self.replayable = all(kind in _REPLAYABLE for kind in kinds)
-        if self.replayable:
-            self._executable = checked(self._api.cuGraphInstantiate(self._graph, 0))
-            self._handles.callback(self._api.cuGraphExecDestroy, self._executable)
-            checked(self._api.cuGraphUpload(self._executable, self._stream))
+        with ExitStack() as handles:
+            handles.callback(api.cuGraphDestroy, graph)
+            kinds = _node_kinds(api, graph)
+            self.nodes = len(kinds)
+            """Kernels, copies and fills in it."""
+            self.replayable = all(kind in _REPLAYABLE for kind in kinds)
+            """False where a replay could touch memory of the host or memory that is given back: the
+            graph then only shows that the calls queue and never wait."""
+            if self.replayable:
+                self._executable = checked(api.cuGraphInstantiate(graph, 0))
+                handles.callback(api.cuGraphExecDestroy, self._executable)
+                checked(api.cuGraphUpload(self._executable, stream))
+            self.close = weakref.finalize(self, handles.pop_all().close)
 
     def replay(self) -> None:
+        """Queue the whole graph."""
         checked(self._api.cuGraphLaunch(self._executable, self._stream))
 
-    def close(self) -> None:
-        self._destroy()
 
-
-def capture(api: Any, stream: int, call: Call, runs: int) -> DriverGraph:
+def capture(api: Any, stream: int, call: Call, runs: int) -> Graph:
     """Capture ``runs`` calls on a stream. Raises ``CannotCapture``, and leaves the stream usable.
 
     The capture is global: while it lasts, a call that waits for the device or that allocates is
@@ -88,16 +86,9 @@ def capture(api: Any, stream: int, call: Call, runs: int) -> DriverGraph:
     only queues, which holding it back and replaying it both rest on.
     """
     try:
-        graph = _captured(api, stream, call, runs)
+        return Graph(api, _captured(api, stream, call, runs), stream, call)
     except CUDAError as error:
         raise CannotCapture(str(error)) from error
-    made = DriverGraph(api, graph, stream, call)
-    try:
-        made.make_ready()
-    except CUDAError as error:
-        made.close()
-        raise CannotCapture(str(error)) from error
-    return made
 
 
 def _captured(api: Any, stream: int, call: Call, runs: int) -> Any:
@@ -148,17 +139,14 @@ class Gate:
         with suppress(CUDAError):
             gate = cls(api, stream)
             try:
-                gate._require_working()
+                # Waiting for what has already come true tells whether the driver allows waiting.
+                gate._wait_for(0)
+                checked(api.cuStreamSynchronize(stream))
             except CUDAError:
                 gate.close()
                 raise
             return gate
         return None
-
-    def _require_working(self) -> None:
-        """Waiting for what has already come true tells whether the driver allows waiting."""
-        self._wait_for(0)
-        checked(self._api.cuStreamSynchronize(self._stream))
 
     @contextmanager
     def shut(self) -> Iterator[Callable[[], None]]:

@@ -1,20 +1,26 @@
-"""Three ways to time a batch of runs on a CUDA stream, and the sampler that chooses among them.
+"""How a time is taken on a CUDA stream: in the best of three ways, by a sampler that is warm and
+says what a reader has to know.
 
-All read two events around the batch, which the device itself stamps. They differ in how far the
-host can be seen between them.
+All ways read two events around the batch, which the device itself stamps. They differ in how far
+the host can be seen between them.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import repeat
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from gpubench.backends.cuda_facade import CannotCapture, Cuda, Graph
-from gpubench.backends.protocol import Call
+from gpubench.backends.cuda_driver import CannotCapture, Graph
+from gpubench.backends.devices import ClockState
+from gpubench.backends.protocol import Call, Launch
+
+if TYPE_CHECKING:
+    from gpubench.backends.cuda_session import CudaSession
 
 MOST_HELD = 500
 """Launches that are queued while the stream is held back. A launch beyond what the driver's queue
@@ -24,37 +30,81 @@ MOST_CAPTURED = 200
 """Launches in one graph: hundreds of microseconds at least, far more than a replay costs."""
 
 HOLD_LIMIT = 5.0
-"""Seconds after which a stream that is still held back is let go: something waits for it."""
+"""Seconds after which a stream that is still held back is let go: something waits for it. Queueing
+500 launches takes milliseconds."""
 
 STARVED = 0.9
 """Part of a batch's time from which on the host that queued it is what took so long."""
 
+WINDOW = 0.05
+"""Seconds of one warm-up window, at least."""
+AGREEMENT = 0.02
+"""Relative difference of two successive windows that counts as steady. A larger one would take a
+clock that still rises for steady, a smaller one warms up to the limit where times scatter."""
+WARM_UP_LIMIT = 2.0
+"""Seconds of device time after which warming up ends as it is."""
+MOST_RUNS = 1_000_000
+"""Runs in one window, for a call that does nothing on the device."""
 
-class Unusable(Exception):
-    """A way that turned out not to work for this call; the next one is tried."""
+FLOOR_RUNS = 100
+FLOOR_SAMPLES = 9
+"""The floor is the median of so many samples, each of ``FLOOR_RUNS`` runs."""
+NEAR_FLOOR = 10
+"""A time under so many floors is marked: a tenth of it is the launch."""
+
+SLOW_CLOCK = 0.75
+"""Part of its normal value under which a clock counts as throttled. The highest clock is a boost
+that few kernels reach: a higher part would mark times of healthy devices."""
+
+REPLAY, HELD, PLAIN = "graph replay", "held-back stream", "plain events"
+"""What the record calls the three ways."""
+
+HostTime = Callable[[], float]
+"""The host's clock in seconds."""
 
 
-class Way(Protocol):
-    """One way to time a batch."""
+class BestWay:
+    """Times batches of one call in the best of three ways that works for it.
 
-    method: str
+    Many runs are replayed from a graph, one run is held back: a graph of one run measures its own
+    start. A call that cannot be captured may wait for the device, so it is never held back.
+    """
 
-    def seconds(self, runs: int) -> float:
-        """Seconds that ``runs`` runs take together; ``Unusable`` where this way fails the call."""
-
-
-class PlainEvents:
-    """Events around calls as the host makes them: honest only while the device is the slower."""
-
-    method = "plain events"
-
-    def __init__(self, cuda: Cuda, call: Call, host_time: Callable[[], float]) -> None:
+    def __init__(
+        self, cuda: CudaSession, call: Call, host_time: HostTime = time.perf_counter
+    ) -> None:
         self._cuda, self._call, self._host_time = cuda, call, host_time
         self._begin, self._end = cuda.event(), cuda.event()
+        self._graphs: dict[int, Graph] = {}
+        self._launches = 0
+        """Of one run."""
+        self.method = PLAIN
+        """Of the last batch."""
         self.launch_bound = False
         """Whether the host took longer to queue the last batch than the device to run it."""
+        cuda.synchronize()
+        with suppress(CannotCapture):
+            graph = cuda.capture(call, 1)
+            self._launches = graph.nodes
+            graph.close()
+        self._ways = {PLAIN: self.plain_events}
+        """Those that work, the best first."""
+        if self._launches:  # else the call queues nothing on its stream, or refuses a capture
+            held_back = {HELD: self.held_back} if cuda.can_hold else {}
+            self._ways = {REPLAY: self.graph_replay, **held_back, **self._ways}
 
     def seconds(self, runs: int) -> float:
+        """Seconds that ``runs`` runs take together."""
+        while True:
+            self.method = next(way for way in self._ways if runs > 1 or way != REPLAY)
+            self.launch_bound = False
+            try:
+                return self._ways[self.method](runs)
+            except CannotCapture:
+                del self._ways[self.method]
+
+    def plain_events(self, runs: int) -> float:
+        """Events around calls as the host makes them: honest only while the device is slower."""
         cuda, call = self._cuda, self._call
         cuda.synchronize()
         cuda.record(self._begin)
@@ -67,16 +117,79 @@ class PlainEvents:
         self.launch_bound = queueing >= STARVED * seconds
         return seconds
 
+    def held_back(self, runs: int) -> float:
+        """Events around calls that all wait in the stream until the last is queued.
 
-class _Held:
-    """Queues work on a stream that is held back, and never for longer than ``HOLD_LIMIT``."""
+        Only for calls that a capture has shown to queue and never to wait. A large batch is taken
+        in parts and their times are added.
+        """
 
-    def __init__(self, cuda: Cuda) -> None:
-        self._cuda = cuda
+        def part(size: int) -> float:
+            def batch() -> None:
+                self._cuda.record(self._begin)
+                for _ in repeat(None, size):
+                    self._call()
+                self._cuda.record(self._end)
 
-    def queue(self, first: Callable[[], None], rest: Callable[[], None]) -> None:
-        """Queue ``first`` behind the gate, open it, queue ``rest``; ``Unusable`` where the watch
-        had to open the gate because the host waited for the device."""
+            self._cuda.synchronize()
+            self._queue_behind_gate(batch, lambda: None)
+            return self._cuda.seconds(self._begin, self._end)
+
+        most = max(1, MOST_HELD // self._launches)
+        whole, rest = divmod(runs, most)
+        return sum(map(part, [most] * whole + [rest] * bool(rest)))
+
+    def graph_replay(self, runs: int) -> float:
+        """Replays of a graph that holds many runs: the host is seen once in hundreds of launches.
+
+        The first replay waits behind the gate, so that even that one is not seen. A replay needs no
+        check of its own: the nodes are the launches that were verified, with the same arguments, as
+        many as runs (counted), and no node can touch memory that is gone (``Graph.replayable``).
+        """
+        most = max(1, MOST_CAPTURED // self._launches)
+        whole, rest = divmod(runs, most)
+        replays = [self._graph(most, most).replay] * whole if whole else []
+        if rest:
+            replays.append(self._graph(rest, most).replay)
+        first, *others = replays
+
+        def begin() -> None:
+            self._cuda.record(self._begin)
+            first()
+
+        def end() -> None:
+            for replay in others:
+                replay()
+            self._cuda.record(self._end)
+
+        self._cuda.synchronize()
+        if self._cuda.can_hold:
+            self._queue_behind_gate(begin, end)
+        else:  # the launch of one graph is then in the time of many runs
+            begin()
+            end()
+        return self._cuda.seconds(self._begin, self._end)
+
+    def _graph(self, runs: int, most: int) -> Graph:
+        """The graph of so many runs. Sizes change only while a sample is being sized, so of all
+        others the largest alone, of ``most`` runs, is kept."""
+        if runs in self._graphs:
+            return self._graphs[runs]
+        for size in [size for size in self._graphs if size != most]:
+            self._graphs.pop(size).close()
+        graph = self._cuda.capture(self._call, runs)
+        if graph.nodes != runs * self._launches or not graph.replayable:
+            graph.close()
+            raise CannotCapture(f"{runs} runs queue {graph.nodes} nodes: not the same each time")
+        self._graphs[runs] = graph
+        return graph
+
+    def _queue_behind_gate(self, first: Callable[[], None], rest: Callable[[], None]) -> None:
+        """Queue ``first`` behind the gate, open it, queue ``rest``.
+
+        A watch opens the gate after ``HOLD_LIMIT``, because the host then waits for the device,
+        which waits for the host; ``CannotCapture`` says so.
+        """
         overdue = threading.Event()
         with self._cuda.held() as release:
 
@@ -95,152 +208,116 @@ class _Held:
                 watch.cancel()
                 watch.join()  # it must not write to a gate that is gone
         if overdue.is_set():
-            raise Unusable("the call waits for the device")
+            raise CannotCapture("the call waits for the device")
 
 
-class HeldBack:
-    """Events around calls that all wait in the stream until the last is queued.
+class Floors:
+    """What an empty kernel takes, by each method; measured once in a session."""
 
-    Only for calls that a capture has shown to queue and never to wait. A large batch is taken in
-    parts and their times are added.
-    """
+    def __init__(self, cuda: CudaSession, host_time: HostTime) -> None:
+        self._cuda, self._host_time = cuda, host_time
+        self._measured: dict[tuple[str, bool], float | None] = {}
+        self._way: BestWay | None = None
+        self.last: float | None = None
+        """Seconds of the method that was asked for last; ``None`` before."""
 
-    method = "held-back stream"
+    def seconds(self, method: str, single: bool) -> float | None:
+        """Seconds of an empty run by that method, one run at a time or in a batch; ``None`` where
+        the empty kernel is timed in another way than the case."""
+        key = (method, single)
+        if key not in self._measured:
+            self._measured[key] = self._measure(method, 1 if single else FLOOR_RUNS)
+        self.last = self._measured[key]
+        return self.last
 
-    def __init__(self, cuda: Cuda, call: Call, launches: int) -> None:
-        self._cuda, self._call = cuda, call
-        self._held = _Held(cuda)
-        self._most = max(1, MOST_HELD // launches)
-        self._begin, self._end = cuda.event(), cuda.event()
-
-    def seconds(self, runs: int) -> float:
-        whole, rest = divmod(runs, self._most)
-        parts = [self._most] * whole + [rest] * bool(rest)
-        return sum(map(self._part, parts))
-
-    def _part(self, runs: int) -> float:
-        def batch() -> None:
-            self._cuda.record(self._begin)
-            for _ in repeat(None, runs):
-                self._call()
-            self._cuda.record(self._end)
-
-        self._cuda.synchronize()
-        self._held.queue(batch, lambda: None)
-        return self._cuda.seconds(self._begin, self._end)
+    def _measure(self, method: str, runs: int) -> float | None:
+        if self._way is None:
+            call = self._cuda.kernel("empty", Launch(block=(1, 1, 1), grid=(1, 1, 1)))
+            call()  # compiles
+            self._way = BestWay(self._cuda, call, self._host_time)
+        samples = sorted(self._way.seconds(runs) / runs for _ in range(FLOOR_SAMPLES))
+        return samples[FLOOR_SAMPLES // 2] if self._way.method == method else None
 
 
-class GraphReplay:
-    """Replays of a graph that holds many runs: the host is seen once in hundreds of launches.
+class CudaSampler:
+    """Takes samples of one call. Making it runs the call until its time is steady.
 
-    The first replay waits behind the gate, so that even that one is not seen. A replay needs no
-    check of its own: the nodes are the launches that were verified, with the same arguments, as
-    many as runs (counted), and no node can touch memory that is gone (``Graph.replayable``).
-    """
-
-    method = "graph replay"
-
-    def __init__(self, cuda: Cuda, call: Call, launches: int) -> None:
-        self._cuda, self._call, self._launches = cuda, call, launches
-        self._held = _Held(cuda)
-        self._most = max(1, MOST_CAPTURED // launches)
-        self._graphs: dict[int, Graph] = {}
-        self._begin, self._end = cuda.event(), cuda.event()
-
-    def seconds(self, runs: int) -> float:
-        whole, rest = divmod(runs, self._most)
-        replays = [self._graph(self._most).replay] * whole if whole else []
-        if rest:
-            replays.append(self._graph(rest).replay)
-        self._cuda.synchronize()
-        self._replay(replays)
-        return self._cuda.seconds(self._begin, self._end)
-
-    def _replay(self, replays: list[Callable[[], None]]) -> None:
-        first, *others = replays
-
-        def begin() -> None:
-            self._cuda.record(self._begin)
-            first()
-
-        def end() -> None:
-            for replay in others:
-                replay()
-            self._cuda.record(self._end)
-
-        if self._cuda.can_hold:
-            self._held.queue(begin, end)
-        else:  # the launch of one graph is then in the time of many runs
-            begin()
-            end()
-
-    def _graph(self, runs: int) -> Graph:
-        if runs not in self._graphs:
-            self._forget_rests()
-            try:
-                self._graphs[runs] = self._captured(runs)
-            except CannotCapture as error:
-                raise Unusable(str(error)) from error
-        return self._graphs[runs]
-
-    def _captured(self, runs: int) -> Graph:
-        graph = self._cuda.capture(self._call, runs)
-        if graph.nodes != runs * self._launches or not graph.replayable:
-            graph.close()
-            raise CannotCapture(f"{runs} runs queue {graph.nodes} nodes: not the same each time")
-        return graph
-
-    def _forget_rests(self) -> None:
-        """Sizes change only while a sample is being sized: keep the largest graph alone."""
-        for runs in [runs for runs in self._graphs if runs != self._most]:
-            self._graphs.pop(runs).close()
-
-
-class BestWay:
-    """The best of the three that works for a call: one run is held back, many are replayed.
-
-    A call that cannot be captured may wait for the device, so it is never held back.
+    So the first sample is as good as the last, and restoring arrays or flushing the cache before a
+    sample is not undone by a warm-up inside it.
     """
 
     def __init__(
-        self, cuda: Cuda, call: Call, host_time: Callable[[], float] = time.perf_counter
+        self,
+        cuda: CudaSession,
+        call: Call,
+        floors: Floors,
+        host_time: HostTime = time.perf_counter,
+        warm: bool = False,
     ) -> None:
-        self._plain = PlainEvents(cuda, call, host_time)
-        self._ways: list[Way] = [self._plain]
-        self._last: Way = self._plain
-        cuda.synchronize()
-        with suppress(CannotCapture):
-            self._ways = [*_captured_ways(cuda, call), self._plain]
-
-    @property
-    def method(self) -> str:
-        """Of the last batch."""
-        return self._last.method
-
-    @property
-    def launch_bound(self) -> bool:
-        return self._last is self._plain and self._plain.launch_bound
+        """``warm``: the same kernel has just run on other arrays, so that one run is enough."""
+        self._cuda, self._floors = cuda, floors
+        call()  # compiles and loads, which nothing below may do
+        self._way = BestWay(cuda, call, host_time)
+        self._throttled: str | None = None
+        self.warnings: tuple[str, ...] = ()
+        run = self._way.seconds(1) if warm else warm_up(self._way.seconds)
+        self._inspect(run, single=warm)
 
     def seconds(self, runs: int) -> float:
-        while True:
-            self._last = self._way(runs)
-            try:
-                return self._last.seconds(runs)
-            except Unusable:
-                self._ways.remove(self._last)
+        seconds = self._way.seconds(runs)
+        self._inspect(seconds / runs, single=runs == 1)
+        return seconds
 
-    def _way(self, runs: int) -> Way:
-        """A graph of one run measures its own start, so one run is rather held back."""
-        singles = [way for way in self._ways if not isinstance(way, GraphReplay)]
-        return singles[0] if runs == 1 else self._ways[0]
+    def _inspect(self, run: float, single: bool) -> None:
+        """After a sample and outside of its time. A throttled sample is remembered."""
+        self.method = self._way.method
+        self._throttled = throttling(self._cuda.clock_state()) or self._throttled
+        floor = self._floors.seconds(self.method, single)
+        bound = _LAUNCH_BOUND if self._way.launch_bound else None
+        warnings = (bound, near_floor(run, floor), self._throttled)
+        self.warnings = tuple(warning for warning in warnings if warning is not None)
 
 
-def _captured_ways(cuda: Cuda, call: Call) -> list[Way]:
-    """Raises ``CannotCapture`` for a call that a capture refuses or that queues nothing."""
-    graph = cuda.capture(call, 1)
-    launches = graph.nodes
-    graph.close()
-    if not launches:
-        raise CannotCapture("the call queues nothing on its stream")
-    ways: list[Way] = [GraphReplay(cuda, call, launches)]
-    return [*ways, HeldBack(cuda, call, launches)] if cuda.can_hold else ways
+_LAUNCH_BOUND = (
+    "launch-bound: the host takes longer to queue a run than the device to run it, and the call "
+    "can neither be captured into a graph nor held back"
+)
+
+
+def warm_up(seconds: Callable[[int], float]) -> float:
+    """Run until two successive windows agree or ``WARM_UP_LIMIT`` is over.
+
+    ``seconds(runs)`` takes a window of so many runs. Returns seconds of one run in the last.
+    """
+    runs, spent, last = 1, 0.0, math.inf
+    while True:
+        window = seconds(runs)
+        spent, run = spent + window, window / runs
+        if spent >= WARM_UP_LIMIT or runs >= MOST_RUNS:
+            return run
+        if window < WINDOW:
+            # As many as fill a window with something to spare; tenfold at most, as early runs are
+            # slow.
+            growth = 1.1 * WINDOW / window if window > 0 else 10.0
+            runs = math.ceil(runs * min(10.0, growth))
+            continue
+        if last < math.inf and abs(run - last) <= AGREEMENT * last:
+            return run
+        last = run
+
+
+def throttling(clock: ClockState | None) -> str | None:
+    """Warning for a clock under ``SLOW_CLOCK`` of its normal value."""
+    if clock is None or clock.now >= SLOW_CLOCK * clock.normal:
+        return None
+    reasons = ", ".join(clock.reasons) or "the driver gives no reason"
+    return f"throttled: {clock.now} MHz of {clock.normal} MHz ({reasons})"
+
+
+def near_floor(run: float, floor: float | None) -> str | None:
+    """Warning for a run that takes less than ``NEAR_FLOOR`` empty kernels."""
+    if floor is None or run >= NEAR_FLOOR * floor:
+        return None
+    return (
+        f"near the floor: a run takes {run * 1e6:.2f} µs and an empty kernel {floor * 1e6:.2f} µs"
+    )

@@ -1,54 +1,324 @@
-"""The devices of this machine, described without starting any of them."""
+"""The GPUs of this machine, counted, described and watched through NVML: no CUDA context starts.
+
+CUDA's ordinals follow ``CUDA_VISIBLE_DEVICES``, and so does every index here. NVML numbers GPUs by
+PCI bus; where a machine mixes models, set ``CUDA_DEVICE_ORDER=PCI_BUS_ID`` to have CUDA do so too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
 
-from gpubench.backends.nvml import (
-    Gpu,
-    cuda_version,
-    gpu_count,
-    gpu_facts,
-    gpus,
-    known_gpus,
-    no_gpu_reason,
-)
-from gpubench.backends.processor import Cpu, cpu, cpu_facts
+from gpubench.backends import software
+from gpubench.backends.protocol import Description
+from gpubench.errors import BackendError
 from gpubench.names import Value
 
-__all__ = [
-    "Cpu",
-    "Description",
-    "Gpu",
-    "cpu",
-    "cpu_facts",
-    "cuda_version",
-    "describe",
-    "gpu_count",
-    "gpu_facts",
-    "gpus",
-    "known_gpus",
-    "no_gpu_reason",
-]
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+LANES_PER_SM = dict.fromkeys(((7, 0), (7, 2), (7, 5), (8, 0)), 64) | dict.fromkeys(
+    ((8, 6), (8, 7), (8, 9), (9, 0), (10, 0), (10, 3), (11, 0), (12, 0), (12, 1)), 128
+)
+"""Float32 lanes of a multiprocessor by compute capability (CUDA C++ Programming Guide, table
+"Throughput of Native Arithmetic Instructions"): NVML tells lanes, not multiprocessors."""
+
+THROTTLE_REASONS = {
+    0x002: "application clocks",
+    0x004: "software power cap",
+    0x008: "hardware slowdown",
+    0x010: "sync boost",
+    0x020: "software thermal slowdown",
+    0x040: "hardware thermal slowdown",
+    0x080: "hardware power brake",
+    0x100: "display clocks",
+}
+"""Bits of ``nvmlDeviceGetCurrentClocksEventReasons`` (nvml.h) that slow a busy GPU."""
+
+STEADY_FACTS = (
+    *("gpu", "gpu_uuid", "driver", "compute_capability", "sm_count", "gpu_memory_bytes"),
+    *("gpu_max_clock_mhz", "gpu_max_memory_clock_mhz"),
+)
+"""Facts of a GPU that stay the same for a whole run. The others are readings: sessions tell them
+with each case."""
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
-    """One line of ``gpubench devices``."""
+class Gpu:
+    """One GPU as CUDA would number it; ``None`` for what the driver does not tell."""
 
-    device: str
-    """``cpu``, ``cuda:0`` ...; ``cuda`` where there is no GPU."""
+    index: int
+    """CUDA's ordinal: ``cuda:<index>``."""
     name: str
-    facts: Mapping[str, Value]
-    unavailable: str | None = None
-    """Why it cannot be used, with the next step."""
+    uuid: str
+    driver: str
+    memory_bytes: int | None = None
+    compute_capability: tuple[int, int] | None = None
+    sm_count: int | None = None
+    pace: Mapping[str, Value | None] = field(default_factory=dict)
+    """Clocks, temperature (°C), power (W) and throttling now, by the names that they have on
+    record."""
 
 
-def describe() -> list[Description]:
-    """The CPU, then every GPU, or one line that says why there is none."""
-    here = cpu()
-    lines = [Description("cpu", here.name, cpu_facts(here))]
-    lines += [Description(f"cuda:{gpu.index}", gpu.name, gpu_facts(gpu)) for gpu in gpus()]
+def gpus() -> tuple[Gpu, ...]:
+    """Every GPU that CUDA would see, with its state now; empty where there is none."""
+    return _survey(os.environ.get(VISIBLE))[0]
+
+
+def gpu_count() -> int:
+    """How many GPUs CUDA would see; asked once in a process."""
+    return len(known_gpus())
+
+
+def known_gpus() -> tuple[Gpu, ...]:
+    """The GPUs as they were when this process first asked: for what does not change."""
+    return _first_survey(os.environ.get(VISIBLE), software.requested())[0]
+
+
+def no_gpu_reason() -> str | None:
+    """Why there is no GPU, with the next step; ``None`` when there is one."""
+    return _first_survey(os.environ.get(VISIBLE), software.requested())[1]
+
+
+def cuda_version() -> tuple[int, int] | None:
+    """Newest CUDA that the driver runs, ``(13, 0)``; ``None`` where no driver tells."""
+    try:
+        with _nvml() as nvml:
+            version: int | None = _ask(nvml, "nvmlSystemGetCudaDriverVersion_v2")
+    except Exception:  # why there is no driver, ``no_gpu_reason`` tells
+        return None
+    return None if version is None else (version // 1000, version % 1000 // 10)
+
+
+def describe_gpus() -> list[Description]:
+    """Every GPU for ``gpubench devices``, or one line that says why there is none."""
+    lines = [Description(f"cuda:{gpu.index}", gpu.name, gpu_facts(gpu)) for gpu in gpus()]
     reason = no_gpu_reason()
     return [*lines, Description("cuda", "NVIDIA GPU", {}, reason)] if reason else lines
+
+
+def steady_facts() -> dict[str, Value | None]:
+    """For the record of a run: the first GPU's facts that stay as they are, with the names of all
+    GPUs, or why there is none."""
+    here = gpus()
+    if not here:
+        return {"gpu": None, "no_gpu": no_gpu_reason()}
+    facts = gpu_facts(here[0])
+    steady = {name: facts[name] for name in STEADY_FACTS if name in facts}
+    return {**steady, "gpu": ", ".join(gpu.name for gpu in here)}
+
+
+def gpu_facts(gpu: Gpu) -> dict[str, Value]:
+    """Flat facts: ``gpu``, ``driver``, ``gpu_clock_mhz`` ...; unknown left out, and of a device in
+    software all that has to do with its speed."""
+    capability = gpu.compute_capability
+    facts: dict[str, Value | None] = {
+        "gpu": gpu.name,
+        "gpu_uuid": gpu.uuid,
+        "driver": gpu.driver,
+        "compute_capability": f"{capability[0]}.{capability[1]}" if capability else None,
+        "sm_count": gpu.sm_count,
+        "gpu_memory_bytes": gpu.memory_bytes,
+    }
+    if gpu.name != software.NAME:
+        facts |= gpu.pace
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class ClockState:
+    """The clock of a GPU's multiprocessors at one moment, in MHz."""
+
+    now: int
+    normal: int
+    """What it reaches while nothing slows it down."""
+    reasons: tuple[str, ...] = ()
+    """Why the driver slows it down: ``software power cap`` ..."""
+
+
+class GpuClocks:
+    """Reads the clocks of the GPU with a UUID (``GPU-...``) while it is measured.
+
+    NVML stays open, so that a reading takes tens of microseconds. Tells nothing where NVML does
+    not: the work still runs without.
+    """
+
+    def __init__(self, uuid: str) -> None:
+        self._nvml: Any = None
+        self._handle: Any = None
+        with suppress(Exception):
+            import pynvml
+
+            pynvml.nvmlInit()
+            self._handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
+            self._nvml = pynvml
+
+    def state(self) -> ClockState | None:
+        """The multiprocessors' clock now and the highest that they can have."""
+        nvml, handle = self._nvml, self._handle
+        with suppress(Exception):
+            now = nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)
+            normal = nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM)
+            reasons: tuple[str, ...] = ()
+            with suppress(Exception):
+                bits = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+                reasons = throttle_reasons(bits)
+            return ClockState(int(now), int(normal), reasons)
+        return None
+
+    def peak_bytes_per_second(self) -> float | None:
+        """The datasheet's bandwidth: memory clock x bus width, two transfers a clock."""
+        nvml, handle = self._nvml, self._handle
+        with suppress(Exception):
+            clock = nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_MEM)
+            bits = nvml.nvmlDeviceGetMemoryBusWidth(handle)
+            return float(2 * clock * 10**6 * bits / 8)
+        return None
+
+    def close(self) -> None:
+        if self._nvml is not None:
+            with suppress(Exception):
+                self._nvml.nvmlShutdown()
+        self._nvml = None
+
+
+_Survey = tuple[tuple[Gpu, ...], str | None]
+"""The GPUs, and the reason where there is none."""
+
+
+@lru_cache(maxsize=8)
+def _first_survey(visible: str | None, in_software: bool) -> _Survey:
+    """One for each environment: ``in_software`` is only what it depends on beside ``visible``."""
+    return _survey(visible)
+
+
+def _survey(visible: str | None) -> _Survey:
+    """GPUs that ``visible`` leaves, and the reason where that is none. Never raises."""
+    try:
+        with _nvml() as nvml:
+            count = nvml.nvmlDeviceGetCount()
+            handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
+            seen = _visible_handles(nvml, handles, visible)
+            visible_gpus = tuple(_gpu(nvml, i, handle) for i, handle in enumerate(seen))
+    except Exception as error:  # a broken driver must not stop what needs no GPU
+        return (), _driver_fault(error)
+    if visible_gpus:
+        return visible_gpus, None
+    if handles:
+        hidden = "1 GPU" if len(handles) == 1 else f"{len(handles)} GPUs"
+        return (), f"{VISIBLE}={visible!r} hides the {hidden} of this machine; unset it to use them"
+    return (), "the NVIDIA driver reports no GPU; check that nvidia-smi lists one"
+
+
+@contextmanager
+def _nvml() -> Iterator[Any]:
+    import pynvml
+
+    software.software_device()  # its NVML has to be there before NVML is looked for
+    pynvml.nvmlInit()
+    try:
+        yield pynvml
+    finally:
+        pynvml.nvmlShutdown()
+
+
+_DRIVER_FAULTS = {
+    "NVMLError_LibraryNotFound": (
+        "no NVIDIA driver: its management library (NVML) is not on this machine; "
+        "install the driver to use a GPU"
+    ),
+    "NVMLError_DriverNotLoaded": (
+        "the NVIDIA driver is installed and not loaded; "
+        "load its kernel module (modprobe nvidia) or restart"
+    ),
+    "NVMLError_LibRmVersionMismatch": (
+        "the NVIDIA driver's library and kernel module differ in version; restart the machine"
+    ),
+    "NVMLError_NoPermission": (
+        "no permission to use the NVIDIA driver; check who may open /dev/nvidiactl"
+    ),
+}
+
+
+def _driver_fault(error: Exception) -> str:
+    if isinstance(error, BackendError):  # the device in software says itself what to do
+        return str(error)
+    kind = type(error).__name__
+    return _DRIVER_FAULTS.get(
+        kind, f"the GPUs cannot be counted: {kind}: {error}; check that nvidia-smi works"
+    )
+
+
+def _visible_handles(nvml: Any, handles: Sequence[Any], visible: str | None) -> list[Any]:
+    """What CUDA would number 0, 1 ...: like CUDA, the list ends at the first unknown entry.
+
+    An entry is an ordinal, the start of a UUID, or the UUID of a MIG instance (CUDA C++ Programming
+    Guide, "CUDA Environment Variables").
+    """
+    if visible is None:
+        return list(handles)
+    seen: list[Any] = []
+    for entry in map(str.strip, visible.split(",")):
+        if entry.startswith("MIG-"):
+            instance = _ask(nvml, "nvmlDeviceGetHandleByUUID", entry)
+            matches = [instance] if instance is not None else []
+        elif entry.startswith("GPU-"):
+            matches = [h for h in handles if _text(nvml.nvmlDeviceGetUUID(h)).startswith(entry)]
+        else:
+            matches = list(handles[int(entry) :][:1]) if entry.isdecimal() else []
+        if len(matches) != 1:
+            break
+        seen += matches
+    return seen
+
+
+def _gpu(nvml: Any, index: int, handle: Any) -> Gpu:
+    def ask(name: str, *arguments: Any) -> Any:
+        return _ask(nvml, name, handle, *arguments)
+
+    capability = ask("nvmlDeviceGetCudaComputeCapability")
+    memory = ask("nvmlDeviceGetMemoryInfo")
+    power = ask("nvmlDeviceGetPowerUsage")
+    cores = ask("nvmlDeviceGetNumGpuCores")
+    bits = ask("nvmlDeviceGetCurrentClocksThrottleReasons") or 0
+    lanes = LANES_PER_SM.get(tuple(capability)) if capability else None
+    return Gpu(
+        index=index,
+        name=_text(nvml.nvmlDeviceGetName(handle)),
+        uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
+        driver=_text(nvml.nvmlSystemGetDriverVersion()),
+        memory_bytes=None if memory is None else int(memory.total),
+        compute_capability=None if capability is None else (capability[0], capability[1]),
+        sm_count=cores // lanes if cores and lanes else None,
+        pace={
+            "gpu_clock_mhz": ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM),
+            "gpu_max_clock_mhz": ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_SM),
+            "gpu_memory_clock_mhz": ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM),
+            "gpu_max_memory_clock_mhz": ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_MEM),
+            "gpu_temperature_c": ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
+            "gpu_power_w": None if power is None else power / 1000,  # NVML tells milliwatts
+            "gpu_throttling": ", ".join(throttle_reasons(bits)) or "none",
+        },
+    )
+
+
+def _ask(nvml: Any, name: str, *arguments: Any) -> Any | None:
+    """One question to NVML; ``None`` where this driver, device or binding cannot answer it."""
+    question: Callable[..., Any] | None = getattr(nvml, name, None)
+    try:
+        return None if question is None else question(*arguments)
+    except nvml.NVMLError:
+        return None
+
+
+def _text(value: str | bytes) -> str:
+    """Older bindings return bytes."""
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def throttle_reasons(bits: int) -> tuple[str, ...]:
+    """Words for the bits of NVML that slow a busy GPU."""
+    return tuple(reason for bit, reason in THROTTLE_REASONS.items() if bits & bit)

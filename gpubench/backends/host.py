@@ -1,86 +1,187 @@
-"""What backends on the CPU share: their clock, and a session over NumPy arrays."""
+"""What backends on the host's processor share: the processor, its clock, a session over NumPy
+arrays."""
 
 from __future__ import annotations
 
+import os
+import platform
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gpubench.backends.managed import ManagedSession
-from gpubench.backends.processor import cpu, last_level_cache_bytes
-from gpubench.backends.protocol import Call, DeviceFacts, Launch, Native, Sampler, Target
-from gpubench.backends.sampler import LoopSampler
-from gpubench.errors import BackendError, KernelError
+from gpubench.backends.protocol import (
+    Backend,
+    Call,
+    Description,
+    DeviceFacts,
+    Launch,
+    LoopSampler,
+    Native,
+    Sampler,
+    Session,
+    Target,
+)
+from gpubench.errors import KernelError
 from gpubench.names import Value
 
 DEVICE = "cpu"
 
-
-class HostClock:
-    """The host's monotonic clock, for work that blocks its caller. Seconds."""
-
-    start = staticmethod(time.perf_counter)
-    stop = staticmethod(time.perf_counter)
+UNKNOWN_CACHE = 64 * 2**20
+"""Bytes that count as the last-level cache where the system does not tell: more than most
+processors have. If that is too little, ``cold`` times are partly warm."""
 
 
-class HostSession(ManagedSession):
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    """The host's processor; ``None`` for what the system does not tell."""
+
+    name: str
+    cores: int | None
+    """Physical cores of the machine."""
+    threads: int
+    """Hardware threads that this process may use (its affinity)."""
+    memory_bytes: int | None
+    caches: Mapping[str, str] = field(default_factory=dict)
+    """``{"L1d": "48K", "L2": "2048K", "L3": "32M"}``, as the system writes them."""
+
+
+@cache
+def cpu() -> Cpu:
+    """The host's processor, asked once in a process."""
+    try:
+        info = Path("/proc/cpuinfo").read_text()
+    except OSError:  # not Linux
+        info = ""
+    model = re.search(r"^model name\s*:\s*(\S.*)$", info, re.MULTILINE)
+    # A core is known by its socket and its number there; some systems, ARM's for example, tell
+    # neither.
+    cores = set(re.findall(r"^physical id\s*:\s*(\d+)$.*?^core id\s*:\s*(\d+)$", info, re.M | re.S))
+    try:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # Windows has no sysconf
+        memory = None
+    affinity = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+    return Cpu(
+        name=(model[1] if model else platform.processor() or platform.machine()) or "unknown CPU",
+        cores=len(cores) or None,
+        threads=len(affinity) if affinity else os.cpu_count() or 1,
+        memory_bytes=memory,
+        caches=_caches(Path("/sys/devices/system/cpu/cpu0/cache")),
+    )
+
+
+def _caches(folder: Path) -> dict[str, str]:
+    """By level, as Linux's sysfs tells them (ABI/testing/sysfs-devices-system-cpu)."""
+    sizes = {}
+    for index in sorted(folder.glob("index*")):
+        try:
+            level, kind, size = (
+                (index / name).read_text().strip() for name in ("level", "type", "size")
+            )
+        except OSError:
+            continue
+        sizes[f"L{level}" + {"Data": "d", "Instruction": "i"}.get(kind, "")] = size
+    return sizes
+
+
+def last_level_cache_bytes() -> int:
+    """Size of the largest cache; ``UNKNOWN_CACHE`` where the system does not tell."""
+    units = {"K": 2**10, "M": 2**20, "G": 2**30}
+    sizes = (re.fullmatch(r"(\d+)([KMG]?)", size) for size in cpu().caches.values())
+    return (
+        max((int(size[1]) * units.get(size[2], 1) for size in sizes if size), default=0)
+        or UNKNOWN_CACHE
+    )
+
+
+def cpu_facts(here: Cpu) -> dict[str, Value]:
+    """Flat facts: ``cpu``, ``cpu_cores``, ``cpu_threads`` ...; unknown left out."""
+    facts: dict[str, Value | None] = {
+        "cpu": here.name,
+        "cpu_cores": here.cores,
+        "cpu_threads": here.threads,
+        "cpu_caches": " ".join(f"{level}={size}" for level, size in here.caches.items()) or None,
+        "memory_bytes": here.memory_bytes,
+    }
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+class HostSession(Session):
     """A session whose native arrays are NumPy arrays and whose calls return when they are done."""
 
-    simulated = False
-
     def __init__(self, backend: str) -> None:
-        self.clock = HostClock()
         self._backend = backend
         self._scratch: np.ndarray[Any, Any] | None = None
 
     def close(self) -> None:
-        """Give back what was set for this session."""
         self._scratch = None
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
-        """Copy with the same memory layout."""
         return array.copy(order="K")
 
     def to_host(self, native: Native) -> np.ndarray[Any, Any]:
-        """Copy an array or a scalar that a function returned."""
         return np.array(native)
 
     def view(self, native: Native) -> np.ndarray[Any, Any]:
-        """The array itself."""
         return np.asarray(native)
 
     def pristine(self, array: np.ndarray[Any, Any]) -> Native:
-        """The array itself."""
         return array
 
     def restore(self, native: Native, pristine: Native) -> None:
         np.copyto(native, pristine)
 
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
-        """Bind the arguments; ``partial`` is the call with the least overhead (0.06 µs)."""
+        """``partial`` is the call with the least overhead (0.06 µs)."""
         return partial(function_of(target, self._backend), *arguments)
 
     def sampler(self, call: Call) -> Sampler:
-        return LoopSampler(self.clock, call, "host loop")
+        return LoopSampler(time.perf_counter, call)
 
     def empty(self) -> Call:
-        """A call that does nothing: its time is the floor under all others."""
         return self.bind(Target(function=nothing), None, ())
 
     def synchronize(self) -> None:
         """Nothing is ever queued."""
 
     def flush(self) -> None:
-        """Evict the last-level cache by writing a buffer of twice its size."""
+        """Write a buffer of twice the last-level cache's size: caches that are not strictly
+        least-recently-used keep some lines of a buffer of their own size."""
         if self._scratch is None:
             self._scratch = np.zeros(2 * last_level_cache_bytes(), np.uint8)
         self._scratch += 1
 
-    def facts(self) -> Mapping[str, Value]:
-        return {"numpy": np.__version__}
+
+class HostBackend(Backend):
+    """A backend on the host's processor: only ``start`` is left to write."""
+
+    runs_on = "cpu only; list cpu under 'devices'"
+
+    def serves(self, device: str) -> bool:
+        return device == DEVICE
+
+    def device_facts(self, device: str) -> DeviceFacts:
+        """The processor; it has no limits on a launch."""
+        return DeviceFacts(name=cpu().name, scope={"device": DEVICE})
+
+    def devices(self) -> Sequence[Description]:
+        return (Description(DEVICE, cpu().name, cpu_facts(cpu())),)
+
+    def too_many_threads(self, threads: int) -> str | None:
+        """More than there are processors would take turns, which is another case's time."""
+        most = cpu().threads
+        if threads <= most:
+            return None
+        return (
+            f"threads of {threads}: this process may use {most} of the machine's hardware threads; "
+            "use fewer, or measure on a larger machine"
+        )
 
 
 def nothing() -> None:
@@ -97,32 +198,3 @@ def function_of(target: Target, backend: str) -> Callable[..., Any]:
         )
     function: Callable[..., Any] = target.function
     return function
-
-
-def require_host(backend: str, device: str) -> None:
-    """Raise ``BackendError`` for another device than the CPU."""
-    if reason := unavailable_off_host(backend, device):
-        raise BackendError(reason)
-
-
-def unavailable_off_host(backend: str, device: str) -> str | None:
-    """Why a backend of the CPU cannot run on this device; ``None`` for the CPU."""
-    if device == DEVICE:
-        return None
-    return f"{device}: the backend {backend} runs on cpu only; list cpu under 'devices'"
-
-
-def beyond_the_machine(threads: int) -> str | None:
-    """Why this many threads cannot be measured here; ``None`` where each has a processor."""
-    most = cpu().threads
-    if threads <= most:
-        return None
-    return (
-        f"threads of {threads}: this process may use {most} of the machine's hardware threads; "
-        "use fewer, or measure on a larger machine"
-    )
-
-
-def host_facts() -> DeviceFacts:
-    """Facts of the CPU; it has no limits on a launch."""
-    return DeviceFacts(name=cpu().name, scope={"device": DEVICE})

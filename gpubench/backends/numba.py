@@ -10,31 +10,27 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.backends.host import (
-    DEVICE,
-    HostSession,
-    beyond_the_machine,
-    host_facts,
-    nothing,
-    require_host,
-    unavailable_off_host,
-)
+from gpubench.backends.host import HostBackend, HostSession, cpu, nothing
 from gpubench.backends.numpy import blas_facts, blas_libraries
-from gpubench.backends.processor import cpu
-from gpubench.backends.protocol import Call, DeviceFacts, Target
+from gpubench.backends.protocol import Call, Target
 from gpubench.errors import BackendError
 from gpubench.names import Value
 
 
 class NumbaSession(HostSession):
-    """Compiled calls; the thread pool runs, with ``threads`` of it in use until the close."""
+    """Compiled calls; the thread pool runs, with ``threads`` of it in use until the close.
+
+    Raises ``BackendError`` for more threads than Numba's pool has.
+    """
 
     def __init__(self, threads: int | None) -> None:
         numba = _numba()
         super().__init__("numba")
         self._threads_before = numba.get_num_threads()  # starts the pool
         if threads is not None:
-            _use_threads(threads)
+            if not 1 <= threads <= _pool_threads():
+                raise BackendError(_not_allowed(threads))
+            numba.set_num_threads(threads)
 
     def close(self) -> None:
         super().close()
@@ -58,35 +54,21 @@ class NumbaSession(HostSession):
         }
 
 
-class NumbaBackend:
+class NumbaBackend(HostBackend):
     """Runs what Numba compiled for the CPU."""
 
     name = "numba"
     title = "Numba on the CPU"
-    requires = ("numba",)
     times = ("kernel", "compile", "cold")
-
-    def serves(self, device: str) -> bool:
-        return device == DEVICE
-
-    def recognises(self, function: Any) -> bool:
-        """Dispatchers and universal functions of Numba's CPU target."""
-        if "numba" not in sys.modules:
-            return False
-        from numba.core.registry import CPUDispatcher
-        from numba.np.ufunc.dufunc import DUFunc
-        from numba.np.ufunc.gufunc import GUFunc
-
-        return isinstance(function, (CPUDispatcher, DUFunc, GUFunc))
-
-    def unavailable(self, device: str) -> str | None:
-        return unavailable_off_host(self.name, device)
-
-    def device_facts(self, device: str) -> DeviceFacts:
-        return host_facts()
+    requires = ("numba",)
+    software = ("numba", "llvmlite")
+    concerns = ("numba", "llvmlite", "NUMBA_NUM_THREADS")
+    caches = ("NUMBA_CACHE_DIR",)
+    compiles_ahead = True
 
     def too_many_threads(self, threads: int) -> str | None:
-        return beyond_the_machine(threads) or _beyond_the_pool(threads)
+        too_many_here = super().too_many_threads(threads)
+        return too_many_here or (_not_allowed(threads) if threads > _pool_threads() else None)
 
     def preload(self) -> None:
         """Numba, and what it makes before the first function that it compiles, and imports before
@@ -99,20 +81,8 @@ class NumbaBackend:
         """Whether ``function`` was compiled with ``cache=True``."""
         return getattr(getattr(function, "stats", None), "cache_path", None) is not None
 
-    def open(self, device: str, threads: int | None = None) -> NumbaSession:
-        """Raises ``BackendError`` for more threads than Numba's pool has."""
-        require_host(self.name, device)
+    def start(self, device: str, threads: int | None) -> NumbaSession:
         return NumbaSession(threads)
-
-
-def _use_threads(threads: int) -> None:
-    if not 1 <= threads <= _pool_threads():
-        raise BackendError(_not_allowed(threads))
-    _numba().set_num_threads(threads)
-
-
-def _beyond_the_pool(threads: int) -> str | None:
-    return _not_allowed(threads) if threads > _pool_threads() else None
 
 
 def _not_allowed(threads: int) -> str:

@@ -1,8 +1,8 @@
 """Numba on a CUDA device.
 
-Everything that is specific to Numba's CUDA target is in this file, and in ``numba_cuda_kernels.py``
-the kernels that every facade brings. The target is the package numba-cuda, which takes the place of
-the one that is built into Numba and brings NVIDIA's bindings of the driver.
+Everything that is specific to Numba's CUDA target is in this file. The target is the package
+numba-cuda, which takes the place of the one that is built into Numba and brings NVIDIA's bindings
+of the driver.
 """
 
 from __future__ import annotations
@@ -18,24 +18,26 @@ from typing import Any
 import numpy as np
 
 from gpubench.backends import devices, software
-from gpubench.backends.cuda_clocks import NvmlClocks
-from gpubench.backends.cuda_driver import DriverGraph, Gate, capture, current_device, driver
-from gpubench.backends.cuda_facade import ClockState, KernelName
-from gpubench.backends.cuda_session import CudaSession
-from gpubench.backends.device_errors import DeviceError, DeviceLostError, DeviceMemoryError
-from gpubench.backends.limits import ARCHITECTURE_LIMITS, device_limits
+from gpubench.backends.cuda_driver import Gate, Graph, capture, current_device, driver
+from gpubench.backends.cuda_session import CudaSession, KernelName
+from gpubench.backends.limits import ARCHITECTURE_LIMITS, cuda_limits
 from gpubench.backends.protocol import (
+    Backend,
     Call,
+    Description,
+    DeviceError,
     DeviceFacts,
+    DeviceLostError,
+    DeviceMemoryError,
     Launch,
     LaunchContext,
+    Limits,
     Native,
     Target,
 )
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import TIMES, Value
 
-_DEVICE = re.compile(r"cuda:(\d+)")
 _KERNELS = frozenset({"CUDADispatcher"})
 _UFUNCS = frozenset({"CUDAUFuncDispatcher", "CUDAGeneralizedUFunc"})
 _ERRORS = frozenset({"CudaAPIError", "CudaDriverError", "CudaSupportError", "CUDAError"})
@@ -55,24 +57,21 @@ _LOST = (
 """Errors after which the CUDA context answers nothing else (CUDA driver API, ``CUresult``)."""
 
 
-class NumbaCuda:
+class NumbaCudaSession(CudaSession):
     """A CUDA device and a stream through Numba; graphs and the gate through NVIDIA's bindings."""
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, limits: Limits) -> None:
         from numba import cuda
 
         self._cuda: Any = cuda
         self.device = device
         with self._errors():
-            self._start()
-
-    def _start(self) -> None:
-        self._driver = driver()
-        self._cleanup = ExitStack()
-        self._context = self._current_context()
-        self._stream = self._cuda.stream()
-        self.l2_bytes = int(self._context.device.L2_CACHE_SIZE)
-        self._uuid = str(self._context.device.uuid)
+            self._driver = driver()
+            self._cleanup = ExitStack()
+            self._context = self._current_context()
+            self._stream = self._cuda.stream()
+            self._uuid = str(self._context.device.uuid)
+            super().__init__(limits, int(self._context.device.L2_CACHE_SIZE))
 
     def _current_context(self) -> Any:
         """The device's, made the thread's current one; another that was current is so again when
@@ -103,9 +102,9 @@ class NumbaCuda:
         return self._gate is not None
 
     @cached_property
-    def _clocks(self) -> NvmlClocks:
+    def _clocks(self) -> devices.GpuClocks:
         """Opened where something is timed: starting NVML takes milliseconds."""
-        clocks = NvmlClocks(self._uuid)
+        clocks = devices.GpuClocks(self._uuid)
         self._cleanup.callback(clocks.close)
         return clocks
 
@@ -123,9 +122,10 @@ class NumbaCuda:
             self._stream.synchronize()
         return host
 
-    def copy(self, target: Native, source: Native) -> None:
+    def restore(self, native: Native, pristine: Native) -> None:
+        """Queue a copy from device memory to device memory."""
         with self._errors():
-            target.copy_to_device(source, stream=self._stream)
+            native.copy_to_device(pristine, stream=self._stream)
 
     def allocate(self, nbytes: int) -> Native:
         with self._errors():
@@ -137,11 +137,15 @@ class NumbaCuda:
 
     def runner(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
         if target.launcher is not None:
-            return partial(target.launcher, self._launch_context(launch), *arguments)
+            context = LaunchContext.on(self._stream, launch)
+            return partial(target.launcher, context, *arguments)
         if _is_a(target.function, _UFUNCS):
             return partial(target.function, *arguments, stream=self._stream)
         if not _is_a(target.function, _KERNELS):
-            raise KernelError(_not_a_kernel(target))
+            given = "a source text" if target.source is not None else repr(target.function)
+            raise KernelError(
+                f"{given} is no kernel of Numba's CUDA target; decorate it with numba.cuda.jit"
+            )
         if launch is None:
             raise KernelError("a CUDA kernel needs a 'launch' with its block; none is given")
         return self._configured(target.function, launch, arguments)
@@ -154,17 +158,32 @@ class NumbaCuda:
             configured = kernel[launch.grid, launch.block, self._stream, launch.shared_bytes]
         return partial(configured, *arguments)
 
-    def _launch_context(self, launch: Launch | None) -> LaunchContext:
-        shape = launch or Launch(block=(1, 1, 1), grid=(1, 1, 1))
-        return LaunchContext(self._stream, shape.grid, shape.block, shape.shared_bytes)
-
     def kernel(self, name: KernelName, launch: Launch, arguments: Sequence[Native] = ()) -> Call:
-        from gpubench.backends.numba_cuda_kernels import KERNELS
-
-        return self._configured(KERNELS[name], launch, arguments)
+        return self._configured(moving_kernels()[name], launch, arguments)
 
     def translated(self, error: Exception) -> DeviceError | None:
-        return _translated(error, self.device)
+        """What CUDA raised, in gpubench's words; ``None`` for an error that is not CUDA's."""
+        if not any(kind.__name__ in _ERRORS for kind in type(error).__mro__):
+            return None
+        text, device = str(error).strip(), self.device
+        if "OUT_OF_MEMORY" in text:
+            return DeviceMemoryError(
+                f"{device} is out of memory: {text}; use smaller sizes, or free memory on the "
+                "device"
+            )
+        if any(code in text for code in _LOST):
+            where = "compute-sanitizer or `gpubench verify --sanitize` tells where, and "
+            # Of a device in software, what it has seen stands beside the error.
+            return DeviceLostError(
+                f"the work crashed on {device}: {text}; {'' if software.requested() else where}"
+                "only a fresh process can use the device again"
+            )
+        if "LAUNCH_OUT_OF_RESOURCES" in text:
+            return DeviceError(
+                f"{device} lacks registers for this block: {text}; "
+                "use a smaller block, or max_registers in cuda.jit"
+            )
+        return DeviceError(f"{device} failed: {text}")
 
     def synchronize(self) -> None:
         with self._errors():
@@ -183,7 +202,7 @@ class NumbaCuda:
             end.synchronize()
             return float(begin.elapsed_time(end)) * 1e-3  # events tell milliseconds
 
-    def capture(self, call: Call, runs: int) -> DriverGraph:
+    def capture(self, call: Call, runs: int) -> Graph:
         with self._cuda.defer_cleanup():  # freeing memory would break the capture
             return capture(self._driver, int(self._stream), call, runs)
 
@@ -195,29 +214,33 @@ class NumbaCuda:
         with self._errors(), self._cuda.defer_cleanup(), self._gate.shut() as release:
             yield release
 
-    def clock_state(self) -> ClockState | None:
+    def clock_state(self) -> devices.ClockState | None:
         return self._clocks.state()
 
     def facts(self) -> Mapping[str, Value]:
         """Versions, and the GPU's name, driver, clocks, temperature and throttling now."""
-        ordinal, found = _ordinal(self.device), devices.gpus()
-        gpu = next((g for g in found if g.uuid == self._uuid), None)
-        if gpu is None and ordinal < len(found):  # an instance of a partitioned GPU
-            gpu = found[ordinal]
-        described = devices.gpu_facts(gpu) if gpu else {}
-        return {**_versions(), **self._runtime(), **self._peak(), **described}
+        import numba
 
-    def _runtime(self) -> dict[str, Value]:
+        facts: dict[str, Value] = {
+            **super().facts(),
+            "numba": numba.__version__,
+            "llvmlite": metadata.version("llvmlite"),
+            "numba_cuda": metadata.version("numba-cuda"),
+        }
         with suppress(Exception):  # the runtime's library is not needed to run kernels
-            return {"cuda_runtime": ".".join(map(str, self._cuda.runtime.get_version()))}
-        return {}
-
-    def _peak(self) -> dict[str, Value]:
-        peak = self._clocks.peak_bytes_per_second()
-        return {} if peak is None else {"peak_bytes_per_second": peak}
+            facts["cuda_runtime"] = ".".join(map(str, self._cuda.runtime.get_version()))
+        if (peak := self._clocks.peak_bytes_per_second()) is not None:
+            facts["peak_bytes_per_second"] = peak
+        ordinal, gpus = _ordinal(self.device), devices.gpus()
+        gpu = next((gpu for gpu in gpus if gpu.uuid == self._uuid), None)
+        if gpu is None and ordinal < len(gpus):  # an instance of a partitioned GPU
+            gpu = gpus[ordinal]
+        return {**facts, **(devices.gpu_facts(gpu) if gpu else {})}
 
     def close(self) -> None:
-        with suppress(Exception):  # a lost device answers nothing
+        """Wait, then free; silent on a lost device, which answers nothing."""
+        super().close()
+        with suppress(Exception):
             self._stream.synchronize()
             self._context.deallocations.clear()
         with suppress(Exception):
@@ -233,7 +256,7 @@ class NumbaCuda:
             raise
 
 
-class SoftwareSession(CudaSession):
+class SoftwareSession(NumbaCudaSession):
     """The device in software: results mean something, times do not.
 
     The ways of timing work, so that they can be tried. Who measures asks ``simulated`` first.
@@ -243,39 +266,81 @@ class SoftwareSession(CudaSession):
 
     def facts(self) -> Mapping[str, Value]:
         """Versions and the device, and nothing of a speed that it does not have."""
-        facts = super().facts()
-        return {name: fact for name, fact in facts.items() if name not in _FACTS_OF_SPEED}
+        facts, of_speed = super().facts(), ("peak_bytes_per_second", "floor_seconds")
+        return {name: fact for name, fact in facts.items() if name not in of_speed}
 
 
-_FACTS_OF_SPEED = ("peak_bytes_per_second", "floor_seconds")
+@cache
+def moving_kernels() -> Mapping[str, Any]:
+    """The kernels of ``KernelName``, decorated; they are compiled where they first run."""
+    from numba import cuda
+
+    def empty() -> None:
+        """Nothing: what a launch costs the device."""
+
+    def copy(target: Any, source: Any) -> None:
+        i = np.uint64(cuda.grid(1))
+        if i < np.uint64(target.size):
+            target[i] = source[i]
+
+    def triad(target: Any, one: Any, other: Any) -> None:
+        i = np.uint64(cuda.grid(1))
+        if i < np.uint64(target.size):
+            target[i] = one[i] + 3.0 * other[i]
+
+    return {"empty": cuda.jit(empty), "copy": cuda.jit(copy), "triad": cuda.jit(triad)}
 
 
-class NumbaCudaBackend:
+class NumbaCudaBackend(Backend):
     """Runs ``numba.cuda`` kernels on ``cuda:N``."""
 
     name = "numba_cuda"
     title = "Numba on CUDA"
-    requires = ("gpubench[cuda]",)
     times = TIMES
+    runs_on = "cuda:0, cuda:1 ..."
+    requires = ("gpubench[cuda]",)
+    software = ("numba", "llvmlite", "numba-cuda")
+    concerns = ("numba", "llvmlite", "numba_cuda", "no_gpu", *devices.STEADY_FACTS)
+    caches = ("NUMBA_CACHE_DIR", "CUDA_CACHE_PATH")
 
     def serves(self, device: str) -> bool:
-        return _DEVICE.fullmatch(device) is not None
-
-    def recognises(self, function: Any) -> bool:
-        """Kernels and universal functions of Numba's CUDA target."""
-        return _is_a(function, _KERNELS | _UFUNCS)
+        return re.fullmatch(r"cuda:\d+", device) is not None
 
     def unavailable(self, device: str) -> str | None:
-        if not self.serves(device):
-            return f"{device}: the backend {self.name} runs on cuda:0, cuda:1 ..."
-        return _gpu_fault(device) or _compiler_fault()
+        if reason := super().unavailable(device):
+            return reason
+        if reason := devices.no_gpu_reason():
+            without = f"; without one `gpubench verify` checks results, as {software.SWITCH}=1 does"
+            return f"{device}: {reason}{'' if software.requested() else without}"
+        count = devices.gpu_count()
+        if _ordinal(device) < count:
+            return _compiler_fault()
+        has = "1 GPU, cuda:0" if count == 1 else f"{count} GPUs, cuda:0 to cuda:{count - 1}"
+        return f"{device}: this machine has {has}; use one of these, or cuda:* for all"
 
     def device_facts(self, device: str) -> DeviceFacts:
         """Limits by compute capability; those of every architecture where there is no device."""
-        found, ordinal = devices.known_gpus(), _ordinal(device)
-        if ordinal >= len(found):
+        gpus, ordinal = devices.known_gpus(), _ordinal(device)
+        if ordinal >= len(gpus):
             return DeviceFacts(device, ARCHITECTURE_LIMITS)
-        return _gpu_facts(device, found[ordinal])
+        gpu = gpus[ordinal]
+        capability = gpu.compute_capability
+        limits = cuda_limits(gpu.name, capability) if capability else ARCHITECTURE_LIMITS
+        scope: dict[str, Value | None] = {
+            "device": device,
+            "sm_count": gpu.sm_count,
+            "global_memory": gpu.memory_bytes,
+            "compute_capability": float(f"{capability[0]}.{capability[1]}") if capability else None,
+            "shared_memory_per_block": limits.shared_bytes_per_block,
+        }
+        return DeviceFacts(gpu.name, limits, {k: v for k, v in scope.items() if v is not None})
+
+    def devices(self) -> Sequence[Description]:
+        return devices.describe_gpus()
+
+    def machine_facts(self) -> Mapping[str, Value | None]:
+        """The first GPU's, with the names of all."""
+        return devices.steady_facts()
 
     def compile_with_lines(self) -> None:
         """Have all kernels that are made from now on compiled with lines of their source."""
@@ -292,34 +357,16 @@ class NumbaCudaBackend:
         # What is kept on disk may have been compiled without.
         CUDADispatcher.enable_caching = lambda dispatcher: None
 
-    def open(self, device: str, threads: int | None = None) -> CudaSession:
-        """Start a context on the device; raises ``BackendError`` where it cannot run."""
-        if reason := self.unavailable(device):
-            raise BackendError(reason)
+    def start(self, device: str, threads: int | None) -> CudaSession:
+        """Start a context on the device, on which nothing counts threads of the host."""
         facts = self.device_facts(device)
-        session = SoftwareSession if facts.name == software.NAME else CudaSession
-        return session(NumbaCuda(device), facts.limits or ARCHITECTURE_LIMITS)
+        session = SoftwareSession if facts.name == software.NAME else NumbaCudaSession
+        return session(device, facts.limits or ARCHITECTURE_LIMITS)
 
 
 def _ordinal(device: str) -> int:
-    match = _DEVICE.fullmatch(device)
-    if match is None:
-        raise BackendError(f"{device!r} is no CUDA device; write cuda:0, cuda:1 ...")
-    return int(match[1])
-
-
-def _gpu_fault(device: str) -> str | None:
-    if reason := devices.no_gpu_reason():
-        without = "" if software.requested() else _WITHOUT_A_GPU
-        return f"{device}: {reason}{without}"
-    count = devices.gpu_count()
-    if _ordinal(device) < count:
-        return None
-    has = "1 GPU, cuda:0" if count == 1 else f"{count} GPUs, cuda:0 to cuda:{count - 1}"
-    return f"{device}: this machine has {has}; use one of these, or cuda:* for all"
-
-
-_WITHOUT_A_GPU = f"; without one `gpubench verify` checks results, as {software.SWITCH}=1 does"
+    """Of a device that the backend serves."""
+    return int(device.removeprefix("cuda:"))
 
 
 @cache
@@ -340,66 +387,9 @@ def _compiler_fault() -> str | None:
 _INSTALL = "pip install 'gpubench[cuda]'"
 
 
-def _gpu_facts(device: str, gpu: devices.Gpu) -> DeviceFacts:
-    capability = gpu.compute_capability
-    limits = device_limits(gpu.name, capability) if capability else ARCHITECTURE_LIMITS
-    known: dict[str, Value | None] = {
-        "device": device,
-        "sm_count": gpu.sm_count,
-        "global_memory": gpu.memory_bytes,
-        "compute_capability": float(f"{capability[0]}.{capability[1]}") if capability else None,
-        "shared_memory_per_block": limits.shared_bytes_per_block,
-    }
-    return DeviceFacts(gpu.name, limits, {k: v for k, v in known.items() if v is not None})
-
-
 def _is_a(function: Any, kinds: frozenset[str]) -> bool:
     """Whether a type of Numba's CUDA target, by name, is among the function's; imports nothing."""
     return any(
         kind.__name__ in kinds and kind.__module__.startswith(("numba.cuda", "numba_cuda"))
         for kind in type(function).__mro__
     )
-
-
-def _not_a_kernel(target: Target) -> str:
-    found = "a source text" if target.source is not None else repr(target.function)
-    return f"{found} is no kernel of Numba's CUDA target; decorate it with numba.cuda.jit"
-
-
-def _translated(error: Exception, device: str) -> DeviceError | None:
-    """What CUDA raised, in gpubench's words; ``None`` for an error that is not CUDA's."""
-    if not any(kind.__name__ in _ERRORS for kind in type(error).__mro__):
-        return None
-    text = str(error).strip()
-    if "OUT_OF_MEMORY" in text:
-        return DeviceMemoryError(
-            f"{device} is out of memory: {text}; use smaller sizes, or free memory on the device"
-        )
-    if any(code in text for code in _LOST):
-        return DeviceLostError(f"the work crashed on {device}: {text}; {_lost_advice()}")
-    if "LAUNCH_OUT_OF_RESOURCES" in text:
-        return DeviceError(
-            f"{device} lacks registers for this block: {text}; "
-            "use a smaller block, or max_registers in cuda.jit"
-        )
-    return DeviceError(f"{device} failed: {text}")
-
-
-def _lost_advice() -> str:
-    if software.requested():  # what it has found stands beside the error
-        return "only a fresh process can use the device again"
-    return (
-        "compute-sanitizer or `gpubench verify --sanitize` tells where, "
-        "and only a fresh process can use the device again"
-    )
-
-
-def _versions() -> dict[str, Value]:
-    import numba
-
-    return {
-        "numpy": np.__version__,
-        "numba": numba.__version__,
-        "llvmlite": metadata.version("llvmlite"),
-        "numba_cuda": metadata.version("numba-cuda"),
-    }

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from gpubench.backends.host import (
-    DEVICE,
-    HostSession,
-    beyond_the_machine,
-    host_facts,
-    require_host,
-    unavailable_off_host,
-)
-from gpubench.backends.protocol import DeviceFacts
+from gpubench.backends.host import HostBackend, HostSession
 from gpubench.errors import BackendError
 from gpubench.names import Value
-
-_PLAIN = (FunctionType, BuiltinFunctionType, MethodType, np.ufunc, type(np.dot))
 
 
 class NumpySession(HostSession):
@@ -34,15 +23,12 @@ class NumpySession(HostSession):
         super().__init__("numpy")
         self._limiter = None
         if threads is not None:
-            self._limit(threads)
-
-    def _limit(self, threads: int) -> None:
-        libraries = blas_libraries()
-        self._limiter = libraries.limit(limits=threads)
-        used = blas_facts(libraries).get("blas_threads")
-        if used != threads:
-            self.close()
-            raise BackendError(_not_taken(threads, used))
+            libraries = blas_libraries()
+            self._limiter = libraries.limit(limits=threads)
+            used = blas_facts(libraries).get("blas_threads")
+            if used != threads:
+                self.close()
+                raise BackendError(_not_taken(threads, used))
 
     def close(self) -> None:
         super().close()
@@ -55,32 +41,16 @@ class NumpySession(HostSession):
         return {**super().facts(), **blas_facts(blas_libraries())}
 
 
-class NumpyBackend:
+class NumpyBackend(HostBackend):
     """Runs functions that take and return NumPy arrays."""
 
     name = "numpy"
     title = "NumPy"
-    requires = ("numpy", "threadpoolctl")
     times = ("kernel", "cold")
+    requires = ("numpy", "threadpoolctl")
+    software = ("numpy",)
 
-    def serves(self, device: str) -> bool:
-        return device == DEVICE
-
-    def recognises(self, function: Any) -> bool:
-        """Plain functions, built-in ones and universal functions."""
-        return isinstance(function, _PLAIN)
-
-    def unavailable(self, device: str) -> str | None:
-        return unavailable_off_host(self.name, device)
-
-    def device_facts(self, device: str) -> DeviceFacts:
-        return host_facts()
-
-    def too_many_threads(self, threads: int) -> str | None:
-        return beyond_the_machine(threads)
-
-    def open(self, device: str, threads: int | None = None) -> NumpySession:
-        require_host(self.name, device)
+    def start(self, device: str, threads: int | None) -> NumpySession:
         return NumpySession(threads)
 
 
@@ -91,12 +61,12 @@ def blas_libraries() -> ThreadpoolController:
 
 def blas_facts(libraries: ThreadpoolController) -> dict[str, Value]:
     """``blas`` with its version, and ``blas_threads`` in use where that can be known."""
-    found = libraries.info()
-    if not found:
+    loaded = libraries.info()
+    if not loaded:
         return {"blas": _built_with()}
     return {
-        "blas": f"{found[0]['internal_api']} {found[0]['version'] or ''}".strip(),
-        "blas_threads": int(found[0]["num_threads"]),
+        "blas": f"{loaded[0]['internal_api']} {loaded[0]['version'] or ''}".strip(),
+        "blas_threads": int(loaded[0]["num_threads"]),
     }
 
 

@@ -32,7 +32,7 @@ C_TYPES: Mapping[str, type[np.generic]] = {
 }
 """Scalar types of OpenCL C (OpenCL C 3.0, "Built-in Scalar Data Types") as NumPy's."""
 
-_C_NAMES = {np.dtype(found).name: name for name, found in C_TYPES.items()} | {
+_C_NAMES = {np.dtype(type_).name: name for name, type_ in C_TYPES.items()} | {
     "bool": "uchar",
     "complex64": "float2",
     "complex128": "double2",
@@ -70,7 +70,13 @@ class CompiledKernel:
         Raises ``KernelError`` for what does not fit the parameters.
         """
         local = [opencl().LocalMemory(shared_bytes)] if shared_bytes else []
-        self._require_count(len(given), len(local))
+        declared = len(self._parameters)
+        if len(given) + len(local) != declared:
+            shared = " and 'shared_bytes' one" if local else ""
+            raise KernelError(
+                f"{self.entry} has {declared} parameters and 'call' gives {len(given)}{shared}; "
+                "make them agree"
+            )
         taken = map(_argument, given, self._parameters[: len(given)])
         return (*taken, *local)
 
@@ -86,16 +92,6 @@ class CompiledKernel:
         """Most work-items of a group, as registers and local memory allow."""
         kind = opencl().kernel_work_group_info.WORK_GROUP_SIZE
         return int(self._kernel.get_work_group_info(kind, device))
-
-    def _require_count(self, given: int, local: int) -> None:
-        declared = len(self._parameters)
-        if given + local == declared:
-            return
-        shared = " and 'shared_bytes' one" if local else ""
-        raise KernelError(
-            f"{self.entry} has {declared} parameters and 'call' gives {given}{shared}; "
-            "make them agree"
-        )
 
 
 def build_options(constants: Mapping[str, Value]) -> tuple[str, ...]:
@@ -113,14 +109,6 @@ def compile_source(context: Any, text: str, entry: str, options: tuple[str, ...]
     Raises ``KernelError`` with the first errors of the build log, or with the kernels that there
     are when ``entry`` is none of them.
     """
-    program = _built(context, text, entry, options)
-    names = str(program.kernel_names).split(";")
-    if entry not in names:
-        raise KernelError(f"the source has no kernel {entry!r}; it has {', '.join(names)}")
-    return CompiledKernel(program, entry)
-
-
-def _built(context: Any, text: str, entry: str, options: tuple[str, ...]) -> Any:
     cl = opencl()
     program = cl.Program(context, text)
     with warnings.catch_warnings():
@@ -134,7 +122,10 @@ def _built(context: Any, text: str, entry: str, options: tuple[str, ...]) -> Any
             (device,) = context.devices
             log = program.get_build_info(device, cl.program_build_info.LOG)
             raise KernelError(_failure(entry, log or str(error))) from error
-    return program
+    names = str(program.kernel_names).split(";")
+    if entry not in names:
+        raise KernelError(f"the source has no kernel {entry!r}; it has {', '.join(names)}")
+    return CompiledKernel(program, entry)
 
 
 def _failure(entry: str, log: str) -> str:
@@ -150,11 +141,11 @@ def _parameter(kernel: Any, entry: str, index: int) -> Parameter:
     cl = opencl()
     title = f"parameter {index + 1} of {entry}"
     try:
-        found = kernel.get_arg_info(index, cl.kernel_arg_info.TYPE_NAME)
+        type_ = kernel.get_arg_info(index, cl.kernel_arg_info.TYPE_NAME)
         name = kernel.get_arg_info(index, cl.kernel_arg_info.NAME)
     except cl.Error:  # a driver may leave this out (CL_KERNEL_ARG_INFO_NOT_AVAILABLE)
         return Parameter(title, "")
-    return Parameter(f"{title}, '{found} {name}'", found)
+    return Parameter(f"{title}, '{type_} {name}'", type_)
 
 
 def _argument(value: Any, parameter: Parameter) -> Any:
@@ -166,22 +157,20 @@ def _argument(value: Any, parameter: Parameter) -> Any:
 
 
 def _number(value: Any, parameter: Parameter) -> np.generic:
-    declared = C_TYPES.get(parameter.type)
+    """A number in the declared type. NumPy's have to be of that type already; Python's carry none,
+    and are ``long`` or ``double`` where the program does not tell."""
+    declared: Any = C_TYPES.get(parameter.type)
     if isinstance(value, np.bool_):
         value = np.uint8(value)
     if isinstance(value, np.generic):
-        if declared is not None and declared is not type(value):
-            raise KernelError(_mismatch(value, parameter))
-        return value
-    return _converted(value, declared or _default(value), parameter)
-
-
-def _default(value: float) -> type[np.generic]:
-    """Type of a Python number where the program does not tell: ``long`` or ``double``."""
-    return np.int64 if isinstance(value, int) else np.float64
-
-
-def _converted(value: float, declared: Any, parameter: Parameter) -> np.generic:
+        if declared is None or declared is type(value):
+            return value
+        raise KernelError(
+            f"{parameter.title}: 'call' gives {_described(value)}; give the scalar "
+            f"'dtype: {np.dtype(declared).name}', or declare it "
+            f"{_C_NAMES.get(value.dtype.name, 'otherwise')}"
+        )
+    declared = declared or (np.int64 if isinstance(value, int) else np.float64)
     if issubclass(declared, np.integer):
         bounds = np.iinfo(declared)
         if value != int(value) or not bounds.min <= value <= bounds.max:
@@ -192,14 +181,6 @@ def _converted(value: float, declared: Any, parameter: Parameter) -> np.generic:
         value = int(value)
     converted: np.generic = declared(value)
     return converted
-
-
-def _mismatch(value: np.generic, parameter: Parameter) -> str:
-    wanted = np.dtype(C_TYPES[parameter.type]).name
-    return (
-        f"{parameter.title}: 'call' gives {_described(value)}; give the scalar "
-        f"'dtype: {wanted}', or declare it {_C_NAMES.get(value.dtype.name, 'otherwise')}"
-    )
 
 
 def _described(value: Any) -> str:

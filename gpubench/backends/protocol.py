@@ -1,21 +1,28 @@
-"""What a backend is: the seam between a case and a way to run it.
+"""What a backend is: the two base classes ``Backend`` and ``Session``, and what they exchange.
 
-A backend is looked up by name, asked which devices it serves, and opened on one of them. Opening
-may start an executor, a context or a thread pool; nothing before that may. The open session turns
-host arrays into the backend's own, binds a call, waits for the device, reads its clock and brings
-outputs back. Backends for other systems (CuPy, PyCUDA, PyOpenCL, Dask, Ray, data frames ...) are
-written to this file and need no change in it.
+A backend is one class in one file, found by its entry point. It is looked up by name, asked which
+devices it serves, and opened on one of them. Opening may start an executor, a context or a thread
+pool; nothing before that may. The open session turns host arrays into the backend's own, binds a
+call, takes samples of it, waits for the device and brings outputs back.
+
+Whoever writes a backend needs this file alone. Methods marked abstract have to be written, all
+others have a default. ``docs/adding-a-backend.md`` has a whole one in thirty lines. Backends that
+run on the host's processor start from ``host.HostBackend`` and ``host.HostSession``, where nearly
+everything is written already.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
+from gpubench.errors import BackendError, GpubenchError
 from gpubench.names import Value
 
 Native = Any
@@ -23,6 +30,18 @@ Native = Any
 
 Call = Callable[[], Any]
 """One run of the kernel with everything bound; returns what the function returns (native)."""
+
+
+class DeviceError(GpubenchError):
+    """The device refused or failed a call. The cause is the library's own exception."""
+
+
+class DeviceMemoryError(DeviceError):
+    """The device has no room for an allocation; the session is still usable."""
+
+
+class DeviceLostError(DeviceError):
+    """The work crashed on the device; only a fresh process can use the device again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +91,12 @@ class LaunchContext:
     block: tuple[int, int, int]
     shared_bytes: int = 0
 
+    @classmethod
+    def on(cls, stream: Any, launch: Launch | None) -> LaunchContext:
+        """On a stream or queue; one thread in one block where the suite gives no launch."""
+        shape = launch or Launch(block=(1, 1, 1), grid=(1, 1, 1))
+        return cls(stream, shape.grid, shape.block, shape.shared_bytes)
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -91,20 +116,26 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class DeviceFacts:
-    """What is known about a device without running on it; ``None`` where it is not known."""
+    """What a plan may know of a device without running on it."""
 
     name: str
     limits: Limits | None = None
+    """``None`` where launches have no limits or none are known."""
     scope: Mapping[str, Value] = field(default_factory=dict)
     """Names that ``skip`` rules may use: ``sm_count``, ``shared_memory_per_block``,
     ``global_memory`` (bytes), ``compute_capability`` (9.0 as a float) and ``device``."""
 
 
-class Clock(Protocol):
-    """Reads time on a device, called in pairs around the work: ``stop() - start()`` in seconds."""
+@dataclass(frozen=True, slots=True)
+class Description:
+    """One line of ``gpubench devices``."""
 
-    def start(self) -> float: ...
-    def stop(self) -> float: ...
+    device: str
+    """``cpu``, ``cuda:0`` ...; ``cuda`` where there is no GPU."""
+    name: str
+    facts: Mapping[str, Value]
+    unavailable: str | None = None
+    """Why it cannot be used, with the next step."""
 
 
 class Sampler(Protocol):
@@ -113,92 +144,217 @@ class Sampler(Protocol):
     method: str
     """How: ``host loop``, ``event loop``, ``graph replay``, ``held-back stream`` ..."""
     warnings: tuple[str, ...]
-    """What a reader of the time has to know, found while sampling."""
+    """What a reader of the time has to know, as seen while sampling."""
 
     def seconds(self, runs: int) -> float:
         """Seconds that ``runs`` runs take together, first start to last end."""
 
 
-class Session(Protocol):
-    """A backend opened on one device; a context manager that cleans up whatever happened."""
+class LoopSampler:
+    """The plain sampler, for calls that return when they are done: a loop between two readings of a
+    clock, which ``now`` gives in seconds."""
 
-    clock: Clock
-    """Reads the device's own time (events), or the host's for work that blocks the caller."""
-    simulated: bool
-    """True where results mean something and times do not."""
+    warnings: tuple[str, ...] = ()
 
-    def __enter__(self) -> Self: ...
+    def __init__(self, now: Callable[[], float], call: Call, method: str = "host loop") -> None:
+        self._now, self._call, self.method = now, call, method
+
+    def seconds(self, runs: int) -> float:
+        call = self._call
+        start = self._now()
+        for _ in repeat(None, runs):
+            call()
+        return self._now() - start
+
+
+class Session(ABC):
+    """A backend opened on one device: a context manager that cleans up whatever happened.
+
+    Leaving it waits for what is queued, unless something has gone wrong, and closes it.
+    """
+
+    simulated: ClassVar[bool] = False
+    """True where results mean something and times do not: nothing is sampled there."""
+
+    def __enter__(self) -> Self:
+        return self
+
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None: ...
+    ) -> None:
+        try:
+            if kind is None:
+                self.synchronize()
+        finally:
+            self.close()
 
+    @abstractmethod
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
-        """Copy a host array to the device; the copy is the backend's own, never an alias."""
+        """Copy a host array (any shape, dtype and layout) to the device.
 
+        Shape and dtype stay, and the layout where the array is contiguous. Never an alias. Raises
+        ``DeviceMemoryError`` where there is no room.
+        """
+
+    @abstractmethod
     def to_host(self, native: Native) -> np.ndarray[Any, Any]:
-        """Copy back to a new host array; waits for the work that writes it."""
+        """Copy back to a new host array of the same shape and dtype; waits for the work that writes
+        it. Takes scalars that a function returned, too."""
 
-    def view(self, native: Native) -> np.ndarray[Any, Any]:
-        """Its values on the host, to be read before anything else runs: no copy where the device's
-        memory is the host's."""
-
-    def pristine(self, array: np.ndarray[Any, Any]) -> Native:
-        """What ``restore`` takes: a copy on the device, or the array itself where its memory is the
-        host's."""
-
+    @abstractmethod
     def restore(self, native: Native, pristine: Native) -> None:
-        """Overwrite ``native`` with ``pristine`` (same shape, dtype) without leaving the device."""
+        """Overwrite ``native`` with ``pristine`` (same shape, dtype) without leaving the device,
+        after the work that is queued."""
 
+    @abstractmethod
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
         """Bind native arrays and scalars once; the returned call only queues or runs the work.
 
         Runs nothing. Raises ``KernelError`` for a target that is not this backend's, and
-        ``DeviceError`` (see ``device_errors``) for a launch that the device does not allow.
+        ``DeviceError`` for a launch that the device does not allow.
         """
 
+    @abstractmethod
     def sampler(self, call: Call) -> Sampler:
         """The best way that the device has to time this call without the host in the time."""
 
+    def sampler_again(self, call: Call) -> Sampler:
+        """The same for a call like the one before, on other arrays: a case is sampled on several
+        sets of arrays. What needs doing once for a case, such as warming up, is left out."""
+        return self.sampler(call)
+
+    @abstractmethod
     def synchronize(self) -> None:
         """Wait until everything queued has run; raises what went wrong on the device, as a
         ``DeviceError``."""
 
+    @abstractmethod
     def flush(self) -> None:
         """Evict the device's last-level cache (used, untimed, before each ``cold`` run)."""
 
+    def close(self) -> None:  # noqa: B027 (optional)
+        """Give back what the session took. Silent, and allowed twice."""
+
+    def view(self, native: Native) -> np.ndarray[Any, Any]:
+        """Its values on the host, to be read before anything else runs.
+
+        Where the device's memory is the host's, the array itself instead of a copy.
+        """
+        return self.to_host(native)
+
+    def pristine(self, array: np.ndarray[Any, Any]) -> Native:
+        """What ``restore`` takes: a copy on the device, which no transfer slows down, or the array
+        itself where the device's memory is the host's."""
+        return self.to_native(array)
+
+    def empty(self) -> Call | None:
+        """A call that does nothing: its time is the floor under all others of this session.
+
+        ``None`` where there is none, or where the sampler measures the floor itself.
+        """
+        return None
+
+    def ceilings(self) -> Mapping[str, float]:
+        """Bytes per second that the device's memory reaches, as the conditions of a case that are
+        called ``copy_bytes_per_second`` and ``triad_bytes_per_second`` (see ``ceilings.py``).
+
+        Empty where that is not measured. May take tenths of a second; it is asked once for a run.
+        Raises ``DeviceMemoryError`` where the arrays find no room.
+        """
+        return {}
+
     def facts(self) -> Mapping[str, Value]:
-        """Conditions for the record: versions, device name, driver, threads in use."""
+        """Conditions for the record: versions, device name, driver, threads in use, and
+        ``l2_bytes``, the size of the last cache before a device's memory."""
+        return {"numpy": np.__version__}
 
 
-class Backend(Protocol):
-    """One way to run kernels. Constructed without arguments; importing its module must be cheap and
-    must start nothing (no context, no platform, no thread pool)."""
+class Backend(ABC):
+    """One way to run kernels.
 
-    name: str
-    title: str
+    Constructed without arguments. Importing its module and everything but ``open`` must be cheap
+    and start nothing: no context, no platform, no thread pool.
+    """
+
+    name: ClassVar[str]
+    """As in suites and in the entry point: ``numba_cuda``."""
+    title: ClassVar[str]
     """For people: ``Numba on the CPU``."""
-    requires: tuple[str, ...]
-    """Distributions that it needs, named in the message when an import fails."""
-    times: tuple[str, ...]
+    times: ClassVar[tuple[str, ...]]
     """Labelled times that mean something here (``gpubench.names.TIMES``): work in host memory has
     no ``transfer``, a function that is not compiled has no ``compile``."""
+    runs_on: ClassVar[str] = "other devices"
+    """The devices that it serves, for people: ``cuda:0, cuda:1 ...``."""
+    requires: ClassVar[tuple[str, ...]] = ()
+    """Distributions that it needs, as pip takes them: named where it cannot be loaded."""
+    software: ClassVar[tuple[str, ...]] = ()
+    """Distributions whose versions go on record with a run: a change of one explains a change of
+    speed."""
+    concerns: ClassVar[tuple[str, ...]] = ()
+    """Facts of a run that say something about this backend's times and nothing about those of
+    backends that do not list them: ``llvmlite``, ``driver`` ... A fact that no backend lists
+    concerns all."""
+    caches: ClassVar[tuple[str, ...]] = ()
+    """Environment variables that say where compiled code is kept between processes. ``compile`` is
+    measured with all of them set to an empty folder."""
+    compiles_ahead: ClassVar[bool] = False
+    """Whether functions that keep their compiled code (see ``keeps``) are called once before a run,
+    on all processors, so that its cases find the code."""
 
+    @abstractmethod
     def serves(self, device: str) -> bool:
         """Whether ``cpu``, ``cuda:1`` ... is a device for this backend, by name alone."""
 
-    def recognises(self, function: Any) -> bool:
-        """Whether a loaded function is this backend's kind (for when ``backend:`` is left out)."""
+    @abstractmethod
+    def start(self, device: str, threads: int | None) -> Session:
+        """What ``open`` does on a device that can be used. Raises ``BackendError`` for a number of
+        threads that cannot be had."""
+
+    def open(self, device: str, threads: int | None = None) -> Session:
+        """Choose the device and start what must be started; ``threads`` where an implementation
+        sets it, given back when the session closes. Raises ``BackendError`` where it cannot run."""
+        if reason := self.unavailable(device):
+            raise BackendError(reason)
+        return self.start(device, threads)
 
     def unavailable(self, device: str) -> str | None:
         """Why it cannot run there on this machine, and what to do; ``None`` when it can. Starts
         nothing: devices are counted, not opened."""
+        if self.serves(device):
+            return None
+        return f"{device}: the backend {self.name} runs on {self.runs_on}"
 
     def device_facts(self, device: str) -> DeviceFacts:
         """Limits and facts, from the device where there is one, else from the architecture."""
+        return DeviceFacts(device, scope={"device": device})
 
-    def open(self, device: str, threads: int | None = None) -> Session:
-        """Choose the device, start what must be started; ``threads`` where an implementation sets
-        it, given back when the session closes. Raises ``BackendError`` where it cannot run."""
+    def devices(self) -> Sequence[Description]:
+        """This machine's devices for ``gpubench devices``, or one line that says why there is none.
+        Several backends may tell of one device: the first counts."""
+        return ()
+
+    def machine_facts(self) -> Mapping[str, Value | None]:
+        """Facts about its devices that stay the same for a whole run, for the record of a run.
+        ``None``: not to be had here."""
+        return {}
+
+    def too_many_threads(self, threads: int) -> str | None:
+        """Why so many threads cannot be measured here; ``None`` when they can, or when only
+        ``open`` can tell."""
+        return None
+
+    def preload(self) -> None:  # noqa: B027 (optional)
+        """Import what every case needs, in the process that asv forks for each of them. Starts no
+        device and no thread, because these do not survive a fork."""
+
+    def keeps(self, function: Any) -> bool:
+        """Whether a loaded function's compiled code is kept on disk, so that another process may
+        find it; asked where ``compiles_ahead``."""
+        return False
+
+    def compile_with_lines(self) -> None:  # noqa: B027 (optional)
+        """Have all kernels that are made from now on compiled so that faults name lines of their
+        source."""

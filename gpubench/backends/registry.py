@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
 
-from gpubench.backends.protocol import Backend
-from gpubench.errors import BackendError
+from gpubench.backends.protocol import Backend, Description
+from gpubench.errors import BackendError, did_you_mean
 
 GROUP = "gpubench.backends"
-
-_MEMBERS = (
-    "title",
-    "requires",
-    "times",
-    "serves",
-    "recognises",
-    "unavailable",
-    "device_facts",
-    "open",
-)
-
-
-_preferred: dict[str, EntryPoint] = {}
 
 
 @cache
@@ -43,66 +30,76 @@ def get(name: str) -> Backend:
     Raises ``BackendError`` for a name that no package declares or that two declare, and for a
     backend that cannot be imported or made, with the cause and what to install.
     """
-    if name in _preferred:
-        return _checked(_made(_loaded(_preferred[name]), _preferred[name]), _preferred[name])
     entries = [entry for entry in _declared() if entry.name == name]
     if not entries:
-        raise BackendError(_unknown(name))
+        hint = did_you_mean(name, names()).removeprefix("; ")
+        raise BackendError(
+            f"unknown backend {name!r}; {hint and hint + ' '}Installed: "
+            f"{', '.join(names()) or 'none'}. "
+            f"Another package can add one through the entry point group {GROUP!r}"
+        )
     if len(entries) > 1:
-        raise BackendError(_duplicate(name, entries))
-    return _checked(_made(_loaded(entries[0]), entries[0]), entries[0])
+        places = ", ".join(f"{_distribution(entry)} ({entry.value})" for entry in entries)
+        raise BackendError(
+            f"backend {name!r} is declared {len(entries)} times: {places}; uninstall all but one"
+        )
+    return _made(entries[0])
 
 
-def place(name: str) -> str:
-    """Where a declared backend is: ``gpubench.backends.numpy:NumpyBackend``."""
-    return next(entry.value for entry in _declared() if entry.name == name)
+def usable() -> Iterator[Backend]:
+    """Every declared backend, in the order of their names. One that cannot be loaded is left out:
+    it is reported where a suite names it."""
+    for name in names():
+        try:
+            backend = get(name)
+        except BackendError:
+            continue
+        yield backend
 
 
-def prefer(name: str, value: str) -> None:
-    """Load a backend from a place that was looked up before, without asking what is installed."""
-    _preferred[name] = EntryPoint(name, value, GROUP)
+def describe_devices() -> list[Description]:
+    """The devices of this machine, each once, as the backends describe them; starts none of them.
+    The host's processor comes first."""
+    lines: dict[str, Description] = {}
+    for backend in usable():
+        for line in backend.devices():
+            lines.setdefault(line.device, line)
+    return sorted(lines.values(), key=lambda line: line.device != "cpu")
 
 
-def serves(name: str, device: str) -> bool:
-    """Whether the backend of that name runs on a device."""
-    return get(name).serves(device)
-
-
-def _unknown(name: str) -> str:
-    import difflib  # only to say what is wrong
-
-    close = difflib.get_close_matches(name, names(), n=1)
-    suggestion = f"did you mean {close[0]!r}? " if close else ""
-    return (
-        f"unknown backend {name!r}; {suggestion}Installed: {', '.join(names()) or 'none'}. "
-        f"Another package can add one through the entry point group {GROUP!r}"
-    )
-
-
-def _duplicate(name: str, entries: list[EntryPoint]) -> str:
-    declared = ", ".join(f"{_distribution(entry)} ({entry.value})" for entry in entries)
-    return f"backend {name!r} is declared {len(entries)} times: {declared}; uninstall all but one"
+def _made(entry: EntryPoint) -> Backend:
+    """Load, make and check the backend behind an entry point."""
+    distribution = _distribution(entry)
+    try:
+        factory = entry.load()
+    except Exception as error:
+        raise BackendError(_failure(entry, error, _missing(entry, error))) from error
+    try:
+        backend = factory()
+    except Exception as error:
+        needs = " ".join(map(shlex.quote, getattr(factory, "requires", ())))
+        raise BackendError(_failure(entry, error, needs or _missing(entry, error))) from error
+    if not isinstance(backend, Backend):
+        raise BackendError(
+            f"backend {entry.name!r} of {distribution} is no gpubench.backends.protocol.Backend; "
+            "derive it from that class, which says what it has to have"
+        )
+    missing = [member for member in ("name", "title", "times") if not hasattr(backend, member)]
+    if missing:
+        raise BackendError(
+            f"backend {entry.name!r} of {distribution} lacks {', '.join(missing)}; "
+            "gpubench.backends.protocol.Backend says what each has to be"
+        )
+    if backend.name != entry.name:
+        raise BackendError(
+            f"backend {entry.name!r} of {distribution} calls itself {backend.name!r}; "
+            "entry point and 'name' have to agree"
+        )
+    return backend
 
 
 def _distribution(entry: EntryPoint) -> str:
     return entry.dist.name if entry.dist is not None else "an unnamed distribution"
-
-
-def _loaded(entry: EntryPoint) -> Any:
-    try:
-        return entry.load()
-    except Exception as error:
-        raise BackendError(_failure(entry, error, _missing(entry, error))) from error
-
-
-def _made(factory: Any, entry: EntryPoint) -> Any:
-    try:
-        return factory()
-    except Exception as error:
-        import shlex
-
-        needs = " ".join(map(shlex.quote, getattr(factory, "requires", ())))
-        raise BackendError(_failure(entry, error, needs or _missing(entry, error))) from error
 
 
 def _failure(entry: EntryPoint, error: Exception, install: str | None) -> str:
@@ -122,19 +119,3 @@ def _missing(entry: EntryPoint, error: Exception) -> str | None:
     if entry.extras:
         return f"'{_distribution(entry)}[{','.join(entry.extras)}]'"
     return error.name.partition(".")[0]
-
-
-def _checked(backend: Any, entry: EntryPoint) -> Backend:
-    missing = [member for member in _MEMBERS if not hasattr(backend, member)]
-    if missing:
-        raise BackendError(
-            f"backend {entry.name!r} of {_distribution(entry)} lacks {', '.join(missing)}; "
-            "gpubench.backends.protocol.Backend says what each has to be"
-        )
-    if getattr(backend, "name", None) != entry.name:
-        raise BackendError(
-            f"backend {entry.name!r} of {_distribution(entry)} calls itself "
-            f"{getattr(backend, 'name', None)!r}; entry point and 'name' have to agree"
-        )
-    found: Backend = backend
-    return found

@@ -21,12 +21,21 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gpubench.backends.device_errors import DeviceLostError, DeviceMemoryError
 from gpubench.backends.host import DEVICE, function_of, nothing
 from gpubench.backends.limits import ARCHITECTURE_LIMITS
-from gpubench.backends.managed import ManagedSession
-from gpubench.backends.protocol import Call, DeviceFacts, Launch, Native, Sampler, Target
-from gpubench.backends.sampler import LoopSampler
+from gpubench.backends.protocol import (
+    Backend,
+    Call,
+    DeviceFacts,
+    DeviceLostError,
+    DeviceMemoryError,
+    Launch,
+    LoopSampler,
+    Native,
+    Sampler,
+    Session,
+    Target,
+)
 from gpubench.errors import BackendError
 from gpubench.names import TIMES, Value
 
@@ -38,12 +47,10 @@ FAULTS: tuple[Fault, ...] = ("out of memory", "illegal address", "hang")
 FLOOR = 1e-8
 """Seconds of an empty call."""
 
-_DEVICE = re.compile(r"scripted:\d+")
-
 
 @dataclass(frozen=True)
 class Script:
-    """How a scripted function behaves."""
+    """How a scripted function behaves. Raises ``BackendError`` for an unknown fault."""
 
     seconds: Seconds = 0.0
     """Of one run: a number, a cycle of numbers, or a function of the call's arguments by name
@@ -65,22 +72,24 @@ class Script:
         if self.fails is not None and self.fails not in FAULTS:
             raise BackendError(f"unknown fault {self.fails!r}; allowed: {', '.join(FAULTS)}")
 
+    def __call__(self, function: Callable[..., Any]) -> ScriptedFunction:
+        """Decorate a function."""
+        return ScriptedFunction(function, self)
+
     def durations(self, values: Mapping[str, Any]) -> Callable[[int], float]:
         """Seconds of run 0, 1 ... of one binding."""
         generator = np.random.default_rng(self.seed)
 
         def duration(run: int) -> float:
+            given = self.seconds
+            if callable(given):
+                given = given(**values)
+            elif isinstance(given, Sequence):
+                given = given[run % len(given)]
             factor = 1 + self.noise * generator.standard_normal() if self.noise else 1.0
-            return max(0.0, self._given(run, values) * factor)
+            return max(0.0, given * factor)
 
         return duration
-
-    def _given(self, run: int, values: Mapping[str, Any]) -> float:
-        if callable(self.seconds):
-            return self.seconds(**values)
-        if isinstance(self.seconds, Sequence):
-            return self.seconds[run % len(self.seconds)]
-        return self.seconds
 
 
 class ScriptedFunction:
@@ -105,45 +114,16 @@ class ScriptedFunction:
         return dict(self._signature.bind(*arguments).arguments)
 
 
-def script(
-    seconds: Seconds = 0.0,
-    *,
-    noise: float = 0.0,
-    seed: int = 0,
-    outputs: Mapping[str, Any] | None = None,
-    fails: Fault | None = None,
-    fails_at: int = 0,
-    asynchronous: bool = False,
-) -> Callable[[Callable[..., Any]], ScriptedFunction]:
-    """Decorate a function with a ``Script``; raises ``BackendError`` for an unknown fault."""
-    made = Script(seconds, noise, seed, outputs or {}, fails, fails_at, asynchronous)
-    return partial(_decorate, made)
+script = Script
+"""As a decorator: ``@script(seconds=1e-6)``."""
 
 
-def _decorate(made: Script, function: Callable[..., Any]) -> ScriptedFunction:
-    return ScriptedFunction(function, made)
-
-
-class ScriptedClock:
-    """Reads the session's time, which advances only by what scripts say. Seconds."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def start(self) -> float:
-        return self.now
-
-    def stop(self) -> float:
-        return self.now
-
-
-class ScriptedSession(ManagedSession):
+class ScriptedSession(Session):
     """Runs scripted functions on NumPy arrays, in the order in which they were queued."""
 
-    simulated = False
-
     def __init__(self, device: str, threads: int | None) -> None:
-        self.clock = ScriptedClock()
+        self.now = 0.0
+        """Seconds: they advance only by what scripts say."""
         self._device = device
         self._threads = threads
         self._queue: list[Call] = []
@@ -170,24 +150,22 @@ class ScriptedSession(ManagedSession):
                 f"{function!r} has no script; "
                 "decorate it with gpubench.backends.scripted.script(seconds=...)"
             )
-        run = self._run(function, launch, tuple(arguments))
-        return partial(self._submit, run, function.script.asynchronous)
-
-    def _run(
-        self, function: ScriptedFunction, launch: Launch | None, arguments: tuple[Any, ...]
-    ) -> Call:
-        made = function.script
-        values = {**function.named(arguments), **_conditions(launch, self._threads)}
+        made, values = function.script, function.named(arguments)
+        if self._threads is not None:
+            values["threads"] = self._threads
+        if launch is not None:
+            values |= {"block": launch.block, "grid": launch.grid, "blocks": launch.blocks}
+            values["threads_per_block"] = launch.threads_per_block
         duration, runs = made.durations(values), count()
 
         def run() -> Any:
             number = next(runs)
             if made.fails is not None and number >= made.fails_at:
                 _fail(made.fails, self._device)
-            self.clock.now += duration(number)
+            self.now += duration(number)
             return function(*arguments)
 
-        return run
+        return partial(self._submit, run, made.asynchronous)
 
     def _submit(self, run: Call, asynchronous: bool) -> Any:
         if not asynchronous:
@@ -196,7 +174,7 @@ class ScriptedSession(ManagedSession):
         return None
 
     def sampler(self, call: Call) -> Sampler:
-        return LoopSampler(self.clock, call, "scripted")
+        return LoopSampler(lambda: self.now, call, "scripted")
 
     def empty(self) -> Call:
         """A call that takes ``FLOOR``."""
@@ -214,24 +192,16 @@ class ScriptedSession(ManagedSession):
         return facts if self._threads is None else {**facts, "threads": self._threads}
 
 
-class ScriptedBackend:
+class ScriptedBackend(Backend):
     """Runs functions that carry a script, on ``cpu`` and on any ``scripted:N``."""
 
     name = "scripted"
     title = "Scripted durations"
-    requires = ()
     times = TIMES
+    runs_on = "cpu, scripted:0, scripted:1 ..."
 
     def serves(self, device: str) -> bool:
-        return device == DEVICE or _DEVICE.fullmatch(device) is not None
-
-    def recognises(self, function: Any) -> bool:
-        return isinstance(function, ScriptedFunction)
-
-    def unavailable(self, device: str) -> str | None:
-        if self.serves(device):
-            return None
-        return f"{device}: the backend {self.name} runs on cpu, scripted:0, scripted:1 ..."
+        return re.fullmatch(r"cpu|scripted:\d+", device) is not None
 
     def device_facts(self, device: str) -> DeviceFacts:
         """A device with the limits of every CUDA architecture and round numbers."""
@@ -249,25 +219,8 @@ class ScriptedBackend:
             },
         )
 
-    def open(self, device: str, threads: int | None = None) -> ScriptedSession:
-        """Raises ``BackendError`` for a device that is not this backend's."""
-        if reason := self.unavailable(device):
-            raise BackendError(reason)
+    def start(self, device: str, threads: int | None) -> ScriptedSession:
         return ScriptedSession(device, threads)
-
-
-def _conditions(launch: Launch | None, threads: int | None) -> dict[str, Any]:
-    conditions: dict[str, Any] = {} if threads is None else {"threads": threads}
-    return conditions if launch is None else {**conditions, **_shape(launch)}
-
-
-def _shape(launch: Launch) -> dict[str, Any]:
-    return {
-        "block": launch.block,
-        "grid": launch.grid,
-        "threads_per_block": launch.threads_per_block,
-        "blocks": launch.blocks,
-    }
 
 
 def _fail(fault: Fault, device: str) -> None:

@@ -7,9 +7,9 @@ It is imported only where it is asked for: a process that measures does not load
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpubench.errors import BackendError
 
@@ -59,11 +59,6 @@ def start_early() -> None:
         software_device()
 
 
-def running_device() -> SoftwareDevice | None:
-    """The same where this process has started it; starts nothing."""
-    return _started
-
-
 def device_count() -> int:
     """How many devices a process has that is started with the switch."""
     said = os.environ.get(COUNT, "")
@@ -82,3 +77,26 @@ def switched_on() -> Iterator[None]:
             del os.environ[SWITCH]
         else:
             os.environ[SWITCH] = before
+
+
+def running_device() -> SoftwareDevice | None:
+    """The same where this process has started it; starts nothing."""
+    return _started
+
+
+def name_arrays(arrays: Mapping[str, Any]) -> None:
+    """Name arrays on the device, so that faults say ``out`` and not a number. Does nothing in a
+    process that has not started it."""
+    if _started is None:
+        return
+    for name, native in arrays.items():
+        # What CUDA arrays of all libraries tell (the CUDA array interface of Numba's manual).
+        interface = getattr(native, "__cuda_array_interface__", None)
+        if interface and (address := interface["data"][0]):
+            _started.name(address, name)
+
+
+def set_sanitize(on: bool) -> None:
+    """Modules that are loaded later are watched at every access."""
+    if _started is not None:
+        _started.set("sanitize", "1" if on else "0")

@@ -31,15 +31,19 @@ def __getattr__(name: str) -> Any:
     return LazyName(name)
 
 
-def resolve(found: Any) -> Any:
+def resolve(value: Any) -> Any:
     """Numba's own object for one that waits; anything else as it is."""
-    return found._resolve() if isinstance(found, _Lazy) else found
+    return value._resolve() if isinstance(value, _Lazy) else value
 
 
 class _Lazy:
     """Stands for an object of Numba until something is done with it."""
 
     on_cuda: bool
+
+    def __gpubench_target__(self) -> Any:
+        """What a suite means that names this object (see ``docs/adding-a-kernel.md``)."""
+        return self._resolve()
 
     def _resolve(self) -> Any:
         raise NotImplementedError
@@ -79,12 +83,12 @@ class LazyName(_Lazy):
         return lazy._resolve() if "<locals>" in function.__qualname__ else lazy
 
     def _resolve(self) -> Any:
-        found: Any = import_module("numba.cuda" if self.on_cuda else "numba")
+        value: Any = import_module("numba.cuda" if self.on_cuda else "numba")
         for part in self._path.split(".")[self.on_cuda :]:
-            if not hasattr(found, part):
-                raise ImportError(f"cannot import name {part!r} from {found.__name__!r}")
-            found = getattr(found, part)
-        return found
+            if not hasattr(value, part):
+                raise ImportError(f"cannot import name {part!r} from {value.__name__!r}")
+            value = getattr(value, part)
+        return value
 
 
 class LazyFunction(_Lazy):
@@ -118,8 +122,9 @@ def _settle(namespace: dict[str, Any], on_cuda: bool) -> None:
     signature compiles at once; code for CUDA may use what is there for the CPU."""
     for kind in (LazyName, LazyFunction):
         for name, lazy in _waiting(namespace, kind, on_cuda):
-            own = isinstance(lazy, LazyFunction) and lazy._function.__globals__ is namespace
-            namespace[name] = lazy._compiled if own else lazy._resolve()
+            # A function of this file is compiled here: resolving it would settle the file again.
+            local = isinstance(lazy, LazyFunction) and lazy._function.__globals__ is namespace
+            namespace[name] = lazy._compiled if local else lazy._resolve()
 
 
 def _waiting(

@@ -1,4 +1,4 @@
-"""A CUDA facade that keeps time itself: one host, one device, one stream, no GPU.
+"""A CUDA session that keeps time itself: one host, one device, one stream, no GPU.
 
 The host's clock advances by what launches and replays cost it, the device's by what kernels take;
 an operation starts when it has been queued, the stream is not held back and the one before it has
@@ -17,9 +17,18 @@ import numpy as np
 import pytest
 
 from gpubench.backends import cuda_sampling
-from gpubench.backends.cuda_facade import CannotCapture, ClockState, KernelName
-from gpubench.backends.device_errors import DeviceError, DeviceLostError, DeviceMemoryError
-from gpubench.backends.protocol import Call, Launch, Target
+from gpubench.backends.cuda_driver import CannotCapture
+from gpubench.backends.cuda_session import CudaSession, KernelName
+from gpubench.backends.devices import ClockState
+from gpubench.backends.limits import ARCHITECTURE_LIMITS
+from gpubench.backends.protocol import (
+    Call,
+    DeviceError,
+    DeviceLostError,
+    DeviceMemoryError,
+    Launch,
+    Target,
+)
 
 FLOOR = 1e-6
 """Seconds of the empty kernel."""
@@ -71,14 +80,15 @@ class ScriptedGraph:
         self.closed = True
 
 
-class ScriptedCuda:
+class ScriptedCuda(CudaSession):
     """One GPU whose times are what its script says; counts what it is asked."""
 
     device = "cuda:0"
-    l2_bytes = 1000
+    can_hold = True
 
     def __init__(self, graphs: bool = True, can_hold: bool = True) -> None:
         self.graphs, self.can_hold = graphs, can_hold
+        super().__init__(ARCHITECTURE_LIMITS, 1000, lambda: self.host)
         self.launch_cost, self.replay_cost = 5e-6, 10e-6
         self.host = self.ready = 0.0
         self.pending: list[Callable[[], None]] = []
@@ -136,7 +146,7 @@ class ScriptedCuda:
             while self.pending:
                 self.pending.pop(0)()
 
-    # The facade
+    # What a library offers
 
     def call(self, kernel: Kernel) -> Call:
         def call() -> None:
@@ -155,7 +165,7 @@ class ScriptedCuda:
         moved = sum(array.data.nbytes for array in arguments)
         return self.call(Kernel(FLOOR if name == "empty" else moved / BANDWIDTH))
 
-    def translated(self, error: Exception) -> Exception | None:
+    def translated(self, error: Exception) -> DeviceError | None:
         return None
 
     def to_device(self, array: np.ndarray[Any, Any]) -> Array:
@@ -166,12 +176,12 @@ class ScriptedCuda:
         self.synchronize()
         return native.data.copy()
 
-    def copy(self, target: Array, source: Array) -> None:
-        self.asked.append(f"copy {source.data.nbytes}")
+    def restore(self, native: Array, pristine: Array) -> None:
+        self.asked.append(f"copy {pristine.data.nbytes}")
 
         def operation() -> None:
-            self.ready += 2 * source.data.nbytes / BANDWIDTH
-            np.copyto(target.data, source.data)
+            self.ready += 2 * pristine.data.nbytes / BANDWIDTH
+            np.copyto(native.data, pristine.data)
 
         self.submit(operation, "copy")
 
@@ -234,9 +244,10 @@ class ScriptedCuda:
         return self.clock
 
     def facts(self) -> Mapping[str, Any]:
-        return {"gpu": "scripted"}
+        return {"gpu": "scripted", **super().facts()}
 
     def close(self) -> None:
+        super().close()
         self.asked.append("close")
 
 

@@ -176,13 +176,24 @@ def test_two_bindings_of_one_function_stay_apart(session: Session, subject: Subj
     np.testing.assert_array_equal(session.to_host(part)[4:], numbers()[4:])
 
 
-def test_the_clock_never_runs_back(session: Session, subject: Subject) -> None:
-    call = session.bind(doubling(subject), LAUNCH, [session.to_native(numbers()), N])
-    start = session.clock.start()
-    call()
-    session.synchronize()
-    middle = session.clock.stop()
-    assert start < middle <= session.clock.start()
+def test_a_sample_runs_as_often_as_it_is_asked_and_takes_time(
+    session: Session, subject: Subject
+) -> None:
+    native = session.to_native(numbers())
+    sampler = session.sampler(session.bind(doubling(subject), LAUNCH, [native, N]))
+    session.restore(native, session.to_native(numbers()))
+    session.synchronize()  # whatever warming up did is undone
+    seconds = sampler.seconds(3)
+    np.testing.assert_array_equal(session.to_host(native), 8 * numbers())
+    assert seconds > 0 or session.simulated or subject.device == "scripted:1"
+    assert sampler.method
+
+
+def test_the_call_that_does_nothing_runs_where_there_is_one(session: Session) -> None:
+    if (empty := session.empty()) is not None:
+        empty()
+        session.synchronize()
+        assert session.sampler(empty).seconds(2) >= 0
 
 
 def test_flushing_the_cache_leaves_arrays_alone(session: Session) -> None:
@@ -231,11 +242,14 @@ def test_only_its_own_devices_are_served(backend: Backend, subject: Subject) -> 
     assert str(refusal.value) == reason
 
 
-def test_only_its_own_functions_are_recognised(backend: Backend, subject: Subject) -> None:
-    own = doubling(subject).function
-    others = {"numpy", "numba", "scripted", "numba_cuda", "pyopencl"} - {subject.backend}
-    assert backend.recognises(own) == (subject.compiled is not None)
-    assert not any(get(other).recognises(own) for other in others)
+def test_the_optional_methods_have_answers(backend: Backend, subject: Subject) -> None:
+    assert backend.too_many_threads(1) is None
+    assert not backend.keeps(print)
+    assert all(isinstance(name, str) for name in (*backend.software, *backend.concerns))
+    lines = {line.device: line for line in backend.devices()}
+    if subject.device in lines:
+        assert lines[subject.device].unavailable is None
+        assert lines[subject.device].name == backend.device_facts(subject.device).name
 
 
 def test_the_device_has_a_name(backend: Backend, subject: Subject) -> None:

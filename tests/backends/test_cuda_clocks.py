@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.backends.cuda_clocks import NvmlClocks
-from gpubench.backends.cuda_facade import ClockState
+from gpubench.backends.devices import ClockState, GpuClocks
 
 H200 = {"SM": 1980, "MEM": 3201}
 
@@ -41,19 +40,19 @@ def test_the_clock_is_told_with_its_highest_and_why_it_is_slow(
 ) -> None:
     with_nvml(monkeypatch)
     reasons = ("software power cap", "software thermal slowdown")
-    assert NvmlClocks("GPU-one").state() == ClockState(1200, 1980, reasons)
+    assert GpuClocks("GPU-one").state() == ClockState(1200, 1980, reasons)
 
 
 def test_a_driver_that_tells_no_reasons_still_tells_the_clock(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with_nvml(monkeypatch, nvmlDeviceGetCurrentClocksThrottleReasons=refuse)
-    assert NvmlClocks("GPU-one").state() == ClockState(1200, 1980)
+    assert GpuClocks("GPU-one").state() == ClockState(1200, 1980)
 
 
 def test_the_datasheets_bandwidth_is_clock_times_width(monkeypatch: pytest.MonkeyPatch) -> None:
     with_nvml(monkeypatch)
-    assert NvmlClocks("GPU-one").peak_bytes_per_second() == pytest.approx(4.917e12, rel=1e-3)
+    assert GpuClocks("GPU-one").peak_bytes_per_second() == pytest.approx(4.917e12, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -72,13 +71,13 @@ def test_what_nvml_does_not_tell_is_not_known(
     monkeypatch: pytest.MonkeyPatch, answers: dict[str, Any]
 ) -> None:
     with_nvml(monkeypatch, **answers)
-    clocks = NvmlClocks("GPU-one")
+    clocks = GpuClocks("GPU-one")
     assert (clocks.state(), clocks.peak_bytes_per_second()) == (None, None)
 
 
 def test_closing_ends_nvml_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = with_nvml(monkeypatch)
-    clocks = NvmlClocks("GPU-one")
+    clocks = GpuClocks("GPU-one")
     clocks.close()
     clocks.close()
     assert asked == ["init", "shutdown"]

@@ -7,9 +7,15 @@ from collections.abc import Callable
 import pytest
 from scripted_bindings import Bindings, Result
 
-from gpubench.backends.cuda_driver import CUDAError, Gate, capture, checked, current_device
-from gpubench.backends.cuda_facade import CannotCapture
-from gpubench.backends.device_errors import DeviceError, DeviceLostError
+from gpubench.backends.cuda_driver import (
+    CannotCapture,
+    CUDAError,
+    Gate,
+    capture,
+    checked,
+    current_device,
+)
+from gpubench.backends.protocol import DeviceError, DeviceLostError
 
 STREAM = 7
 

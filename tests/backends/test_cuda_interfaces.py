@@ -33,8 +33,7 @@ STREAM = "numba.cuda.cudadrv.driver:Stream"
 
 NAMES: dict[str, dict[str, str]] = {
     "backends/cuda_driver.py": {"api": BINDINGS, "self._api": BINDINGS},
-    "backends/cuda_clocks.py": {"pynvml": NVML, "nvml": NVML, "self._nvml": NVML},
-    "backends/nvml.py": {"pynvml": NVML, "nvml": NVML},
+    "backends/devices.py": {"pynvml": NVML, "nvml": NVML, "self._nvml": NVML},
     "backends/numba_cuda.py": {
         "cuda": NUMBA,
         "self._cuda": NUMBA,
@@ -59,7 +58,7 @@ NOT_THEIRS = {"target.launcher", "target.function", "target.source"}
 """Expressions that look like the ones above and are gpubench's own."""
 
 ASKED = {"ask", "_ask"}
-"""Functions of ``nvml.py`` that are given the name of a question; a handle goes with it."""
+"""Functions of ``devices.py`` that are given the name of a question; a handle goes with it."""
 
 
 @dataclass(frozen=True)
@@ -179,8 +178,7 @@ def all_uses() -> list[Use]:
     uses = [
         use for file, names in NAMES.items() for use in uses_in((PACKAGE / file).read_text(), names)
     ]
-    kernels = [PACKAGE / "backends/numba_cuda_kernels.py", *PACKAGE.glob("kernels/*.py")]
-    for file in kernels:
+    for file in PACKAGE.glob("kernels/*.py"):
         uses += uses_in(file.read_text(), {"cuda": NUMBA})
     return sorted(set(uses), key=str)
 
@@ -241,17 +239,17 @@ def test_what_a_release_would_take_away_is_told_by_name(line: str, fragment: str
     assert fragment in faults[0]
 
 
-def test_everything_of_the_facade_that_is_numbas_has_a_name_in_this_file() -> None:
+def test_everything_of_the_session_that_is_numbas_has_a_name_in_this_file() -> None:
     """An attribute of a parameter, or of a call's result, would be passed over otherwise."""
     file = "backends/numba_cuda.py"
-    (facade,) = (
+    (session,) = (
         node
         for node in ast.parse((PACKAGE / file).read_text()).body
-        if isinstance(node, ast.ClassDef) and node.name == "NumbaCuda"
+        if isinstance(node, ast.ClassDef) and node.name == "NumbaCudaSession"
     )
     unnamed = [
         ast.unparse(node)
-        for method in facade.body
+        for method in session.body
         if isinstance(method, ast.FunctionDef)
         for node in ast.walk(method)
         if isinstance(node, ast.Attribute) and _may_be_numbas(node.value, method)

@@ -7,10 +7,9 @@ from collections.abc import Callable
 import pytest
 from scripted_cuda import FLOOR, Kernel, ScriptedCuda, watched
 
-from gpubench.backends.cuda_facade import ClockState
-from gpubench.backends.cuda_sampler import CudaSampler, Floors, warm_up
-from gpubench.backends.cuda_sampling import HOLD_LIMIT, BestWay
-from gpubench.backends.device_errors import DeviceLostError
+from gpubench.backends.cuda_sampling import HOLD_LIMIT, BestWay, CudaSampler, Floors, warm_up
+from gpubench.backends.devices import ClockState
+from gpubench.backends.protocol import DeviceLostError
 
 US = 1e-6
 
@@ -222,6 +221,16 @@ def test_a_sampler_is_warm_before_its_first_sample(cuda: ScriptedCuda) -> None:
     made = sampler(cuda, Kernel(falling))
     assert made.seconds(1) == pytest.approx(100 * US, rel=0.01)
     assert (made.method, made.warnings) == ("held-back stream", ())
+
+
+def test_a_sampler_for_other_arrays_runs_a_warm_kernel_but_twice(cuda: ScriptedCuda) -> None:
+    """Once before the capture, as every sampler, and once by the way that was picked."""
+    kernel = Kernel(seconds=1e-3)
+    again = CudaSampler(
+        cuda, cuda.call(kernel), Floors(cuda, lambda: cuda.host), lambda: cuda.host, warm=True
+    )
+    assert next(kernel.runs) == 2
+    assert again.seconds(10) == pytest.approx(1e-2)
 
 
 def test_a_time_near_the_floor_is_marked(cuda: ScriptedCuda) -> None:

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from gpubench import softcuda
-from gpubench.backends import devices, nvml, processor, software
+from gpubench.backends import devices, host, registry, software
+from gpubench.backends.protocol import Description
+from gpubench.backends.registry import describe_devices
 from gpubench.errors import BackendError
 
 
@@ -93,9 +95,9 @@ SHY = {"Name": b"Old GPU", "UUID": b"GPU-bbbb"}
 @pytest.fixture(autouse=True)
 def _asked_afresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    nvml._first_survey.cache_clear()
+    devices._first_survey.cache_clear()
     yield
-    nvml._first_survey.cache_clear()
+    devices._first_survey.cache_clear()
 
 
 def machine(monkeypatch: pytest.MonkeyPatch, fake: FakeNvml) -> FakeNvml:
@@ -114,13 +116,15 @@ def test_a_gpu_is_described_with_its_state(monkeypatch: pytest.MonkeyPatch) -> N
             memory_bytes=150_000_000_000,
             compute_capability=(9, 0),
             sm_count=132,
-            clock_mhz=1980,
-            max_clock_mhz=1980,
-            memory_clock_mhz=3201,
-            max_memory_clock_mhz=3201,
-            temperature_c=41,
-            power_w=120.5,
-            throttle_reasons=("software power cap", "hardware thermal slowdown"),
+            pace={
+                "gpu_clock_mhz": 1980,
+                "gpu_max_clock_mhz": 1980,
+                "gpu_memory_clock_mhz": 3201,
+                "gpu_max_memory_clock_mhz": 3201,
+                "gpu_temperature_c": 41,
+                "gpu_power_w": 120.5,
+                "gpu_throttling": "software power cap, hardware thermal slowdown",
+            },
         ),
     )
     assert devices.no_gpu_reason() is None
@@ -143,9 +147,9 @@ def test_without_a_driver_there_is_no_cuda(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_what_a_driver_does_not_tell_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     machine(monkeypatch, FakeNvml(SHY))
-    assert devices.gpus() == (
-        devices.Gpu(index=0, name="Old GPU", uuid="GPU-bbbb", driver="580.65"),
-    )
+    (gpu,) = devices.gpus()
+    nothing = dict.fromkeys(gpu.pace) | {"gpu_throttling": "none"}
+    assert gpu == devices.Gpu(0, "Old GPU", "GPU-bbbb", "580.65", pace=nothing)
 
 
 def test_facts_of_a_device_in_software_tell_nothing_of_its_speed(
@@ -285,21 +289,41 @@ def test_no_gpu_has_a_reason_and_a_next_step(
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert devices.gpu_count() == 0
     assert devices.no_gpu_reason() == reason
-    assert devices.describe()[1:] == [devices.Description("cuda", "NVIDIA GPU", {}, reason)]
+    assert describe_devices()[1:] == [Description("cuda", "NVIDIA GPU", {}, reason)]
+    assert registry.get("numba_cuda").machine_facts() == {"gpu": None, "no_gpu": reason}
 
 
 def test_every_device_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
     machine(monkeypatch, FakeNvml(SHY, H200))
-    here, first, second = devices.describe()
+    here, first, second = describe_devices()
     assert (here.device, here.unavailable) == ("cpu", None)
-    assert here.facts["cpu_threads"] == processor.cpu().threads
+    assert here.facts["cpu_threads"] == host.cpu().threads
     assert (first.device, first.name) == ("cuda:0", "Old GPU")
     assert (second.device, second.facts["sm_count"]) == ("cuda:1", 132)
 
 
+def test_a_run_records_what_stays_of_the_first_gpu_and_the_names_of_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine(monkeypatch, FakeNvml(H200, SHY))
+    backend = registry.get("numba_cuda")
+    facts = backend.machine_facts()
+    assert facts == {
+        "gpu": "NVIDIA H200, Old GPU",
+        "gpu_uuid": "GPU-aaaa",
+        "driver": "580.65",
+        "compute_capability": "9.0",
+        "sm_count": 132,
+        "gpu_memory_bytes": 150_000_000_000,
+        "gpu_max_clock_mhz": 1980,
+        "gpu_max_memory_clock_mhz": 3201,
+    }
+    assert facts.keys() <= set(backend.concerns)
+
+
 def test_the_cpu_has_a_name_and_threads() -> None:
-    assert processor.cpu().name
-    assert processor.cpu().threads >= 1
+    assert host.cpu().name
+    assert host.cpu().threads >= 1
 
 
 @pytest.mark.parametrize(
@@ -314,9 +338,9 @@ def test_the_cpu_has_a_name_and_threads() -> None:
 def test_the_last_level_cache_is_the_largest(
     monkeypatch: pytest.MonkeyPatch, caches: dict[str, str], size: int
 ) -> None:
-    here = processor.Cpu("CPU", 1, 1, None, caches)
-    monkeypatch.setattr(processor, "cpu", lambda: here)
-    assert processor.last_level_cache_bytes() == size
+    here = host.Cpu("CPU", 1, 1, None, caches)
+    monkeypatch.setattr(host, "cpu", lambda: here)
+    assert host.last_level_cache_bytes() == size
 
 
 def test_caches_are_read_as_the_system_writes_them(tmp_path: Path) -> None:
@@ -326,4 +350,4 @@ def test_caches_are_read_as_the_system_writes_them(tmp_path: Path) -> None:
         for name, text in zip(("level", "type", "size"), answers, strict=True):
             (folder / name).write_text(text + "\n")
     (tmp_path / "index9").mkdir()
-    assert processor._caches(tmp_path) == {"L1d": "48K", "L2": "2048K"}
+    assert host._caches(tmp_path) == {"L1d": "48K", "L2": "2048K"}

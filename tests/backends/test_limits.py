@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from gpubench.backends.limits import ARCHITECTURE_LIMITS, device_limits, launch_fault
+from gpubench.backends.limits import ARCHITECTURE_LIMITS, cuda_limits, launch_fault
 from gpubench.backends.protocol import Launch, Limits
 
 ANY = "every CUDA architecture"
-H200 = device_limits("NVIDIA H200", (9, 0))
+H200 = cuda_limits("NVIDIA H200", (9, 0))
 SMALL = replace(
     ARCHITECTURE_LIMITS, source="a small device", total_threads=2**14, cooperative_blocks=1
 )
@@ -120,18 +120,7 @@ def test_an_impossible_launch_names_the_limit_and_the_next_step(
     assert launch_fault(impossible, limits) == fault
 
 
-@pytest.mark.parametrize(
-    ("capability", "kib"), [((7, 0), 96), ((7, 5), 64), ((8, 0), 163), ((8, 6), 99), ((9, 0), 227)]
-)
-def test_a_kernel_that_opts_in_gets_more_shared_memory(
-    capability: tuple[int, int], kib: int
-) -> None:
-    opted_in = device_limits("GPU", capability, opt_in=True)
-    assert opted_in.shared_bytes_per_block == kib * 1024
-    assert device_limits("GPU", capability).shared_bytes_per_block == 48 * 1024
-
-
-def test_an_unknown_architecture_gets_what_all_allow() -> None:
-    limits = device_limits("GPU of tomorrow", (42, 0), opt_in=True)
-    assert limits.shared_bytes_per_block == ARCHITECTURE_LIMITS.shared_bytes_per_block
-    assert limits.threads_per_block == ARCHITECTURE_LIMITS.threads_per_block
+def test_limits_of_a_cuda_device_are_those_of_all_architectures_under_its_name() -> None:
+    assert cuda_limits("GPU of tomorrow", (42, 1)) == replace(
+        ARCHITECTURE_LIMITS, source="GPU of tomorrow (compute capability 42.1)"
+    )

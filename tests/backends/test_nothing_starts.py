@@ -24,12 +24,12 @@ def started():
     return found + [path for path in open_devices() if "nvidia" in path]
 
 def ask():
-    devices.gpu_count(), devices.gpus(), devices.describe(), devices.no_gpu_reason()
+    devices.gpu_count(), devices.gpus(), registry.describe_devices(), devices.no_gpu_reason()
     for name in registry.names():
         backend = registry.get(name)
         for device in ("cpu", "cuda:0", "scripted:0"):
             backend.unavailable(device)
-            backend.recognises(print)
+            backend.machine_facts(), backend.too_many_threads(1), backend.keeps(print)
             if backend.serves(device):
                 backend.device_facts(device)
 

@@ -1,4 +1,4 @@
-"""Numba's facade and the CUDA backend, with Numba's CUDA target played by a small module."""
+"""Numba's session and the CUDA backend, with Numba's CUDA target played by a small module."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ import pytest
 from scripted_bindings import Bindings
 
 from gpubench.backends import devices, numba_cuda
-from gpubench.backends.cuda_facade import CannotCapture
-from gpubench.backends.cuda_session import CudaSession
-from gpubench.backends.device_errors import DeviceError, DeviceLostError, DeviceMemoryError
+from gpubench.backends.cuda_driver import CannotCapture
 from gpubench.backends.devices import Gpu
-from gpubench.backends.limits import ARCHITECTURE_LIMITS, device_limits
-from gpubench.backends.numba_cuda import NumbaCuda, NumbaCudaBackend
-from gpubench.backends.protocol import Launch, Target
+from gpubench.backends.limits import ARCHITECTURE_LIMITS, cuda_limits
+from gpubench.backends.numba_cuda import NumbaCudaBackend, NumbaCudaSession
+from gpubench.backends.protocol import (
+    DeviceError,
+    DeviceLostError,
+    DeviceMemoryError,
+    Launch,
+    Target,
+)
 from gpubench.errors import BackendError, KernelError
 
 LAUNCH = Launch(block=(64, 1, 1), grid=(2, 1, 1), shared_bytes=16)
@@ -138,21 +142,18 @@ def bindings() -> Bindings:
 
 
 @pytest.fixture
-def numba(fake: FakeCuda, bindings: Bindings, monkeypatch: pytest.MonkeyPatch) -> NumbaCuda:
+def session(
+    fake: FakeCuda, bindings: Bindings, monkeypatch: pytest.MonkeyPatch
+) -> NumbaCudaSession:
     return opened(fake, bindings, monkeypatch)
 
 
-def opened(fake: FakeCuda, bindings: Bindings, monkeypatch: pytest.MonkeyPatch) -> NumbaCuda:
+def opened(fake: FakeCuda, bindings: Bindings, monkeypatch: pytest.MonkeyPatch) -> NumbaCudaSession:
     import numba.cuda
 
     monkeypatch.setattr(numba, "cuda", fake)
     monkeypatch.setattr(numba_cuda, "driver", lambda: bindings)
-    return NumbaCuda("cuda:1")
-
-
-@pytest.fixture
-def session(numba: NumbaCuda) -> CudaSession:
-    return CudaSession(numba, ARCHITECTURE_LIMITS)
+    return NumbaCudaSession("cuda:1", ARCHITECTURE_LIMITS)
 
 
 def with_gpus(monkeypatch: pytest.MonkeyPatch, *gpus: Gpu) -> None:
@@ -167,26 +168,28 @@ H200 = Gpu(0, "NVIDIA H200", "GPU-one", "580", 150 * 10**9, (9, 0), sm_count=132
 T4 = Gpu(1, "Tesla T4", "GPU-two", "580", 16 * 10**9, (7, 5), sm_count=40)
 
 
-def test_events_tell_seconds_once_the_second_has_happened(numba: NumbaCuda, fake: FakeCuda) -> None:
-    begin, end = numba.event(), numba.event()
-    numba.record(begin)
+def test_events_tell_seconds_once_the_second_has_happened(
+    session: NumbaCudaSession, fake: FakeCuda
+) -> None:
+    begin, end = session.event(), session.event()
+    session.record(begin)
     begin.synchronize()
     fake.now += 0.25
-    numba.record(end)
-    assert numba.seconds(begin, end) == 0.25
+    session.record(end)
+    assert session.seconds(begin, end) == 0.25
 
 
 def test_a_driver_that_refuses_both_has_neither_graphs_nor_a_gate(
     fake: FakeCuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    facade = opened(fake, Bindings(refuses="cuMemHostAlloc"), monkeypatch)
-    assert not facade.can_hold
-    with pytest.raises(BackendError) as refusal, facade.held():
+    refused = opened(fake, Bindings(refuses="cuMemHostAlloc"), monkeypatch)
+    assert not refused.can_hold
+    with pytest.raises(BackendError) as refusal, refused.held():
         pass
     assert str(refusal.value) == "cuda:1: its driver cannot hold a stream back"
-    facade = opened(fake, Bindings(refuses="cuStreamBeginCapture"), monkeypatch)
+    refused = opened(fake, Bindings(refuses="cuStreamBeginCapture"), monkeypatch)
     with pytest.raises(CannotCapture):
-        facade.capture(lambda: None, 1)
+        refused.capture(lambda: None, 1)
 
 
 @pytest.mark.parametrize(
@@ -209,26 +212,30 @@ def test_a_thread_ends_with_the_context_it_began_with(
     assert [line for line in fake.asked if line == "pop" or "select" in line] == asked
 
 
-def test_a_check_of_results_alone_takes_no_gate(numba: NumbaCuda, bindings: Bindings) -> None:
-    numba.to_host(numba.to_device(np.ones(3)))
-    numba.close()
+def test_a_check_of_results_alone_takes_no_gate(
+    session: NumbaCudaSession, bindings: Bindings
+) -> None:
+    session.to_host(session.to_device(np.ones(3)))
+    session.close()
     assert bindings.asked == ["cuCtxGetDevice"]
 
 
-def test_closing_twice_gives_the_gate_back_once(numba: NumbaCuda, bindings: Bindings) -> None:
-    assert numba.can_hold
-    numba.close()
-    numba.close()
+def test_closing_twice_gives_the_gate_back_once(
+    session: NumbaCudaSession, bindings: Bindings
+) -> None:
+    assert session.can_hold
+    session.close()
+    session.close()
     assert bindings.asked.count(f"cuMemFreeHost {bindings.address}") == 1
 
 
 def test_no_memory_is_given_back_behind_the_gate_or_in_a_capture(
-    numba: NumbaCuda, fake: FakeCuda
+    session: NumbaCudaSession, fake: FakeCuda
 ) -> None:
     asked = len(fake.asked)
-    with numba.held() as release:
+    with session.held() as release:
         release()
-    assert numba.capture(lambda: fake.note("launch"), 1).nodes == 0
+    assert session.capture(lambda: fake.note("launch"), 1).nodes == 0
     assert fake.asked[asked:] == [
         "keep memory",
         "memory may go",
@@ -238,12 +245,12 @@ def test_no_memory_is_given_back_behind_the_gate_or_in_a_capture(
     ]
 
 
-def test_a_facade_tells_its_cache_and_free_memory(numba: NumbaCuda) -> None:
-    assert (numba.l2_bytes, numba.free_bytes()) == (640, 500)
+def test_a_session_tells_its_cache_and_free_memory(session: NumbaCudaSession) -> None:
+    assert (session.l2_bytes, session.free_bytes()) == (640, 500)
 
 
 def test_a_kernel_is_configured_once_and_launched_by_each_call(
-    session: CudaSession, fake: FakeCuda
+    session: NumbaCudaSession, fake: FakeCuda
 ) -> None:
     kernel = CUDADispatcher(fake)
     call = session.bind(Target(function=kernel), LAUNCH, ["a", 3])
@@ -255,7 +262,7 @@ def test_a_kernel_is_configured_once_and_launched_by_each_call(
 
 
 def test_copies_go_through_the_stream_and_only_restoring_does_not_wait(
-    session: CudaSession, fake: FakeCuda
+    session: NumbaCudaSession, fake: FakeCuda
 ) -> None:
     native, pristine = session.to_native(np.zeros(3)), session.to_native(np.ones(3))
     session.restore(native, pristine)
@@ -270,19 +277,21 @@ def test_copies_go_through_the_stream_and_only_restoring_does_not_wait(
     ]
 
 
-def test_scratch_memory_is_allocated_on_the_stream(numba: NumbaCuda, fake: FakeCuda) -> None:
-    assert numba.allocate(640).data.nbytes == 640
+def test_scratch_memory_is_allocated_on_the_stream(
+    session: NumbaCudaSession, fake: FakeCuda
+) -> None:
+    assert session.allocate(640).data.nbytes == 640
     assert fake.asked[-1] == "allocate 80"
 
 
-def test_leaving_a_session_waits_and_frees(session: CudaSession, fake: FakeCuda) -> None:
+def test_leaving_a_session_waits_and_frees(session: NumbaCudaSession, fake: FakeCuda) -> None:
     with session:
         pass
     assert fake.asked[-2:] == ["synchronize stream", "free memory"]
 
 
 def test_a_failure_that_nobody_waited_for_shows_when_the_session_is_left(
-    session: CudaSession, fake: FakeCuda
+    session: NumbaCudaSession, fake: FakeCuda
 ) -> None:
     with pytest.raises(DeviceLostError), session:
         fake.fails = "CUDA_ERROR_ILLEGAL_ADDRESS"
@@ -315,7 +324,7 @@ def test_a_failure_that_nobody_waited_for_shows_when_the_session_is_left(
 )
 @pytest.mark.parametrize("action", ["call", "synchronize", "to_native"])
 def test_what_cuda_raises_is_said_in_our_words_with_its_cause(
-    session: CudaSession,
+    session: NumbaCudaSession,
     fake: FakeCuda,
     action: str,
     code: str,
@@ -336,7 +345,7 @@ def test_what_cuda_raises_is_said_in_our_words_with_its_cause(
     assert isinstance(failure.value.__cause__, CudaAPIError)
 
 
-def test_other_errors_pass_as_they_are(session: CudaSession) -> None:
+def test_other_errors_pass_as_they_are(session: NumbaCudaSession) -> None:
     def launcher(launch: Any) -> None:
         raise KeyError("block")
 
@@ -345,7 +354,7 @@ def test_other_errors_pass_as_they_are(session: CudaSession) -> None:
 
 
 def test_an_impossible_launch_is_refused_before_it_happens(
-    session: CudaSession, fake: FakeCuda
+    session: NumbaCudaSession, fake: FakeCuda
 ) -> None:
     kernel = CUDADispatcher(fake)
     with pytest.raises(DeviceError, match=r"^block of 2048 threads: the limit is 1024"):
@@ -353,14 +362,14 @@ def test_an_impossible_launch_is_refused_before_it_happens(
     assert kernel.configured == 0
 
 
-def test_a_kernel_without_a_launch_is_refused(session: CudaSession, fake: FakeCuda) -> None:
+def test_a_kernel_without_a_launch_is_refused(session: NumbaCudaSession, fake: FakeCuda) -> None:
     with pytest.raises(KernelError) as refusal:
         session.bind(Target(function=CUDADispatcher(fake)), None, [])
     assert str(refusal.value) == "a CUDA kernel needs a 'launch' with its block; none is given"
 
 
 def test_facts_describe_the_gpu_that_the_context_is_on(
-    session: CudaSession, monkeypatch: pytest.MonkeyPatch
+    session: NumbaCudaSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_gpus(monkeypatch, T4, H200)
     facts = session.facts()
@@ -438,7 +447,7 @@ def fault_of(target: Any, monkeypatch: pytest.MonkeyPatch) -> str | None:
 def test_device_facts_follow_the_compute_capability(monkeypatch: pytest.MonkeyPatch) -> None:
     with_gpus(monkeypatch, H200)
     facts = NumbaCudaBackend().device_facts("cuda:0")
-    assert (facts.name, facts.limits) == ("NVIDIA H200", device_limits("NVIDIA H200", (9, 0)))
+    assert (facts.name, facts.limits) == ("NVIDIA H200", cuda_limits("NVIDIA H200", (9, 0)))
     assert facts.scope == {
         "device": "cuda:0",
         "sm_count": 132,

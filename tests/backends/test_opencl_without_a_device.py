@@ -9,11 +9,16 @@ from typing import Any
 
 import pytest
 
-from gpubench.backends import opencl_devices, opencl_errors
-from gpubench.backends.device_errors import DeviceError, DeviceLostError, DeviceMemoryError
+from gpubench.backends import opencl_devices
 from gpubench.backends.limits import launch_fault
 from gpubench.backends.opencl_program import build_options
-from gpubench.backends.protocol import DeviceFacts, Launch
+from gpubench.backends.protocol import (
+    DeviceError,
+    DeviceFacts,
+    DeviceLostError,
+    DeviceMemoryError,
+    Launch,
+)
 from gpubench.backends.registry import get
 from gpubench.errors import BackendError
 
@@ -61,7 +66,6 @@ def play(monkeypatch: pytest.MonkeyPatch, *platforms: list[Any], fails: str = ""
         device_type=SimpleNamespace(GPU=GPU),
     )
     monkeypatch.setattr(opencl_devices, "opencl", lambda: played)
-    monkeypatch.setattr(opencl_errors, "opencl", lambda: played)
     monkeypatch.setattr(opencl_devices.importlib.util, "find_spec", lambda name: object())
 
 
@@ -201,7 +205,7 @@ def test_what_opencl_raises_becomes_a_device_error(
     monkeypatch: pytest.MonkeyPatch, text: str, routine: str, kind: type[Exception], message: str
 ) -> None:
     play(monkeypatch)
-    with pytest.raises(DeviceError) as raised, opencl_errors.opencl_errors("cl:0:0"):
+    with pytest.raises(DeviceError) as raised, opencl_devices.opencl_errors("cl:0:0"):
         raise OpenCLError(text, routine)
     assert type(raised.value) is kind
     assert str(raised.value) == message.format(text)
@@ -209,7 +213,7 @@ def test_what_opencl_raises_becomes_a_device_error(
 
 def test_other_errors_pass_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     play(monkeypatch)
-    with pytest.raises(ZeroDivisionError), opencl_errors.opencl_errors("cl:0:0"):
+    with pytest.raises(ZeroDivisionError), opencl_devices.opencl_errors("cl:0:0"):
         raise ZeroDivisionError
 
 
@@ -224,7 +228,7 @@ def test_constants_are_options_of_the_compiler() -> None:
 def test_loading_the_backend_imports_no_opencl() -> None:
     program = (
         "import sys; from gpubench.backends.registry import get; backend = get('pyopencl'); "
-        "backend.serves('cl:0:0'), backend.recognises(print), backend.unavailable('cpu'); "
+        "backend.serves('cl:0:0'), backend.machine_facts(), backend.unavailable('cpu'); "
         "print('pyopencl' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

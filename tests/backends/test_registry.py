@@ -13,21 +13,9 @@ import pytest
 from gpubench.backends import registry
 from gpubench.errors import BackendError
 
-BACKEND = """
-import numpy as np
-from gpubench.backends.host import HostSession, host_facts
-
-class AbacusBackend:
-    name = "abacus"
-    title = "Abacus"
-    requires = ("abacus-beads>=2",)
-    times = ("kernel",)
-    def serves(self, device): return device == "cpu"
-    def recognises(self, function): return False
-    def unavailable(self, device): return None
-    def device_facts(self, device): return host_facts()
-    def open(self, device, threads=None): return HostSession(self.name)
-"""
+RECIPE = (Path(__file__).parents[2] / "docs" / "adding-a-backend.md").read_text()
+BACKEND = RECIPE.partition("```python\n")[2].partition("```")[0]
+"""The minimal backend of the document, word for word."""
 
 USE = """
 import numpy as np
@@ -36,6 +24,31 @@ with registry.get("abacus").open("cpu") as session:
     a = session.to_native(np.ones(3))
     session.bind(Target(function=lambda a: a.__imul__(5)), None, [a])()
     print(session.to_host(a))
+"""
+
+
+ASK = """
+import numpy as np
+from gpubench.backends.protocol import Target
+backend = registry.get("abacus")
+facts = backend.device_facts("cpu")
+print(facts.name, facts.scope)
+print(backend.unavailable("cpu") or backend.unavailable("cuda:0"))
+backend.preload(), backend.compile_with_lines()
+print(backend.devices(), backend.machine_facts(), backend.too_many_threads(9), backend.keeps(print),
+      backend.software, backend.concerns)
+try:
+    backend.open("cuda:0")
+except registry.BackendError as error:
+    print("refused:", error)
+with backend.open("cpu") as session:
+    sampler = session.sampler(session.bind(Target(function=sum), None, [(1, 2)]))
+    session.flush()
+    print(session.empty(), session.ceilings(), sampler.method, sampler.seconds(3) > 0)
+    assert session.facts() == {"numpy": np.__version__} and not session.simulated
+    native = session.to_native(np.ones(2))
+    session.restore(native, session.pristine(np.zeros(2)))
+    assert session.view(native).tolist() == [0, 0]
 """
 
 
@@ -110,6 +123,17 @@ def test_an_installed_package_adds_a_backend(tmp_path: Path) -> None:
     assert python(USE, target) == "[5. 5. 5.]"
 
 
+def test_the_minimal_backend_has_an_answer_to_everything(tmp_path: Path) -> None:
+    package(tmp_path, "abacus_plugin", "abacus_plugin:AbacusBackend", BACKEND)
+    assert python(ASK, tmp_path).splitlines() == [
+        "cpu {'device': 'cpu'}",
+        "cuda:0: the backend abacus runs on cpu only",
+        "() {} None False () ()",
+        "refused: cuda:0: the backend abacus runs on cpu only",
+        "None {} host loop True",
+    ]
+
+
 def test_a_name_declared_twice_names_both_packages(tmp_path: Path) -> None:
     package(tmp_path, "abacus_one", "abacus_one:AbacusBackend", BACKEND)
     package(tmp_path, "abacus_two", "abacus_two:AbacusBackend", BACKEND)
@@ -151,7 +175,7 @@ def test_a_duplicate_spoils_no_other_backend(tmp_path: Path) -> None:
         ),
         (
             "plugin:AbacusBackend",
-            BACKEND + "    def __init__(self): import beads",
+            BACKEND + "    requires = ('abacus-beads>=2',)\n    def __init__(self): import beads",
             "ModuleNotFoundError: No module named 'beads'; pip install 'abacus-beads>=2'",
         ),
     ],
@@ -165,13 +189,33 @@ def test_a_backend_that_cannot_be_loaded_says_why_and_what_to_install(
     )
 
 
-def test_a_backend_that_lacks_a_method_is_refused(tmp_path: Path) -> None:
-    package(tmp_path, "plugin", "plugin:B", "class B:\n name, title, requires = 'abacus', '', ()")
-    assert refusal(tmp_path) == (
-        "backend 'abacus' of plugin lacks times, serves, recognises, unavailable, device_facts, "
-        "open; "
-        "gpubench.backends.protocol.Backend says what each has to be"
-    )
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (
+            BACKEND + "    start = Backend.start",
+            "cannot be loaded from plugin:AbacusBackend: TypeError: Can't instantiate abstract "
+            "class AbacusBackend with abstract method start; mend or uninstall plugin",
+        ),
+        (
+            BACKEND + "del AbacusBackend.times, AbacusBackend.title",
+            "lacks title, times; gpubench.backends.protocol.Backend says what each has to be",
+        ),
+        (
+            "class AbacusBackend:\n    name = 'abacus'",
+            "is no gpubench.backends.protocol.Backend; derive it from that class, which says what "
+            "it has to have",
+        ),
+    ],
+    ids=["a method", "an attribute", "everything"],
+)
+def test_a_backend_that_lacks_something_is_refused(
+    tmp_path: Path, source: str, message: str
+) -> None:
+    package(tmp_path, "plugin", "plugin:AbacusBackend", source)
+    said = refusal(tmp_path).replace("abstract method 'start'", "abstract method start")
+    said = said.replace("without an implementation for", "with")
+    assert said == f"backend 'abacus' of plugin {message}"
 
 
 def test_a_backend_under_another_name_is_refused(tmp_path: Path) -> None:
@@ -180,3 +224,34 @@ def test_a_backend_under_another_name_is_refused(tmp_path: Path) -> None:
         "backend 'counting_frame' of plugin calls itself 'abacus'; "
         "entry point and 'name' have to agree"
     )
+
+
+BROKEN = "raise OSError('libbeads.so.2 is missing')"
+
+
+def test_a_backend_that_cannot_be_loaded_is_left_out_of_the_usable_ones(tmp_path: Path) -> None:
+    package(tmp_path, "plugin", "plugin:AbacusBackend", BROKEN)
+    program = "print('abacus' in registry.names(), [one.name for one in registry.usable()])"
+    said, _, names = python(program, tmp_path).partition(" ")
+    assert said == "True"
+    assert "abacus" not in names and "'numpy'" in names
+
+
+WITH_DEVICES = (
+    "from gpubench.backends.protocol import Description\n"
+    + BACKEND
+    + """
+    def devices(self):
+        return Description("abacus:0", "Ten beads", {}), Description("cpu", "Some beads", {})
+"""
+)
+
+
+def test_devices_of_all_backends_are_described_once_and_the_processor_first(
+    tmp_path: Path,
+) -> None:
+    package(tmp_path, "plugin", "plugin:AbacusBackend", WITH_DEVICES)
+    program = "print([(line.device, line.name) for line in registry.describe_devices()])"
+    lines = python(program, tmp_path)
+    assert lines.startswith("[('cpu', 'Some beads'), ('abacus:0', 'Ten beads')")
+    assert lines.count("'cpu'") == 1

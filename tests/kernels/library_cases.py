@@ -19,9 +19,8 @@ from gpubench.measure.targets import load_target
 from gpubench.measure.verification import expected_outputs, verify
 from gpubench.plan.case import Case
 from gpubench.plan.plan import Plan, build_plan
-from gpubench.suite.launch import Launch
 from gpubench.suite.loading import load_suites
-from gpubench.suite.model import Kernel, Zip
+from gpubench.suite.model import Kernel, Launch, Zip
 
 FOLDER = Path(__file__).parents[2] / "suites"
 
@@ -108,7 +107,7 @@ def in_pairs(cases: Iterable[Case]) -> Iterator[Case]:
     met: set[object] = set()
     for case in cases:
         values = {**case.values, "block": case.block, "grid": case.grid}
-        pairs = {(case.subject.title, *pair) for pair in combinations(values.items(), 2)}
+        pairs = {(case.group.title, *pair) for pair in combinations(values.items(), 2)}
         if pairs - met or len(values) < 3:
             yield case
         met |= pairs

@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.backends.recognition import recognise
-from gpubench.suite.model import Implementation
-
 KERNELS = """
 from gpubench.kernels.lazy_numba import cuda, njit, prange, vectorize
 
@@ -172,16 +169,15 @@ except ImportError as error:
     assert said(folder, program) == {"error": "cannot import name 'no_such_name' from 'numba'"}
 
 
-@pytest.mark.parametrize(
-    ("name", "backend"),
-    [
-        ("plain", "numpy"),
-        ("compiled", "numba"),
-        ("element_by_element", "numba"),
-        ("on_device", "numba_cuda"),
-    ],
-)
-def test_the_backend_shows_in_the_source(folder, monkeypatch, name, backend):
-    monkeypatch.syspath_prepend(folder)
-    assert recognise(Implementation(function=f"sample_kernels:{name}")) == backend
-    assert "sample_kernels" not in sys.modules
+def test_a_waiting_object_says_what_is_meant_where_it_is_named(folder):
+    program = """
+waiting = sample_kernels.compiled
+said["stands for"] = type(waiting.__gpubench_target__()).__name__
+said["by name"] = load_object("sample_kernels:compiled") is waiting.__gpubench_target__()
+said["plain"] = hasattr(sample_kernels.plain, "__gpubench_target__")
+"""
+    assert said(folder, program) == {
+        "stands for": "CPUDispatcher",
+        "by name": True,
+        "plain": False,
+    }

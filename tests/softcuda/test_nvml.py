@@ -102,13 +102,14 @@ def test_what_a_device_in_software_does_not_have_is_not_supported() -> None:
 
 
 def _as_gpubench_describes_it() -> list[Any]:
-    from gpubench.backends.nvml import known_gpus
+    from gpubench.backends.devices import known_gpus
 
     gpu = known_gpus()[0]
-    return [gpu.name, gpu.sm_count, gpu.clock_mhz, gpu.temperature_c, gpu.throttle_reasons]
+    clock, throttling = gpu.pace["gpu_clock_mhz"], gpu.pace["gpu_throttling"]
+    return [gpu.name, gpu.sm_count, clock, gpu.pace["gpu_temperature_c"], throttling]
 
 
 def test_gpubench_counts_multiprocessors_and_knows_no_clock() -> None:
     for capability in ("7.5", "8.0", "8.6", "9.0", "12.0"):
         described = on_softcuda(_as_gpubench_describes_it, cc=capability, sms=6)
-        assert described == ["softcuda", 6, None, None, []]
+        assert described == ["softcuda", 6, None, None, "none"]
