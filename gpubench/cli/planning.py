@@ -5,14 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gpubench.cli.console import print_faults, progress
 from gpubench.cli.options import SUITES
 from gpubench.errors import GpubenchError
 
+if TYPE_CHECKING:  # a command imports what plans only when it plans: --help answers at once
+    from gpubench.plan.case import Case
+    from gpubench.plan.group import Group
+    from gpubench.plan.plan import Plan
+    from gpubench.suite.loading import LoadedSuite
 
-def planned(paths: tuple[Path, ...], preset: str | None, gpu_count: int | None = None) -> Any:
+
+def planned(paths: tuple[Path, ...], preset: str | None, gpu_count: int | None = None) -> Plan:
     """Plan of the suites at these paths, for this machine's devices or so many of CUDA's."""
     from gpubench.backends import devices
     from gpubench.plan.plan import build_plan
@@ -22,7 +28,7 @@ def planned(paths: tuple[Path, ...], preset: str | None, gpu_count: int | None =
         return build_plan(loaded_suites(paths, preset), count)
 
 
-def loaded_suites(paths: tuple[Path, ...], preset: str | None) -> Any:
+def loaded_suites(paths: tuple[Path, ...], preset: str | None) -> tuple[LoadedSuite, ...]:
     """The suites at these paths, those in ``suites/`` where none is named."""
     from gpubench.suite.loading import load_suites
 
@@ -42,7 +48,7 @@ def chosen_cases(
     where: str | None,
     axes: tuple[str, ...],
     gpu_count: int | None = None,
-) -> list[Any]:
+) -> list[Case]:
     """Cases of the suites and kernels that are named, all where none is, as far as the options
     keep them; faults of the suites are printed as warnings."""
     from gpubench.plan.selection import selected
@@ -51,8 +57,12 @@ def chosen_cases(
     made = planned(tuple(dict.fromkeys(path for path, _ in asked)), preset, gpu_count)
     print_faults(made.faults(), "warning: ")
     for path, kernel in asked:
-        _require_kernel(made, path, kernel)
-    cases = (case for case in made.cases() if not asked or _is_asked(case.subject, asked))
+        groups = (group for group in made.groups() if _is_asked(group, [(path, None)]))
+        kernels = dict.fromkeys(group.kernel_name for group in groups)
+        if kernel is not None and kernel not in kernels:
+            names = ", ".join(kernels) or "none"
+            raise GpubenchError(f"{path} has no kernel {kernel!r}; it has {names}")
+    cases = (case for case in made.cases() if not asked or _is_asked(case.group, asked))
     return list(selected(cases, where, axes))
 
 
@@ -67,17 +77,9 @@ def suite_and_kernel(target: str) -> tuple[Path, str | None]:
     raise GpubenchError(f"there is no {path} and no {named}; {SUITES}/ has {there}")
 
 
-def _is_asked(subject: Any, asked: Sequence[tuple[Path, str | None]]) -> bool:
-    own = Path(subject.loaded.path)
+def _is_asked(group: Group, asked: Sequence[tuple[Path, str | None]]) -> bool:
+    file = Path(group.loaded.path)
     return any(
-        path in (own, *own.parents) and kernel in (None, subject.kernel_name)
+        path in (file, *file.parents) and kernel in (None, group.kernel_name)
         for path, kernel in asked
     )
-
-
-def _require_kernel(made: Any, path: Path, kernel: str | None) -> None:
-    subjects = [group.subject for group in made.groups()]
-    own = [subject for subject in subjects if _is_asked(subject, [(path, None)])]
-    if kernel is not None and not any(_is_asked(subject, [(path, kernel)]) for subject in own):
-        names = ", ".join(dict.fromkeys(subject.kernel_name for subject in own))
-        raise GpubenchError(f"{path} has no kernel {kernel!r}; it has {names or 'none'}")

@@ -69,12 +69,10 @@ def plan(
         return
     cases = list(selected(made.cases(), where, axes))
     if as_json:
-        click.echo(
-            json.dumps([plans.case_row(case, made.times_of(case)) for case in cases], indent=2)
-        )
+        click.echo(json.dumps([plans.case_row(case) for case in cases], indent=2))
         return
     print_faults([*made.faults(), *made.warnings()], "warning: ")
-    OUT.print(plans.plan_table(cases, each=bool(where or axes)))
+    OUT.print(plans.plan_table(cases, listed=bool(where or axes)))
 
 
 @click.command()
@@ -82,14 +80,14 @@ def plan(
 @reporting_errors
 def devices(as_json: bool) -> None:
     """Show the CPU and the GPUs of this machine. Starts no CUDA context."""
-    from gpubench.backends.devices import describe
+    from gpubench.backends.registry import describe_devices
     from gpubench.tables import plans
 
-    found = describe()
+    described = describe_devices()
     if as_json:
-        click.echo(json.dumps([asdict(device) for device in found], indent=2, default=str))
+        click.echo(json.dumps([asdict(device) for device in described], indent=2, default=str))
     else:
-        OUT.print(plans.devices_table(found))
+        OUT.print(plans.devices_table(described))
 
 
 @click.command()
@@ -108,11 +106,11 @@ def grid(blocks: str, threads: str, device: str, as_json: bool) -> None:
     from gpubench.grid_tour import parse_shape, tour
     from gpubench.tables.grids import grid_report, grid_rows
 
-    found = tour(parse_shape("grid", blocks), parse_shape("block", threads), device)
+    launched = tour(parse_shape("grid", blocks), parse_shape("block", threads), device)
     if as_json:
-        click.echo(json.dumps(grid_rows(found), indent=2))
+        click.echo(json.dumps(grid_rows(launched), indent=2))
         return
-    for part in grid_report(found):
+    for part in grid_report(launched):
         OUT.print(part, markup=False)
 
 
@@ -121,8 +119,7 @@ def grid(blocks: str, threads: str, device: str, as_json: bool) -> None:
 @reporting_errors
 def schema(reference: bool) -> None:
     """Print the JSON Schema of suite files, for editors."""
-    from gpubench.suite.reference import reference_markdown
-    from gpubench.suite.schema import schema_text
+    from gpubench.suite.schema import reference_markdown, schema_text
 
     click.echo(reference_markdown() if reference else schema_text(), nl=False)
 

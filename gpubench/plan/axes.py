@@ -1,4 +1,4 @@
-"""Axes of a kernel, and which of them an implementation uses.
+"""Axes of a kernel, which of them an implementation uses, and the product of several.
 
 NumPy is not measured again for every block shape: an implementation multiplies over the axes that
 its data, its call or its own launch, ``with`` and ``threads`` name, and over no others.
@@ -7,13 +7,10 @@ its data, its call or its own launch, ``with`` and ``threads`` name, and over no
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from pydantic import BaseModel
-
-from gpubench.plan.axis import Axis
-from gpubench.suite.expressions import Expression
+from gpubench.names import Value
 from gpubench.suite.model import Axis as DeclaredAxis
 from gpubench.suite.model import (
     FunctionFill,
@@ -22,22 +19,48 @@ from gpubench.suite.model import (
     Zip,
     axis_default,
     axis_values,
+    formulas,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis of the expansion: a single name, or zipped sizes that move together."""
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    """Values of ``names``, one row after the other in the order of the file."""
+    defaults: Mapping[str, Value]
+    """Values at which a name is left out of an identity."""
+    is_size: bool
+
+    def first(self) -> dict[str, Value]:
+        """The row taken where a case names none: the one at the defaults, else the first."""
+        rows = [dict(zip(self.names, row, strict=True)) for row in self.rows]
+        return next((row for row in rows if self.defaults.items() <= row.items()), rows[0])
+
+
+def points(axes: Sequence[Axis]) -> Iterator[dict[str, Value]]:
+    """Every combination of the axes' values, the last axis moving fastest."""
+    names = [name for axis in axes for name in axis.names]
+    for rows in itertools.product(*(axis.rows for axis in axes)):
+        yield dict(zip(names, itertools.chain.from_iterable(rows), strict=True))
 
 
 def kernel_axes(kernel: Kernel) -> tuple[Axis, ...]:
     """Every axis of a kernel, sizes before parameters, each alphabetically."""
-    sizes = sorted(kernel.sizes.items())
-    parameters = sorted(kernel.parameters.items())
-    return (
-        *(_size_axis(name, declared) for name, declared in sizes),
-        *(_axis({name: declared}, is_size=False) for name, declared in parameters),
-    )
+    axes = []
+    for name, size in sorted(kernel.sizes.items()):
+        members = size.zip if isinstance(size, Zip) else {name: size}
+        axes.append(_axis(dict(sorted(members.items())), is_size=True))
+    for name, parameter in sorted(kernel.parameters.items()):
+        axes.append(_axis({name: parameter}, is_size=False))
+    return tuple(axes)
 
 
 def used_axes(kernel: Kernel, implementation: Implementation) -> tuple[Axis, ...]:
     """Axes that an implementation multiplies over: those of the data and those of its own."""
-    used = data_names(kernel) | _own_names(implementation)
+    used = data_names(kernel) | _names_read_by(implementation)
     return tuple(axis for axis in kernel_axes(kernel) if not used.isdisjoint(axis.names))
 
 
@@ -47,30 +70,14 @@ def data_names(kernel: Kernel) -> frozenset[str]:
     A function that draws data is given all values of a case and does not say which it reads: it is
     taken to read those axes that nothing else names.
     """
-    declared = _declared_names(kernel)
-    used = _shared_names(kernel) & declared
-    if _draws_by_function(kernel):
-        own = frozenset[str]().union(*map(_own_names, kernel.implementations.values()))
-        used |= declared - own
-    return used
-
-
-def expression_names(part: Any) -> frozenset[str]:
-    """Names that the expressions anywhere inside a part of a suite read."""
-    if isinstance(part, Expression):
-        return part.names
-    if isinstance(part, BaseModel):
-        return expression_names([getattr(part, name) for name in type(part).model_fields])
-    if isinstance(part, Mapping):
-        return expression_names(list(part.values()))
-    if isinstance(part, list | tuple):
-        return frozenset[str]().union(*map(expression_names, part))
-    return frozenset()
-
-
-def _size_axis(name: str, declared: DeclaredAxis | Zip) -> Axis:
-    members = declared.zip if isinstance(declared, Zip) else {name: declared}
-    return _axis(dict(sorted(members.items())), is_size=True)
+    declared = {name for axis in kernel_axes(kernel) for name in axis.names}
+    dtypes = {array.dtype for array in kernel.arrays.values()}
+    dtypes |= {scalar.dtype for scalar in kernel.scalars.values() if scalar.dtype}
+    used = declared & {*dtypes, *kernel.call, *_formula_names([kernel.arrays, kernel.scalars])}
+    fills = (array.fill for array in kernel.arrays.values())
+    if kernel.init is not None or any(isinstance(fill, FunctionFill) for fill in fills):
+        used |= declared.difference(*map(_names_read_by, kernel.implementations.values()))
+    return frozenset(used)
 
 
 def _axis(members: Mapping[str, DeclaredAxis], is_size: bool) -> Axis:
@@ -83,25 +90,9 @@ def _axis(members: Mapping[str, DeclaredAxis], is_size: bool) -> Axis:
     )
 
 
-def _declared_names(kernel: Kernel) -> frozenset[str]:
-    sizes = (
-        tuple(declared.zip) if isinstance(declared, Zip) else (name,)
-        for name, declared in kernel.sizes.items()
-    )
-    return frozenset(itertools.chain(*sizes, kernel.parameters))
+def _names_read_by(implementation: Implementation) -> frozenset[str]:
+    return _formula_names([implementation.launch, implementation.with_, implementation.threads])
 
 
-def _shared_names(kernel: Kernel) -> frozenset[str]:
-    dtypes = (array.dtype for array in kernel.arrays.values())
-    scalar_dtypes = (scalar.dtype for scalar in kernel.scalars.values() if scalar.dtype)
-    named = frozenset((*dtypes, *scalar_dtypes, *kernel.call))
-    return named | expression_names([kernel.arrays, kernel.scalars])
-
-
-def _own_names(implementation: Implementation) -> frozenset[str]:
-    return expression_names([implementation.launch, implementation.with_, implementation.threads])
-
-
-def _draws_by_function(kernel: Kernel) -> bool:
-    fills = (array.fill for array in kernel.arrays.values())
-    return kernel.init is not None or any(isinstance(fill, FunctionFill) for fill in fills)
+def _formula_names(part: object) -> frozenset[str]:
+    return frozenset[str]().union(*(formula.names for _, formula in formulas(part)))

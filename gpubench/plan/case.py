@@ -2,24 +2,60 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
 
 from gpubench.backends.protocol import Launch
 from gpubench.errors import PlanError
-from gpubench.names import BenchmarkName, Value
-from gpubench.plan import launches
-from gpubench.plan.identity import identity
-from gpubench.plan.point import ArraySpec, Point
-from gpubench.plan.subject import HOME, Subject
-from gpubench.suite.expressions import Expression
+from gpubench.names import BenchmarkName, Value, format_identity, format_shape
+from gpubench.suite import tree
+from gpubench.suite.expressions import Expression, ExpressionError
+from gpubench.suite.model import Fill, Implementation, Include, Intent, Kernel, Suite, extents
+from gpubench.suite.types import Extent
 
-if TYPE_CHECKING:
-    from gpubench.suite.model import Extent, Implementation, Kernel, Suite
+if TYPE_CHECKING:  # a group makes cases, and a case knows its group
+    from gpubench.plan.group import Group
 
-__all__ = ["ArraySpec", "Case"]
+HOME = "cpu"
+"""The device of an ordinary function; an identity does not name it."""
+
+Grid = tuple[int, ...] | Literal["cover"]
+
+
+class Shape(NamedTuple):
+    """One way to launch; ``None`` for what the implementation does not declare."""
+
+    block: tuple[int, ...] | None = None
+    grid: Grid | None = None
+    threads: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """One array of the kernel, as large as it is at a case."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+    intent: Intent
+    fill: Fill | None
+    """As the suite says; ``None`` where it leaves the choice to the dtype."""
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
 
 
 @dataclass(frozen=True)
@@ -30,111 +66,113 @@ class Case:
     value at this case, naming the case, the field and the formula.
     """
 
-    point: Point
-    shape: launches.Shape
-    """Block, grid and threads, as far as the implementation declares them."""
-    device: str
+    group: Group
+    values: dict[str, Value]
+    """Value of each axis that the implementation uses, zipped sizes taken apart."""
+    block: tuple[int, ...] | None = None
+    """Threads in a block, x first; ``None`` without a launch."""
+    grid: Grid | None = None
+    """Blocks in the grid, x first, or ``cover``; ``None`` without a launch."""
+    threads: int | None = None
+    """Thread count that the implementation is given; ``None`` where it declares none."""
+    device: str = HOME
     """``cpu``, ``cuda:0``, ``cl:0:0`` ..."""
     problem: PlanError | None = field(default=None, compare=False)
     """Why no shape is known, or not whether a rule excludes the case: a formula has no value. The
     case stays in the plan, so that it is seen to fail."""
-    identity: str = field(init=False, compare=False)
-    """``n=1048576 dtype=float32 block=256``: stable under reordering of the file."""
+    identity: str = field(default="", compare=False)
+    """``n=1048576 dtype=float32 block=256 device=cuda:0``, the same however the file is ordered.
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "identity", identity(self.point, self.shape, self.device))
+    Sizes alphabetically, parameters alphabetically, then block, grid, threads and device. Left out
+    are an axis at its default, a grid that covers, and the CPU.
+    """
 
     def __hash__(self) -> int:
         return hash(self.identity)
 
-    @property
-    def subject(self) -> Subject:
-        return self.point.subject
+    @classmethod
+    def at(cls, group: Group, values: dict[str, Value]) -> Case:
+        """A point of the axes: the case without a launch, of which ``placed`` makes the others."""
+        defaults = group.defaults
+        parts = {
+            name: values[name]
+            for name in group.identity_order
+            if name not in defaults or not _same(values[name], defaults[name])
+        }
+        return cls(group, values, identity=format_identity(parts))
+
+    def placed(self, shape: Shape, device: str, problem: PlanError | None = None) -> Case:
+        """The case at this point with such a launch on a device."""
+        launched = _launch_text(shape, device)
+        identity = f"{self.identity} {launched}".strip() if launched else self.identity
+        return Case(self.group, self.values, *shape, device, problem, identity)
 
     @property
     def suite(self) -> Suite:
-        return self.subject.suite
+        return self.group.loaded.suite
 
     @property
     def kernel_name(self) -> str:
-        return self.subject.kernel_name
+        return self.group.kernel_name
 
     @property
     def implementation_name(self) -> str:
-        return self.subject.implementation_name
+        return self.group.implementation_name
 
     @property
     def kernel(self) -> Kernel:
-        return self.subject.kernel
+        return self.group.kernel
 
     @property
     def implementation(self) -> Implementation:
-        return self.subject.implementation
+        return self.group.implementation
 
     @property
     def backend(self) -> str:
         """Name of the backend; empty where ``fault`` says why none is known."""
-        return self.subject.backend
+        return self.group.backend
 
     @property
     def fault(self) -> str | None:
         """Why the case can run nowhere (a missing function, a baseline that runs nowhere, a formula
         without a value ...), else ``None``."""
         problem = None if self.problem is None else str(self.problem)
-        return self.subject.fault or self.subject.baseline_fault or problem
-
-    @property
-    def values(self) -> dict[str, Value]:
-        """Value of each axis that the implementation uses, zipped sizes taken apart."""
-        return self.point.values
-
-    @property
-    def sizes(self) -> tuple[str, ...]:
-        """Which of ``values`` are array sizes."""
-        return self.subject.size_names
-
-    @property
-    def block(self) -> tuple[int, ...] | None:
-        """Threads in a block, x first; ``None`` without a launch."""
-        return self.shape.block
-
-    @property
-    def grid(self) -> launches.Grid | None:
-        """Blocks in the grid, x first, or ``cover``; ``None`` without a launch."""
-        return self.shape.grid
-
-    @property
-    def threads(self) -> int | None:
-        """Thread count that the implementation is given; ``None`` where it declares none."""
-        return self.shape.threads
-
-    @cached_property
-    def launch(self) -> Launch | None:
-        """Block and grid in whole numbers; ``None`` without a launch."""
-        if self.problem is not None:
-            raise self.problem
-        return launches.launch(self.point, self.shape)
+        return self.group.fault or self.group.baseline_fault or problem
 
     def benchmark(self, time: str) -> BenchmarkName:
         """Name of the asv benchmark that takes one of the labelled times."""
-        return self.subject.benchmark(time)
+        return self.group.benchmark(time)
+
+    # --- what it works on
 
     def data_values(self) -> dict[str, Value]:
         """Those of ``values`` that decide the inputs: equal for all implementations compared."""
-        names = self.subject.data_names
+        names = self.group.data_names
         return {name: value for name, value in self.values.items() if name in names}
 
     def array_specs(self) -> dict[str, ArraySpec]:
-        """Shape, dtype, intent and fill of every declared array, in the file's order."""
-        return self.point.arrays
+        """Shape, dtype, intent and fill of every declared array, in the file's order.
+
+        What only ``init`` returns has no shape before it is made.
+        """
+        return self._arrays
+
+    @cached_property
+    def _arrays(self) -> dict[str, ArraySpec]:
+        specs = {}
+        for name, array in self.kernel.arrays.items():
+            shape = self._extents(array.shape, ("arrays", name, "shape"))
+            dtype = self._dtype(array.dtype, ("arrays", name, "dtype"))
+            specs[name] = ArraySpec(shape, dtype, array.intent, array.fill)
+        return specs
 
     def scalars(self) -> dict[str, Any]:
         """Scalars of the call: of the declared dtype (NumPy's), else Python's own numbers."""
         scalars = {}
         for name, scalar in self.kernel.scalars.items():
-            value: Any = self.point.evaluate(scalar.value, ("scalars", name, "value"))
+            value: Any = self.evaluate(scalar.value, ("scalars", name, "value"))
             if scalar.dtype is not None:
-                value = self.point.dtype(scalar.dtype, ("scalars", name, "dtype")).type(value)
+                value = self._dtype(scalar.dtype, ("scalars", name, "dtype")).type(value)
             scalars[name] = value
         return scalars
 
@@ -142,7 +180,14 @@ class Case:
         """Compile-time constants that the factory is called with."""
         path = ("implementations", self.implementation_name, "with")
         with_ = self.implementation.with_
-        return {name: self.point.evaluate(term, (*path, name)) for name, term in with_.items()}
+        return {name: self.evaluate(term, (*path, name)) for name, term in with_.items()}
+
+    def source_path(self) -> Path:
+        """File of the ``source`` that the implementation names, relative to its suite's file."""
+        source = self.implementation.source
+        if source is None:
+            raise PlanError(f"{self.group.title} names no `source`")
+        return Path(self.group.loaded.path).parent / source
 
     def work(self) -> tuple[int | None, int | None]:
         """Bytes moved and floating-point operations of one run, rounded to whole numbers.
@@ -152,12 +197,15 @@ class Case:
         work = self.kernel.work
         return self._count(work.bytes, "bytes"), self._count(work.flops, "flops")
 
-    def source_path(self) -> Path:
-        """File of the ``source`` that the implementation names, relative to its suite's file."""
-        source = self.implementation.source
-        if source is None:
-            raise PlanError(f"{self.subject.title} names no `source`")
-        return Path(self.subject.loaded.path).parent / source
+    def _count(self, formula: Extent | None, field: str) -> int | None:
+        if formula is None:
+            return None
+        if isinstance(formula, Expression) and not formula.names <= self.values.keys():
+            return None
+        count = self.evaluate(formula, ("work", field))
+        if not isinstance(count, int | float) or count < 0:
+            raise self.error(("work", field), formula, f"is {count!r}; a count is needed")
+        return round(count)
 
     def baseline(self) -> Case | None:
         """The case that this one's speedup is measured against; ``None`` for the baseline itself.
@@ -166,22 +214,168 @@ class Case:
         grid and thread count, and this case's device if the baseline's backend serves that, else
         the first of the kernel's devices (then the CPU) that it serves.
         """
-        subject = self.subject.baseline
-        if subject is None:
+        group = self.group.baseline
+        if group is None:
             return None
         values: dict[str, Value] = {}
-        for axis in subject.axes:
+        for axis in group.axes:
             values.update((name, self.values.get(name, v)) for name, v in axis.first().items())
-        point = Point(subject, values)
-        devices = filter(subject.serves, (self.device, *subject.devices))
-        return Case(point, next(launches.shapes(point)), next(devices, HOME))
+        point = Case.at(group, values)
+        devices = filter(group.serves, (self.device, *group.devices))
+        return point.placed(next(point.shapes()), next(devices, HOME))
 
-    def _count(self, formula: Extent | None, field: str) -> int | None:
-        if formula is None:
+    # --- how it is launched
+
+    def shapes(self) -> Iterator[Shape]:
+        """Every block x grid x thread count of the implementation, in the file's order."""
+        every = (self._blocks() or (None,), self._grids() or (None,), self._threads() or (None,))
+        return itertools.starmap(Shape, itertools.product(*every))
+
+    def included_shape(self, index: int, entry: Include) -> Shape:
+        """How an ``include`` launches: what it leaves open is what the implementation has first."""
+        path = ("include", index)
+        if entry.block is None:
+            block = next(iter(self._blocks()), None)
+        else:
+            block = self._extents(extents(entry.block), (*path, "block"), least=1)
+        if entry.grid is None:
+            grid = next(iter(self._grids()), None)
+        else:
+            grid = self._grid(entry.grid, (*path, "grid"))
+        return Shape(block, grid, entry.threads or next(iter(self._threads()), None))
+
+    @cached_property
+    def launch(self) -> Launch | None:
+        """Block and grid in whole numbers; ``None`` without a launch.
+
+        Raises ``PlanError`` for a launch without a block, and where ``cover`` does not fit a grid.
+        """
+        if self.problem is not None:
+            raise self.problem
+        declared, path = self.implementation.launch, self._path("launch")
+        if declared is None:
             return None
-        if isinstance(formula, Expression) and not formula.names <= self.values.keys():
-            return None
-        count = self.point.evaluate(formula, ("work", field))
-        if not isinstance(count, int | float) or count < 0:
-            raise self.point.error(("work", field), formula, f"is {count!r}; a count is needed")
-        return round(count)
+        if self.block is None:
+            raise self.error(path, "launch", "has no `block`: write its shapes")
+        grid = self.grid if isinstance(self.grid, tuple) else self._covering_grid()
+        return Launch(
+            block=_three(self.block),
+            grid=_three(grid),
+            shared_bytes=self._whole(declared.shared_bytes, (*path, "shared_bytes")),
+            cooperative=declared.cooperative,
+        )
+
+    def _covering_grid(self) -> tuple[int, ...]:
+        """Fewest blocks that give every element a thread: ``ceil(extent / block)`` for each extent.
+
+        The extents are those of ``over``, else of the first output's shape; a shape of NumPy has
+        its fastest dimension last, a grid has it first. A suite without either is not loaded.
+        """
+        declared, path = self.implementation.launch, self._path("launch", "over")
+        if declared is not None and declared.over is not None:
+            covered = self._extents(declared.over, path)
+        else:
+            specs = self.array_specs().values()
+            covered = next(s.shape for s in specs if s.intent in ("out", "inout"))[::-1]
+            if len(covered) > 3:
+                dimensions = f"an array of {len(covered)} dimensions"
+                problem = f"{dimensions} does not fit a grid of three: write `over`"
+                raise self.error(path, "cover", problem)
+        pairs = itertools.zip_longest(covered, self.block or (), fillvalue=1)
+        return tuple(-(-extent // width) for extent, width in pairs)
+
+    def _blocks(self) -> list[tuple[int, ...]]:
+        path = self._path("launch", "block")
+        return [self._extents(block, path, least=1) for block in self.group.blocks]
+
+    def _grids(self) -> list[Grid]:
+        path = self._path("launch", "grid")
+        return [self._grid(grid, path) for grid in self.group.grids]
+
+    def _grid(self, written: Any, path: tree.Path) -> Grid:
+        """``cover`` stays a word until the launch is asked for."""
+        return "cover" if written == "cover" else self._extents(extents(written), path, least=1)
+
+    def _threads(self) -> list[int]:
+        path = self._path("threads")
+        return [self._whole(count, path, least=1) for count in self.implementation.threads]
+
+    def _path(self, *fields: str) -> tree.Path:
+        return ("implementations", self.implementation_name, *fields)
+
+    # --- from formulas to numbers
+
+    def evaluate(
+        self, term: Value | Expression, path: tree.Path, scope: Mapping[str, Value] | None = None
+    ) -> Value:
+        """Value of a formula, or the number or word that stands in its place.
+
+        ``path`` is where it stands inside its kernel: ``("arrays", "A", "shape", 0)``. Names are
+        those of ``scope``, by default the case's values. Raises ``PlanError`` naming the
+        implementation, the point, the field and the formula.
+        """
+        if not isinstance(term, Expression):
+            return term
+        scope = self.values if scope is None else scope
+        try:
+            return term.evaluate(scope, self.array_specs() if term.arrays else None)
+        except ExpressionError as error:
+            raise self.error(path, term, error.problem) from error
+
+    def error(self, path: tree.Path, term: object, problem: str) -> PlanError:
+        """What is wrong with a field at this point, with its place in the file."""
+        at = format_identity(self.values)
+        where = f"{self.group.title} at {at}" if at else self.group.title
+        message = f"{where}: {'.'.join(map(str, path))} `{term}`: {problem}"
+        return PlanError(self.group.fault_at(path, message))
+
+    def _extents(self, shape: Sequence[Extent], path: tree.Path, least: int = 0) -> tuple[int, ...]:
+        return tuple(
+            extent if type(extent) is int and extent >= least else self._whole(extent, path, least)
+            for extent in shape
+        )
+
+    def _whole(self, term: Extent, path: tree.Path, least: int = 0) -> int:
+        value = self.evaluate(term, path)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            problem = (
+                f"is {value!r}; a whole number of at least {least} is needed: change the formula, "
+                "or `exclude` such cases"
+            )
+            raise self.error(path, term, problem)
+        return value
+
+    def _dtype(self, name: str, path: tree.Path) -> np.dtype[np.generic]:
+        """A dtype by its name, or by the parameter that holds the name."""
+        value = self.values.get(name, name)
+        try:
+            return np.dtype(str(value))
+        except TypeError as error:
+            raise self.error(path, name, f"{value!r} is no dtype of NumPy") from error
+
+
+@lru_cache(maxsize=4096)
+def _launch_text(shape: Shape, device: str) -> str:
+    """The part of an identity after the axes, which many points share."""
+    parts: dict[str, Value] = {}
+    if shape.block is not None:
+        parts["block"] = format_shape(shape.block)
+    if isinstance(shape.grid, tuple):
+        parts["grid"] = format_shape(shape.grid)
+    if shape.threads is not None:
+        parts["threads"] = shape.threads
+    if device != HOME:
+        parts["device"] = device
+    return format_identity(parts)
+
+
+def _same(value: Value, default: Value) -> bool:
+    """Equal as YAML has them: ``1``, ``1.0`` and ``true`` are three values."""
+    return type(value) is type(default) and value == default
+
+
+def _three(shape: tuple[int, ...]) -> tuple[int, int, int]:
+    x, y, z = (*shape, 1, 1)[:3]
+    return x, y, z

@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from pydantic import BaseModel
-
 from gpubench.names import format_shape, format_value
 from gpubench.plan.case import Case
-from gpubench.plan.plan import Plan
-from gpubench.plan.point import Path
+from gpubench.suite import tree
 from gpubench.suite.model import Zip
-
-DEFAULT = "default"
-"""Stands where no file says anything."""
+from gpubench.suite.types import Model
 
 
 class Explained(NamedTuple):
@@ -23,86 +18,99 @@ class Explained(NamedTuple):
     field: str
     value: str
     origin: str
-    """``suites/matmul.yaml:14:21``, with the preset where one set it; else why it is so."""
+    """``suites/matmul.yaml:14:21``, with the preset where one set it; ``default`` where no file
+    says anything."""
 
 
-def explain(plan: Plan, case: Case) -> list[Explained]:
+def explain(case: Case) -> list[Explained]:
     """Every value that decides what is measured and how, each with the place that set it.
 
     Raises ``PlanError`` where a formula of the suite has no value at this case.
     """
-    return [*_axes(case), *_shape(case), *_implementation(case), *_data(case), *_taking(case)]
+    values = (*_axes(case), *_launch(case), *_implementation(case), *_data(case), *_taking(case))
+    return [Explained(field, value, _origin(case, path)) for field, value, path in values]
 
 
-def _axes(case: Case) -> Iterator[Explained]:
-    for name in case.subject.identity_order:
+_Value = tuple[str, str, tree.Path]
+"""Name of a field, its text, and where it stands inside the kernel."""
+
+
+def _axes(case: Case) -> Iterator[_Value]:
+    for name in case.group.identity_order:
         value = case.values[name]
-        yield Explained(name, format_value(value), _origin(case, _axis_path(case, name)))
+        path, declared = _declared(case, name)
+        if isinstance(declared, tuple) and value in declared:
+            path = (*path, declared.index(value))  # the value itself in a list, else the range
+        yield name, format_value(value), path
 
 
-def _shape(case: Case) -> Iterator[Explained]:
-    launch = case.launch
-    own: Path = ("implementations", case.implementation_name)
+def _declared(case: Case, name: str) -> tuple[tree.Path, object]:
+    kernel = case.kernel
+    if name in kernel.parameters:
+        return ("parameters", name), kernel.parameters[name]
+    for group, size in kernel.sizes.items():
+        if isinstance(size, Zip) and name in size.zip:
+            return ("sizes", group, "zip", name), size.zip[name]
+    return ("sizes", name), kernel.sizes[name]
+
+
+def _launch(case: Case) -> Iterator[_Value]:
+    path, launch = ("implementations", case.implementation_name), case.launch
     if launch is not None:
-        yield _row(case, "block", format_shape(launch.block), (*own, "launch", "block"))
         grid = format_shape(launch.grid)
-        text = f"{grid} (cover)" if case.grid in (None, "cover") else grid
-        yield _row(case, "grid", text, (*own, "launch", "grid"))
-        path = (*own, "launch", "shared_bytes")
-        yield _row(case, "shared_bytes", str(launch.shared_bytes), path)
+        grid = f"{grid} (cover)" if case.grid in (None, "cover") else grid
+        yield "block", format_shape(launch.block), (*path, "launch", "block")
+        yield "grid", grid, (*path, "launch", "grid")
+        yield "shared_bytes", str(launch.shared_bytes), (*path, "launch", "shared_bytes")
     if case.threads is not None:
-        yield _row(case, "threads", str(case.threads), (*own, "threads"))
-    yield _row(case, "device", case.device, ("devices",))
+        yield "threads", str(case.threads), (*path, "threads")
+    yield "device", case.device, ("devices",)
 
 
-def _implementation(case: Case) -> Iterator[Explained]:
-    implementation = case.implementation
-    own: Path = ("implementations", case.implementation_name)
+def _implementation(case: Case) -> Iterator[_Value]:
+    path = ("implementations", case.implementation_name)
     for field in ("function", "factory", "launcher", "source", "entry"):
-        text = getattr(implementation, field)
-        if text is not None:
-            yield _row(case, field, text, (*own, field))
+        if text := getattr(case.implementation, field):
+            yield field, text, (*path, field)
     for name, value in case.with_values().items():
-        yield _row(case, f"with.{name}", format_value(value), (*own, "with", name))
-    if implementation.backend is None:
-        yield Explained("backend", case.backend or "unknown", "recognised from the function")
-    else:
-        yield _row(case, "backend", implementation.backend, (*own, "backend"))
+        yield f"with.{name}", format_value(value), (*path, "with", name)
+    yield "backend", case.backend or "unknown", (*path, "backend")
 
 
-def _data(case: Case) -> Iterator[Explained]:
+def _data(case: Case) -> Iterator[_Value]:
     for name, spec in case.array_specs().items():
-        text = f"{spec.dtype} {list(spec.shape)} {spec.intent}"
-        yield _row(case, f"arrays.{name}", text, ("arrays", name))
+        yield f"arrays.{name}", f"{spec.dtype} {list(spec.shape)} {spec.intent}", ("arrays", name)
     for name, scalar in case.scalars().items():
-        yield _row(case, f"scalars.{name}", str(scalar), ("scalars", name))
+        yield f"scalars.{name}", str(scalar), ("scalars", name)
     for field, amount in zip(("bytes", "flops"), case.work(), strict=True):
         if amount is not None:
-            yield _row(case, f"work.{field}", str(amount), ("work", field))
-    yield _row(case, "call", ", ".join(case.kernel.call), ("call",))
+            yield f"work.{field}", str(amount), ("work", field)
+    yield "call", ", ".join(case.kernel.call), ("call",)
 
 
-def _taking(case: Case) -> Iterator[Explained]:
-    yield _row(case, "baseline", case.kernel.baseline, ("baseline",))
-    yield _row(case, "measure", ", ".join(case.subject.times), ("measure",))
+def _taking(case: Case) -> Iterator[_Value]:
+    yield "baseline", case.kernel.baseline, ("baseline",)
+    yield "measure", ", ".join(case.group.times), ("measure",)
     for field, value in case.kernel.sampling.model_dump(exclude_none=True).items():
-        yield _row(case, f"sampling.{field}", str(value), ("sampling", field))
+        yield f"sampling.{field}", str(value), ("sampling", field)
 
 
-def _row(case: Case, field: str, value: str, path: Path) -> Explained:
-    return Explained(field, value, _origin(case, path))
+def _origin(case: Case, path: tree.Path) -> str:
+    loaded = case.group.loaded
+    if _is_written(case.kernel, path):
+        return str(loaded.origin(("kernels", case.kernel_name, *path)))
+    if path[-1] != "backend":
+        return "default"
+    # Not beside the implementation: its name says it, or the top of the file.
+    if case.backend == case.implementation_name or loaded.suite.backend is None:
+        return "the implementation's name"
+    return str(loaded.origin(("backend",)))
 
 
-def _origin(case: Case, path: Path) -> str:
-    if not _is_written(case.kernel, path):
-        return DEFAULT
-    return str(case.subject.loaded.origin(case.subject.path(*path)))
-
-
-def _is_written(model: object, path: Path) -> bool:
+def _is_written(model: object, path: tree.Path) -> bool:
     """Whether a file sets what the path leads to; a mapping of names to models has no defaults."""
     for step in path:
-        if isinstance(model, BaseModel):
+        if isinstance(model, Model):
             field = "with_" if step == "with" else str(step)
             if field not in model.model_fields_set:
                 return False
@@ -110,21 +118,3 @@ def _is_written(model: object, path: Path) -> bool:
         elif isinstance(model, Mapping):
             model = model[step]
     return True
-
-
-def _axis_path(case: Case, name: str) -> Path:
-    """Path of the value itself in a list, of the range otherwise."""
-    path, declared = _declared(case, name)
-    if isinstance(declared, tuple) and case.values[name] in declared:
-        return (*path, declared.index(case.values[name]))
-    return path
-
-
-def _declared(case: Case, name: str) -> tuple[Path, object]:
-    kernel = case.kernel
-    if name in kernel.parameters:
-        return ("parameters", name), kernel.parameters[name]
-    for size, declared in kernel.sizes.items():
-        if isinstance(declared, Zip) and name in declared.zip:
-            return ("sizes", size, "zip", name), declared.zip[name]
-    return ("sizes", name), kernel.sizes[name]

@@ -2,53 +2,227 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Literal
 
-from gpubench.errors import PlanError
-from gpubench.names import BenchmarkName, join_source
-from gpubench.plan.case import Case
-from gpubench.plan.expansion import expand
-from gpubench.plan.subject import Subject
+from gpubench.backends import registry
+from gpubench.errors import BackendError, Fault, KernelError, PlanError, did_you_mean
+from gpubench.names import BenchmarkName, Value, join_source
+from gpubench.plan import rules
+from gpubench.plan.axes import Axis, data_names, points, used_axes
+from gpubench.plan.case import HOME, Case, Shape
+from gpubench.plan.source import reference_of, require, source_text
+from gpubench.suite import tree
+from gpubench.suite.loading import LoadedSuite, kernel_excerpt
+from gpubench.suite.model import Implementation, Include, Kernel
+from gpubench.suite.types import Extent
 
-if TYPE_CHECKING:
-    from gpubench.suite.model import Kernel
+UNKNOWN = "?"
+"""In an identity, the value of an axis that an ``include`` does not give."""
+
+
+def is_cuda(device: str) -> bool:
+    """Whether it is a CUDA device, one or all of them."""
+    return re.fullmatch(r"cuda:(\*|\d+)", device) is not None
+
+
+def devices_named(names: Iterable[str], gpu_count: int) -> tuple[str, ...]:
+    """Devices behind the names of a suite on a machine with so many CUDA devices, each once.
+
+    ``cuda:*`` is every device, and ``cuda:0`` where there is none, so that its cases are seen and
+    say why they do not run.
+    """
+    every = [f"cuda:{ordinal}" for ordinal in range(max(gpu_count, 1))]
+    meant = (every if name == "cuda:*" else [name] for name in names)
+    return tuple(dict.fromkeys(itertools.chain.from_iterable(meant)))
+
+
+@dataclass
+class Tally:
+    """What an expansion left out, for the warnings of a plan."""
+
+    excluded: set[int] = field(default_factory=set)
+    """Indexes of the ``exclude`` rules that took something out."""
+    included: set[int] = field(default_factory=set)
+    """Indexes of the ``include`` entries that added something."""
+    repeated: list[str] = field(default_factory=list)
+    """Identities that the product gave again and that were dropped."""
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """The cases of one implementation of one kernel: one class of asv."""
+    """The cases of one implementation of one kernel. Two are equal only if they are one object."""
 
-    subject: Subject
+    loaded: LoadedSuite
+    kernel_name: str
+    implementation_name: str
+    gpu_count: int
+    """How many CUDA devices ``cuda:*`` stands for."""
+    backend: str
+    """Name of the backend; empty where there is none, and then ``fault`` says why."""
+    baseline: Group | None = None
+    """What speedup is measured against; ``None`` for the baseline itself."""
+    fault: str | None = None
+    """Why no case of it can run anywhere: a function that is missing, an unknown backend."""
+
+    # --- what the suite says
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        return self.loaded.suite.kernels[self.kernel_name]
+
+    @cached_property
+    def implementation(self) -> Implementation:
+        return self.kernel.implementations[self.implementation_name]
+
+    @property
+    def title(self) -> str:
+        """For messages: ``vector_add/vector_add/numba_cuda``."""
+        return f"{self.loaded.suite.suite}/{self.kernel_name}/{self.implementation_name}"
 
     @property
     def class_name(self) -> str:
         """Name of the class that asv discovers: ``vector_add__numba_cuda``."""
-        return self.subject.benchmark("kernel").class_name
+        return self.benchmark("kernel").class_name
+
+    def benchmark(self, time: str) -> BenchmarkName:
+        """Name of the asv benchmark of one labelled time."""
+        suite = self.loaded.suite.suite
+        return BenchmarkName(suite, self.kernel_name, self.implementation_name, time)
+
+    def fault_at(self, within: tree.Path, message: str) -> Fault:
+        """A fault at the place that sets something inside the kernel."""
+        return self.loaded.fault_at(("kernels", self.kernel_name, *within), message)
+
+    def source_text(self) -> str:
+        """Source of what the implementation names, read without importing it, and the suite's lines
+        of its kernel."""
+        declared = kernel_excerpt(self.loaded, self.kernel_name)
+        code = source_text(self.implementation, self.loaded.path)
+        return join_source(code, declared.place, declared.text)
+
+    # --- where it runs
+
+    def serves(self, device: str) -> bool:
+        """Whether its backend runs on a device, by the device's name.
+
+        Where the backend is not known, a launch means a device: its cases keep the names that they
+        had, so that a history shows the failure.
+        """
+        if self.backend:
+            return registry.get(self.backend).serves(device)
+        return (device != HOME) == (self.implementation.launch is not None)
+
+    @cached_property
+    def devices(self) -> tuple[str, ...]:
+        """The kernel's devices, ``cuda:*`` taken apart."""
+        return devices_named(self.kernel.devices, self.gpu_count)
 
     @property
-    def kernel(self) -> Kernel:
-        return self.subject.kernel
+    def has_cases(self) -> bool:
+        """Whether any device serves it, or an ``include`` names one that does."""
+        entries = self._includes()
+        named = [entry.device for _, entry in entries if entry.device is not None]
+        return any(map(self.serves, (*self.devices, *devices_named(named, self.gpu_count))))
 
-    @property
-    def implementation_name(self) -> str:
-        return self.subject.implementation_name
-
-    @property
+    @cached_property
     def times(self) -> tuple[str, ...]:
-        """Labelled times that are taken of every case."""
-        return self.subject.times
+        """Labelled times that are taken: those of ``measure`` that the backend has."""
+        if not self.backend:
+            return self.kernel.measure
+        times = registry.get(self.backend).times
+        return tuple(time for time in self.kernel.measure if time in times)
 
     @property
-    def benchmarks(self) -> tuple[BenchmarkName, ...]:
-        """asv benchmarks, one for each labelled time."""
-        return tuple(map(self.subject.benchmark, self.times))
+    def backends(self) -> frozenset[str]:
+        """Names of its own backend and its baseline's, where they are known."""
+        baseline = self.baseline.backend if self.baseline is not None else ""
+        return frozenset({self.backend, baseline} - {""})
 
-    def cases(self) -> Iterator[Case]:
-        """Its cases in a stable order, no identity twice. One without a shape has a ``fault``."""
-        return expand(self.subject)
+    @property
+    def baseline_fault(self) -> str | None:
+        """Why there can be no speedup: a baseline that runs nowhere; ``None`` where it runs."""
+        baseline = self.baseline
+        if baseline is None:
+            return None
+        if baseline.fault is not None:
+            return f"the baseline {baseline.title} cannot run: {baseline.fault}"
+        devices = dict.fromkeys((*baseline.devices, HOME))
+        if any(map(baseline.serves, devices)):
+            return None
+        return (
+            f"the baseline {baseline.title} (backend {baseline.backend}) runs on none of "
+            f"{', '.join(devices)}: name a device that it serves, or another `baseline`"
+        )
+
+    # --- its axes
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """Axes that it multiplies over, in the order of an identity."""
+        return used_axes(self.kernel, self.implementation)
+
+    @cached_property
+    def defaults(self) -> dict[str, Value]:
+        """Values at which a name is left out of an identity."""
+        return {name: value for axis in self.axes for name, value in axis.defaults.items()}
+
+    @cached_property
+    def size_names(self) -> tuple[str, ...]:
+        """Names of its axes that are sizes, alphabetically."""
+        return tuple(sorted(name for axis in self.axes if axis.is_size for name in axis.names))
+
+    @cached_property
+    def identity_order(self) -> tuple[str, ...]:
+        """Names of axes as an identity has them: sizes, then parameters, each alphabetically."""
+        names = (name for axis in self.axes if not axis.is_size for name in axis.names)
+        return (*self.size_names, *sorted(names))
+
+    @cached_property
+    def data_names(self) -> frozenset[str]:
+        """Names of the axes that decide the inputs, the same for all implementations."""
+        return data_names(self.kernel)
+
+    @cached_property
+    def blocks(self) -> tuple[tuple[Extent, ...], ...]:
+        """Shapes of block as written; empty without a launch."""
+        launch = self.implementation.launch
+        return launch.blocks() if launch is not None else ()
+
+    @cached_property
+    def grids(self) -> tuple[Literal["cover"] | tuple[Extent, ...], ...]:
+        """Shapes of grid as written, or ``cover``; empty without a launch."""
+        launch = self.implementation.launch
+        return launch.grids() if launch is not None else ()
+
+    # --- its cases
+
+    def cases(self, tally: Tally | None = None) -> Iterator[Case]:
+        """Its cases in a stable order, no identity twice: the product of its axes, then what is
+        included.
+
+        The order follows the names of axes and, on each axis, the order of the file. Where a
+        formula has no value, the case says so itself (``Case.problem``), and the others are as they
+        would be.
+        """
+        tally = tally if tally is not None else Tally()
+        seen: set[str] = set()
+        for case in self._product(tally):
+            if case.identity in seen:
+                tally.repeated.append(case.identity)
+            else:
+                seen.add(case.identity)
+                yield case
+        for index, entry in self._includes():
+            for case in self._included(index, entry):
+                if case.identity not in seen:
+                    seen.add(case.identity)
+                    tally.included.add(index)
+                    yield case
 
     def case(self, identity: str) -> Case:
         """The case of that identity; raises ``PlanError`` with the nearest one that there is."""
@@ -64,25 +238,107 @@ class Group:
         compiled = case.identity in self._compiled
         return tuple(time for time in self.times if compiled or time != "compile")
 
-    def source_text(self) -> str:
-        """Source of what the implementation names, read without importing it, and the suite's lines
-        of its kernel."""
-        from gpubench.backends.definitions import source_text  # where a class is described only
-        from gpubench.suite.excerpt import kernel_excerpt
-
-        subject = self.subject
-        declared = kernel_excerpt(subject.loaded, subject.kernel_name)
-        code = source_text(subject.implementation, subject.loaded.path)
-        return join_source(code, declared.place, declared.text)
+    @cached_property
+    def _by_identity(self) -> dict[str, Case]:
+        return {case.identity: case for case in self.cases()}
 
     @cached_property
     def _compiled(self) -> frozenset[str]:
         compiled = compiled_apart(self.cases()) if "compile" in self.times else ()
         return frozenset(case.identity for case in compiled)
 
-    @cached_property
-    def _by_identity(self) -> dict[str, Case]:
-        return {case.identity: case for case in self.cases()}
+    def _product(self, tally: Tally) -> Iterator[Case]:
+        devices = tuple(filter(self.serves, self.devices))
+        excluded_point, excluded_case = rules.excluded_points(self), rules.excluded_cases(self)
+        for values in points(self.axes) if devices else ():
+            point = Case.at(self, values)
+            try:
+                rule = excluded_point(point)
+                shapes = () if rule is not None else tuple(point.shapes())
+            except PlanError as problem:
+                yield from (point.placed(Shape(), device, problem) for device in devices)
+                continue
+            if rule is not None:
+                tally.excluded.add(rule)
+            for shape, device in itertools.product(shapes, devices):
+                case = point.placed(shape, device)
+                try:
+                    rule = excluded_case(case)
+                except PlanError as problem:
+                    yield replace(case, problem=problem)
+                    continue
+                if rule is None:
+                    yield case
+                else:
+                    tally.excluded.add(rule)
+
+    def _includes(self) -> list[tuple[int, Include]]:
+        entries = enumerate(self.kernel.include)
+        return [item for item in entries if item[1].implementation == self.implementation_name]
+
+    def _included(self, index: int, entry: Include) -> Iterator[Case]:
+        """Cases of one ``include``: without a ``device``, one on every device that is served."""
+        order, values = self.identity_order, {**self.defaults, **entry.values}
+        missing = [name for name in order if name not in values]
+        point = Case.at(self, {name: values.get(name, UNKNOWN) for name in order})
+        shape, problem = Shape(), None
+        try:
+            if missing:
+                message = (
+                    f"this entry gives no value for {', '.join(missing)}; the axes of "
+                    f"{self.implementation_name!r} are {', '.join(order)}"
+                )
+                raise PlanError(self.fault_at(("include", index), message))
+            shape = point.included_shape(index, entry)
+        except PlanError as error:
+            problem = error
+        named = self.kernel.devices if entry.device is None else (entry.device,)
+        for device in filter(self.serves, devices_named(named, self.gpu_count)):
+            yield point.placed(shape, device, problem)
+
+
+def kernel_groups(loaded: LoadedSuite, kernel_name: str, gpu_count: int) -> list[Group]:
+    """Every implementation of a kernel, in the order of the file."""
+    kernel = loaded.suite.kernels[kernel_name]
+
+    def made(name: str, baseline: Group | None) -> Group:
+        backend, fault = _backend(loaded, name, kernel.implementations[name])
+        return Group(loaded, kernel_name, name, gpu_count, backend, baseline, fault)
+
+    names = kernel.implementations
+    baseline = made(kernel.baseline, None) if kernel.baseline in names else None
+    return [
+        baseline if baseline and name == kernel.baseline else made(name, baseline) for name in names
+    ]
+
+
+def _backend(
+    loaded: LoadedSuite, name: str, implementation: Implementation
+) -> tuple[str, str | None]:
+    """Backend of an implementation (empty where there is none), and why it cannot run.
+
+    It is said: by ``backend``, by the implementation's name, or once for the suite.
+    """
+    by_name = name if name in registry.names() else None
+    backend = implementation.backend or by_name or loaded.suite.backend
+    try:
+        if backend is None:
+            installed = registry.names()
+            hint = did_you_mean(name, installed)
+            write = f"{hint} Write" if hint else "; write"
+            raise BackendError(
+                f"implementation {name!r} does not say its backend{write} `backend:` and one of "
+                f"{', '.join(installed)} here, or at the top of the file for the whole suite"
+            )
+        registry.get(backend)
+    except BackendError as error:
+        return "", str(error)
+    try:
+        if reference := reference_of(implementation):
+            require(reference)
+    except KernelError as error:
+        return backend, str(error)
+    return backend, None
 
 
 def compiled_apart(cases: Iterable[Case]) -> tuple[Case, ...]:
@@ -93,24 +349,18 @@ def compiled_apart(cases: Iterable[Case]) -> tuple[Case, ...]:
     """
     first: dict[str, Case] = {}
     for case in cases:
-        first.setdefault(_compiled_as(case), case)
+        sizes = case.group.size_names
+        parameters = {name: value for name, value in case.values.items() if name not in sizes}
+        try:
+            constants = case.with_values()
+        except PlanError:  # a formula without a value, of which the case itself will fail
+            constants = {}
+        compiled_as = repr((case.group.title, case.device, parameters, constants))
+        first.setdefault(compiled_as, case)
     return tuple(first.values())
 
 
-def _compiled_as(case: Case) -> str:
-    parameters = {name: one for name, one in case.values.items() if name not in case.sizes}
-    try:
-        given = case.with_values()
-    except PlanError:  # a formula without a value, of which the case itself will fail
-        given = {}
-    return repr((case.subject.title, case.device, parameters, given))
-
-
-def nearest(name: str, known: list[str]) -> str:
-    """For the end of a message: the nearest name that there is."""
-    import difflib  # only to say what is wrong
-
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    return f"; the first of {len(known)} is {known[0]!r}" if known else "; it has none"
+def nearest(name: str, candidates: list[str]) -> str:
+    """For the end of a message: the nearest name that there is, or an example of one."""
+    example = f"; the first of {len(candidates)} is {candidates[0]!r}" if candidates else None
+    return did_you_mean(name, candidates) or example or "; it has none"

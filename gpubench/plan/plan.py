@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from gpubench.errors import Fault, PlanError
-from gpubench.plan.building import kernel_subjects
 from gpubench.plan.case import Case
-from gpubench.plan.group import Group, nearest
-from gpubench.plan.machine import Machine
+from gpubench.plan.group import Group, kernel_groups, nearest
 from gpubench.plan.review import Review, review
-from gpubench.plan.subject import Subject
-from gpubench.suite.loaded import LoadedSuite
+from gpubench.suite.loading import LoadedSuite, load_suite
 
-__all__ = ["Group", "Plan", "build_plan"]
+__all__ = ["Group", "Plan", "build_plan", "case_at", "locate"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,16 +21,16 @@ class Plan:
     """Suites together with what their words for devices stand for on one machine."""
 
     loaded: tuple[LoadedSuite, ...]
-    machine: Machine
-    subjects: tuple[Subject, ...] = field(repr=False)
+    kernels: tuple[tuple[Group, ...], ...] = field(repr=False)
+    """The implementations of each kernel, those too that no device serves."""
 
     def groups(self) -> tuple[Group, ...]:
         """One group for each implementation that a device serves, in the order of the files."""
-        return self._groups
+        return tuple(self._by_class.values())
 
     def cases(self) -> Iterator[Case]:
         """Every case, group after group."""
-        for group in self._groups:
+        for group in self.groups():
             yield from group.cases()
 
     def faults(self) -> tuple[Fault, ...]:
@@ -43,7 +41,7 @@ class Plan:
         return tuple(fault for review in self._reviews for fault in review.faults)
 
     def warnings(self) -> tuple[Fault, ...]:
-        """What was found while loading, and rules, devices and repetitions that do nothing.
+        """What was met while loading, and rules, devices and repetitions that do nothing.
 
         Goes once through all cases.
         """
@@ -67,60 +65,61 @@ class Plan:
         writing it, ``...time_kernel('n=1024 block=256')``, is understood too. Raises ``PlanError``
         for a name that fits no case or several.
         """
-        benchmark, identity = _taken_apart(name)
+        text = name.strip()
+        if text.endswith("')") and "('" in text:
+            benchmark, _, identity = text[:-2].partition("('")
+        elif "=" in text.partition(" ")[0]:
+            benchmark, identity = "", text
+        else:
+            benchmark, _, identity = text.partition(" ")
         if benchmark:
-            return self.group(benchmark).case(identity)
-        found = [case for case in self.cases() if case.identity == identity]
-        if len(found) == 1:
-            return found[0]
-        if not found:
+            return self.group(benchmark).case(identity.strip())
+        cases = [case for case in self.cases() if case.identity == identity]
+        if len(cases) == 1:
+            return cases[0]
+        if not cases:
             hint = nearest(identity, [case.identity for case in self.cases()])
             raise PlanError(f"the plan has no case {identity!r}{hint}")
-        classes = ", ".join(case.benchmark("kernel").class_name for case in found)
-        raise PlanError(f"{len(found)} cases are called {identity!r}; put one of {classes} before")
-
-    def times_of(self, case: Case) -> tuple[str, ...]:
-        """Labelled times that asv takes of one of the plan's cases."""
-        return self.group(case.benchmark("kernel").class_name).times_of(case)
-
-    @cached_property
-    def _groups(self) -> tuple[Group, ...]:
-        return tuple(Group(subject) for subject in self.subjects if subject.has_cases)
+        classes = ", ".join(case.group.class_name for case in cases)
+        raise PlanError(f"{len(cases)} cases are called {identity!r}; put one of {classes} before")
 
     @cached_property
     def _by_class(self) -> dict[str, Group]:
-        return {group.class_name: group for group in self._groups}
+        groups = (group for groups in self.kernels for group in groups)
+        return {group.class_name: group for group in groups if group.has_cases}
 
     @cached_property
     def _reviews(self) -> tuple[Review, ...]:
-        """One for each kernel."""
-        kernels: dict[tuple[str, str], list[Subject]] = {}
-        for subject in self.subjects:
-            kernels.setdefault((subject.suite.suite, subject.kernel_name), []).append(subject)
-        return tuple(map(review, kernels.values()))
+        return tuple(map(review, self.kernels))
 
 
 def build_plan(loaded: Sequence[LoadedSuite], gpu_count: int) -> Plan:
     """Plan of these suites; touches no device.
 
-    ``gpu_count`` is the number of CUDA devices that ``cuda:*`` stands for. An implementation whose
-    backend cannot be told is kept, and ``Plan.faults`` has the cause.
+    ``gpu_count`` is the number of CUDA devices that ``cuda:*`` stands for. An implementation that
+    does not say its backend is kept, and ``Plan.faults`` has the cause.
     """
-    machine = Machine(gpu_count)
-    subjects = tuple(
-        subject
-        for one in loaded
-        for name in one.suite.kernels
-        for subject in kernel_subjects(one, name, machine)
+    kernels = (
+        tuple(kernel_groups(suite, name, gpu_count))
+        for suite in loaded
+        for name in suite.suite.kernels
     )
-    return Plan(tuple(loaded), machine, subjects)
+    return Plan(tuple(loaded), tuple(kernels))
 
 
-def _taken_apart(name: str) -> tuple[str, str]:
-    """Benchmark (may be empty) and identity."""
-    text = name.strip()
-    if text.endswith("')") and "('" in text:
-        benchmark, _, identity = text[:-2].partition("('")
-        return benchmark, identity
-    first, _, rest = text.partition(" ")
-    return ("", text) if "=" in first else (first, rest.strip())
+def locate(case: Case) -> dict[str, Any]:
+    """What ``case_at`` needs to make the case again in another process: plain values, for JSON."""
+    group = case.group
+    return {
+        "path": str(group.loaded.path),
+        "preset": group.loaded.preset,
+        "benchmark": group.class_name,
+        "case": case.identity,
+        "gpu_count": group.gpu_count,
+    }
+
+
+def case_at(place: Mapping[str, Any]) -> Case:
+    """The case that ``locate`` described; raises ``GpubenchError`` when the file has changed."""
+    plan = build_plan([load_suite(place["path"], place["preset"])], place["gpu_count"])
+    return plan.group(place["benchmark"]).case(place["case"])

@@ -10,42 +10,53 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from gpubench.names import Value
-from gpubench.plan.point import Path, Point
-from gpubench.plan.subject import Subject
+from gpubench.plan.case import Case
+from gpubench.suite import tree
 from gpubench.suite.expressions import Expression
 
-if TYPE_CHECKING:
-    from gpubench.plan.case import Case
+if TYPE_CHECKING:  # a group asks its rules while it makes cases
+    from gpubench.plan.group import Group
 
 Scope = Mapping[str, Value]
 
 
-def excluded_points(subject: Subject) -> Callable[[Point], int | None]:
+def excluded_points(group: Group) -> Callable[[Case], int | None]:
     """Asks which ``exclude`` rule, by its index, takes a point out with all its launches.
 
     These are the rules over axes alone. They come before launch shapes are computed, so that they
     can take out the points at which a shape makes no sense.
     """
-    known = axis_names(subject)
-    rules = [rule for rule in _exclude_rules(subject) if rule[1].names <= known]
+    at_points = axis_names(group)
+    rules = [rule for rule in _exclude_rules(group) if rule[1].names <= at_points]
     if not rules:
         return lambda point: None
-    name = {"implementation": subject.implementation_name}
+    name = {"implementation": group.implementation_name}
     return lambda point: _first(rules, point, {**point.values, **name})
 
 
-def excluded_cases(subject: Subject) -> Callable[[Case], int | None]:
+def excluded_cases(group: Group) -> Callable[[Case], int | None]:
     """Asks which ``exclude`` rule over launch shapes or threads, by its index, takes a case out."""
-    at_points, known = axis_names(subject), case_names(subject)
+    at_points, of_cases = axis_names(group), case_names(group)
     rules = [
         rule
-        for rule in _exclude_rules(subject)
-        if rule[1].names <= known and not rule[1].names <= at_points
+        for rule in _exclude_rules(group)
+        if rule[1].names <= of_cases and not rule[1].names <= at_points
     ]
     if not rules:
         return lambda case: None
     needed = frozenset[str]().union(*(rule.names for _, rule in rules))
-    return lambda case: _first(rules, case.point, scope(case, needed))
+    return lambda case: _first(rules, case, scope(case, needed))
+
+
+def _exclude_rules(group: Group) -> list[tuple[int, Expression]]:
+    return [(index, rule.when) for index, rule in enumerate(group.kernel.exclude)]
+
+
+def _first(rules: list[tuple[int, Expression]], case: Case, values: Scope) -> int | None:
+    for index, rule in rules:
+        if case.evaluate(rule, ("exclude", index, "when"), values):
+            return index
+    return None
 
 
 def skip_reason(case: Case, device_scope: Scope) -> str | None:
@@ -60,39 +71,24 @@ def skip_reason(case: Case, device_scope: Scope) -> str | None:
     return None
 
 
-def holds(case: Case, rule: Expression, path: Path, device_scope: Scope) -> bool:
+def holds(case: Case, rule: Expression, path: tree.Path, device_scope: Scope) -> bool:
     """Whether a rule applies to a case and holds for it."""
-    known = case_names(case.subject) | {"device"} | device_scope.keys()
-    if not rule.names <= known:
+    if not rule.names <= case_names(case.group) | {"device"} | device_scope.keys():
         return False
     values = {**scope(case, rule.names), **device_scope}
-    return bool(case.point.evaluate(rule, path, values))
+    return bool(case.evaluate(rule, path, values))
 
 
-def axis_names(subject: Subject) -> frozenset[str]:
+def axis_names(group: Group) -> frozenset[str]:
     """Names that a rule may use before a launch shape is known."""
-    return frozenset((*subject.identity_order, "implementation"))
+    return frozenset((*group.identity_order, "implementation"))
 
 
-def case_names(subject: Subject) -> frozenset[str]:
+def case_names(group: Group) -> frozenset[str]:
     """Names that a rule may use without asking a device."""
-    threads = {"threads"} if subject.implementation.threads else set()
-    launch = {"threads_per_block", "blocks"} if subject.blocks else set()
-    return axis_names(subject) | threads | launch
-
-
-def scope(case: Case, names: frozenset[str]) -> dict[str, Value]:
-    """Values of a case under those of ``names`` that it has."""
-    values, found = case.values, {}
-    for name in names:
-        value = values[name] if name in values else _DERIVED.get(name, _unknown)(case)
-        if value is not None:
-            found[name] = value
-    return found
-
-
-def _unknown(_: Case) -> None:
-    """Value of a name that no case has."""
+    threads = {"threads"} if group.implementation.threads else set()
+    launch = {"threads_per_block", "blocks"} if group.blocks else set()
+    return axis_names(group) | threads | launch
 
 
 _DERIVED: Mapping[str, Callable[[Case], Value | None]] = {
@@ -110,12 +106,12 @@ CASE_NAMES = frozenset(_DERIVED)
 """Names that a case may have beside its axes."""
 
 
-def _exclude_rules(subject: Subject) -> list[tuple[int, Expression]]:
-    return [(index, rule.when) for index, rule in enumerate(subject.kernel.exclude)]
-
-
-def _first(rules: list[tuple[int, Expression]], point: Point, values: Scope) -> int | None:
-    for index, rule in rules:
-        if point.evaluate(rule, ("exclude", index, "when"), values):
-            return index
-    return None
+def scope(case: Case, names: frozenset[str]) -> dict[str, Value]:
+    """Values of a case under those of ``names`` that it has."""
+    values = {}
+    for name in names:
+        if name in case.values:
+            values[name] = case.values[name]
+        elif name in _DERIVED and (value := _DERIVED[name](case)) is not None:
+            values[name] = value
+    return values

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 
-from gpubench.errors import PlanError
-from gpubench.names import Value, format_shape, format_value
+from gpubench.errors import PlanError, did_you_mean
+from gpubench.names import format_shape, format_value
 from gpubench.plan.case import Case
 from gpubench.plan.rules import CASE_NAMES, scope
 from gpubench.suite.expressions import Expression, ExpressionError
@@ -29,99 +27,68 @@ def selected(
     Raises ``PlanError`` for a text that cannot be read and, once all cases have gone by, for a name
     or value that none of them had.
     """
-    rule = None if where is None else _Rule(_parsed(where))
-    filters = [_filter(text) for text in axes]
+    formula = None if where is None else _formula(where)
+    kept = [_kept_values(text) for text in axes]
+    names = set(CASE_NAMES)
+    seen: list[dict[str, None]] = [{} for _ in kept]  # values that the cases have on each axis
+    formula_applied = False
     for case in cases:
-        kept = [one.keeps(case) for one in filters]
-        if all(kept) and (rule is None or rule.holds(case)):
-            yield case
-    for one in filters:
-        one.require_met()
-    if rule is not None:
-        rule.require_met()
+        names.update(case.values)
+        texts = [_text(case, name) for name, _ in kept]
+        for values, text in zip(seen, texts, strict=True):
+            if text is not None:
+                values[text] = None
+        if any(text not in (*values, None) for text, (_, values) in zip(texts, kept, strict=True)):
+            continue
+        if formula is not None:
+            of_case = scope(case, formula.names)
+            if len(of_case) < len(formula.names):
+                continue
+            formula_applied = True
+            if not case.evaluate(formula, ("--where",), of_case):
+                continue
+        yield case
+    for (name, asked), values in zip(kept, seen, strict=True):
+        if not values:
+            raise PlanError(_unknown(name, {*names, "block", "grid"}))
+        for text in asked:
+            if text not in values:
+                listed = _listed(list(values))
+                raise PlanError(f"no case has {name}={text}; values are {listed}")
+    if formula is not None:
+        for name in sorted(formula.names - names):
+            raise PlanError(_unknown(name, names))
+        if not formula_applied:
+            raise PlanError(f"no case has all of {', '.join(sorted(formula.names))}")
 
 
-@dataclass
-class _Filter:
-    """Values to keep of one axis, and what the cases had."""
-
-    name: str
-    texts: tuple[str, ...]
-    seen: dict[str, None] = field(default_factory=dict)
-    names: set[str] = field(default_factory=lambda: {"block", "grid", *CASE_NAMES})
-
-    def keeps(self, case: Case) -> bool:
-        self.names.update(case.values)
-        text = _text(case, self.name)
-        if text is None:
-            return True
-        self.seen[text] = None
-        return text in self.texts
-
-    def require_met(self) -> None:
-        if not self.seen:
-            raise PlanError(_unknown(self.name, self.names))
-        missing = [text for text in self.texts if text not in self.seen]
-        if missing:
-            raise PlanError(
-                f"no case has {self.name}={missing[0]}; values are {_listed(list(self.seen))}"
-            )
-
-
-@dataclass
-class _Rule:
-    """A formula over cases, and which names the cases had."""
-
-    formula: Expression
-    names: set[str] = field(default_factory=lambda: set(CASE_NAMES))
-    met: bool = False
-
-    def holds(self, case: Case) -> bool:
-        self.names.update(case.values)
-        values = scope(case, self.formula.names)
-        if len(values) < len(self.formula.names):
-            return False
-        self.met = True
-        return bool(case.point.evaluate(self.formula, ("--where",), values))
-
-    def require_met(self) -> None:
-        unknown = sorted(self.formula.names - self.names)
-        if unknown:
-            raise PlanError(_unknown(unknown[0], self.names))
-        if not self.met:
-            raise PlanError(f"no case has all of {', '.join(sorted(self.formula.names))}")
-
-
-def _parsed(where: str) -> Expression:
+def _formula(where: str) -> Expression:
     try:
         return Expression(where)
     except ExpressionError as error:
         raise PlanError(f"--where {where!r}: {error}") from error
 
 
-def _filter(text: str) -> _Filter:
-    name, equals, values = text.partition("=")
-    if not equals or not name.strip() or not values.strip():
+def _kept_values(text: str) -> tuple[str, list[str]]:
+    """Name of an axis, and texts of its values."""
+    name, _, values = text.partition("=")
+    if not name.strip() or not values.strip():
         raise PlanError(f"-a {text!r}: write NAME=VALUE or NAME=VALUE,VALUE such as n=1024,4096")
-    return _Filter(name.strip(), tuple(value.strip() for value in values.split(",")))
+    return name.strip(), [value.strip() for value in values.split(",")]
 
 
 def _text(case: Case, name: str) -> str | None:
     """Text of one value of a case as its identity has it; ``None`` where the case has none."""
-    if name == "block":
-        return None if case.block is None else format_shape(case.block)
-    if name == "grid":
-        grid = case.grid
-        return grid if grid is None or isinstance(grid, str) else format_shape(grid)
-    value: Value | None = scope(case, frozenset([name])).get(name)
+    if name in ("block", "grid"):
+        shape = case.block if name == "block" else case.grid
+        return shape if shape is None or isinstance(shape, str) else format_shape(shape)
+    value = scope(case, frozenset([name])).get(name)
     return None if value is None else format_value(value)
 
 
-def _unknown(name: str, known: Iterable[str]) -> str:
-    names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"names are {_listed(names)}"
-    return f"no case has {name!r}; {hint}"
+def _unknown(name: str, names: Iterable[str]) -> str:
+    hint = did_you_mean(name, names) or f"; names are {_listed(sorted(names))}"
+    return f"no case has {name!r}{hint}"
 
 
 def _listed(items: Sequence[str]) -> str:

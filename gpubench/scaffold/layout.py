@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import configparser
+import itertools
 import keyword
 import os
 import re
 import sys
 import tomllib
 import unicodedata
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,9 +60,9 @@ def find_layout(directory: Path) -> Layout:
         name = package_name(directory.name)
         distribution = name.strip("_").replace("_", "-")
         return Layout(distribution, name, Path(name), True, repository, subdirectory)
-    found = _installed_package(directory)
-    distribution = _declared_name(directory) or found.name
-    return Layout(distribution, found.name, found, False, repository, subdirectory)
+    package = _installed_package(directory)
+    distribution = _declared_name(directory) or package.name
+    return Layout(distribution, package.name, package, False, repository, subdirectory)
 
 
 def repository_root(directory: Path) -> Path | None:
@@ -87,22 +87,14 @@ def free_module_name(package: Path, stem: str, text: str) -> str:
 
     A module that holds just ``text`` is this one, written before.
     """
-    for name in _candidates(stem):
+    numbered = (f"{stem}_kernels_{number}" for number in itertools.count(2))
+    for name in itertools.chain((stem, f"{stem}_kernels"), numbered):
         module = package / f"{name}.py"
         if not module.exists() and not (package / name).exists():
             return name
         if module.is_file() and module.read_bytes() == text.encode():
             return name
     raise AssertionError("candidates never end")
-
-
-def _candidates(stem: str) -> Iterator[str]:
-    yield stem
-    yield f"{stem}_kernels"
-    number = 2
-    while True:
-        yield f"{stem}_kernels_{number}"
-        number += 1
 
 
 def _installed_package(directory: Path) -> Path:
@@ -119,44 +111,29 @@ def _installed_package(directory: Path) -> Path:
             "to put a kernel into; make one, or start in an empty folder"
         )
     expected = re.sub(r"[-.]+", "_", _declared_name(directory) or directory.name).lower()
-    return next((found for found in packages if found.name.lower() == expected), packages[0])
+    return next((path for path in packages if path.name.lower() == expected), packages[0])
 
 
 def _declared_name(directory: Path) -> str | None:
     """The project's name as its build files declare it; ``None`` where they leave it open."""
-    for file, read in (
-        ("pyproject.toml", _name_in_pyproject),
-        ("setup.cfg", _name_in_setup_cfg),
-        ("setup.py", _name_in_setup_py),
-    ):
+    names: list[str | None] = []
+    for file in ("pyproject.toml", "setup.cfg", "setup.py"):
         path = directory / file
-        name = read(path) if path.is_file() else None
-        if name:
-            return name
-    return None
-
-
-def _name_in_pyproject(path: Path) -> str | None:
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ProjectError(f"cannot read {str(path)!r}: {error}; mend it first") from error
-    tables = (content.get("project", {}), content.get("tool", {}).get("poetry", {}))
-    names = (table.get("name") for table in tables)
+        if not path.is_file():
+            continue
+        try:
+            if file == "pyproject.toml":
+                content = tomllib.loads(path.read_text(encoding="utf-8"))
+                tables = (content.get("project", {}), content.get("tool", {}).get("poetry", {}))
+                names += [table.get("name") for table in tables]
+            elif file == "setup.cfg":
+                parser = configparser.ConfigParser(interpolation=None)
+                parser.read(path, encoding="utf-8")
+                names.append(parser.get("metadata", "name", fallback=None))
+            else:
+                # As text: running somebody's setup.py to learn it would be too much.
+                text = path.read_text(encoding="utf-8", errors="replace")
+                names += re.findall(r"\bname\s*=\s*[\"']([^\"']+)[\"']", text)
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, configparser.Error) as error:
+            raise ProjectError(f"cannot read {str(path)!r}: {error}; mend it first") from error
     return next((str(name) for name in names if name), None)
-
-
-def _name_in_setup_cfg(path: Path) -> str | None:
-    parser = configparser.ConfigParser(interpolation=None)
-    try:
-        parser.read(path, encoding="utf-8")
-    except configparser.Error as error:
-        raise ProjectError(f"cannot read {str(path)!r}: {error}; mend it first") from error
-    return parser.get("metadata", "name", fallback=None)
-
-
-def _name_in_setup_py(path: Path) -> str | None:
-    """``name="..."`` as text: running somebody's ``setup.py`` to learn it would be too much."""
-    text = path.read_text(encoding="utf-8", errors="replace")
-    found = re.search(r"\bname\s*=\s*[\"']([^\"']+)[\"']", text)
-    return found[1] if found else None

@@ -1,14 +1,21 @@
-"""Writing a project: templates rendered for its layout, nothing overwritten."""
+"""Writing a project: templates rendered for its layout, nothing overwritten; and what asv's
+environments install: gpubench as this one was installed, and what CUDA needs on this machine."""
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from gpubench.backends import devices
 from gpubench.scaffold.layout import (
     Layout,
     ProjectError,
@@ -16,7 +23,6 @@ from gpubench.scaffold.layout import (
     free_module_name,
     repository_root,
 )
-from gpubench.scaffold.requirement import cuda_requirement, own_requirement, quoted
 
 SUITE = Path("suites/saxpy.yaml")
 NOT_TRACKED = (".asv/", "reports/html/")
@@ -48,10 +54,14 @@ def write_project(directory: Path) -> list[Written]:
 
 def next_steps(directory: Path, files: list[Written]) -> list[str]:
     """Commands and remarks, in order, that lead from the written files to a first report."""
+    steps = list(_about_what_was_kept(directory, files))
+    if directory.resolve() != Path.cwd():
+        steps.append(f"cd {shlex.quote(str(directory))}")
+    if repository_root(directory.resolve()) is None:
+        steps.append("git init")
     return [
-        *_about_what_was_kept(directory, files),
-        *_about_place(directory),
-        *_about_git(directory),
+        *steps,
+        "git add . && git commit -m 'Benchmarks'",
         "asv machine --yes",
         "GPUBENCH_PRESET=smoke asv run HEAD^!",
         "gpubench report",
@@ -66,19 +76,14 @@ def _files(directory: Path, layout: Layout) -> Iterator[tuple[Path, str]]:
     yield Path("asv.conf.json"), _render("asv.conf.json.jinja", layout)
     yield Path("benchmarks/__init__.py"), ""
     yield Path("benchmarks/suites.py"), _render("suites.py.jinja", layout)
-    yield from _first_suite(directory, layout)
-    yield Path(".gitignore"), _render("gitignore.jinja", layout)
-
-
-def _first_suite(directory: Path, layout: Layout) -> Iterator[tuple[Path, str]]:
-    """The suite and its module. A suite that is there already names the modules that it needs."""
     is_first = not (directory / SUITE).exists()
     kernel = _render("saxpy.py.jinja", layout)
     module = free_module_name(directory / layout.package_path, "saxpy", kernel)
     path = layout.package_path / f"{module}.py"
     yield SUITE, _render("saxpy.yaml.jinja", layout, module=f"{layout.package}.{module}")
-    if is_first or (directory / path).exists():
+    if is_first or (directory / path).exists():  # a suite that was there names its own modules
         yield path, kernel
+    yield Path(".gitignore"), _render("gitignore.jinja", layout)
 
 
 def _render(template: str, layout: Layout, **values: str) -> str:
@@ -91,9 +96,9 @@ def _render(template: str, layout: Layout, **values: str) -> str:
         autoescape=False,
     )
     environment.filters["quoted"] = quoted
-    found = environment.get_template(template)
-    requirements = {"gpubench": own_requirement(), "cuda": cuda_requirement()}
-    return found.render(**asdict(layout), **values, **requirements)
+    requirements = {"gpubench": gpubench_requirement(), "cuda": cuda_requirement()}
+    values |= asdict(layout)
+    return environment.get_template(template).render(**values, **requirements)
 
 
 def _write(path: Path, text: str) -> Written:
@@ -109,10 +114,11 @@ def _write(path: Path, text: str) -> Written:
 def _about_what_was_kept(directory: Path, files: list[Written]) -> Iterator[str]:
     kept = {file.path for file in files if not file.written}
     if directory / "asv.conf.json" in kept:
-        needed = " and ".join(filter(None, (own_requirement(), cuda_requirement())))
+        needed = " and ".join(filter(None, (gpubench_requirement(), cuda_requirement())))
         yield (
             "asv.conf.json was there and is kept: its environments have to install "
-            f"{needed}, and its benchmark_dir has to be the folder of suites.py"
+            f"{needed}, its benchmark_dir has to be the folder of suites.py, and its plugins have "
+            'to name ".gpubench.asv_plugin", so that the record is kept'
         )
     if directory / ".gitignore" in kept:
         lines = (directory / ".gitignore").read_text(encoding="utf-8").splitlines()
@@ -122,12 +128,45 @@ def _about_what_was_kept(directory: Path, files: list[Written]) -> Iterator[str]
             yield f"add to .gitignore: {' '.join(missing)}"
 
 
-def _about_place(directory: Path) -> Iterator[str]:
-    if directory.resolve() != Path.cwd():
-        yield f"cd {shlex.quote(str(directory))}"
+def gpubench_requirement() -> str:
+    """What pip has to be told to install this gpubench again.
+
+    A local path where it was installed from a folder or a wheel, the repository and revision where
+    it came from one, else the version: ``gpubench==0.1.0``.
+    """
+    return requirement(distribution("gpubench"))
 
 
-def _about_git(directory: Path) -> Iterator[str]:
-    if repository_root(directory.resolve()) is None:
-        yield "git init"
-    yield "git add . && git commit -m 'Benchmarks'"
+def requirement(installed: Distribution) -> str:
+    """Requirement for an installed distribution, by its version and ``direct_url.json``.
+
+    See https://packaging.python.org/en/latest/specifications/direct-url/.
+    """
+    name, version = installed.metadata["Name"], installed.version
+    origin: dict[str, Any] = json.loads(installed.read_text("direct_url.json") or "{}")
+    url = origin.get("url", "")
+    if url.startswith("file:"):
+        path = Path(url2pathname(urlsplit(url).path))
+        return str(path) if path.exists() else f"{name}=={version}"
+    if vcs := origin.get("vcs_info"):
+        return f"{name} @ {vcs['vcs']}+{url}@{vcs['commit_id']}"
+    return f"{name} @ {url}" if url else f"{name}=={version}"
+
+
+def cuda_requirement() -> str | None:
+    """numba-cuda with the libraries for this machine's driver; ``None`` where there is no GPU.
+
+    A driver runs programs for its own CUDA and older ones (CUDA Compatibility, "CUDA driver").
+    """
+    if not devices.known_gpus():
+        return None
+    version = devices.cuda_version()
+    return "numba-cuda[cu12]" if version is not None and version < (13, 0) else "numba-cuda[cu13]"
+
+
+def quoted(text: str) -> str:
+    """Text as one word of a command in asv's configuration.
+
+    asv splits a command as a shell does and then formats every word (``asv.util``).
+    """
+    return shlex.quote(text.replace("{", "{{").replace("}", "}}"))

@@ -1,77 +1,47 @@
-"""Formulas of the format: parsed once to a checked syntax tree, evaluated without ``eval``."""
+"""Formulas of the format: checked when they are read, exact and bounded when they are evaluated.
+
+A formula is parsed once, by Python's own parser, and turned into nested functions. Nothing is
+handed to ``eval``: what a suite says is data. Every operand and every result lies within ``LIMIT``,
+so that a formula costs neither time nor memory beyond a few words.
+"""
 
 from __future__ import annotations
 
 import ast
+import math
 import operator
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from gpubench.suite import arithmetic
-from gpubench.suite.arithmetic import LIMIT, Result
-from gpubench.suite.syntax import (
-    ALLOWED,
-    ARRAY_FUNCTIONS,
-    FUNCTION_NAMES,
-    MAX_LENGTH,
-    ExpressionError,
-    parse,
-)
+from gpubench.errors import GpubenchError, did_you_mean
 
-if TYPE_CHECKING:  # formulas are also evaluated where nothing is validated
-    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-    from pydantic_core import CoreSchema
-
-__all__ = [
-    "ARRAY_FUNCTIONS",
-    "CONSTANTS",
-    "FUNCTIONS",
-    "FUNCTION_NAMES",
-    "MAX_DEPTH",
-    "MAX_LENGTH",
-    "ArrayInfo",
-    "Expression",
-    "ExpressionError",
-    "Name",
-]
-
+MAX_LENGTH = 500
+"""Most characters in a formula."""
 MAX_DEPTH = 100
-"""Most operations nested in one another; a sum of 100 terms is that deep."""
+"""Most operations nested in one another; a sum of 100 terms is that deep. Python's own limit on
+recursion is 1,000 calls."""
+LIMIT = 2**128
+"""Largest magnitude of a number, and of a fraction's numerator and denominator: beyond every size
+and seed of NumPy (64 bits), and still a few words of memory."""
 
-FUNCTIONS: Mapping[str, tuple[Callable[..., Result], int, int]] = {
-    "cdiv": (arithmetic.cdiv, 2, 2),
-    "ceil": (arithmetic.ceil, 1, 1),
-    "floor": (arithmetic.floor, 1, 1),
-    "min": (arithmetic.smallest, 2, MAX_LENGTH),
-    "max": (arithmetic.largest, 2, MAX_LENGTH),
-    "abs": (arithmetic.absolute, 1, 1),
-    "log2": (arithmetic.log2, 1, 1),
-}
-"""Functions of values: what computes them, fewest and most arguments."""
+ARRAY_FUNCTIONS = ("itemsize", "size")
+"""Functions of an array's name: bytes of one element, number of elements."""
+FUNCTION_NAMES = ("cdiv", "ceil", "floor", "min", "max", "abs", "log2", *ARRAY_FUNCTIONS)
 CONSTANTS: Mapping[str, bool] = {"true": True, "false": False}
 """Names that are values, spelled as in YAML."""
 
-_BINARY: dict[type[ast.operator], Callable[[Result, Result], Result]] = {
-    ast.Add: arithmetic.add,
-    ast.Sub: arithmetic.subtract,
-    ast.Mult: arithmetic.multiply,
-    ast.Div: arithmetic.divide,
-    ast.FloorDiv: arithmetic.floor_divide,
-    ast.Mod: arithmetic.modulo,
-    ast.Pow: arithmetic.power,
-}
-_ORDER: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
-_EQUALITY: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}
+ALLOWED = (
+    "allowed are + - * / // % ** ( ), comparisons, and, or, not, 'x if c else y' and "
+    + ", ".join(f"{name}()" for name in FUNCTION_NAMES)
+)
+"""Words for messages."""
+
+Result = int | float | bool | str | Fraction
+"""What a part of a formula gives; fractions stay inside a formula."""
+Number = int | float | Fraction
 
 
 class ArrayInfo(Protocol):
@@ -90,6 +60,18 @@ Scope = Mapping[str, Any]
 Arrays = Mapping[str, ArrayInfo]
 Run = Callable[[Scope, Arrays], Result]
 """One compiled part of a formula."""
+
+
+class ExpressionError(GpubenchError):
+    """A text that is no formula, or a formula that has no value in a scope."""
+
+    def __init__(self, problem: str, text: str, offset: int) -> None:
+        super().__init__(f"{problem} (at character {offset + 1} of '{text}')")
+        self.problem = problem
+        """What is wrong, without the place."""
+        self.text = text
+        self.offset = offset
+        """Characters before the place in ``text``."""
 
 
 class Name(NamedTuple):
@@ -128,8 +110,8 @@ class Expression:
     def evaluate(self, scope: Scope, arrays: Arrays | None = None) -> int | float | bool | str:
         """Value of the formula; whole numbers are ``int``, other quotients ``float``.
 
-        ``scope`` maps names to values, ``arrays`` names to what has ``itemsize`` and ``size``.
-        Raises ``ExpressionError`` naming what went wrong and where.
+        Raises ``ExpressionError`` for a name that is in neither mapping and for what has no value
+        (a division by zero, the logarithm of 0, a number beyond ``LIMIT``).
         """
         result = self._run(scope, arrays or {})
         return float(result) if isinstance(result, Fraction) else result
@@ -147,50 +129,179 @@ class Expression:
         return hash(self.text)
 
     def __reduce__(self) -> tuple[type[Expression], tuple[str]]:
+        """Other processes get the text: what is compiled of it are functions."""
         return Expression, (self.text,)
 
-    @classmethod
-    def validated(cls, text: str) -> Expression:
-        """Like ``Expression(text)``, with the error as pydantic wants it."""
-        from pydantic_core import PydanticCustomError
 
+# --- from text to a syntax tree
+
+
+_TEXT = re.compile(r"'[^']*'|\"[^\"]*\"")
+_FOREIGN = re.compile(r"[^\w\s.+\-*/%()<>=!,'\"]|[^\x00-\x7f]")
+_NUMBER_LIKE = re.compile(r"(?<![\w.])\d(?:[eE][+-](?=\d)|[\w.])*")
+_NUMBER = re.compile(r"(0|[1-9]\d*)(\.\d*)?([eE][+-]?\d{1,3})?")
+
+
+def _parse(text: str) -> ast.expr:
+    """Syntax tree of a text of characters and numbers that a formula may hold."""
+    if not text.strip():
+        raise ExpressionError("an empty formula", text, 0)
+    if len(text) > MAX_LENGTH:
+        problem = f"a formula of {len(text)} characters; at most {MAX_LENGTH} are allowed"
+        raise ExpressionError(problem, f"{text[:60]}...", 0)
+    if "\\" in text:
+        raise ExpressionError("'\\' is not part of a formula", text, text.index("\\"))
+    masked = _TEXT.sub(lambda match: "_" * len(match[0]), text)
+    if foreign := _FOREIGN.search(masked):
+        problem = f"{foreign[0]!r} is not part of a formula; {ALLOWED}"
+        raise ExpressionError(problem, text, foreign.start())
+    for literal in _NUMBER_LIKE.finditer(masked):
+        if not _NUMBER.fullmatch(literal[0]):
+            problem = f"{literal[0]!r} is not a number; write it in decimal, 1024 or 0.5 or 1e6"
+            raise ExpressionError(problem, text, literal.start())
+    blank = len(text) - len(text.lstrip())
+    try:
+        return ast.parse(re.sub(r"\s", " ", text).strip(), mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+        at = getattr(error, "offset", None) or 0
+        if re.search(r"(?<![<>=!])=(?!=)", masked):
+            problem = "write == to compare"
+        elif masked.count("(") != masked.count(")"):
+            problem = "the parentheses do not match"
+        else:
+            problem = "something else belongs here" if at else "it ends too early"
+        at = at or len(text.strip()) + 1  # 0 is Python's word for the end of the text
+        at = min(blank + at - 1, len(text))
+        raise ExpressionError(f"not a formula: {problem}", text, at) from None
+
+
+# --- arithmetic: exact for whole numbers, and bounded in size before it is done
+
+
+def _bounded(value: Number) -> Number:
+    """``value`` in its simplest type; raises ``ValueError`` when it is too large or not finite."""
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value
+        raise ValueError("the result is not a finite number")
+    numerator, denominator = value.numerator, value.denominator
+    if -LIMIT <= numerator <= LIMIT and denominator <= LIMIT:
+        return numerator if denominator == 1 else value
+    raise ValueError("the result is larger than 2**128")
+
+
+def _number(value: Result) -> Number:
+    if isinstance(value, str):
+        raise ValueError(f"a number is needed here, found {value!r}")
+    return value
+
+
+def _exact(operation: Callable[[Number, Number], Number]) -> Callable[[Result, Result], Number]:
+    def apply(left: Result, right: Result) -> Number:
+        if type(left) is int and type(right) is int:  # nearly always, and much faster
+            result = operation(left, right)
+            if -LIMIT <= result <= LIMIT:
+                return result
+        return _bounded(operation(_number(left), _number(right)))
+
+    return apply
+
+
+_floor_divide = _exact(operator.floordiv)
+
+
+def _divide(left: Result, right: Result) -> Number:
+    """Quotient; exact, and whole where it can be, when neither operand is a float."""
+    dividend, divisor = _number(left), _number(right)
+    if isinstance(dividend, float) or isinstance(divisor, float):
+        return _bounded(dividend / divisor)
+    return _bounded(Fraction(dividend) / Fraction(divisor))
+
+
+def _power(left: Result, right: Result) -> Number:
+    """Power; the size of an exact result is bounded before it is computed."""
+    base, exponent = _number(left), _number(right)
+    if isinstance(base, float) or not isinstance(exponent, int):
+        base, exponent = float(base), float(exponent)
+        if base < 0 and not exponent.is_integer():
+            raise ValueError(f"{base} to the power of {exponent} is not a real number")
         try:
-            return cls(text)
-        except ExpressionError as error:
-            context = {"problem": error.problem, "offset": error.offset}
-            raise PydanticCustomError("expression", "{problem}", context) from error
-
-    @classmethod
-    def __get_pydantic_core_schema__(
-        cls, source: type[Any], handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_plain_validator_function(
-            _validate, serialization=core_schema.to_string_ser_schema()
-        )
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        return {"type": "string", "minLength": 1, "maxLength": MAX_LENGTH}
+            return _bounded(math.pow(base, exponent))
+        except OverflowError:
+            raise ValueError("the result is larger than a number can be") from None
+    bits = max(abs(base.numerator), base.denominator).bit_length() - 1
+    if bits * abs(exponent) > LIMIT.bit_length():
+        raise ValueError("the result is larger than 2**128")
+    if abs(base) == 1:  # only here, and at 0, is the exponent unbounded
+        exponent %= 2
+    if not base:
+        exponent = max(-1, min(1, exponent))
+    return _bounded(Fraction(base) ** exponent)
 
 
-def _validate(value: object) -> Expression:
-    from pydantic_core import PydanticCustomError
+def _absolute(value: Result) -> Number:
+    operand = _number(value)
+    return -operand if operand < 0 else operand
 
-    if isinstance(value, Expression):
-        return value
-    if not isinstance(value, str):
-        raise PydanticCustomError("expected", "{allowed}", {"allowed": "a formula"})
-    return Expression.validated(value)
+
+def _log2(value: Result) -> int | float:
+    """Binary logarithm; a whole number for powers of two."""
+    operand = _number(value)
+    if operand <= 0:
+        raise ValueError(f"log2 needs a number above 0, found {operand}")
+    if isinstance(operand, int) and operand & (operand - 1) == 0:
+        return operand.bit_length() - 1
+    return math.log2(operand)
+
+
+def _ordered(operation: Callable[[Any, Any], bool]) -> Callable[[Result, Result], bool]:
+    """Order of two numbers or of two texts."""
+
+    def apply(left: Result, right: Result) -> bool:
+        if isinstance(left, str) != isinstance(right, str):
+            raise ValueError(f"{left!r} and {right!r} have no order")
+        return operation(left, right)
+
+    return apply
+
+
+_BINARY: Mapping[type[ast.operator], Callable[[Result, Result], Result]] = {
+    ast.Add: _exact(operator.add),
+    ast.Sub: _exact(operator.sub),
+    ast.Mult: _exact(operator.mul),
+    ast.Div: _divide,
+    ast.FloorDiv: _floor_divide,
+    ast.Mod: _exact(operator.mod),
+    ast.Pow: _power,
+}
+_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Result, Result], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: _ordered(operator.lt),
+    ast.LtE: _ordered(operator.le),
+    ast.Gt: _ordered(operator.gt),
+    ast.GtE: _ordered(operator.ge),
+}
+_FUNCTIONS: Mapping[str, tuple[Callable[..., Result], int, int]] = {
+    # ceil(a / b) in whole numbers: how many blocks of b hold a
+    "cdiv": (lambda left, right: -_floor_divide(-_number(left), right), 2, 2),
+    "ceil": (lambda value: math.ceil(_number(value)), 1, 1),
+    "floor": (lambda value: math.floor(_number(value)), 1, 1),
+    "min": (lambda *values: min(map(_number, values)), 2, MAX_LENGTH),
+    "max": (lambda *values: max(map(_number, values)), 2, MAX_LENGTH),
+    "abs": (_absolute, 1, 1),
+    "log2": (_log2, 1, 1),
+}
+"""Functions of values: what computes them, fewest and most arguments."""
+
+
+# --- from a syntax tree to nested functions
 
 
 @lru_cache(maxsize=4096)
 def _compile(text: str) -> tuple[Run, tuple[Name, ...], tuple[Name, ...]]:
     compiler = _Compiler(text)
-    run = compiler.compile(parse(text), 0)
+    run = compiler.compile(_parse(text), 0)
     return run, _in_order(compiler.names), _in_order(compiler.arrays)
 
 
@@ -208,22 +319,64 @@ class _Compiler:
 
     def compile(self, node: ast.expr, depth: int) -> Run:
         if depth > MAX_DEPTH:
-            self.fail(node, f"more than {MAX_DEPTH} operations nested in one another")
-        method = getattr(self, f"compile_{type(node).__name__}", None)
-        if method is None:
-            self.fail(node, f"{_kind(node)} not part of a formula; {ALLOWED}")
-        run: Run = method(node, depth + 1)
-        return run
+            raise self.error(node, f"more than {MAX_DEPTH} operations nested in one another")
+        match node:
+            case ast.Constant(value=bool() | int() | float() | str() as constant):
+                if not isinstance(constant, str) and not abs(constant) <= LIMIT:
+                    raise self.error(node, "a number larger than 2**128")
+                return lambda scope, arrays: constant
+            case ast.Constant(value=value):
+                raise self.error(node, f"{value!r} is not part of a formula")
+            case ast.Name(id=name):
+                return self.name(node, name)
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+                return self.applied(node, _BINARY[type(op)], (left, right), depth)
+            case ast.UnaryOp(op=ast.UAdd() | ast.USub() as op, operand=operand):
+                sign = -1 if isinstance(op, ast.USub) else 1
+                return self.applied(node, lambda value: sign * _number(value), (operand,), depth)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return self.applied(node, operator.not_, (operand,), depth)
+            case ast.BoolOp(op=op, values=values):
+                parts = [self.compile(value, depth + 1) for value in values]
+                return _and_or(parts, stops_at=isinstance(op, ast.Or))
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                condition, yes, no = (self.compile(n, depth + 1) for n in (test, body, orelse))
+                return lambda s, a: yes(s, a) if condition(s, a) else no(s, a)
+            case ast.Compare():
+                return self.comparison(node, depth)
+            case ast.Call():
+                return self.call(node, depth)
+            case ast.BinOp():
+                raise self.error(node, f"this operator is not part of a formula; {ALLOWED}")
+            case ast.UnaryOp():
+                raise self.error(node, f"'~' is not part of a formula; {ALLOWED}")
+            case ast.Attribute():
+                raise self.error(node, f"attributes are not part of a formula; {ALLOWED}")
+            case ast.Tuple():
+                what = "a comma outside a function is"
+                raise self.error(node, f"{what} not part of a formula; {ALLOWED}")
+        raise self.error(node, f"this is not part of a formula; {ALLOWED}")
 
-    def fail(self, node: ast.expr, problem: str) -> NoReturn:
-        raise ExpressionError(problem, self.text, self.offset(node))
+    def error(self, node: ast.expr, problem: str) -> ExpressionError:
+        return ExpressionError(problem, self.text, self.offset(node))
 
     def offset(self, node: ast.expr) -> int:
+        """Characters before a node; Python counts bytes of UTF-8."""
         blank = len(self.text) - len(self.text.lstrip())
-        start = self.text.strip().encode()[: node.col_offset]
-        return blank + len(start.decode())
+        return blank + len(self.text.strip().encode()[: node.col_offset].decode())
 
-    def guard(self, node: ast.expr, run: Run) -> Run:
+    def applied(
+        self,
+        node: ast.expr,
+        function: Callable[..., Result],
+        operands: Iterable[ast.expr],
+        depth: int,
+    ) -> Run:
+        """A function of the operands' values."""
+        runs = [self.compile(operand, depth + 1) for operand in operands]
+        return self.guarded(node, lambda s, a: function(*[run(s, a) for run in runs]))
+
+    def guarded(self, node: ast.expr, run: Run) -> Run:
         """``run`` with what goes wrong in it told with the place of ``node``."""
         text, offset = self.text, self.offset(node)
 
@@ -237,73 +390,31 @@ class _Compiler:
 
         return guarded
 
-    def compile_Constant(self, node: ast.Constant, depth: int) -> Run:
-        value = node.value
-        if not isinstance(value, bool | int | float | str):
-            self.fail(node, f"{value!r} is not part of a formula")
-        if isinstance(value, int | float) and not abs(value) <= LIMIT:
-            self.fail(node, "a number larger than 2**128")
-        return lambda scope, arrays: value
-
-    def compile_Name(self, node: ast.Name, depth: int) -> Run:
-        name, text, offset = node.id, self.text, self.offset(node)
+    def name(self, node: ast.expr, name: str) -> Run:
+        text, offset = self.text, self.offset(node)
         if name in CONSTANTS:
-            constant = CONSTANTS[name]
-            return lambda scope, arrays: constant
+            return lambda scope, arrays: CONSTANTS[name]
         if name in FUNCTION_NAMES:
-            self.fail(node, f"{name!r} is a function; write {name}(...)")
+            raise self.error(node, f"{name!r} is a function; write {name}(...)")
         self.names.setdefault(name, offset)
 
         def lookup(scope: Scope, arrays: Arrays) -> Result:
             try:
                 value: Result = scope[name]
             except KeyError:
-                raise ExpressionError(_unknown(name, scope), text, offset) from None
+                raise ExpressionError(_unknown("name", name, scope), text, offset) from None
             return value
 
         return lookup
 
-    def compile_BinOp(self, node: ast.BinOp, depth: int) -> Run:
-        operation = _BINARY.get(type(node.op))
-        if operation is None:
-            self.fail(node, f"this operator is not part of a formula; {ALLOWED}")
-        left, right = self.compile(node.left, depth), self.compile(node.right, depth)
-        return self.guard(node, lambda s, a: operation(left(s, a), right(s, a)))
-
-    def compile_UnaryOp(self, node: ast.UnaryOp, depth: int) -> Run:
-        operand = self.compile(node.operand, depth)
-        if isinstance(node.op, ast.Not):
-            return lambda s, a: not operand(s, a)
-        if isinstance(node.op, ast.Invert):
-            self.fail(node, f"'~' is not part of a formula; {ALLOWED}")
-        sign = -1 if isinstance(node.op, ast.USub) else 1
-        return self.guard(node, lambda s, a: sign * arithmetic.number(operand(s, a)))
-
-    def compile_BoolOp(self, node: ast.BoolOp, depth: int) -> Run:
-        parts = [self.compile(value, depth) for value in node.values]
-        stops_at = isinstance(node.op, ast.Or)
-
-        def run(scope: Scope, arrays: Arrays) -> Result:
-            result: Result = not stops_at
-            for part in parts:
-                result = part(scope, arrays)
-                if bool(result) is stops_at:
-                    break
-            return result
-
-        return run
-
-    def compile_IfExp(self, node: ast.IfExp, depth: int) -> Run:
-        test, body = self.compile(node.test, depth), self.compile(node.body, depth)
-        other = self.compile(node.orelse, depth)
-        return lambda s, a: body(s, a) if test(s, a) else other(s, a)
-
-    def compile_Compare(self, node: ast.Compare, depth: int) -> Run:
-        first = self.compile(node.left, depth)
-        rest = [
-            (self.comparison(node, op), self.compile(value, depth))
-            for op, value in zip(node.ops, node.comparators, strict=True)
-        ]
+    def comparison(self, node: ast.Compare, depth: int) -> Run:
+        """``a < b <= c``: each operand is computed once, and none after the first that fails."""
+        first = self.compile(node.left, depth + 1)
+        rest = []
+        for op, operand in zip(node.ops, node.comparators, strict=True):
+            if type(op) not in _COMPARISONS:
+                raise self.error(node, f"'in' and 'is' are not part of a formula; {ALLOWED}")
+            rest.append((_COMPARISONS[type(op)], self.compile(operand, depth + 1)))
 
         def run(scope: Scope, arrays: Arrays) -> Result:
             left = first(scope, arrays)
@@ -314,68 +425,52 @@ class _Compiler:
                 left = right
             return True
 
-        return self.guard(node, run)
+        return self.guarded(node, run)
 
-    def comparison(self, node: ast.expr, op: ast.cmpop) -> Callable[[Result, Result], bool]:
-        if equality := _EQUALITY.get(type(op)):
-            return equality
-        order = _ORDER.get(type(op))
-        if order is None:
-            self.fail(node, f"'in' and 'is' are not part of a formula; {ALLOWED}")
-        return lambda left, right: arithmetic.compare(order, left, right)
-
-    def compile_Call(self, node: ast.Call, depth: int) -> Run:
+    def call(self, node: ast.Call, depth: int) -> Run:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name in ARRAY_FUNCTIONS:
             return self.array_call(name, node)
-        if name not in FUNCTIONS:
-            self.fail(node, f"unknown function{_near(name, FUNCTION_NAMES)}")
-        function, fewest, most = FUNCTIONS[name]
+        if name not in _FUNCTIONS:
+            shown = f" {name!r}" if name else ""
+            hint = did_you_mean(name, FUNCTION_NAMES) or f"; there are {', '.join(FUNCTION_NAMES)}"
+            raise self.error(node, f"unknown function{shown}{hint}")
+        function, fewest, most = _FUNCTIONS[name]
         if node.keywords or not fewest <= len(node.args) <= most:
-            self.fail(node, f"{name}() takes {_count(fewest, most)}, found {_found(node)}")
-        arguments = [self.compile(argument, depth) for argument in node.args]
-        return self.guard(node, lambda s, a: function(*[run(s, a) for run in arguments]))
+            count = "1 argument" if fewest == 1 else f"{fewest} arguments"
+            needed = f"{count} or more" if most > fewest else count
+            given = "a named one" if node.keywords else len(node.args)
+            raise self.error(node, f"{name}() takes {needed}, found {given}")
+        return self.applied(node, function, node.args, depth)
 
     def array_call(self, function: str, node: ast.Call) -> Run:
         if node.keywords or len(node.args) != 1 or not isinstance(node.args[0], ast.Name):
-            self.fail(node, f"{function}() takes the name of one array")
+            raise self.error(node, f"{function}() takes the name of one array")
         array, text, offset = node.args[0].id, self.text, self.offset(node.args[0])
         self.arrays.setdefault(array, offset)
 
         def run(scope: Scope, arrays: Arrays) -> Result:
             if array not in arrays:
-                raise ExpressionError(_unknown(array, arrays, "array"), text, offset)
+                raise ExpressionError(_unknown("array", array, arrays), text, offset)
             return int(getattr(arrays[array], function))
 
         return run
 
 
-def _kind(node: ast.expr) -> str:
-    kinds = {ast.Attribute: "attributes are", ast.Tuple: "a comma outside a function is"}
-    return kinds.get(type(node), "this is")
+def _and_or(parts: list[Run], stops_at: bool) -> Run:
+    """``and`` and ``or`` as in Python: the parts after the one that decides are not computed."""
+
+    def run(scope: Scope, arrays: Arrays) -> Result:
+        result: Result = not stops_at
+        for part in parts:
+            result = part(scope, arrays)
+            if bool(result) is stops_at:
+                break
+        return result
+
+    return run
 
 
-def _count(fewest: int, most: int) -> str:
-    if most > fewest:
-        return f"{fewest} arguments or more"
-    return "1 argument" if fewest == 1 else f"{fewest} arguments"
-
-
-def _found(node: ast.Call) -> str:
-    return "a named one" if node.keywords else str(len(node.args))
-
-
-def _near(name: str, known: tuple[str, ...]) -> str:
-    from difflib import get_close_matches  # only to say what is wrong
-
-    if close := get_close_matches(name, known, 1):
-        return f" {name!r}; did you mean {close[0]!r}?"
-    return f" {name!r}; there are {', '.join(known)}" if name else f"; there are {', '.join(known)}"
-
-
-def _unknown(name: str, known: Mapping[str, Any], kind: str = "name") -> str:
-    from difflib import get_close_matches
-
-    if close := get_close_matches(name, list(known), 1):
-        return f"unknown {kind} {name!r}; did you mean {close[0]!r}?"
-    return f"unknown {kind} {name!r}; there are: {', '.join(sorted(known)) or 'none'}"
+def _unknown(kind: str, name: str, candidates: Iterable[str]) -> str:
+    names = ", ".join(sorted(candidates)) or "none"
+    return f"unknown {kind} {name!r}{did_you_mean(name, candidates) or f'; there are: {names}'}"

@@ -1,26 +1,18 @@
 """The suite format as a model: what a person may write, and what every field means.
 
 The loader validates against these classes; the JSON Schema for editors and the reference page in
-``docs/`` are generated from them. A field's description is its documentation: keep it one line.
+``docs/`` are generated from them. A field's docstring is its documentation there.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, StrictBool
+from pydantic import Field, StrictBool, model_validator
 
-from gpubench.suite.axes import (
-    Axis,
-    Range,
-    Size,
-    SizeRange,
-    Zip,
-    axis_default,
-    axis_values,
-)
+from gpubench.names import Value
 from gpubench.suite.expressions import Expression
-from gpubench.suite.launch import GridShape, Launch, Shape
 from gpubench.suite.types import (
     FILL_FORMS,
     FUNCTION,
@@ -28,6 +20,7 @@ from gpubench.suite.types import (
     LIST,
     MAPPING,
     SINGLE,
+    ZIP,
     AxisName,
     AxisValue,
     Computed,
@@ -35,45 +28,165 @@ from gpubench.suite.types import (
     DeviceName,
     Distinct,
     Dtype,
+    Exponent,
     Extent,
     FillWord,
+    Formula,
+    GridExtent,
     Identifier,
     LaunchExtent,
     Model,
     Name,
     Reference,
     Seconds,
+    SizeValue,
     Tolerance,
     Version,
     WarmupSeconds,
+    Whole,
     Words,
     by_fill_form,
     by_form,
+    by_size_form,
+    problem,
 )
-
-__all__ = [
-    "Array", "Axis", "Check", "Exclude", "Expression", "Extent", "Fill", "FunctionFill",
-    "Implementation", "ImplementationOverlay", "Include", "Init", "Intent", "Kernel", "Launch",
-    "LikeFill", "Model", "Overlay", "Pair", "Preset", "Range", "Sampling", "Scalar", "Shape",
-    "Size", "SizeRange", "Skip", "Suite", "Time", "Work", "Zip", "axis_default", "axis_values",
-]  # fmt: skip
 
 Time = Literal["kernel", "end_to_end", "transfer", "launch", "compile", "cold"]
 Intent = Literal["in", "out", "inout", "scratch"]
+
+RANGE_FORMS = ("values", "pow2", "geometric", "linear")
+"""The ways to write the values of an axis."""
+MAX_VALUES = 10_000
+"""Most values of one axis: more than anybody measures, and made in no time."""
+
+
+class Range(Model):
+    """Values of one axis; exactly one of the first four is given."""
+
+    values: Annotated[tuple[AxisValue, ...], Field(min_length=1)] | None = None
+    """The values, one by one."""
+    pow2: Annotated[tuple[Exponent, ...], Field(min_length=2, max_length=3)] | None = None
+    """`[first, last, step]`: exponents of two, inclusive; step 1 if absent."""
+    geometric: Annotated[tuple[Count, ...], Field(min_length=3, max_length=3)] | None = None
+    """`[first, last, factor]`: each value the factor times the one before."""
+    linear: Annotated[tuple[Whole, ...], Field(min_length=2, max_length=3)] | None = None
+    """`[first, last, step]`: equal steps, inclusive; step 1 if absent."""
+    default: AxisValue | None = None
+    """The value that is left out of a case's name, so that history is kept."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Range:
+        given = [form for form in RANGE_FORMS if getattr(self, form) is not None]
+        if len(given) != 1:
+            forms, listed = ", ".join(RANGE_FORMS), " and ".join(given) or "none"
+            raise problem(f"exactly one of {forms} is needed; found {listed}")
+        if message := self._ends_problem():
+            raise problem(message, (given[0],))
+        if (count := self.count()) > MAX_VALUES:
+            message = f"found {count} values; allowed: at most {MAX_VALUES}"
+            raise problem(message, (given[0],))
+        return self
+
+    def _ends_problem(self) -> str | None:
+        first, last, *step = self.pow2 or self.geometric or self.linear or (0, 0)
+        if last < first:
+            return f"runs from {first} to {last}; the last is not below the first"
+        kind, least = ("factor", 2) if self.geometric else ("step", 1)
+        if step and step[0] < least:
+            return f"found the {kind} {step[0]}; allowed: {least} or more"
+        return None
+
+    def count(self) -> int:
+        """Number of values; makes none of a range that may be very long."""
+        if self.values is not None or self.geometric is not None:
+            return len(self.expand())
+        first, last, *step = self.pow2 or self.linear or ()
+        return (last - first) // (step[0] if step else 1) + 1
+
+    def expand(self) -> tuple[Value, ...]:
+        """The values of the axis, in order; both ends where the steps reach them."""
+        if self.values is not None:
+            return self.values
+        if self.geometric is not None:
+            value, last, factor = self.geometric
+            values = []
+            while value <= last:
+                values.append(value)
+                value *= factor
+            return tuple(values)
+        first, last, *step = self.pow2 or self.linear or ()
+        numbers = range(first, last + 1, *step)
+        return tuple(2**exponent for exponent in numbers) if self.pow2 else tuple(numbers)
+
+
+class SizeRange(Range):
+    """Whole numbers of one size; exactly one of the first four is given."""
+
+    values: Annotated[tuple[SizeValue, ...], Field(min_length=1)] | None = None
+    """The values, one by one."""
+    default: SizeValue | None = None
+    """The value that is left out of a case's name, so that history is kept."""
+
+
+Values = Annotated[tuple[AxisValue, ...], Field(min_length=1), Distinct, LIST]
+SizeValues = Annotated[tuple[SizeValue, ...], Field(min_length=1), Distinct, LIST]
+Axis = Annotated[
+    Values | Annotated[Range, MAPPING],
+    by_form(f"a list of values, or a mapping with one of {', '.join(RANGE_FORMS)}"),
+]
+"""An axis as written: a list, or a mapping."""
+SizeAxis = Annotated[
+    SizeValues | Annotated[SizeRange, MAPPING],
+    by_form(f"a list of whole numbers, or a mapping with one of {', '.join(RANGE_FORMS)}"),
+]
+
+
+class Zip(Model):
+    """Sizes that move together."""
+
+    zip: Annotated[dict[AxisName, SizeAxis], Field(min_length=1)]
+    """Sizes by name, each with the same number of values."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Zip:
+        counts = {
+            name: axis.count() if isinstance(axis, Range) else len(axis)
+            for name, axis in self.zip.items()
+        }
+        if len(set(counts.values())) > 1:
+            listed = ", ".join(f"{name} has {count}" for name, count in list(counts.items())[:10])
+            raise problem(f"sizes that move together need equally many values; {listed}")
+        return self
+
+
+Size = Annotated[
+    SizeValues | Annotated[SizeRange, MAPPING] | Annotated[Zip, ZIP],
+    by_size_form,
+]
+
+
+def axis_values(axis: Iterable[Value] | Range) -> tuple[Value, ...]:
+    """Values of an axis as written, in order; a zip's inner axes are axes too."""
+    return axis.expand() if isinstance(axis, Range) else tuple(axis)
+
+
+def axis_default(axis: Iterable[Value] | Range) -> Value | None:
+    """The value that is left out of a case's identity; ``None`` when every value is named."""
+    return axis.default if isinstance(axis, Range) else None
 
 
 class FunctionFill(Model):
     """Values from a function of one's own."""
 
-    function: Reference = Field(
-        description="`module:name`, called with the case's values and a seeded Generator."
-    )
+    function: Reference
+    """`module:name`, called with the case's values and a seeded Generator."""
 
 
 class LikeFill(Model):
     """The same values as another array."""
 
-    like: Identifier = Field(description="Name of the other array.")
+    like: Identifier
+    """Name of the other array."""
 
 
 Fill = Annotated[
@@ -85,82 +198,136 @@ Fill = Annotated[
 class Array(Model):
     """One array that a kernel works on."""
 
-    shape: tuple[Extent, ...] = Field(
-        description="Extents, first dimension first: numbers, or formulas over the axes."
-    )
-    dtype: str = Field(description="NumPy's name of a type, or the name of a parameter.")
+    shape: tuple[Extent, ...]
+    """Extents, first dimension first: numbers, or formulas over the axes."""
+    dtype: str
+    """NumPy's name of a type, or the name of a parameter."""
     fill: Fill | None = Field(
         default=None,
         description=f"First contents: {FILL_FORMS}."
         " Absent: normal; uniform for integers and booleans.",
     )
-    intent: Intent = Field(
-        default="in",
-        description="`in` is read, `out` written, `inout` both; what is written is checked. "
-        "`scratch` is room to work in: of no meaning before or after.",
-    )
+    intent: Intent = "in"
+    """`in` is read, `out` written, `inout` both; what is written is checked. `scratch` is room to
+    work in: of no meaning before or after."""
 
 
 class Init(Model):
     """A function that makes several arrays at once (ragged or dependent data)."""
 
-    function: Reference = Field(
-        description="`module:name`, called with the case's values and a seeded Generator."
-    )
-    returns: Annotated[tuple[Identifier, ...], Field(min_length=1)] = Field(
-        description="Names of the arrays that it returns, in order."
-    )
+    function: Reference
+    """`module:name`, called with the case's values and a seeded Generator."""
+    returns: Annotated[tuple[Identifier, ...], Field(min_length=1)]
+    """Names of the arrays that it returns, in order."""
 
 
 class Scalar(Model):
     """A named value handed to the call."""
 
-    value: Computed = Field(description="A number, a boolean, or a formula over the axes.")
-    dtype: str | None = Field(
-        default=None,
-        description="NumPy's name of a type, or of a parameter; absent: a Python number.",
-    )
+    value: Computed
+    """A number, a boolean, or a formula over the axes."""
+    dtype: str | None = None
+    """NumPy's name of a type, or of a parameter; absent: a Python number."""
+
+
+Shape = Annotated[
+    Annotated[LaunchExtent, SINGLE]
+    | Annotated[tuple[LaunchExtent, ...], Field(min_length=1, max_length=3), LIST],
+    by_form("a whole number from 1, a formula, or a list of one to three of them"),
+]
+"""A grid or block: one extent, or up to three (x first)."""
+
+GridShape = Annotated[
+    Annotated[GridExtent, SINGLE]
+    | Annotated[tuple[LaunchExtent, ...], Field(min_length=1, max_length=3), LIST],
+    by_form("cover, a whole number from 1, a formula, or a list of one to three of them"),
+]
+
+Grid = Annotated[
+    Annotated[GridExtent, SINGLE] | Annotated[tuple[GridShape, ...], Field(min_length=1), LIST],
+    by_form("cover, a whole number from 1, a formula, or a list of shapes"),
+]
+
+
+class Launch(Model):
+    """Shape of a launch on a device with blocks of threads."""
+
+    block: tuple[Shape, ...] = ()
+    """Block shapes to measure, each a number, a formula, or up to three of them."""
+    grid: Grid = "cover"
+    """Grid shapes to measure. `cover`: enough blocks to give every element of `over` a thread. A
+    flat list with a formula in it is one shape; of numbers, several."""
+    over: Annotated[tuple[Extent, ...], Field(min_length=1, max_length=3)] | None = None
+    """What `cover` covers, x first; absent: the first `out` or `inout` array, its last dimension on
+    x."""
+    shared_bytes: Extent = 0
+    """Bytes of dynamic shared memory for each block."""
+    cooperative: StrictBool = False
+    """Whether blocks wait for one another."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Launch:
+        if any(grid != "cover" and len(grid) > 3 for grid in self.grids()):
+            raise problem(
+                "a flat list with formulas is one grid of up to three extents;"
+                " put each shape into a list of its own",
+                ("grid",),
+            )
+        return self
+
+    def blocks(self) -> tuple[tuple[int | Expression, ...], ...]:
+        """Every block shape as a tuple of one to three extents, x first."""
+        return tuple(extents(block) for block in self.block)
+
+    def grids(self) -> tuple[Literal["cover"] | tuple[int | Expression, ...], ...]:
+        """Every grid shape: ``cover``, or a tuple of one to three extents, x first."""
+        items = self.grid if isinstance(self.grid, tuple) else (self.grid,)
+        has_formula = any(isinstance(item, Expression) for item in items)
+        if has_formula and not any(item == "cover" or isinstance(item, tuple) for item in items):
+            return (items,)  # type: ignore[return-value]  # the line above narrows it
+        return tuple("cover" if item == "cover" else extents(item) for item in items)
+
+
+def extents(shape: Any) -> tuple[int | Expression, ...]:
+    """A shape as written: one extent alone is a shape of one dimension."""
+    return shape if isinstance(shape, tuple) else (shape,)
 
 
 class Implementation(Model):
     """One way to do a kernel's work; exactly one of function, factory, launcher and source."""
 
-    function: Reference | None = Field(default=None, description="`module:name` of what is called.")
-    factory: Reference | None = Field(
-        default=None,
-        description="`module:name` of what is called with the values of `with`; returns it.",
-    )
-    with_: dict[Identifier, Computed] = Field(
-        default={},
-        alias="with",
-        description="Values for the factory, or constants of the source; text is a formula.",
-    )
-    launcher: Reference | None = Field(
-        default=None,
-        description="`module:name`, called with the launch and the arguments; queues several"
-        " launches.",
-    )
-    source: Words | None = Field(
-        default=None,
-        description="Path of a program in the backend's language, relative to the suite.",
-    )
-    entry: Words | None = Field(default=None, description="What is called inside `source`.")
-    backend: Name | None = Field(
-        default=None, description="Name of the backend; absent: recognised from the function."
-    )
-    launch: Launch | None = Field(default=None, description="Blocks and grids to measure.")
-    threads: Annotated[tuple[LaunchExtent, ...], Field(min_length=1)] = Field(
-        default=(), description="Numbers of CPU threads to measure; absent: as the machine is set."
-    )
-    requires: tuple[Words, ...] = Field(default=(), description="Distributions that it needs.")
-    title: Words | None = Field(default=None, description="Name for people.")
+    function: Reference | None = None
+    """`module:name` of what is called."""
+    factory: Reference | None = None
+    """`module:name` of what is called with the values of `with`; returns it."""
+    with_: dict[Identifier, Computed] = Field({}, alias="with")
+    """Values for the factory, or constants of the source; text is a formula."""
+    launcher: Reference | None = None
+    """`module:name`, called with the launch and the arguments; queues several launches."""
+    source: Words | None = None
+    """Path of a program in the backend's language, relative to the suite."""
+    entry: Words | None = None
+    """What is called inside `source`."""
+    backend: Name | None = None
+    """Name of the backend; absent: the implementation's name where that is a backend's, else the
+    suite's `backend`."""
+    launch: Launch | None = None
+    """Blocks and grids to measure."""
+    threads: Annotated[tuple[LaunchExtent, ...], Field(min_length=1)] = ()
+    """Numbers of CPU threads to measure; absent: as the machine is set."""
+    requires: tuple[Words, ...] = ()
+    """Distributions that it needs."""
+    title: Words | None = None
+    """Name for people."""
 
 
 class Work(Model):
     """What one run does, for GB/s, FLOP/s and the roofline."""
 
-    bytes: Extent | None = Field(default=None, description="Bytes moved from and to memory.")
-    flops: Extent | None = Field(default=None, description="Floating-point operations.")
+    bytes: Extent | None = None
+    """Bytes moved from and to memory."""
+    flops: Extent | None = None
+    """Floating-point operations."""
 
 
 Tolerances = Annotated[
@@ -172,19 +339,14 @@ Tolerances = Annotated[
 class Check(Model):
     """How an implementation's outputs are compared with the baseline's."""
 
-    rtol: Tolerances | None = Field(
-        default=None, description="Relative tolerance, one number or one for each dtype."
-    )
-    atol: Tolerances | None = Field(
-        default=None, description="Absolute tolerance, one number or one for each dtype."
-    )
-    norm: Literal["max", "l2"] = Field(
-        default="max",
-        description="`max` compares element by element, `l2` the norm of the difference.",
-    )
-    function: Reference | None = Field(
-        default=None, description="`module:name` of a checker of one's own."
-    )
+    rtol: Tolerances | None = None
+    """Relative tolerance, one number or one for each dtype."""
+    atol: Tolerances | None = None
+    """Absolute tolerance, one number or one for each dtype."""
+    norm: Literal["max", "l2"] = "max"
+    """`max` compares element by element, `l2` the norm of the difference."""
+    function: Reference | None = None
+    """`module:name` of a checker of one's own."""
 
 
 Repeat = Annotated[
@@ -196,169 +358,184 @@ Repeat = Annotated[
 class Sampling(Model):
     """How often is measured, in asv's words; what is absent is asv's default."""
 
-    rounds: Count | None = Field(default=None, description="Separate processes for the samples.")
-    repeat: Repeat | None = Field(
-        default=None, description="Samples in a round, or `[least, most, seconds]`."
-    )
-    number: Count | None = Field(default=None, description="Calls in a sample; absent: calibrated.")
-    sample_time: Seconds | None = Field(
-        default=None, description="Seconds that one sample should take."
-    )
-    warmup_time: WarmupSeconds | None = Field(
-        default=None, description="Seconds before the first sample."
-    )
-    timeout: Seconds | None = Field(
-        default=None, description="Seconds after which a case is given up."
-    )
-    paired: StrictBool = Field(
-        default=False,
-        description="Whether the speedup comes from samples taken in turn with the baseline's.",
-    )
+    rounds: Count | None = None
+    """Separate processes for the samples."""
+    repeat: Repeat | None = None
+    """Samples in a round, or `[least, most, seconds]`."""
+    number: Count | None = None
+    """Calls in a sample; absent: calibrated."""
+    sample_time: Seconds | None = None
+    """Seconds that one sample should take."""
+    warmup_time: WarmupSeconds | None = None
+    """Seconds before the first sample."""
+    timeout: Seconds | None = None
+    """Seconds after which a case is given up."""
+    paired: StrictBool = False
+    """Whether the speedup comes from samples taken in turn with the baseline's."""
 
 
 class Exclude(Model):
     """Cases that make no sense anywhere: they are not in the plan."""
 
-    when: Expression = Field(description="Formula over what the file declares.")
+    when: Formula
+    """Formula over what the file declares."""
 
 
 class Skip(Model):
     """Cases that this machine cannot run: they stay in the plan with their reason."""
 
-    when: Expression = Field(description="Formula that may also use facts of the device.")
-    reason: Words = Field(description="Why, for people.")
+    when: Formula
+    """Formula that may also use facts of the device."""
+    reason: Words
+    """Why, for people."""
 
 
 class Include(Model):
     """A whole extra case."""
 
-    implementation: Name = Field(description="Name of the implementation.")
-    values: dict[AxisName, AxisValue] = Field(description="Value of every axis that it uses.")
-    block: Shape | None = Field(
-        default=None, description="Block shape; absent: the first declared."
-    )
-    grid: GridShape | None = Field(
-        default=None, description="Grid shape; absent: the first declared."
-    )
-    threads: Count | None = Field(default=None, description="Number of CPU threads.")
-    device: DeviceName | None = Field(
-        default=None, description="Device; absent: all that it runs on."
-    )
+    implementation: Name
+    """Name of the implementation."""
+    values: dict[AxisName, AxisValue]
+    """Value of every axis that it uses."""
+    block: Shape | None = None
+    """Block shape; absent: the first declared."""
+    grid: GridShape | None = None
+    """Grid shape; absent: the first declared."""
+    threads: Count | None = None
+    """Number of CPU threads."""
+    device: DeviceName | None = None
+    """Device; absent: all that it runs on."""
 
 
 class Kernel(Model):
     """One operation with several implementations of it."""
 
-    title: Words | None = Field(default=None, description="Name for people.")
-    description: Words | None = Field(default=None, description="What it does and teaches.")
-    sizes: dict[AxisName, Size] = Field(
-        default={}, description="Whole numbers by name: axes that become the extents of arrays."
-    )
-    parameters: dict[AxisName, Axis] = Field(
-        default={}, description="Any other axis: dtypes, tile widths, options."
-    )
-    arrays: dict[Identifier, Array] = Field(
-        default={}, description="What the kernel works on, by name."
-    )
-    init: Init | None = Field(
-        default=None, description="A function that makes several arrays at once."
-    )
-    scalars: dict[Identifier, Scalar] = Field(
-        default={}, description="Named values handed to the call."
-    )
-    call: tuple[Identifier, ...] = Field(
-        default=(), description="Names of arrays, scalars and axes in the order of the arguments."
-    )
-    returns: tuple[Identifier, ...] = Field(
-        default=(), description="Names for what a function returns; checked like `out` arrays."
-    )
-    implementations: Annotated[dict[Name, Implementation], Field(min_length=1)] = Field(
-        description="The implementations, by name."
-    )
-    devices: Annotated[tuple[DeviceName, ...], Field(min_length=1), Distinct] = Field(
-        default=("cpu",),
-        description="`cpu`, `cuda:0`, `cuda:*` (all of this machine); an implementation runs on"
-        " those that its backend serves.",
-    )
-    baseline: Name = Field(
-        default="numpy", description="The implementation that speedup is measured against."
-    )
-    work: Work = Field(default=Work(), description="Bytes and operations of one run.")
-    check: Check = Field(default=Check(), description="Tolerance against the baseline's outputs.")
-    measure: Annotated[tuple[Time, ...], Field(min_length=1), Distinct] = Field(
-        default=("kernel",), description="Which times are taken."
-    )
-    sampling: Sampling = Field(default=Sampling(), description="How often is measured.")
-    exclude: tuple[Exclude, ...] = Field(default=(), description="Cases that are not in the plan.")
-    skip: tuple[Skip, ...] = Field(
-        default=(), description="Cases that stay in the plan with a reason."
-    )
-    include: tuple[Include, ...] = Field(default=(), description="Whole extra cases.")
+    title: Words | None = None
+    """Name for people."""
+    description: Words | None = None
+    """What it does and teaches."""
+    sizes: dict[AxisName, Size] = Field({})
+    """Whole numbers by name: axes that become the extents of arrays."""
+    parameters: dict[AxisName, Axis] = Field({})
+    """Any other axis: dtypes, tile widths, options."""
+    arrays: dict[Identifier, Array] = Field({})
+    """What the kernel works on, by name."""
+    init: Init | None = None
+    """A function that makes several arrays at once."""
+    scalars: dict[Identifier, Scalar] = Field({})
+    """Named values handed to the call."""
+    call: tuple[Identifier, ...] = ()
+    """Names of arrays, scalars and axes in the order of the arguments."""
+    returns: tuple[Identifier, ...] = ()
+    """Names for what a function returns; checked like `out` arrays."""
+    implementations: Annotated[dict[Name, Implementation], Field(min_length=1)]
+    """The implementations, by name."""
+    devices: Annotated[tuple[DeviceName, ...], Field(min_length=1), Distinct] = ("cpu",)
+    """`cpu`, `cuda:0`, `cuda:*` (all of this machine); an implementation runs on those that its
+    backend serves."""
+    baseline: Name = "numpy"
+    """The implementation that speedup is measured against."""
+    work: Work = Work()
+    """Bytes and operations of one run."""
+    check: Check = Check()
+    """Tolerance against the baseline's outputs."""
+    measure: Annotated[tuple[Time, ...], Field(min_length=1), Distinct] = ("kernel",)
+    """Which times are taken."""
+    sampling: Sampling = Sampling()
+    """How often is measured."""
+    exclude: tuple[Exclude, ...] = ()
+    """Cases that are not in the plan."""
+    skip: tuple[Skip, ...] = ()
+    """Cases that stay in the plan with a reason."""
+    include: tuple[Include, ...] = ()
+    """Whole extra cases."""
 
 
 class ImplementationOverlay(Model):
     """What a preset changes in one implementation."""
 
-    launch: Launch | None = Field(default=None, description="Blocks and grids to measure instead.")
-    threads: Annotated[tuple[LaunchExtent, ...], Field(min_length=1)] | None = Field(
-        default=None, description="Numbers of CPU threads to measure instead."
-    )
+    launch: Launch | None = None
+    """Blocks and grids to measure instead."""
+    threads: Annotated[tuple[LaunchExtent, ...], Field(min_length=1)] | None = None
+    """Numbers of CPU threads to measure instead."""
 
 
 class Overlay(Model):
     """What a preset changes, for every kernel that declares it."""
 
-    sizes: dict[AxisName, Size] = Field(default={}, description="Values of sizes, instead.")
-    parameters: dict[AxisName, Axis] = Field(
-        default={}, description="Values of parameters, instead."
-    )
-    launch: Launch | None = Field(
-        default=None,
-        description="Blocks and grids, for every implementation that declares a launch.",
-    )
-    devices: Annotated[tuple[DeviceName, ...], Field(min_length=1)] | None = Field(
-        default=None, description="Devices, instead."
-    )
-    measure: Annotated[tuple[Time, ...], Field(min_length=1), Distinct] | None = Field(
-        default=None, description="Labelled times, instead."
-    )
-    sampling: Sampling | None = Field(default=None, description="How often is measured.")
-    implementations: dict[Name, ImplementationOverlay] = Field(
-        default={}, description="Changes of single implementations."
-    )
+    sizes: dict[AxisName, Size] = Field({})
+    """Values of sizes, instead."""
+    parameters: dict[AxisName, Axis] = Field({})
+    """Values of parameters, instead."""
+    launch: Launch | None = None
+    """Blocks and grids, for every implementation that declares a launch."""
+    devices: Annotated[tuple[DeviceName, ...], Field(min_length=1)] | None = None
+    """Devices, instead."""
+    measure: Annotated[tuple[Time, ...], Field(min_length=1), Distinct] | None = None
+    """Labelled times, instead."""
+    sampling: Sampling | None = None
+    """How often is measured."""
+    implementations: dict[Name, ImplementationOverlay] = Field({})
+    """Changes of single implementations."""
 
 
 class Preset(Overlay):
     """An overlay for the whole suite; `kernels` refines it for single kernels."""
 
-    description: Words | None = Field(default=None, description="What it is for.")
-    kernels: dict[Name, Overlay] = Field(default={}, description="Changes of single kernels.")
+    description: Words | None = None
+    """What it is for."""
+    kernels: dict[Name, Overlay] = Field({})
+    """Changes of single kernels."""
 
 
 class Pair(Model):
     """Two benchmarks that an existing asv project already runs."""
 
-    name: Name = Field(description="Name of the pair.")
-    baseline: Words = Field(description="Benchmark that speedup is measured against.")
-    candidate: Words = Field(description="Benchmark whose speedup is reported.")
+    name: Name
+    """Name of the pair."""
+    baseline: Words
+    """Benchmark that speedup is measured against."""
+    candidate: Words
+    """Benchmark whose speedup is reported."""
 
 
 class Suite(Model):
     """A suite: one file, with `extends` and the preset chosen already applied."""
 
-    version: Annotated[Literal[1], Version] = Field(description="Version of the format: 1.")
-    suite: Name = Field(description="Name of the suite: the file's, without .yaml.")
-    title: Words | None = Field(default=None, description="Name for people.")
-    description: Words | None = Field(default=None, description="What the suite is about.")
-    tags: tuple[Words, ...] = Field(default=(), description="Words to find it by.")
-    extends: Words | None = Field(
-        default=None,
-        description="Another suite file, relative to this one: maps merge, lists replace.",
-    )
-    presets: dict[Name, Preset] = Field(
-        default={}, description="Named changes, one chosen by `--preset`."
-    )
-    kernels: dict[Name, Kernel] = Field(default={}, description="The kernels, by name.")
-    pairs: tuple[Pair, ...] = Field(
-        default=(), description="Instead of kernels: pairs of benchmarks that an asv project runs."
-    )
+    version: Annotated[Literal[1], Version]
+    """Version of the format: 1."""
+    suite: Name
+    """Name of the suite: the file's, without .yaml."""
+    title: Words | None = None
+    """Name for people."""
+    description: Words | None = None
+    """What the suite is about."""
+    tags: tuple[Words, ...] = ()
+    """Words to find it by."""
+    extends: Words | None = None
+    """Another suite file, relative to this one: maps merge, lists replace."""
+    backend: Name | None = None
+    """Backend of every implementation that neither says one nor is called like one."""
+    presets: dict[Name, Preset] = Field({})
+    """Named changes, one chosen by `--preset`."""
+    kernels: dict[Name, Kernel] = Field({})
+    """The kernels, by name."""
+    pairs: tuple[Pair, ...] = ()
+    """Instead of kernels: pairs of benchmarks that an asv project runs."""
+
+
+def formulas(part: object) -> Iterator[tuple[tuple[str | int, ...], Expression]]:
+    """Every formula anywhere in a part of a suite, with its path inside that part."""
+    steps: Iterable[tuple[str | int, object]] = ()
+    if isinstance(part, Expression):
+        yield (), part
+    elif isinstance(part, Model):
+        fields = type(part).model_fields.items()
+        steps = ((field.alias or name, getattr(part, name)) for name, field in fields)
+    elif isinstance(part, Mapping):
+        steps = part.items()
+    elif isinstance(part, list | tuple):
+        steps = enumerate(part)
+    for step, inner in steps:
+        for path, formula in formulas(inner):
+            yield (step, *path), formula

@@ -1,23 +1,28 @@
 """Reads a YAML file to a tree with places, and refuses what YAML's versions read differently.
 
-Values are built from the parser's events, one by one, within bounds on depth, size and number, so
-that a hostile file costs no more than its length.
+YAML 1.1 (PyYAML) and YAML 1.2 (editors) agree on everything that is accepted here. Values are built
+from the parser's events, one by one, within bounds on depth, size and number, so that a hostile
+file costs no more than its length: PyYAML's own loader dies of deep nesting and expands aliases
+without end.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 import yaml
 
 from gpubench.errors import Fault
-from gpubench.suite.scalars import read_plain
-from gpubench.suite.tree import Entry, Node, Origin, Scalar
+from gpubench.suite.expressions import LIMIT
+from gpubench.suite.tree import Node, Origin, Scalar
 
+# Bounds far beyond what a person writes: the largest suite of this project has 15 KB, some 1,000
+# values and 6 levels.
 MAX_BYTES = 2**20
 MAX_DEPTH = 32
 MAX_VALUES = 20_000
@@ -31,16 +36,6 @@ Event = Any
 Mark = Any
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-_CHARACTERS = {
-    "\t": "a tab; indent and separate with blanks",
-    "\xa0": "a non-breaking space (U+00A0); write an ordinary blank",
-    "\ufeff": "a byte-order mark (U+FEFF); save the file as UTF-8 without one",
-}
-_STRANGE = re.compile(
-    "[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\xa0\xad\u1680\u2000-\u200f\u2028-\u202f\u205f-\u2064"
-    "\u3000\ufeff\ufffe\uffff]"
-)
-
 
 class Unreadable(Exception):
     """Reading cannot go on; what is wrong is among the faults."""
@@ -52,15 +47,29 @@ def read_suite_file(path: Path | str) -> tuple[Node | None, tuple[Fault, ...]]:
     The tree holds what was most likely meant where the spelling is at fault; it is ``None`` when
     there is no mapping to go on with.
     """
-    text, faults = _read_text(path)
-    if text is None:
-        return None, faults
-    return read_suite_text(text, str(path))
+    name, path = str(path), Path(path)
+    try:
+        # Neither a pipe nor a device is opened: reading one may wait for ever.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ValueError("not a file")
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        return None, (Fault(name, 0, 0, f"cannot be read: {reason}"),)
+    if len(data) > MAX_BYTES:
+        return None, (Fault(name, 0, 0, "larger than 1 MiB; a suite file is at most that"),)
+    try:
+        return read_suite_text(data.decode("utf-8"), name)
+    except UnicodeDecodeError as error:
+        *before, last = data[: error.start].decode("utf-8").split("\n")
+        message = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        return None, (Fault(name, len(before) + 1, len(last) + 1, message),)
 
 
 def read_suite_text(text: str, path: str) -> tuple[Node | None, tuple[Fault, ...]]:
     """The same for a text; ``path`` is the name that faults and places carry."""
-    if faults := _strange_characters(text, path):
+    if faults := _invisible_characters(text, path):
         return None, faults
     builder = _Builder(text, path)
     try:
@@ -69,50 +78,46 @@ def read_suite_text(text: str, path: str) -> tuple[Node | None, tuple[Fault, ...
         return None, tuple(builder.faults)
 
 
-def _read_text(path: Path | str) -> tuple[str | None, tuple[Fault, ...]]:
-    try:
-        data = _read_bytes(Path(path))
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        return None, (Fault(str(path), 0, 0, f"cannot be read: {reason}"),)
-    if len(data) > MAX_BYTES:
-        return None, (Fault(str(path), 0, 0, "larger than 1 MiB; a suite file is at most that"),)
-    try:
-        return data.decode("utf-8"), ()
-    except UnicodeDecodeError as error:
-        return None, (_undecodable(data, error.start, str(path)),)
+# Control characters (PyYAML refuses some of them, without a place), and those of Unicode that look
+# like a blank or like nothing: blanks other than U+0020, joiners, marks of direction.
+_INVISIBLE = re.compile(
+    "[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\xa0\xad\u1680\u2000-\u200f\u2028-\u202f\u205f-\u2064"
+    "\u3000\ufeff\ufffe\uffff]"
+)
+_NAMED_CHARACTERS = {
+    "\t": "a tab; indent and separate with blanks",
+    "\xa0": "a non-breaking space (U+00A0); write an ordinary blank",
+    "\ufeff": "a byte-order mark (U+FEFF); save the file as UTF-8 without one",
+}
 
 
-def _read_bytes(path: Path) -> bytes:
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise ValueError("not a file")
-    with path.open("rb") as file:
-        return file.read(MAX_BYTES + 1)
-
-
-def _undecodable(data: bytes, at: int, path: str) -> Fault:
-    before = data[:at].decode("utf-8")
-    line = before.count("\n") + 1
-    column = len(before) - (before.rfind("\n") + 1) + 1
-    message = f"byte 0x{data[at]:02x} is not UTF-8; save the file as UTF-8"
-    return Fault(path, line, column, message)
-
-
-def _strange_characters(text: str, path: str) -> tuple[Fault, ...]:
-    if not _STRANGE.search(text):
-        return ()
+def _invisible_characters(text: str, path: str) -> tuple[Fault, ...]:
+    """The first one of each line."""
     faults = []
     for number, line in enumerate(text.split("\n"), start=1):
-        if match := _STRANGE.search(line):
-            message = _CHARACTERS.get(match[0], _other_character(match[0]))
+        if match := _INVISIBLE.search(line):
+            code = ord(match[0])
+            other = f"the character U+{code:04X}, which is not visible; remove it"
+            message = _NAMED_CHARACTERS.get(match[0], other)
             faults.append(Fault(path, number, match.start() + 1, message))
         if len(faults) == MAX_FAULTS:
             break
     return tuple(faults)
 
 
-def _other_character(character: str) -> str:
-    return f"the character U+{ord(character):04X}, which is not visible; remove it"
+_ALIAS = (
+    "anchors (&), aliases (*) and merge keys (<<) are not part of the format;"
+    " write the value out, or use extends or presets"
+)
+_SYNTAX_HINTS = {
+    "mapping values are not allowed": "text with ': ' in it is written in quotes",
+    "cannot start any token": "text that starts with this character is written in quotes",
+    "expected ',' or ']'": "a list ends with ], and text with : or # in it is written in quotes",
+    "expected ',' or '}'": "a mapping ends with }, and text with : or # in it is written in quotes",
+    "could not find expected ':'": "a field is written as name: value",
+    "expected <block end>": "fields of one mapping start in the same column",
+    "unexpected end of stream": "a quotation mark is missing",
+}
 
 
 class _Builder:
@@ -123,39 +128,78 @@ class _Builder:
         self.path = path
         self.faults: list[Fault] = []
         self.values = 0
-        self.events: Iterator[Event] = yaml.parse(text, Loader=_Loader)
+        self.events = self.formulas_joined(self.parsed(text))
 
     def document(self) -> Node | None:
-        self.next()  # the stream's start
-        start = self.next()
+        next(self.events)  # the stream's start
+        start = next(self.events)
         if not isinstance(start, yaml.DocumentStartEvent):
             self.fault(None, "the file is empty; a suite starts with version: 1")
             return None
         if start.version or start.tags:
             self.fault(start.start_mark, "directives (%) are not part of the format; remove it")
-        root = self.node(self.next(), 1)
-        self.next()  # the document's end
-        after = self.next()
+        root = self.node(next(self.events), 1)
+        next(self.events)  # the document's end
+        after = next(self.events)
         if not isinstance(after, yaml.StreamEndEvent):
             self.fault(after.start_mark, "a second document; a file holds one suite")
-        return self.mapping_only(root)
-
-    def mapping_only(self, root: Node) -> Node | None:
         if not root.entries:
-            found = root.origin
             message = "a suite is a mapping; it starts with version: 1"
-            self.faults.append(Fault(found.path, found.line, found.column, message))
+            self.faults.append(root.origin.fault(message))
             return None
         return root
 
-    def next(self) -> Event:
+    def parsed(self, text: str) -> Iterator[Event]:
         try:
-            return next(self.events)
+            yield from yaml.parse(text, Loader=_Loader)
+            return
         except yaml.MarkedYAMLError as error:
-            self.fault(error.problem_mark or error.context_mark, _syntax(error))
+            problem = error.problem or "not YAML"
+            hints = (hint for part, hint in _SYNTAX_HINTS.items() if part in problem)
+            message = "; ".join([f"not YAML: {problem}", *list(hints)[:1]])
+            self.fault(error.problem_mark or error.context_mark, message)
         except yaml.YAMLError as error:
             self.fault(None, f"not YAML: {error}")
         raise Unreadable
+
+    def formulas_joined(self, events: Iterator[Event]) -> Iterator[Event]:
+        """The events, each formula that YAML has cut at its commas put together again.
+
+        Between brackets ``cdiv(n, 16)`` is the two texts ``cdiv(n`` and ``16)``. Between braces the
+        second is a key with an empty value. What was meant is plain, and is told as a fault.
+        """
+        flow: list[bool] = []  # of each open collection: is it in brackets or braces?
+        parts: list[Event] = []  # from a text with an open parenthesis to where that is closed
+        for event in events:
+            if parts:
+                parts.append(event)
+                open_parentheses = sum(map(_balance, parts))
+                if _is_plain(event) and open_parentheses > 0 and len(parts) < 2 * MAX_PARTS:
+                    continue
+                cut, parts = parts, []
+                if not _is_plain(event) or open_parentheses > 0:
+                    yield from cut[:-1]  # no formula: the texts are what they are
+                else:
+                    yield self.joined(cut)
+                    event = next(events)
+                    if _is_plain(event) and event.value == "":
+                        continue  # the empty value of the last part, where that is a key
+            if isinstance(event, yaml.SequenceStartEvent | yaml.MappingStartEvent):
+                flow.append(bool(event.flow_style))
+            elif isinstance(event, yaml.SequenceEndEvent | yaml.MappingEndEvent):
+                flow.pop()
+            elif flow and flow[-1] and _is_plain(event) and _balance(event) > 0:
+                parts = [event]
+                continue
+            yield event
+
+    def joined(self, parts: list[Event]) -> Event:
+        formula = ", ".join(part.value for part in parts if part.value)
+        shown = formula if len(formula) <= 80 else f"{formula[:77]}..."
+        message = "inside brackets and braces YAML cuts a formula at its commas; write it in quotes"
+        start = parts[0].start_mark
+        self.fault(start, f'{message}: "{shown}"')
+        return yaml.ScalarEvent(None, None, (True, False), formula, start, parts[0].end_mark)
 
     def fault(self, mark: Mark, message: str) -> None:
         line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
@@ -167,98 +211,50 @@ class _Builder:
         self.fault(mark, message)
         raise Unreadable
 
-    def origin(self, mark: Mark) -> Origin:
-        return Origin(self.path, mark.line + 1, mark.column + 1)
+    def origin(self, event: Event) -> Origin:
+        return Origin(self.path, event.start_mark.line + 1, event.start_mark.column + 1)
 
-    def node(self, event: Event, depth: int) -> Node:
+    def node(self, event: Event, depth: int, key: Origin | None = None) -> Node:
         self.values += 1
         if self.values > MAX_VALUES:
             self.stop(event.start_mark, f"more than {MAX_VALUES} values in one file")
         if depth > MAX_DEPTH:
             self.stop(event.start_mark, f"nested deeper than {MAX_DEPTH} levels")
+        origin = self.origin(event)
         if isinstance(event, yaml.AliasEvent):
             self.fault(event.start_mark, _ALIAS)
-            return Node("alias", self.origin(event.start_mark))
+            return Node("alias", origin, key)
         self.check_properties(event)
         if isinstance(event, yaml.MappingStartEvent):
-            return self.mapping(event, depth)
+            return Node(self.mapping(depth), origin, key)
         if isinstance(event, yaml.SequenceStartEvent):
-            return self.sequence(event, depth)
-        return self.scalar(event)
-
-    def check_properties(self, event: Event) -> None:
-        if event.anchor is not None:
-            self.fault(event.start_mark, _ALIAS)
-        if event.tag is not None:
-            self.fault(
-                event.start_mark, f"the tag {event.tag[:40]!r} is not part of the format; remove it"
-            )
-
-    def scalar(self, event: yaml.ScalarEvent) -> Node:
+            items = []
+            while not isinstance(item := next(self.events), yaml.SequenceEndEvent):
+                items.append(self.node(item, depth + 1))
+            return Node(tuple(items), origin, key)
         value: Scalar = event.value
         if _is_plain(event):
             value, problem = read_plain(event.value)
             if problem:
                 self.fault(event.start_mark, problem)
-        return Node(value, self.origin(event.start_mark), self.text_column(event))
+        return Node(value, origin, key, self.text_column(event))
 
-    def text_column(self, event: Event) -> int:
-        start = event.start_mark.column + (0 if _is_plain(event) else 1)
-        line = self.lines[event.start_mark.line] if event.start_mark.line < len(self.lines) else ""
-        return start + 1 if line.startswith(event.value, start) else 0
+    def mapping(self, depth: int) -> dict[str, Node]:
+        """Fields by name; the first of two equal keys stays."""
+        entries: dict[str, Node] = {}
+        while not isinstance(event := next(self.events), yaml.MappingEndEvent):
+            name, key = self.key(event), self.origin(event)
+            node = self.node(next(self.events), depth + 1, key)
+            if name in entries:
+                first = entries[name].key
+                line = first.line if first else 0
+                message = f"{name!r} is there twice; the first is in line {line}"
+                self.fault(event.start_mark, message)
+            elif name:
+                entries[name] = node
+        return entries
 
-    def sequence(self, event: Event, depth: int) -> Node:
-        items: list[Node] = []
-        cut = _CutFormula()
-        while not isinstance(part := self.next(), yaml.SequenceEndEvent):
-            if event.flow_style and cut.takes(part):
-                cut.add(part)
-                if cut.balance <= 0:
-                    items += self.finished(cut)
-            else:
-                items += self.finished(cut)
-                items.append(self.node(part, depth + 1))
-        items += self.finished(cut)
-        return Node(tuple(items), self.origin(event.start_mark))
-
-    def finished(self, cut: _CutFormula) -> list[Node]:
-        """The formula that YAML cut at its commas as one scalar; single scalars if it is none."""
-        parts = cut.take()
-        if len(parts) < 2 or _balance(parts) > 0:
-            return [self.node(part, 0) for part in parts]
-        formula = ", ".join(part.value for part in parts)
-        self.fault(parts[0].start_mark, _cut(formula))
-        return [Node(formula, self.origin(parts[0].start_mark))]
-
-    def mapping(self, event: Event, depth: int) -> Node:
-        entries: dict[str, Entry] = {}
-        cut = _CutFormula()
-        last = ""
-        while not isinstance(part := self.next(), yaml.MappingEndEvent):
-            value = self.next()
-            if cut.parts and cut.takes(part) and _is_empty(value):
-                cut.add(part)
-                if cut.balance <= 0:
-                    entries[last] = Entry(entries[last].key, self.finished(cut)[0])
-                continue
-            cut.take()
-            last = self.entry(entries, part, value, depth)
-            if event.flow_style and last in entries and cut.takes(value):
-                cut.add(value)
-        return Node(entries, self.origin(event.start_mark))
-
-    def entry(self, entries: dict[str, Entry], key: Event, value: Event, depth: int) -> str:
-        """Add a field, and say what is wrong with its key; the first of two equal keys stays."""
-        name = self.key(key, depth)
-        node = self.node(value, depth + 1)
-        if name in entries:
-            first = entries[name].key.line
-            self.fault(key.start_mark, f"{name!r} is there twice; the first is in line {first}")
-        elif name:
-            entries[name] = Entry(self.origin(key.start_mark), node)
-        return name
-
-    def key(self, event: Event, depth: int) -> str:
+    def key(self, event: Event) -> str:
         if not isinstance(event, yaml.ScalarEvent):
             self.stop(event.start_mark, "a key is text; found an alias, a list or a mapping")
         self.check_properties(event)
@@ -269,73 +265,140 @@ class _Builder:
             return ""
         value, problem = read_plain(event.value)
         if problem or not isinstance(value, str):
-            found = event.value[:40]
-            self.fault(event.start_mark, problem or f'a key is text; write "{found}" in quotes')
+            message = problem or f'a key is text; write "{event.value[:40]}" in quotes'
+            self.fault(event.start_mark, message)
         return str(event.value)
 
+    def check_properties(self, event: Event) -> None:
+        if event.anchor is not None:
+            self.fault(event.start_mark, _ALIAS)
+        if event.tag is not None:
+            message = f"the tag {event.tag[:40]!r} is not part of the format; remove it"
+            self.fault(event.start_mark, message)
 
-_ALIAS = (
-    "anchors (&), aliases (*) and merge keys (<<) are not part of the format;"
-    " write the value out, or use extends or presets"
-)
+    def text_column(self, event: Event) -> int:
+        start = event.start_mark.column + (0 if _is_plain(event) else 1)
+        line = self.lines[event.start_mark.line] if event.start_mark.line < len(self.lines) else ""
+        return start + 1 if line.startswith(event.value, start) else 0
 
 
 def _is_plain(event: Event) -> bool:
     return isinstance(event, yaml.ScalarEvent) and event.style in (None, "")
 
 
-def _is_empty(event: Event) -> bool:
-    return _is_plain(event) and event.value == ""
+def _balance(event: Event) -> int:
+    """How many parentheses it opens and leaves open."""
+    if not isinstance(event, yaml.ScalarEvent):
+        return 0
+    return int(event.value.count("(") - event.value.count(")"))
 
 
-def _balance(parts: list[Event]) -> int:
-    return sum(part.value.count("(") - part.value.count(")") for part in parts)
+# What an unquoted text stands for. YAML 1.1: https://yaml.org/type/, as PyYAML reads it; YAML 1.2:
+# the core schema, https://yaml.org/spec/1.2.2/#103-core-schema.
+_BOOLEANS = dict.fromkeys(("true", "True", "TRUE"), True)
+_BOOLEANS |= dict.fromkeys(("false", "False", "FALSE"), False)
+_NULLS = frozenset(("", "~", "null", "Null", "NULL"))
+_INT = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?[0-9]+\.[0-9]*([eE][-+][0-9]+)?|\.[0-9]+")
+_MAX_DIGITS = 50
+"""Digits that are looked at: 2**128 has 39, and Python refuses to read more than 4,300."""
 
 
-class _CutFormula:
-    """Unquoted scalars that may be one formula: from an open parenthesis to where it is closed."""
+def read_plain(text: str) -> tuple[Scalar, str | None]:
+    """Value of an unquoted scalar, and what is wrong with its spelling (``None``: nothing).
 
-    def __init__(self) -> None:
-        self.parts: list[Event] = []
-        self.balance = 0
-
-    def takes(self, event: Event) -> bool:
-        if not _is_plain(event) or len(self.parts) == MAX_PARTS:
-            return False
-        return bool(self.parts) or _balance([event]) > 0
-
-    def add(self, part: Event) -> None:
-        self.parts.append(part)
-        self.balance += _balance([part])
-
-    def take(self) -> list[Event]:
-        """The parts so far; starts anew."""
-        parts, self.parts, self.balance = self.parts, [], 0
-        return parts
-
-
-def _cut(formula: str) -> str:
-    shown = formula if len(formula) <= 80 else f"{formula[:77]}..."
-    return (
-        f"inside brackets and braces YAML cuts a formula at its commas;"
-        f' write it in quotes: "{shown}"'
-    )
+    The value of a wrong spelling is the one that was most likely meant.
+    """
+    if text in _BOOLEANS:
+        return _BOOLEANS[text], None
+    if text in _NULLS:
+        return None, "there is no value here; write one, or leave the field out"
+    if not text[0].isdigit() and text[0] not in "+-.oOyYnN":
+        return text, None  # no number and no trap starts so
+    if _INT.fullmatch(text):
+        return _within_bounds(text, _whole(text), None)
+    if _FLOAT.fullmatch(text):
+        return _within_bounds(text, float(text), None)
+    for pattern, why, read in _TRAPS:
+        if pattern.fullmatch(text):
+            return _within_bounds(text, read(text), why)
+    return text, None
 
 
-def _syntax(error: yaml.MarkedYAMLError) -> str:
-    problem = error.problem or "not YAML"
-    for part, hint in _SYNTAX_HINTS.items():
-        if part in problem:
-            return f"not YAML: {problem}; {hint}"
-    return f"not YAML: {problem}"
+def _within_bounds(text: str, value: Any, why: str | None) -> tuple[Scalar, str | None]:
+    shown = repr(text if len(text) <= 40 else f"{text[:37]}...")
+    if isinstance(value, int) and abs(value) > LIMIT:
+        return 1, f"{shown} is too large; numbers go up to 2**128"
+    if isinstance(value, float) and not math.isfinite(value):
+        return 1.0, f"{shown} is too large for a number"
+    if why is None:
+        return value, None
+    return value, why.format(text=shown, quoted=f'"{text[:30]}"', value=_spelled(value))
 
 
-_SYNTAX_HINTS = {
-    "mapping values are not allowed": "text with ': ' in it is written in quotes",
-    "cannot start any token": "text that starts with this character is written in quotes",
-    "expected ',' or ']'": "a list ends with ], and text with : or # in it is written in quotes",
-    "expected ',' or '}'": "a mapping ends with }, and text with : or # in it is written in quotes",
-    "could not find expected ':'": "a field is written as name: value",
-    "expected <block end>": "fields of one mapping start in the same column",
-    "unexpected end of stream": "a quotation mark is missing",
-}
+def _spelled(value: Scalar) -> str:
+    """``value`` in a spelling that every YAML reads as the same."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, float):
+        return str(value)
+    if value.is_integer() and abs(value) < 1e15:  # below this a float has all its digits
+        return str(int(value))
+    mantissa, exponent, power = repr(value).partition("e")
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}{exponent}{power}"
+
+
+def _whole(text: str) -> int:
+    return int(text.replace("_", "")[:_MAX_DIGITS])
+
+
+def _underscored(text: str) -> int | float:
+    return float(text.replace("_", "")) if "." in text else _whole(text)
+
+
+_OR_TEXT = "write {value}, or {quoted} for the text"
+_TRAPS: tuple[tuple[re.Pattern[str], str, Callable[[str], Scalar]], ...] = (
+    (
+        re.compile(r"(on|off|yes|no)", re.IGNORECASE),
+        "{text} is a boolean in YAML 1.1 and text in YAML 1.2; " + _OR_TEXT,
+        lambda text: text.lower() in ("on", "yes"),
+    ),
+    (
+        re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+"),
+        "{text} is text in YAML 1.1 and a number in YAML 1.2; write {value}",
+        float,
+    ),
+    (re.compile(r"[-+]\.[0-9]+"), "{text} is text in YAML 1.1; write {value}", float),
+    (
+        re.compile(r"[-+]?0([xX]_*[0-9a-fA-F][0-9a-fA-F_]*|[oO]_*[0-7][0-7_]*|[bB]_*[01][01_]*)"),
+        "{text} is not the same in YAML 1.1 and YAML 1.2; " + _OR_TEXT,
+        lambda text: int(text.replace("_", ""), 0),
+    ),
+    (
+        re.compile(r"[-+]?0[0-9_]+"),
+        "{text} is octal in YAML 1.1 and decimal in YAML 1.2; " + _OR_TEXT,
+        _whole,
+    ),
+    (
+        re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?"),
+        "{text} is a number in YAML 1.1 and text in YAML 1.2; " + _OR_TEXT,
+        _underscored,
+    ),
+    (
+        re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?"),
+        "{text} is a number to the base 60 in YAML 1.1 and text in YAML 1.2;"
+        " write {quoted} for the text",
+        str,
+    ),
+    (
+        re.compile(r"[-+]?\.(inf|nan)", re.IGNORECASE),
+        "{text} is not a finite number; a finite one is needed",
+        lambda text: 1.0,
+    ),
+    (
+        re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?"),
+        "{text} is a date in YAML 1.1; write {quoted} for the text",
+        str,
+    ),
+)
+"""Spellings that are not the same everywhere: how to tell them, what to say, what was meant."""

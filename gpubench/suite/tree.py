@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gpubench.errors import Fault
+
 Scalar = int | float | bool | str | None
 Path = tuple[str | int, ...]
 """Keys and indices from the root of a suite to one of its values."""
@@ -27,18 +29,24 @@ class Origin:
         place = f"{self.path}:{self.line}:{self.column}"
         return f"{place} (preset {self.preset})" if self.preset else place
 
+    def fault(self, message: str) -> Fault:
+        """A fault at this place."""
+        return Fault(self.path, self.line, self.column, message)
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
     """One value of a file."""
 
-    content: Scalar | tuple[Node, ...] | dict[str, Entry]
+    content: Scalar | tuple[Node, ...] | dict[str, Node]
     origin: Origin
+    key: Origin | None = None
+    """Place of the key that names it; ``None`` in a list and at the root."""
     text_column: int = 0
     """Column at which a scalar's text stands as it is written; 0 when it was folded or escaped."""
 
     @property
-    def entries(self) -> dict[str, Entry]:
+    def entries(self) -> dict[str, Node]:
         """Fields of a mapping; empty for anything else."""
         return self.content if isinstance(self.content, dict) else {}
 
@@ -47,42 +55,42 @@ class Node:
         """Items of a list; empty for anything else."""
         return self.content if isinstance(self.content, tuple) else ()
 
-    def child(self, step: str | int) -> Node | None:
-        """The value under a key or index."""
-        if isinstance(step, str):
-            entry = self.entries.get(step)
-            return entry.value if entry else None
-        return self.items[step] if 0 <= step < len(self.items) else None
-
-    def find(self, path: Path) -> Node | None:
-        """The value at the end of a path."""
+    def find(self, *path: str | int) -> Node | None:
+        """The value under these keys and indices."""
         node: Node | None = self
         for step in path:
-            node = node.child(step) if node else None
+            if node is None:
+                break
+            if isinstance(step, str):
+                node = node.entries.get(step)
+            else:
+                node = node.items[step] if 0 <= step < len(node.items) else None
         return node
 
-    def key_origin(self, key: str) -> Origin:
-        """Place of a key of this mapping; the mapping's own where it has no such key."""
-        entry = self.entries.get(key)
-        return entry.key if entry else self.origin
+    def fields(self, key: str) -> dict[str, Node]:
+        """Fields of the mapping under a key; empty where there is none."""
+        node = self.entries.get(key)
+        return node.entries if node else {}
 
     def count(self) -> int:
         """Number of values, this one included."""
-        inner = [entry.value for entry in self.entries.values()] or self.items
-        return 1 + sum(node.count() for node in inner)
+        return 1 + sum(node.count() for node in (*self.entries.values(), *self.items))
 
     def plain(self) -> Any:
         """The value without places: numbers, text, tuples and dictionaries."""
         if isinstance(self.content, dict):
-            return {key: entry.value.plain() for key, entry in self.content.items()}
+            return {key: node.plain() for key, node in self.content.items()}
         if isinstance(self.content, tuple):
-            return tuple(item.plain() for item in self.content)
+            return tuple(node.plain() for node in self.content)
         return self.content
 
+    def key_fault(self, message: str) -> Fault:
+        """A fault at the key that names it."""
+        return (self.key or self.origin).fault(message)
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One field of a mapping: where its key stands, and its value."""
-
-    key: Origin
-    value: Node
+    def formula_fault(self, problem: str, offset: int) -> Fault:
+        """A fault so many characters into this formula, at their column where it can be told."""
+        column = self.text_column + offset if self.text_column else self.origin.column
+        text = str(self.content)
+        shown = text if len(text) <= 80 else f"{text[:77]}..."
+        return Fault(self.origin.path, self.origin.line, column, f"{problem} (in '{shown}')")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import keyword
 import math
 import re
-from collections.abc import Callable
-from difflib import get_close_matches
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -15,15 +14,22 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Discriminator,
-    PlainValidator,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     Tag,
-    WithJsonSchema,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from gpubench.errors import did_you_mean
 from gpubench.names import NAME, Value, format_value
-from gpubench.suite.arithmetic import LIMIT
-from gpubench.suite.expressions import CONSTANTS, FUNCTION_NAMES, MAX_LENGTH, Expression
+from gpubench.suite.expressions import (
+    CONSTANTS,
+    FUNCTION_NAMES,
+    LIMIT,
+    MAX_LENGTH,
+    Expression,
+    ExpressionError,
+)
 
 DTYPES = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -31,6 +37,7 @@ DTYPES = (
 )
 """NumPy's names of the element types that arrays may have."""
 FILLS = ("normal", "uniform", "zeros", "ones", "arange")
+FILL_FORMS = f"{', '.join(FILLS)}, a number, {{like: ARRAY}} or {{function: module:name}}"
 DEVICE_FACTS = (
     *("sm_count", "shared_memory_per_block", "global_memory", "compute_capability", "device"),
 )
@@ -39,17 +46,14 @@ RULE_NAMES = ("implementation", "threads", "threads_per_block", "blocks")
 """Names that ``exclude`` and ``skip`` may use beside the axes."""
 RESERVED = frozenset((*RULE_NAMES, *DEVICE_FACTS, "block", "grid"))
 """Names that no axis may have: rules and identities use them."""
-
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
-_REFERENCE = re.compile(rf"{_DOTTED}:{_DOTTED}", re.ASCII)
-_DEVICE = re.compile(r"cpu|cuda:(\*|\d{1,3})|(?!cuda:|cpu:)[a-z]\w*:\d+(:\d+)?")
+TARGET_FIELDS = ("function", "factory", "launcher", "source")
+"""Fields of an implementation that name what is called; it has exactly one of them."""
 
 
 class Model(BaseModel):
     """Base of every part of the format: immutable, and nothing but the declared fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 def expected(allowed: str) -> PydanticCustomError:
@@ -62,84 +66,114 @@ def problem(message: str, at: tuple[str | int, ...] = ()) -> PydanticCustomError
     return PydanticCustomError("problem", "{message}", {"message": message, "at": at})
 
 
-def suggestion(name: str, known: tuple[str, ...]) -> str:
+def suggestion(name: str, candidates: Iterable[str]) -> str:
     """``; did you mean 'x'?``, or what is allowed when nothing is near."""
-    if close := get_close_matches(name[:80], known[:500], 1):
-        return f"; did you mean {close[0]!r}?"
-    more = ", ..." if len(known) > 20 else ""
-    return f"; allowed: {', '.join(known[:20])}{more}" if known else ""
+    # Both may come from a hostile file, and comparing costs their product.
+    names = tuple(candidates)[:500]
+    more = ", ..." if len(names) > 20 else ""
+    allowed = f"; allowed: {', '.join(names[:20])}{more}" if names else ""
+    return did_you_mean(name[:80], names) or allowed
 
 
-def is_number(value: object) -> bool:
+class Checked:
+    """Of an annotation: a function that checks a value, and the JSON Schema of what it accepts.
+
+    The function gives the value, or raises ``expected`` or ``problem``.
+    """
+
+    def __init__(self, check: Callable[[Any], Any], schema: dict[str, Any]) -> None:
+        self.check = check
+        self.schema = schema
+
+    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self.check)
+
+    def __get_pydantic_json_schema__(
+        self, _: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return dict(self.schema)  # pydantic writes a field's default and description into it
+
+
+def _is_number(value: object) -> bool:
     """Whether it is a finite number within the format's bounds, and no boolean."""
-    whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LIMIT
-    return whole or (isinstance(value, float) and math.isfinite(value))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return abs(value) <= LIMIT
+    return isinstance(value, float) and math.isfinite(value)
 
 
-def _whole(minimum: int | None, allowed: str) -> Callable[[object], int]:
-    def validate(value: object) -> int:
-        if isinstance(value, int) and is_number(value) and (minimum is None or value >= minimum):
-            return value
-        raise expected(allowed)
-
-    return validate
+_FORMULA = {"type": "string", "minLength": 1, "maxLength": MAX_LENGTH}
 
 
-def _number(allowed: str, above: bool = False) -> Callable[[object], float]:
-    def validate(value: Any) -> float:
-        if is_number(value) and (value > 0 if above else value >= 0):
-            return float(value)
-        raise expected(allowed)
-
-    return validate
-
-
-def _exponent(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 62:
-        return value
-    raise expected("an exponent from 0 to 62")
-
-
-def _extent(minimum: int) -> Callable[[object], int | Expression]:
-    def validate(value: object) -> int | Expression:
-        if isinstance(value, int) and is_number(value) and value >= minimum:
-            return value
-        return _formula(value, f"a whole number from {minimum}, or a formula")
-
-    return validate
-
-
-def _formula(value: object, allowed: str) -> Expression:
+def _formula(value: object, allowed: str = "a formula") -> Expression:
     if isinstance(value, Expression):
         return value
     if not isinstance(value, str):
         raise expected(allowed)
-    return Expression.validated(value)
+    try:
+        return Expression(value)
+    except ExpressionError as error:
+        context = {"problem": error.problem, "offset": error.offset}
+        raise PydanticCustomError("expression", "{problem}", context) from error
 
 
-def _computed(value: object) -> int | float | bool | Expression:
-    if isinstance(value, int | float) and (isinstance(value, bool) or is_number(value)):
+def _whole(
+    least: int | None = None, allowed: str = "", most: int = LIMIT, formula: bool = False
+) -> Checked:
+    """Whole numbers, or formulas beside them."""
+    allowed = allowed or ("a whole number" if least is None else f"a whole number from {least}")
+
+    def check(value: object) -> int | Expression:
+        if isinstance(value, int) and _is_number(value) and (least is None or value >= least):
+            if value <= most:
+                return value
+        elif formula:
+            return _formula(value, f"{allowed}, or a formula")
+        raise expected(allowed)
+
+    schema: dict[str, Any] = {"type": "integer"}
+    schema |= {} if least is None else {"minimum": least}
+    schema |= {} if most == LIMIT else {"maximum": most}
+    return Checked(check, {"anyOf": [schema, _FORMULA]} if formula else schema)
+
+
+def _real(allowed: str, above_zero: bool = False) -> Checked:
+    def check(value: Any) -> float:
+        if _is_number(value) and (value > 0 if above_zero else value >= 0):
+            return float(value)
+        raise expected(allowed)
+
+    return Checked(check, {"type": "number", "exclusiveMinimum" if above_zero else "minimum": 0})
+
+
+def _text(check: Callable[[str], str], **schema: Any) -> Checked:
+    def text(value: object) -> str:
+        if isinstance(value, str):
+            return check(value)
+        raise expected("text")
+
+    return Checked(text, {"type": "string", **schema})
+
+
+def _computed(value: Any) -> bool | int | float | Expression:
+    if isinstance(value, bool | int | float) and (isinstance(value, bool) or _is_number(value)):
         return value
     return _formula(value, "a number, true, false, or a formula")
 
 
-def _grid(value: object) -> Literal["cover"] | int | Expression:
+def _grid_extent(value: Any) -> str | int | Expression:
     if value == "cover":
         return "cover"
-    if isinstance(value, int) and is_number(value) and value >= 1:
+    if isinstance(value, int) and _is_number(value) and value >= 1:
         return value
-    return _formula(value, "cover, a whole number from 1, a formula, or a list of shapes")
+    allowed = "cover, a whole number from 1, a formula, or a list of shapes"
+    return _formula(value, allowed)
 
 
-def _value(value: object) -> Value:
-    if isinstance(value, str):
-        return _identity_text(value)
-    if isinstance(value, int | float) and (isinstance(value, bool) or is_number(value)):
+def _axis_value(value: object) -> object:
+    if isinstance(value, bool) or _is_number(value):
         return value
-    raise expected("a number, text, true or false")
-
-
-def _identity_text(value: str) -> str:
+    if not isinstance(value, str):
+        raise expected("a number, text, true or false")
     if not value or re.search(r"[\s=,]", value):
         raise problem(
             f"{value!r} cannot be part of a case's name; write text without blanks, '=' and ','"
@@ -161,6 +195,9 @@ def _name(value: str) -> str:
     )
 
 
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
 def _identifier(value: str) -> str:
     if not _IDENTIFIER.fullmatch(value):
         raise problem(
@@ -178,10 +215,17 @@ def _axis_name(value: str) -> str:
     return _identifier(value)
 
 
+_DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
+_REFERENCE = re.compile(rf"{_DOTTED}:{_DOTTED}", re.ASCII)
+
+
 def _reference(value: str) -> str:
     if _REFERENCE.fullmatch(value):
         return value
     raise expected("module:name, gpubench.kernels.elementwise:vector_add_numpy for example")
+
+
+_DEVICE = re.compile(r"cpu|cuda:(\*|\d{1,3})|(?!cuda:|cpu:)[a-z]\w*:\d+(:\d+)?")
 
 
 def _device(value: str) -> str:
@@ -195,7 +239,7 @@ def _device(value: str) -> str:
     raise expected("cpu, cuda:0, cuda:*, or another backend's device like cl:0:0")
 
 
-def _word(value: str) -> str:
+def _words(value: str) -> str:
     if value.strip():
         return value
     raise expected("text that is not empty")
@@ -207,117 +251,63 @@ def _dtype(value: str) -> str:
     raise problem(f"unknown dtype {value!r}{suggestion(value, DTYPES)}")
 
 
-def _fill_name(value: object) -> str | int | float:
-    if isinstance(value, int | float) and is_number(value):
-        return value
-    if isinstance(value, str) and value in FILLS:
+def _fill_word(value: object) -> object:
+    if _is_number(value) or (isinstance(value, str) and value in FILLS):
         return value
     if isinstance(value, str):
         raise problem(f"unknown fill {value!r}{suggestion(value, FILLS)}")
     raise expected(FILL_FORMS)
 
 
-FILL_FORMS = f"{', '.join(FILLS)}, a number, {{like: ARRAY}} or {{function: module:name}}"
-
-_TEXT = {"type": "string", "minLength": 1}
-_FORMULA = {"type": "string", "minLength": 1, "maxLength": MAX_LENGTH}
-_IDENTIFIER_SCHEMA = {"type": "string", "pattern": f"^{_IDENTIFIER.pattern}$"}
-
-Words = Annotated[str, AfterValidator(_word), WithJsonSchema(_TEXT)]
+Words = Annotated[str, _text(_words, minLength=1)]
 """Text for people; not empty."""
-Name = Annotated[
-    str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{NAME.pattern}$"})
-]
-Identifier = Annotated[str, AfterValidator(_identifier), WithJsonSchema(_IDENTIFIER_SCHEMA)]
-AxisName = Annotated[str, AfterValidator(_axis_name), WithJsonSchema(_IDENTIFIER_SCHEMA)]
-Reference = Annotated[
-    str,
-    AfterValidator(_reference),
-    WithJsonSchema({"type": "string", "pattern": f"^{_REFERENCE.pattern}$"}),
-]
-DeviceName = Annotated[
-    str,
-    AfterValidator(_device),
-    WithJsonSchema({"type": "string", "pattern": f"^({_DEVICE.pattern})$"}),
-]
-Dtype = Annotated[
-    str, AfterValidator(_dtype), WithJsonSchema({"type": "string", "enum": list(DTYPES)})
-]
+Name = Annotated[str, _text(_name, pattern=f"^{NAME.pattern}$")]
+Identifier = Annotated[str, _text(_identifier, pattern=f"^{_IDENTIFIER.pattern}$")]
+AxisName = Annotated[str, _text(_axis_name, pattern=f"^{_IDENTIFIER.pattern}$")]
+Reference = Annotated[str, _text(_reference, pattern=f"^{_REFERENCE.pattern}$")]
+DeviceName = Annotated[str, _text(_device, pattern=f"^({_DEVICE.pattern})$")]
+Dtype = Annotated[str, _text(_dtype, enum=list(DTYPES))]
 
 AxisValue = Annotated[
-    Value,
-    PlainValidator(_value),
-    WithJsonSchema({"type": ["integer", "number", "boolean", "string"]}),
+    Value, Checked(_axis_value, {"type": ["integer", "number", "boolean", "string"]})
 ]
-SizeValue = Annotated[
-    int,
-    PlainValidator(_whole(0, "a whole number from 0")),
-    WithJsonSchema({"type": "integer", "minimum": 0}),
-]
-Whole = Annotated[
-    int, PlainValidator(_whole(None, "a whole number")), WithJsonSchema({"type": "integer"})
-]
-Count = Annotated[
-    int,
-    PlainValidator(_whole(1, "a whole number from 1")),
-    WithJsonSchema({"type": "integer", "minimum": 1}),
-]
-Exponent = Annotated[
-    int,
-    PlainValidator(_exponent),
-    WithJsonSchema({"type": "integer", "minimum": 0, "maximum": 62}),
-]
-Tolerance = Annotated[
-    float,
-    PlainValidator(_number("a number from 0")),
-    WithJsonSchema({"type": "number", "minimum": 0}),
-]
-Seconds = Annotated[
-    float,
-    PlainValidator(_number("a number of seconds above 0", above=True)),
-    WithJsonSchema({"type": "number", "exclusiveMinimum": 0}),
-]
-WarmupSeconds = Annotated[
-    float,
-    PlainValidator(_number("a number of seconds from 0")),
-    WithJsonSchema({"type": "number", "minimum": 0}),
-]
-Extent = Annotated[
-    int | Expression,
-    PlainValidator(_extent(0)),
-    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, _FORMULA]}),
-]
+SizeValue = Annotated[int, _whole(0)]
+Whole = Annotated[int, _whole()]
+Count = Annotated[int, _whole(1)]
+Exponent = Annotated[int, _whole(0, "an exponent from 0 to 62", most=62)]
+"""Of two: 2**62 is the largest power that NumPy's int64, and thus a shape, can hold."""
+Tolerance = Annotated[float, _real("a number from 0")]
+Seconds = Annotated[float, _real("a number of seconds above 0", above_zero=True)]
+WarmupSeconds = Annotated[float, _real("a number of seconds from 0")]
+Formula = Annotated[Expression, Checked(_formula, _FORMULA)]
+Extent = Annotated[int | Expression, _whole(0, formula=True)]
 """One extent of a shape, or another whole quantity: a number, or a formula."""
-LaunchExtent = Annotated[
-    int | Expression,
-    PlainValidator(_extent(1)),
-    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, _FORMULA]}),
-]
+LaunchExtent = Annotated[int | Expression, _whole(1, formula=True)]
 Computed = Annotated[
     int | float | bool | Expression,
-    PlainValidator(_computed),
-    WithJsonSchema({"anyOf": [{"type": ["number", "boolean"]}, _FORMULA]}),
+    Checked(_computed, {"anyOf": [{"type": ["number", "boolean"]}, _FORMULA]}),
 ]
 GridExtent = Annotated[
     Literal["cover"] | int | Expression,
-    PlainValidator(_grid),
-    WithJsonSchema({"anyOf": [{"const": "cover"}, {"type": "integer", "minimum": 1}, _FORMULA]}),
+    Checked(
+        _grid_extent,
+        {"anyOf": [{"const": "cover"}, {"type": "integer", "minimum": 1}, _FORMULA]},
+    ),
 ]
 FillWord = Annotated[
-    str | int | float,
-    PlainValidator(_fill_name),
-    WithJsonSchema({"anyOf": [{"enum": list(FILLS)}, {"type": "number"}]}),
+    str | int | float, Checked(_fill_word, {"anyOf": [{"enum": list(FILLS)}, {"type": "number"}]})
 ]
 
+# Alternatives of one field are told apart by how a value is written, so that a fault in it is told
+# of that alternative alone. Pydantic puts the tag into the place of an error: "<" starts no name.
 LIST, MAPPING, SINGLE = Tag("<list>"), Tag("<mapping>"), Tag("<single>")
 ZIP, LIKE, FUNCTION = Tag("<zip>"), Tag("<like>"), Tag("<function>")
-_SINGLE = (str, int, float, Expression)
 
 
 def _form(value: object) -> str:
     if isinstance(value, list | tuple):
         return LIST.tag
-    return SINGLE.tag if isinstance(value, _SINGLE) else MAPPING.tag
+    return SINGLE.tag if isinstance(value, str | int | float | Expression) else MAPPING.tag
 
 
 def _has(value: Any, field: str) -> bool:
@@ -332,21 +322,16 @@ def _size_form(value: object) -> str:
 def _fill_form(value: object) -> str | None:
     if _form(value) == SINGLE.tag:
         return SINGLE.tag
-    forms = [tag.tag for tag in (LIKE, FUNCTION) if _has(value, tag.tag.strip("<>"))]
-    return forms[0] if forms else None
-
-
-def _by(form: Callable[[Any], str | None], allowed: str) -> Discriminator:
-    return Discriminator(form, "expected", allowed)
+    return next((tag.tag for tag in (LIKE, FUNCTION) if _has(value, tag.tag.strip("<>"))), None)
 
 
 def by_form(allowed: str) -> Discriminator:
     """Chooses among ``LIST``, ``MAPPING`` and ``SINGLE`` by how a value is written."""
-    return _by(_form, allowed)
+    return Discriminator(_form, "expected", allowed)
 
 
-by_size_form = _by(_size_form, "a list of whole numbers, a range, or zip")
-by_fill_form = _by(_fill_form, FILL_FORMS)
+by_size_form = Discriminator(_size_form, "expected", "a list of whole numbers, a range, or zip")
+by_fill_form = Discriminator(_fill_form, "expected", FILL_FORMS)
 
 
 def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:

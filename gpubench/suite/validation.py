@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from types import NoneType, UnionType
@@ -15,17 +15,24 @@ from pydantic_core import ErrorDetails
 from gpubench.errors import Fault
 from gpubench.suite.model import Suite
 from gpubench.suite.reader import MAX_FAULTS
-from gpubench.suite.tree import Node, Origin, Path
+from gpubench.suite.tree import Node, Path
 from gpubench.suite.types import Model, suggestion
 
-_ROUNDS = 20
+_ATTEMPTS = 20
+"""Leaving out what is at fault can leave its parent at fault: a suite is some 8 levels deep."""
 _ALLOWED = {
     "string_type": "text",
     "bool_type": "true or false",
     "dict_type": "a mapping, name: value",
     "model_type": "a mapping of fields",
     "model_attributes_type": "a mapping of fields",
+    "tuple_type": "a list, in brackets",
+    "list_type": "a list, in brackets",
+    "literal_error": "{expected}",
+    "too_short": "at least {min_length}",
+    "too_long": "at most {max_length}",
 }
+"""What is allowed, by pydantic's type of an error and with its context."""
 _SINGULAR = {
     "kernels": "kernel",
     "implementations": "implementation",
@@ -50,154 +57,102 @@ class Validated:
 
 
 def validate(root: Node) -> Validated:
-    """Check a tree against the model; parts at fault are told once and left out."""
+    """Check a tree against the model; parts at fault are told once and left out.
+
+    So the checks of what one field says about another go on with all that is sound.
+    """
     sound: Node | None = root
     faults: tuple[Fault, ...] = ()
-    for attempt in range(_ROUNDS):
+    for attempt in range(_ATTEMPTS):
         if sound is None:
             break
         try:
             return Validated(Suite.model_validate(sound.plain()), sound, faults)
         except ValidationError as error:
             errors = error.errors(include_url=False, include_input=False)
-        if len(errors) > MAX_FAULTS:
-            told = (
-                fault for details in errors[: MAX_FAULTS + 1] for fault in _faults(details, root)
-            )
-            return Validated(None, root, tuple(told))
         if attempt == 0:  # what fails later follows from what was left out
-            faults = tuple(fault for details in errors for fault in _faults(details, root))
-        sound = _without(sound, [_place(sound, details) for details in errors])
+            shown = errors[: MAX_FAULTS + 1]
+            faults = tuple(fault for details in shown for fault in _faults(details, root))
+        if len(errors) > MAX_FAULTS:
+            break
+        sound = _without(sound, [_walk(sound, details["loc"])[0] for details in errors])
     return Validated(None, root, faults)
 
 
 def _faults(details: ErrorDetails, root: Node) -> Iterator[Fault]:
-    path, node = _walk(root, details["loc"])
-    context = details.get("ctx", {})
+    location, context = details["loc"], details.get("ctx", {})
+    path, node = _walk(root, location)
     match details["type"]:
         case "extra_forbidden":
-            yield _unknown_field(root, path, details["loc"])
+            hint = suggestion(str(path[-1]), _fields_at(location[:-1]))
+            message = f"unknown field {path[-1]!r} in {_label(path[:-1])}{hint}"
+            yield node.key_fault(message)
         case "missing":
-            message = f"missing field {details['loc'][-1]!r} in {label(path)}"
-            yield fault(_key_origin(root, path), message)
+            message = f"missing field {location[-1]!r} in {_label(path)}"
+            yield node.key_fault(message)
         case "expression":
-            yield expression_fault(node, context["problem"], context["offset"])
+            yield node.formula_fault(context["problem"], context["offset"])
+        case "problem" if location[-1:] == ("[key]",):
+            yield node.key_fault(context["message"])
         case "problem":
-            yield _problem(root, path, details)
+            at = node.find(*context["at"]) or node
+            yield at.origin.fault(f"{_where((*path, *context['at']))}: {context['message']}")
         case "too_short" if len(node.items or node.entries) >= context["min_length"]:
             return  # items that are at fault themselves are not counted
         case _:
-            message = (
-                f"{_where(path)}: found {found(node)}{_near(details, node)}{_allowed(details)}"
+            yield node.origin.fault(
+                f"{_where(path)}: found {_shown(node)}{_allowed(details, node)}"
             )
-            yield fault(node.origin, message)
 
 
-def fault(origin: Origin, message: str) -> Fault:
-    """A fault at the place that set a value."""
-    return Fault(origin.path, origin.line, origin.column, message)
-
-
-def expression_fault(node: Node, problem: str, offset: int) -> Fault:
-    """A fault inside a formula, at the column of the character where it can be told."""
-    origin = node.origin
-    column = node.text_column + offset if node.text_column else origin.column
-    text = str(node.content)
-    shown = text if len(text) <= 80 else f"{text[:77]}..."
-    return Fault(origin.path, origin.line, column, f"{problem} (in '{shown}')")
-
-
-def found(node: Node) -> str:
-    """Words for a value in a message."""
-    if isinstance(node.content, Mapping):
-        return "a mapping"
-    if isinstance(node.content, tuple):
-        return f"a list of {len(node.items)}"
-    if isinstance(node.content, bool):
-        return str(node.content).lower()
-    if node.content is None:
-        return "nothing"
+def _shown(node: Node) -> str:
+    match node.content:
+        case dict():
+            return "a mapping"
+        case tuple():
+            return f"a list of {len(node.items)}"
+        case bool():
+            return str(node.content).lower()
+        case None:
+            return "nothing"
     text = repr(node.content)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def label(path: Path) -> str:
+def _allowed(details: ErrorDetails, node: Node) -> str:
+    """``; allowed: ...``; before it ``; did you mean 'inout'?`` for a misspelt word of a few."""
+    context = details.get("ctx", {})
+    words = re.findall(r"'(\w+)'", str(context.get("expected", "")))
+    close = get_close_matches(str(node.content)[:80], words, 1)
+    allowed = _ALLOWED.get(details["type"], "").format_map(context) or details["msg"]
+    return f"; did you mean {close[0]!r}? Allowed: {allowed}" if close else f"; allowed: {allowed}"
+
+
+def _label(path: Path) -> str:
     """Words for the part of a suite at a path: ``kernel 'matmul'``, ``launch``, ``the suite``."""
-    if not path:
+    names = [step for step in path if isinstance(step, str)]
+    if not names:
         return "the suite"
-    last = path[-1]
-    if isinstance(last, int):
-        return label(path[:-1])
-    singular = _SINGULAR.get(str(path[-2])) if len(path) > 1 else None
-    return f"{singular} {last!r}" if singular else last
+    singular = _SINGULAR.get(names[-2]) if len(names) > 1 else None
+    return f"{singular} {names[-1]!r}" if singular else names[-1]
+
+
+def _where(path: Path) -> str:
+    """The field at the end of a path, with its index: ``block[1]``."""
+    steps, text = list(path), ""
+    while steps and isinstance(steps[-1], int):
+        text = f"[{steps.pop()}]{text}"
+    return f"{steps[-1] if steps else 'the suite'}{text}"
 
 
 def _walk(root: Node, location: tuple[str | int, ...]) -> tuple[Path, Node]:
     """Path and node that pydantic's location leads to, past the marks of unions."""
     node, path = root, []
     for step in location:
-        if child := node.child(step):
+        if child := node.find(step):
             node = child
             path.append(step)
     return tuple(path), node
-
-
-def _place(root: Node, details: ErrorDetails) -> Path:
-    return _walk(root, details["loc"])[0]
-
-
-def _key_origin(root: Node, path: Path) -> Origin:
-    parent = root.find(path[:-1])
-    if parent and path and isinstance(path[-1], str):
-        return parent.key_origin(path[-1])
-    node = root.find(path)
-    return node.origin if node else root.origin
-
-
-def _unknown_field(root: Node, path: Path, location: tuple[str | int, ...]) -> Fault:
-    name = str(path[-1])
-    known = tuple(_fields_at(location[:-1]))
-    message = f"unknown field {name!r} in {label(path[:-1])}{suggestion(name, known)}"
-    return fault(_key_origin(root, path), message)
-
-
-def _problem(root: Node, path: Path, details: ErrorDetails) -> Fault:
-    context = details["ctx"]
-    if details["loc"][-1:] == ("[key]",):
-        return fault(_key_origin(root, path), context["message"])
-    node = root.find(path) or root
-    at = node.find(context["at"]) or node
-    where = _where((*path, *context["at"]))
-    return fault(at.origin, f"{where}: {context['message']}")
-
-
-def _where(path: Path) -> str:
-    """The field at the end of a path, with its index: ``block[1]``."""
-    steps = list(path)
-    text = ""
-    while steps and isinstance(steps[-1], int):
-        text = f"[{steps.pop()}]{text}"
-    return f"{steps[-1] if steps else 'the suite'}{text}"
-
-
-def _near(details: ErrorDetails, node: Node) -> str:
-    """``; did you mean 'inout'?`` for a misspelt word of a fixed set, then what is allowed."""
-    words = tuple(re.findall(r"'(\w+)'", str(details.get("ctx", {}).get("expected", ""))))
-    close = get_close_matches(str(node.content)[:80], words, 1)
-    return f"; did you mean {close[0]!r}? Allowed: " if close else "; allowed: "
-
-
-def _allowed(details: ErrorDetails) -> str:
-    kind, context = details["type"], details.get("ctx", {})
-    if kind in ("tuple_type", "list_type"):
-        return "a list, in brackets"
-    if kind == "literal_error":
-        return str(context["expected"])
-    if kind == "too_short":
-        return f"at least {context['min_length']}"
-    if kind == "too_long":
-        return f"at most {context['max_length']}"
-    return _ALLOWED.get(kind, details["msg"])
 
 
 def _fields_at(location: Iterable[str | int]) -> Iterator[str]:
@@ -241,12 +196,14 @@ def _without(root: Node, places: Iterable[Path]) -> Node | None:
         if not place:
             return None
         by_step.setdefault(place[0], []).append(place[1:])
-    if isinstance(root.content, Mapping):
-        kept = {
-            key: replace(entry, value=value)
+    if not by_step:
+        return root
+    if isinstance(root.content, dict):
+        entries = {
+            key: value
             for key, entry in root.content.items()
-            if (value := _without(entry.value, by_step.get(key, [])))
+            if (value := _without(entry, by_step.get(key, [])))
         }
-        return replace(root, content=kept)
+        return replace(root, content=entries)
     items = (_without(item, by_step.get(index, [])) for index, item in enumerate(root.items))
-    return replace(root, content=tuple(item for item in items if item)) if root.items else root
+    return replace(root, content=tuple(item for item in items if item))

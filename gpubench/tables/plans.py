@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
-from gpubench.backends.devices import Description
+from gpubench.backends.protocol import Description
 from gpubench.errors import PlanError
 from gpubench.names import Value, format_identity, format_shape
 from gpubench.plan.case import Case
@@ -28,11 +28,11 @@ def counts_line(plan: Plan) -> str:
     return ", ".join(f"{n:,} {what}{'' if n == 1 else 's'}" for what, n in counts.items())
 
 
-def plan_table(cases: Sequence[Case], *, each: bool) -> Table:
-    """Cases counted by suite, kernel, implementation and device; ``each`` lists every one."""
+def plan_table(cases: Sequence[Case], *, listed: bool) -> Table:
+    """Cases counted by suite, kernel, implementation and device; ``listed`` names every one."""
     columns = ("suite", "kernel", "implementation", "backend", "device")
-    table = Table(*columns, "case" if each else "cases", box=None, header_style="bold")
-    if each:
+    table = Table(*columns, "case" if listed else "cases", box=None, header_style="bold")
+    if listed:
         for case in cases:
             table.add_row(*_where(case), case.identity)
         return table
@@ -44,7 +44,7 @@ def plan_table(cases: Sequence[Case], *, each: bool) -> Table:
     return table
 
 
-def case_row(case: Case, times: Sequence[str]) -> dict[str, Any]:
+def case_row(case: Case) -> dict[str, Any]:
     """One case and its labelled times as JSON shows them; shapes and work are ``null`` where a
     formula has no value."""
     suite, kernel, implementation, backend, device = _where(case)
@@ -59,7 +59,7 @@ def case_row(case: Case, times: Sequence[str]) -> dict[str, Any]:
         "case": case.identity,
         "values": dict(case.values),
         "threads": case.threads,
-        "times": list(times),
+        "times": list(case.group.times_of(case)),
         **_computed(case),
     }
 
@@ -67,7 +67,7 @@ def case_row(case: Case, times: Sequence[str]) -> dict[str, Any]:
 def explanation(plan: Plan, name: str) -> Table:
     """Every value of a case and the line that set it."""
     table = Table("field", "value", "set in", box=None, header_style="bold")
-    for field, value, origin in explain(plan, plan.find(name)):
+    for field, value, origin in explain(plan.find(name)):
         table.add_row(str(field), str(value), str(origin))
     return table
 

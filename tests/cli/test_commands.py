@@ -21,6 +21,7 @@ kernels:
       numpy: {function: "scale_kernels:scale"}
       cuda:
         function: "scale_kernels:scale_cuda"
+        backend: numba_cuda
         launch: {block: [32, 64]}
     devices: [cpu, "cuda:*"]
     work: {bytes: 2 * n * itemsize(a), flops: n}
@@ -74,7 +75,7 @@ def test_check_prints_every_fault_on_standard_error_and_exits_with_2(project):
     lines = result.stderr.splitlines()
     assert lines[-1] == "2 faults"
     assert lines[0].startswith("suites/scale.yaml:5:17: ")
-    assert lines[1].startswith("suites/scale.yaml:14:18: unknown field 'blocks'")
+    assert lines[1].startswith("suites/scale.yaml:15:18: unknown field 'blocks'")
     assert "did you mean 'block'?" in lines[1]
 
 

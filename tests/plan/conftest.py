@@ -13,6 +13,26 @@ from gpubench.suite.loading import load_suite
 
 PlanOf = Callable[..., Plan]
 
+PACKAGE = (
+    "\n".join(f"def {name}(*arguments): ..." for name in "fgho")
+    + """
+def make(**constants): ...
+def build(**constants): ...
+def init(values, generator): ...
+def start(values, generator): ...
+def draw(values, generator): ...
+def another(*arguments): ...
+"""
+)
+"""Text of a module ``pkg`` that has every function which the suites of these tests name."""
+
+
+@pytest.fixture(autouse=True)
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pkg.py").write_text(PACKAGE, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
 HEAD = "version: 1\nsuite: small\nkernels:\n  small:\n"
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpubench.asv_planning import plan_blueprints
+from gpubench.asv_benchmarks import benchmark_classes
 from gpubench.errors import PlanError
 from gpubench.measure.direct import jobs
 from gpubench.plan.plan import build_plan
@@ -62,10 +62,11 @@ def test_sizes_launches_and_threads_are_compiled_alike(plan, implementation):
 
 def test_asv_gets_the_other_times_of_all_cases(tmp_path, plan):
     (tmp_path / "sample.yaml").write_text(SUITE)
-    blueprints = {one.group.implementation_name: one for one in plan_blueprints(tmp_path, None)}
+    plain = benchmark_classes(tmp_path)["sample__scale__plain"]
 
-    assert len(blueprints["plain"].identities) == 12
-    assert sorted(blueprints["plain"].compiled) == sorted(COMPILED["plain"])
+    assert len(plain.params[0]) == 12
+    assert sorted(plain.time_compile.params[0]) == sorted(COMPILED["plain"])
+    assert not hasattr(plain.time_kernel, "params")
 
 
 def test_cases_that_are_asked_for_are_compiled_once_whichever_they_are(plan):

@@ -18,6 +18,7 @@ PlanOf = Callable[..., Plan]
 VECTOR_ADD = """\
 version: 1
 suite: vector_add
+backend: numba
 title: b[i] += a[i]
 
 kernels:
@@ -40,6 +41,7 @@ kernels:
 MATMUL = """\
 version: 1
 suite: matmul
+backend: numba_cuda
 kernels:
   matmul:
     sizes:
@@ -175,7 +177,7 @@ def test_identities_do_not_depend_on_the_order_of_the_file(plan_of: PlanOf) -> N
 
     assert [case.identity for case in written] == [case.identity for case in moved]
     assert written[0].identity == "b=3 m=1 n=8 alpha=0.5 dtype=float32"
-    assert written[0].sizes == ("b", "m", "n")
+    assert written[0].group.size_names == ("b", "m", "n")
 
 
 def test_an_axis_at_its_default_is_left_out(plan_of: PlanOf) -> None:

@@ -60,7 +60,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
 def test_each_value_comes_with_the_place_that_set_it(plan: Plan) -> None:
     case = plan.group("top__small__tiled").case("n=4 dtype=float64 tile=4 block=32 device=cuda:0")
 
-    rows = {row.field: (row.value, row.origin) for row in explain(plan, case)}
+    rows = {row.field: (row.value, row.origin) for row in explain(case)}
 
     assert rows == {
         "n": ("4", "base.yaml:26:17 (preset smoke)"),
@@ -84,12 +84,14 @@ def test_each_value_comes_with_the_place_that_set_it(plan: Plan) -> None:
     }
 
 
-def test_a_backend_that_is_not_written_is_recognised(tmp_path: Path) -> None:
+def test_a_backend_comes_from_the_name_or_from_the_top_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "base.yaml"
-    recognised = "gpubench.kernels.elementwise:vector_add_numpy"
-    path.write_text(BASE.replace("pkg:f, backend: numpy", f'"{recognised}"'), encoding="utf-8")
+    text = BASE.replace("pkg:f, backend: numpy", "pkg:f").replace("backend: numba_cuda", "")
+    path.write_text(text.replace("kernels:\n", "backend: numba_cuda\nkernels:\n", 1))
     plan = build_plan([load_suite(path)], 0)
 
-    rows = explain(plan, plan.find("base__small__numpy n=8 dtype=float32"))
+    plain = explain(plan.find("base__small__numpy n=8 dtype=float32"))
+    tiled = explain(plan.find("base__small__tiled n=8 dtype=float32 block=32 device=cuda:0"))
 
-    assert ("backend", "numpy", "recognised from the function") in rows
+    assert ("backend", "numpy", "the implementation's name") in plain
+    assert ("backend", "numba_cuda", f"{path}:3:10") in tiled

@@ -12,8 +12,7 @@ from textwrap import indent
 import pytest
 
 from gpubench.errors import PlanError
-from gpubench.plan.lookup import case_at, locate
-from gpubench.plan.plan import Plan, build_plan
+from gpubench.plan.plan import Plan, build_plan, case_at, locate
 from gpubench.suite.loading import load_suite
 
 PlanOf = Callable[..., Plan]
@@ -24,9 +23,10 @@ arrays: {a: {shape: [n], dtype: float32, intent: inout}}
 call: [a]
 implementations:
   numpy: {function: "gpubench.kernels.elementwise:vector_add_numpy"}
-  other: {function: "gpubench.kernels.elementwise:vector_add_numpy"}
+  other: {function: "gpubench.kernels.elementwise:vector_add_numpy", backend: numpy}
   cuda:
     function: gpubench.kernels.elementwise:vector_add_cuda
+    backend: numba_cuda
     launch: {block: [32, 64]}
 devices: [cpu, "cuda:0"]
 measure: [kernel, end_to_end]
@@ -69,7 +69,7 @@ def test_a_name_that_fits_no_case_says_which_is_nearest(name: str, plan_of: Plan
 def test_a_group_is_one_class_of_asv(plan_of: PlanOf) -> None:
     group = plan_of(KERNEL).group("small__cuda")
 
-    assert [name.asv_name for name in group.benchmarks] == [
+    assert [group.benchmark(time).asv_name for time in group.times] == [
         "suites.small__cuda.time_kernel",
         "suites.small__cuda.time_end_to_end",
     ]
@@ -84,7 +84,7 @@ def test_another_process_finds_the_same_case(plan_of: PlanOf) -> None:
 
     assert again is not case
     assert (again.identity, again.benchmark("kernel")) == (case.identity, case.benchmark("kernel"))
-    assert again.subject.machine == case.subject.machine
+    assert again.group.gpu_count == case.group.gpu_count == 2
 
 
 def test_another_process_applies_the_same_preset(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_only_times_that_mean_something_on_the_backend_are_taken(plan_of: PlanOf
 def test_a_function_that_is_missing_is_a_fault_and_its_cases_stay(plan_of: PlanOf) -> None:
     plan = plan_of(
         KERNEL.replace("elementwise:vector_add_cuda", "elementwise:vector_ad_cuda").replace(
-            'other: {function: "gpubench.kernels.elementwise:vector_add_numpy"}',
+            'other: {function: "gpubench.kernels.elementwise:vector_add_numpy", backend: numpy}',
             'other: {function: "pkg:f", backend: nunba}',
         )
     )
@@ -124,7 +124,7 @@ def test_a_function_that_is_missing_is_a_fault_and_its_cases_stay(plan_of: PlanO
     ]
     assert [case.identity for case in plan.group("small__other").cases()] == ["n=8", "n=16"]
     case = plan.find(f"small__cuda {identities[0]}")
-    assert case.backend == ""
+    assert case.backend == "numba_cuda"
     assert case.fault == plan.faults()[1].message
 
 
@@ -161,10 +161,10 @@ def test_formulas_without_a_value_are_faults_at_their_place(plan_of: PlanOf) -> 
     flops = "at n=8: work.flops `log2(n - 8)`: log2 needs a number above 0, found 0"
 
     assert [(fault.line, fault.message) for fault in plan.faults()] == [
-        (17, f"small/small/numpy {flops}"),
-        (17, f"small/small/other {flops}"),
+        (18, f"small/small/numpy {flops}"),
+        (18, f"small/small/other {flops}"),
         (
-            14,
+            15,
             "small/small/cuda at n=8: implementations.cuda.launch.block `n - 10`: is -2; a whole "
             "number of at least 1 is needed: change the formula, or `exclude` such cases",
         ),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpubench import asv_planning
+from gpubench import asv_benchmarks
 
 SUITE = """
 version: 1
@@ -24,9 +24,9 @@ kernels:
 
 def rounds(tmp_path, monkeypatch, gpus, devices='[cpu, "cuda:*"]'):
     (tmp_path / "sample.yaml").write_text(SUITE.replace("DEVICES", devices))
-    monkeypatch.setattr(asv_planning, "gpu_count", lambda: gpus)
-    blueprints = asv_planning.plan_blueprints(tmp_path, None)
-    return {one.group.implementation_name: one.attributes["rounds"] for one in blueprints}
+    monkeypatch.setattr(asv_benchmarks, "gpu_count", lambda: gpus)
+    classes = asv_benchmarks.benchmark_classes(tmp_path)
+    return {name.rpartition("__")[2]: one.rounds for name, one in classes.items()}
 
 
 @pytest.mark.parametrize("devices", ['[cpu, "cuda:*"]', '[cpu, "cuda:1"]'])

@@ -78,10 +78,10 @@ def test_a_rule_excludes_the_cases_that_have_its_names(rule: str, plan_of: PlanO
 def test_a_rule_without_a_value_names_rule_and_case(plan_of: PlanOf) -> None:
     plan = plan_of(KERNEL + "exclude: [{when: log2(n - 8) > 3}]\n")
 
-    problems = [str(case.problem) for case in plan.cases() if case.point.values["n"] == 8]
+    problems = [str(case.problem) for case in plan.cases() if case.values["n"] == 8]
     (message, *_) = problems
     assert "small/small/numpy at n=8: exclude.0.when `log2(n - 8" in message
-    assert all(case.problem is None for case in plan.cases() if case.point.values["n"] != 8)
+    assert all(case.problem is None for case in plan.cases() if case.values["n"] != 8)
 
 
 def messages(plan: Plan) -> list[str]:

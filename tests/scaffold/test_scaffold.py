@@ -19,7 +19,7 @@ from gpubench.backends.devices import Gpu
 from gpubench.measure import compiling_ahead
 from gpubench.scaffold import ProjectError, Written, next_steps, write_project
 from gpubench.scaffold.layout import package_name
-from gpubench.scaffold.requirement import quoted, requirement
+from gpubench.scaffold.project import quoted, requirement
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 GPU = Gpu(0, "NVIDIA H200", "GPU-one", "580")
@@ -328,7 +328,8 @@ def test_what_was_kept_and_lacks_something_is_a_next_step(
     (tmp_path / "asv.conf.json").write_text("{}")
     configuration, ignored, *_ = next_steps(tmp_path, write_project(tmp_path))
     assert configuration.startswith("asv.conf.json was there and is kept: its environments")
-    assert " and numba-cuda[cu13], and its benchmark_dir " in configuration
+    assert " and numba-cuda[cu13], its benchmark_dir " in configuration
+    assert 'its plugins have to name ".gpubench.asv_plugin"' in configuration
     assert ignored == "add to .gitignore: reports/html/"
 
 

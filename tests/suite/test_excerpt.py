@@ -7,8 +7,7 @@ from textwrap import dedent, indent
 
 import pytest
 
-from gpubench.suite.excerpt import Excerpt, kernel_excerpt
-from gpubench.suite.loading import load_suite
+from gpubench.suite.loading import Excerpt, kernel_excerpt, load_suite
 
 KERNEL = """\
 sizes: {{n: [64]}}

@@ -88,7 +88,7 @@ def test_the_suite_that_the_tests_change_has_no_fault(faults: Faults) -> None:
         ("{function: some.module:add}", "{function: m:add, ¦factory: m:make}", "implementation 'numpy' has exactly one of function, factory, launcher, source; found function and factory"),
         ("{function: some.module:add}", "{function: m:add, ¦entry: add}", "entry goes with source; found function"),
         ("{function: some.module:add}", "{function: m:add, ¦with: {x: 1}}", "with goes with factory or source; found function"),
-        ("{function: some.module:add}", "{¦source: add.cl, entry: add}", "missing field 'backend' beside source"),
+        ("{function: some.module:add}", "{¦source: add.cl}", "missing field 'entry' beside source"),
         (", intent: inout", "", "16:9: cover needs an array with intent out or inout, or over: [...]"),
         # presets, pairs
         ("kernels:\n", "presets: {smoke: {sizes: {¦m: [1]}}}\nkernels:\n", "size 'm' is not declared by any kernel; allowed: n"),
@@ -149,3 +149,10 @@ def test_pairs_of_one_name_are_refused(faults: Faults) -> None:
     pair = "{name: p, baseline: x, candidate: y}"
     text = f"version: 1\nsuite: small\npairs: [{pair}, {pair}]\n"
     assert faults(text) == ["3:54: the pair 'p' is there twice"]
+
+
+@pytest.mark.parametrize("written", ["{a: 1}", "[small]", "3"])
+def test_a_name_that_is_no_text_is_a_fault(faults: Faults, written: str) -> None:
+    (fault,) = faults(SUITE.replace("suite: small", f"suite: {written}"))
+    assert fault.startswith("2:8: suite: found ")
+    assert fault.endswith("; allowed: text")

@@ -65,9 +65,9 @@ def test_every_value_has_the_place_that_set_it() -> None:
     path = EXAMPLES / "matmul.yaml"
     loaded = load_suite(path, "smoke")
     assert str(loaded.origin(("kernels", "matmul", "parameters", "tile"))) == (
-        f"{path}:32:82 (preset smoke)"
+        f"{path}:33:82 (preset smoke)"
     )
-    assert str(loaded.origin(("kernels", "matmul", "parameters", "dtype"))) == f"{path}:8:14"
+    assert str(loaded.origin(("kernels", "matmul", "parameters", "dtype"))) == f"{path}:9:14"
 
 
 def test_a_default_has_the_place_of_what_is_around_it(load: Load) -> None:
@@ -226,3 +226,64 @@ def test_presets_beyond_what_can_be_checked_quickly_are_refused(tmp_path: Path) 
         ":18:3: 400 presets of a suite of 1640 values, each checked as a whole;"
         " allowed: 60, or split the suite"
     )
+
+
+def test_what_a_preset_changes_keeps_the_place_of_its_name(load: Load) -> None:
+    text = SUITE + (
+        "presets:\n"
+        "  smoke:\n"
+        "    launch: {block: [32]}\n"
+        "    implementations: {cuda: {launch: {grid: [4]}}}\n"
+    )
+    loaded = load(text, "smoke")
+    path = ("kernels", "add", "implementations", "cuda")
+
+    assert str(loaded.fault_at(path, "here")).endswith("small.yaml:13:7: here")
+    assert loaded.origin((*path, "launch", "block")).line == 19
+    assert loaded.origin((*path, "launch", "grid")).line == 20
+    assert loaded.origin((*path, "factory")).preset is None
+
+
+def test_a_fault_at_a_default_is_at_what_is_around_it(load: Load) -> None:
+    fault = load().fault_at(("kernels", "add", "sampling", "repeat"), "here")
+    assert (fault.line, fault.column) == (5, 5)
+
+
+def test_the_default_backend_of_a_suite_is_read_and_replaced_like_other_keys(
+    load: Load, tmp_path: Path
+) -> None:
+    assert load().suite.backend is None
+    assert load(SUITE.replace("kernels:", "backend: numba\nkernels:")).suite.backend == "numba"
+    path = write(tmp_path / "child.yaml", "suite: child\nextends: small.yaml\n")
+    assert load_suite(path).suite.backend == "numba"
+    path = write(path, "suite: child\nextends: small.yaml\nbackend: numpy\n")
+    assert load_suite(path).suite.backend == "numpy"
+
+
+@pytest.mark.parametrize(
+    ("fills", "message"),
+    [
+        ({"a": "b", "b": "a"}, ["array 'a' is filled", "array 'b' is filled"]),
+        ({"a": "b", "b": "c", "c": "b"}, ["'a' is filled", "'b' is filled", "'c' is filled"]),
+        ({"a": "b", "b": "c", "c": None}, []),
+    ],
+)
+def test_arrays_that_are_filled_like_one_another_in_a_circle_are_refused(
+    tmp_path: Path, fills: dict[str, str | None], message: list[str]
+) -> None:
+    arrays = "".join(
+        f"      {name}: {{shape: [n], dtype: int32{f', fill: {{like: {like}}}' if like else ''}}}\n"
+        for name, like in fills.items()
+    )
+    text = (
+        "version: 1\nsuite: round\nkernels:\n  add:\n    sizes: {n: [4]}\n"
+        f"    arrays:\n{arrays}    call: [{', '.join(fills)}]\n"
+        "    implementations: {numpy: {function: some.module:add}}\n"
+    )
+    path = write(tmp_path / "round.yaml", text)
+    if not message:
+        assert load_suite(path).suite.suite == "round"
+        return
+    faults = faults_of(path)
+    assert len(faults) == len(message)
+    assert all(part in fault for part, fault in zip(message, faults, strict=True))

@@ -135,6 +135,9 @@ def test_anchors_aliases_and_merge_keys_are_refused(text: str) -> None:
         ("x: [cdiv(n, 16), 1]", "cdiv(n, 16)"),
         ("x: [1, min(n, 16, 4)]", "min(n, 16, 4)"),
         ("x: {bytes: max(n, 4, 5), flops: n}", "max(n, 4, 5)"),
+        ("x: {flops: n, bytes: max(n, min(n, 2))}", "max(n, min(n, 2))"),
+        ("x: [[cdiv(n, 16), 1], 2]", "cdiv(n, 16)"),
+        ("x: {cdiv(n, 4): 1}", "cdiv(n, 4)"),
     ],
 )
 def test_a_formula_that_yaml_cuts_at_the_comma_is_shown_in_quotes(text: str, formula: str) -> None:
@@ -143,6 +146,26 @@ def test_a_formula_that_yaml_cuts_at_the_comma_is_shown_in_quotes(text: str, for
         "inside brackets and braces YAML cuts a formula at its commas;"
         f' write it in quotes: "{formula}"'
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("[(n, [1], 2)]", ("(n", (1,), "2)")),
+        ("[(n, 'm', 2]", ("(n", "m", 2)),
+        ("{a: (n, b: 1}", {"a": "(n", "b": 1}),
+    ],
+)
+def test_texts_with_open_parentheses_that_are_no_formula_stay_as_they_are(
+    text: str, value: object
+) -> None:
+    assert value_of(text) == value
+
+
+def test_a_formula_that_was_cut_has_the_values_after_it() -> None:
+    root, _ = read_suite_text("x: {bytes: max(n, 4), flops: [cdiv(n, 2), 7], a: 3}", "f")
+    assert root is not None
+    assert root.plain() == {"x": {"bytes": "max(n, 4)", "flops": ("cdiv(n, 2)", 7), "a": 3}}
 
 
 @pytest.mark.parametrize(

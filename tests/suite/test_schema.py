@@ -10,8 +10,7 @@ import pytest
 import yaml
 from small_suite import SUITE
 
-from gpubench.suite.reference import END, START, reference_markdown
-from gpubench.suite.schema import schema_text, suite_schema
+from gpubench.suite.schema import END, START, reference_markdown, schema_text, suite_schema
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -38,6 +37,8 @@ ACCEPTED = [
     ("[a, b]\n", "[a, b]\n    skip: [{when: n > sm_count, reason: few}]\n"),
     ("[a, b]\n", "[a, b]\n    include: [{implementation: cuda, values: {n: 3}, block: [2, 2]}]\n"),
     ("{function: some.module:add}", "{source: a.cl, entry: add, backend: opencl, with: {x: 1}}"),
+    ("{function: some.module:add}", "{source: a.cl, entry: add}"),
+    ("suite: small", "suite: small\nbackend: numba"),
     ("{function: some.module:add}", "{launcher: m:go, threads: [1, n], requires: [x], title: T}"),
     (
         "kernels:\n",
@@ -90,7 +91,8 @@ REFUSED = [
     ("{function: some.module:add}", "{function: m:add, factory: m:make}"),
     ("{function: some.module:add}", "{function: m:add, entry: add}"),
     ("{function: some.module:add}", "{function: m:add, with: {x: 1}}"),
-    ("{function: some.module:add}", "{source: add.cl, entry: add}"),
+    ("{function: some.module:add}", "{source: add.cl}"),
+    ("suite: small", "suite: small\nbackend: Numba"),
     ("kernels:\n", "presets: {smoke: {size: {n: [1]}}}\nkernels:\n"),
     (SUITE, "version: 1\nsuite: small\n"),
     (SUITE, EXTENSION.replace("sizes", "size")),
