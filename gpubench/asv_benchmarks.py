@@ -2,27 +2,50 @@
 
 asv instantiates a class without arguments, calls ``setup`` with the case's identity before every
 sample, reads the clock from ``timer`` and runs ``time_*`` once between two readings of it.
-Preparing a case happens in the first ``setup`` of a process; later ones only restore what the
-kernel overwrote.
+The first ``setup`` of a process prepares the case and warms it up. Later ones restore what the
+kernel overwrote, or begin the next round. asv reads ``repeat`` after the first ``setup``: that is
+how it takes as many samples as are shared among the rounds.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, TypeVar
 
-from gpubench.measure.asv_command import asv_attributes
-from gpubench.measure.asv_record import asv_timeout
+from gpubench.backends import registry
+from gpubench.backends.devices import gpu_count
+from gpubench.backends.software import requested
+from gpubench.measure.asv_settings import asv_settings, say_if_without_plugin
 from gpubench.measure.preparation import Preparation, Skipped
-from gpubench.measure.recorder import recorder_of_asv
-from gpubench.measure.repeats import COMPILATIONS, with_attributes
-from gpubench.measure.sampling import Sampling
+from gpubench.measure.recorder import Recorder, now
+from gpubench.measure.sampling import (
+    COMPILATIONS,
+    Measurement,
+    by_round,
+    sample_plan,
+    shared,
+    with_attributes,
+)
 from gpubench.names import BenchmarkName, parse_benchmark_name
-from gpubench.plan.group import Group
-from gpubench.plan.stored import Blueprint, stored
+from gpubench.plan.case import Case
+from gpubench.plan.group import is_cuda
+from gpubench.plan.plan import Group, build_plan
+from gpubench.plan.version import benchmark_version
+from gpubench.record import RoundsRecord
+from gpubench.suite.loading import load_suites
+from gpubench.suite.model import Sampling
+
+T = TypeVar("T")
+
+NOT_OF_ASV = {"sample_time", "number", "paired"}
+"""What of ``sampling`` is carried out here: asv sees one call a sample."""
 
 
 def benchmark_classes(suites: Path) -> dict[str, type]:
@@ -31,30 +54,25 @@ def benchmark_classes(suites: Path) -> dict[str, type]:
 
     The preset is the environment variable ``GPUBENCH_PRESET``. No device, no thread pool and no
     kernel is touched before a case is set up. A process that asv forks for each benchmark imports
-    what all of them need.
+    what all of them need. Raises ``SuiteError`` with every fault of the files.
     """
-    preset = os.environ.get("GPUBENCH_PRESET") or None
-    blueprints = _blueprint_of_one(suites, preset, sys.argv) or _plan(suites, preset)
+    say_if_without_plugin()
+    preset, count = os.environ.get("GPUBENCH_PRESET") or None, gpu_count()
+    asked = asked_benchmark(sys.argv)
+    # A suite's file has its name, so that the other suites need not be read.
+    source = suites if asked is None else suites / f"{asked.suite}.yaml"
+    groups: Sequence[Group] = build_plan(load_suites([source], preset), count).groups()
+    if asked is not None:
+        groups = [group for group in groups if group.class_name == asked.class_name]
     if sys.argv[1:2] == ["run_server"]:  # asv forks this process for each benchmark
-        from gpubench.measure.preloading import preload
-
-        preload(name for one in blueprints for name in one.group.subject.backends)
-    return {one.group.class_name: _benchmark_class(one) for one in blueprints}
-
-
-def _blueprint_of_one(
-    suites: Path, preset: str | None, arguments: Sequence[str]
-) -> tuple[Blueprint, ...]:
-    """What another process has planned for the only benchmark that this one runs, if it has."""
-    asked = _asked(arguments)
-    if asked is None:
-        return ()
-    found = stored(suites / f"{asked.suite}.yaml", preset, asked.class_name)
-    return () if found is None else (found,)
+        for name in sorted({name for group in groups for name in group.backends}):
+            with suppress(Exception):  # its cases say what is wrong
+                registry.get(name).preload()
+    return {group.class_name: benchmark_class(group, count) for group in groups}
 
 
-def _asked(arguments: Sequence[str]) -> BenchmarkName | None:
-    """The benchmark that asv starts this process for: ``benchmark.py run FOLDER NAME-INDEX ...``.
+def asked_benchmark(arguments: Sequence[str]) -> BenchmarkName | None:
+    """The benchmark that asv starts a process for: ``benchmark.py run FOLDER NAME-INDEX ...``.
 
     ``None`` where asv lists all of them, or imports them once to fork later.
     """
@@ -64,121 +82,153 @@ def _asked(arguments: Sequence[str]) -> BenchmarkName | None:
     return None
 
 
-def _plan(suites: Path, preset: str | None) -> tuple[Blueprint, ...]:
-    # Reading suites takes longer than many kernels: a process that finds its plan leaves it out.
-    from gpubench.asv_planning import plan_blueprints
+def benchmark_class(group: Group, gpu_count: int) -> type:
+    """The class that asv discovers for one implementation.
 
-    return plan_blueprints(suites, preset)
+    Cases that get no time anyway are done in one process: there are thousands of them.
+    """
+    cases, source = list(group.cases()), group.source_text()
+    given = group.kernel.sampling.model_dump(exclude_none=True, exclude=NOT_OF_ASV)
+    without_gpu = gpu_count == 0 or requested()
+    if without_gpu and all(is_cuda(case.device) for case in cases):
+        given["rounds"] = 1
+    attributes: dict[str, Any] = {
+        "__doc__": group.kernel.title or "",
+        "params": ([case.identity for case in cases],),
+        "param_names": ["case"],
+        "number": 1,
+        **given,
+        **{f"time_{label}": _time_method(group, label, cases, source) for label in group.times},
+    }
+    return type(group.class_name, (), attributes)
 
 
-WARM_UP = 0.1
-"""Seconds before the first sample, asv's own default; the runs that size a sample count."""
+def _time_method(
+    group: Group, label: str, cases: Sequence[Case], source: str
+) -> Callable[..., None]:
+    """A ``time_*`` method with the hooks and attributes that asv looks for on it. asv's pages show
+    ``source`` as its code."""
+    timed = TimedBenchmark(group, label)
+
+    def setup(identity: str) -> None:
+        timed.setup(identity)
+        method.timer = timed.elapsed  # type: ignore[attr-defined]
+        if timed.repeat is not None:
+            method.repeat = timed.repeat  # type: ignore[attr-defined]
+
+    def method(self: object, identity: str) -> None:
+        timed.run(identity)
+
+    setup.pretty_source = ""  # type: ignore[attr-defined]
+    method.__name__ = f"time_{label}"
+    method.setup = setup  # type: ignore[attr-defined]
+    method.teardown = timed.teardown  # type: ignore[attr-defined]
+    method.version = benchmark_version(  # type: ignore[attr-defined]
+        group.kernel, group.implementation_name, label
+    )
+    method.pretty_source = source  # type: ignore[attr-defined]
+    method.warmup_time = 0.0  # type: ignore[attr-defined]  # setup has done it
+    if label == "compile":
+        method.rounds, method.repeat = 1, COMPILATIONS  # type: ignore[attr-defined]
+        compiled = [case.identity for case in cases if label in group.times_of(case)]
+        method.params = (compiled,)  # type: ignore[attr-defined]
+    return method
 
 
 class TimedBenchmark:
     """State of one ``time_*`` benchmark in one process: what asv's hooks work on."""
 
-    def __init__(self, group: Group, time: str) -> None:
+    def __init__(self, group: Group, label: str) -> None:
         self._group = group
-        self._time = time
+        self._label = label
         self._identity: str | None = None
         self._preparation: Preparation | None = None
-        self._sampling: Sampling | None = None
+        self._measurement: Measurement | None = None
+        self._seconds: list[float] = []
+        """Of one run, for each call so far that is no warm-up of asv's."""
+        self._rounds: list[int] = []
+        """Calls of each round; none where rounds are not kept."""
+        self._warm_up_end: float | None = None
+        """When asv's own warm-up ends (``time.perf_counter``); ``None`` where it does none."""
+        self.repeat: int | None = None
+        """Samples that asv has to take; ``None`` where that is not settled here."""
 
     def setup(self, identity: str) -> None:
-        """Before every sample: prepare the case once, then only restore its arrays.
+        """Before every sample: prepare the case once, then restore its arrays or move them.
 
         Raises ``NotImplementedError``, which asv shows as n/a, for a case that is skipped.
         """
         if identity != self._identity:
             self._prepare(identity)
-        elif self._sampling is not None:
-            self._recorded(self._sampling.restore)
-
-    def teardown(self, identity: str) -> None:
-        """After every sample: see that the runs it queued did not fail."""
-        if self._preparation is not None and self._sampling is not None:
-            self._preparation.synchronize()
+        elif self._measurement is not None:
+            begins = len(self._seconds) in accumulate(self._rounds)
+            measurement = self._measurement
+            self._recorded(measurement.begin_round if begins else measurement.restore)
 
     def run(self, identity: str) -> None:
         """One sample."""
-        assert self._sampling is not None and self._preparation is not None
-        self._recorded(self._sampling.sample)
-        self._preparation.note(self._sampling)
+        assert self._measurement is not None and self._preparation is not None
+        seconds = self._recorded(self._measurement.sample)
+        self._preparation.note(self._measurement)
+        if self._warm_up_end is None:
+            self._seconds.append(seconds)
+        elif time.perf_counter() >= self._warm_up_end:  # as asv's loop ends (asv_runner)
+            self._warm_up_end = None
 
-    def _recorded(self, work: Callable[[], object]) -> None:
+    def teardown(self, identity: str) -> None:
+        """After every sample: see that the runs it queued did not fail. After the last one, put the
+        rounds on record."""
+        preparation = self._preparation
+        if preparation is None or self._measurement is None:
+            return
+        preparation.synchronize()
+        if self._rounds and len(self._seconds) >= sum(self._rounds):
+            record = preparation.record
+            assert record is not None
+            rounds = tuple(map(median, by_round(self._seconds[: sum(self._rounds)], self._rounds)))
+            self._rounds = []
+            preparation.recorder.write(RoundsRecord(record.benchmark, record.case, now(), rounds))
+
+    def elapsed(self) -> float:
+        """asv's timer; it outlives the case."""
+        assert self._measurement is not None
+        return self._measurement.elapsed()
+
+    def _recorded(self, work: Callable[[], T]) -> T:
         """Do it; a failure is put on record and raised."""
         assert self._preparation is not None
         try:
-            work()
+            return work()
         except Exception as error:
             self._preparation.fail(error)
 
     def _prepare(self, identity: str) -> None:
         if self._preparation is not None:
             self._preparation.close()
-        self._identity, self._sampling = identity, None
-        case = self._group.case(identity)
-        attributes = asv_attributes()
+        self._identity, self._measurement, self._rounds = identity, None, []
+        case, settings = self._group.case(identity), asv_settings()
+        attributes = settings.attributes
+        declared: Sampling = with_attributes(case.kernel.sampling, attributes)
         self._preparation = Preparation(
             case,
-            self._time,
-            recorder_of_asv(),
-            case.kernel.sampling.timeout or asv_timeout(attributes),
-            declared=with_attributes(case.kernel.sampling, attributes),
+            self._label,
+            Recorder(settings.record),
+            case.kernel.sampling.timeout or settings.timeout,
+            declared=declared,
+            run=settings.run,
         )
         try:
-            self._sampling = self._preparation.prepare()
+            measurement = self._preparation.prepare()
         except Skipped as skipped:
             raise NotImplementedError(str(skipped)) from None
-
-    @property
-    def warmed(self) -> float:
-        """Seconds for which the case ran before asv's own warm-up."""
-        return 0.0 if self._sampling is None else self._sampling.warmed
-
-    @property
-    def timer(self) -> Callable[[], float]:
-        assert self._sampling is not None
-        return self._sampling.elapsed
-
-
-def _benchmark_class(blueprint: Blueprint) -> type:
-    methods = {
-        f"time_{time}": _time_method(blueprint, time, version)
-        for time, version in blueprint.versions.items()
-    }
-    attributes: dict[str, Any] = {
-        "__doc__": blueprint.title,
-        "params": (list(blueprint.identities),),
-        "param_names": ["case"],
-        "number": 1,
-        **blueprint.attributes,
-        **methods,
-    }
-    return type(blueprint.group.class_name, (), attributes)
-
-
-def _time_method(blueprint: Blueprint, time: str, version: str) -> Callable[..., None]:
-    """A ``time_*`` method with the hooks and attributes that asv looks for on it."""
-    timed = TimedBenchmark(blueprint.group, time)
-    warm_up = 0.0 if time == "compile" else blueprint.attributes.get("warmup_time", WARM_UP)
-
-    def setup(identity: str) -> None:
-        timed.setup(identity)
-        method.timer = timed.timer  # type: ignore[attr-defined]
-        method.warmup_time = max(0.0, warm_up - timed.warmed)  # type: ignore[attr-defined]
-
-    def method(self: object, identity: str) -> None:
-        timed.run(identity)
-
-    setup.pretty_source = ""  # type: ignore[attr-defined]
-    method.__name__ = f"time_{time}"
-    method.setup = setup  # type: ignore[attr-defined]
-    method.teardown = timed.teardown  # type: ignore[attr-defined]
-    method.version = version  # type: ignore[attr-defined]
-    method.pretty_source = blueprint.source  # type: ignore[attr-defined]
-    if time == "compile":
-        method.rounds, method.repeat = 1, COMPILATIONS  # type: ignore[attr-defined]
-        method.params = (list(blueprint.compiled),)  # type: ignore[attr-defined]
-    return method
+        self._measurement, self._seconds = measurement, []
+        plan = sample_plan(declared, self._label)
+        if self._label != "compile":
+            self.repeat = plan.samples(measurement.sample_seconds)
+            # With ``-a number=3`` one of asv's samples is three calls.
+            calls = attributes.get("number") or 1
+            self._rounds = [size * calls for size in shared(self.repeat)]
+        # With ``-a warmup_time=0.5`` asv does it, whatever we set.
+        by_asv = attributes.get("warmup_time") or 0.0
+        self._recorded(lambda: measurement.warm_up(0.0 if by_asv else plan.warm_up))
+        self._warm_up_end = time.perf_counter() + by_asv if by_asv else None

@@ -20,29 +20,16 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
 
 from gpubench.backends import registry
-from gpubench.measure.asv_command import asked_benchmarks
+from gpubench.measure.asv_settings import asv_settings
 from gpubench.measure.execution import Execution
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.targets import load_target
 from gpubench.parallel import spread
 from gpubench.plan.case import Case
-from gpubench.plan.lookup import case_at, locate
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suites
-
-Place = dict[str, object]
-"""Where a case is found again in another process."""
-
-
-@runtime_checkable
-class KeepsCompiled(Protocol):
-    """A backend whose functions may find their compiled code again in another process."""
-
-    def keeps(self, function: Any) -> bool:
-        """Whether this function's code is kept on disk."""
 
 
 def main() -> None:
@@ -50,9 +37,12 @@ def main() -> None:
     (folder,) = sys.argv[1:]
     preset = os.environ.get("GPUBENCH_PRESET") or None
     plan = build_plan(load_suites([Path(folder)], preset), gpu_count=0)
-    files = by_file(chosen(plan.cases(), asked_benchmarks()))
+    files: defaultdict[str, list[Case]] = defaultdict(list)
+    for case in chosen(plan.cases(), asv_settings().benchmarks):
+        # Functions of one file stay together: they share functions and a cache.
+        files[str(case.implementation.function).partition(":")[0]].append(case)
     if len(files) > 1:
-        list(spread(compiled, files))
+        list(spread(call_once, list(files.values())))
 
 
 def chosen(cases: Iterable[Case], asked: Sequence[str]) -> list[Case]:
@@ -64,44 +54,28 @@ def chosen(cases: Iterable[Case], asked: Sequence[str]) -> list[Case]:
             if case.fault is None and case.implementation.function and _is_asked(case, asked):
                 key = _signature(case)
                 smallest[key] = min(smallest.get(key, case), case, key=_bytes)
-    return [case for case in smallest.values() if _backend(case) is not None]
+    return [case for case in smallest.values() if registry.get(case.backend).compiles_ahead]
 
 
-def by_file(cases: Iterable[Case]) -> list[list[Place]]:
-    """Where cases are found, together those of one file: they share functions and a cache."""
-    files: defaultdict[str, list[Place]] = defaultdict(list)
-    for case in cases:
-        module, _, _ = str(case.implementation.function).partition(":")
-        files[module].append(locate(case))
-    return list(files.values())
-
-
-def compiled(files: Sequence[Sequence[Place]]) -> list[int]:
-    """Call the functions of these cases once; how many of each file were called."""
-    return [sum(_call_once(case_at(place)) for place in places) for places in files]
-
-
-def _call_once(case: Case) -> bool:
-    """Whether it was called: what fails here is for the case itself to report."""
-    backend = _backend(case)
-    with suppress(Exception):
-        target = load_target(case)
-        if backend is not None and backend.keeps(target.function):
-            with registry.get(case.backend).open(case.device) as session:
-                Execution(session, case, target, draw_inputs(case)).call()
-            return True
-    return False
-
-
-def _backend(case: Case) -> KeepsCompiled | None:
-    backend = registry.get(case.backend)
-    return backend if isinstance(backend, KeepsCompiled) else None
+def call_once(files: Sequence[Sequence[Case]]) -> list[int]:
+    """Call the functions of these cases once; how many of each file were called. What fails here is
+    for the case itself to report."""
+    counts = []
+    for cases in files:
+        counts.append(0)
+        for case in cases:
+            with suppress(Exception):
+                backend, target = registry.get(case.backend), load_target(case)
+                if backend.keeps(target.function):
+                    with backend.open(case.device) as session:
+                        Execution(session, case, target, draw_inputs(case)).call()
+                    counts[-1] += 1
+    return counts
 
 
 def _is_asked(case: Case, asked: Sequence[str]) -> bool:
-    names = (case.benchmark(time).asv_name for time in case.subject.times)
-    wanted = [f"{name}({case.identity!r})" for name in names]
-    return not asked or any(re.search(one, name) for one in asked for name in wanted)
+    names = [f"{case.benchmark(t).asv_name}({case.identity!r})" for t in case.group.times]
+    return not asked or any(re.search(one, name) for one in asked for name in names)
 
 
 def _signature(case: Case) -> Hashable:

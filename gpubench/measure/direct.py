@@ -1,35 +1,30 @@
 """Measures cases at once, without asv and without commits, with the same preparation.
 
-Rounds take turns as asv's do: every time of a kernel once, then all of them again in the opposite
-order, so that what drifts favours none. In each round a case is prepared anew, as in a process of
-asv's, and only one case is on a device at any moment.
+Only one case is on a device at any moment. Where a suite asks for several processes (asv's
+``rounds``), the cases of a kernel take turns: each is prepared and sampled once, then all again in
+the opposite order, so that what drifts favours none.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, groupby
+from itertools import groupby
 
 from gpubench.measure.paired import Opponent
-from gpubench.measure.preparation import Preparation, case_record, cause, known_baseline, told_once
+from gpubench.measure.preparation import (
+    Preparation,
+    baseline_of,
+    case_record,
+    cause,
+    one_of_each,
+)
 from gpubench.measure.recorder import Recorder
-from gpubench.measure.repeats import TIMEOUT, Repeats, repeated, repeats
+from gpubench.measure.sampling import TIMEOUT, SamplePlan, by_round, sample_plan, take_samples
 from gpubench.plan.case import Case
 from gpubench.plan.group import compiled_apart
-from gpubench.record import CaseRecord, RunRecord
-
-LEAST_ROUNDS = 6
-"""Samples of one round share its buffers and its moment, so that they may all be slow together.
-
-Where nothing but that differs, twelve rounds fall into six slow ones of the first case and six
-quick ones of the second, or the other way round, once in 462 times (2 of 924); with two rounds each
-it would be once in three. See ``gpubench.analysis.rounds``.
-"""
-
-PAIRED_ROUNDS = 20
-"""A pair's halves share a moment and not their buffers, so that rounds are what is counted: of
-twenty, three may fall on the wrong side without hiding a difference."""
+from gpubench.record import CaseRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +36,16 @@ class Job:
     opponent: Opponent | None = None
     """What it is paired with in place of its baseline."""
     samples: int | None = None
-    """Samples over all rounds, in place of what the suite says."""
+    """Samples in all, in place of what the suite says."""
 
     @property
-    def plan(self) -> Repeats:
-        """Rounds and samples: the suite's, over enough rounds."""
-        sampling = self.case.kernel.sampling
-        plan = repeats(sampling, self.time)
-        if self.time != "compile":
-            plan = plan.spread(PAIRED_ROUNDS if sampling.paired else LEAST_ROUNDS)
+    def plan(self) -> SamplePlan:
+        plan = sample_plan(self.case.kernel.sampling, self.time)
         return plan if self.samples is None else plan.with_samples(self.samples)
 
     @property
     def timeout(self) -> float:
-        """Seconds after which a round is given up, where it runs in a process of its own."""
+        """Seconds after which it is given up, where it runs in a process of its own."""
         return self.case.kernel.sampling.timeout or TIMEOUT
 
 
@@ -64,39 +55,31 @@ class Measured:
 
     record: CaseRecord
     samples: tuple[float, ...] = ()
-    rounds: tuple[int, ...] = ()
-    """How many of ``samples`` each round gave; empty where they are all of one round."""
+    sizes: tuple[int, ...] = ()
+    """How many of ``samples`` each round gave."""
 
     @property
     def by_round(self) -> list[tuple[float, ...]]:
         """Samples of each round."""
-        ends = accumulate(self._counts)
-        return [self.samples[end - n : end] for n, end in zip(self._counts, ends, strict=True)]
+        return by_round(self.samples, self.sizes)
 
     def joined(self, after: Measured) -> Measured:
-        """This and a later one that succeeded, as one."""
-        samples = (*self.samples, *after.samples)
-        return Measured(after.record, samples, (*self._counts, *after._counts))
+        """This and a later turn of the same job; where that failed, it is the outcome."""
+        if after.record.status != "ok":
+            return after
+        before, record = self.record, after.record
+        record = replace(
+            record,
+            warnings=one_of_each((*before.warnings, *record.warnings)),
+            pair_ratios=(*before.pair_ratios, *record.pair_ratios),
+            pair_rounds=(*before.pair_rounds, *record.pair_rounds),
+        )
+        samples, sizes = (*self.samples, *after.samples), (*self.sizes, *after.sizes)
+        return Measured(record, samples, sizes)
 
-    @property
-    def _counts(self) -> tuple[int, ...]:
-        return self.rounds or ((len(self.samples),) if self.samples else ())
 
-
-Measure = Callable[[Job], Measured]
-"""Takes one round of a job: here, or in another process."""
-
-
-class Memory(Recorder):
-    """A recorder that keeps a case's last line in memory."""
-
-    def __init__(self) -> None:
-        super().__init__(None)
-        self.last: CaseRecord | None = None
-
-    def write(self, record: RunRecord | CaseRecord) -> None:
-        if isinstance(record, CaseRecord):
-            self.last = record
+Take = Callable[[Job], Measured]
+"""Takes one turn of a job: here, or in another process."""
 
 
 def jobs(cases: Iterable[Case], samples: int | None = None) -> list[Job]:
@@ -104,89 +87,100 @@ def jobs(cases: Iterable[Case], samples: int | None = None) -> list[Job]:
     compilation once of those that are compiled alike."""
     wanted: dict[tuple[str, str], Case] = {}
     for case in cases:
-        baseline = known_baseline(case) if case.fault is None else None
-        for each in (baseline, case) if baseline is not None else (case,):
-            wanted.setdefault((each.benchmark("kernel").asv_name, each.identity), each)
+        baseline = baseline_of(case) if case.fault is None else None
+        for one in (baseline, case) if baseline is not None else (case,):
+            wanted.setdefault((one.benchmark("kernel").asv_name, one.identity), one)
     compiled = set(map(id, compiled_apart(wanted.values())))
     return [
         Job(case, time, samples=samples)
         for case in wanted.values()
-        for time in case.subject.times
+        for time in case.group.times
         if time != "compile" or id(case) in compiled
     ]
 
 
-def measure(work: Sequence[Job], take: Measure) -> Iterator[tuple[int, Measured]]:
-    """Rounds of all jobs, kernel by kernel; ``take`` measures one.
+def turns_of(work: Iterable[Job]) -> int:
+    """Turns of these jobs together: what progress is counted in."""
+    return sum(job.plan.processes for job in work)
 
-    Yields a job's place in ``work`` and what is known of it so far, after each of its rounds. A
-    job that did not succeed has no further round.
+
+def measure(work: Sequence[Job], take: Take) -> Iterator[tuple[int, Measured]]:
+    """Measure all jobs, kernel by kernel; ``take`` takes one turn.
+
+    Yields a job's place in ``work`` and what is measured of it so far, after each of its turns. A
+    job that did not succeed has no further turn.
     """
     numbered = list(enumerate(work))
     for _, group in groupby(numbered, key=lambda item: _kernel(item[1].case)):
-        yield from _rounds(list(group), take)
+        kernel = list(group)
+        measured: dict[int, Measured] = {}
+        for turn in range(max(job.plan.processes for _, job in kernel)):
+            for place, job in reversed(kernel) if turn % 2 else kernel:
+                before = measured.get(place)
+                if turn < job.plan.processes and (before is None or before.record.status == "ok"):
+                    after = take(job)
+                    measured[place] = after if before is None else before.joined(after)
+                    yield place, measured[place]
 
 
-def rounds_of(work: Iterable[Job]) -> int:
-    """Number of rounds of these jobs together: what progress is counted in."""
-    return sum(job.plan.rounds for job in work)
-
-
-def take_round(job: Job) -> Measured:
+def take_turn(job: Job) -> Measured:
     """Prepare, check and sample in this process. What goes wrong is in the record."""
-    memory = Memory()
-    preparation = Preparation(job.case, job.time, memory, job.timeout, job.opponent, job.plan)
+    preparation = Preparation(
+        job.case, job.time, Recorder(None), job.timeout, job.opponent, job.plan
+    )
     try:
-        return _sampled(job, preparation, memory)
+        measurement = preparation.prepare()
+        samples, sizes = take_samples(measurement, job.plan)
+        preparation.synchronize()
+        preparation.note(measurement)
     except Exception as error:
         preparation.close(error)
-        return Measured(_outcome(job, memory, error))
+        record = preparation.record or case_record(job.case, job.time, "failed")
+        if record.status in ("ok", "started"):  # it failed after that was written
+            record = replace(record, status="failed", reason=cause(error))
+        return Measured(record)
     finally:
         preparation.close()
+    assert preparation.record is not None
+    return Measured(preparation.record, tuple(samples), tuple(sizes))
 
 
-def _rounds(work: list[tuple[int, Job]], take: Measure) -> Iterator[tuple[int, Measured]]:
-    found: dict[int, Measured] = {}
-    for number in range(max(job.plan.rounds for _, job in work)):
-        for index, job in reversed(work) if number % 2 else work:
-            before = found.get(index)
-            if number < job.plan.rounds and (before is None or before.record.status == "ok"):
-                found[index] = _joined(before, take(job))
-                yield index, found[index]
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """One comparison of a case with itself: the A/A control."""
+
+    case: Case
+    first: Measured
+    second: Measured | None
+    """``None`` in paired mode, where the first has the ratios of both."""
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether there is something to compare."""
+        sides = (self.first,) if self.second is None else (self.first, self.second)
+        return all(measured.record.status == "ok" for measured in sides)
 
 
-def _sampled(job: Job, preparation: Preparation, memory: Memory) -> Measured:
-    sampling = preparation.prepare()
-    samples = tuple(repeated(lambda _: sampling.restored_sample(), job.plan))
-    preparation.synchronize()
-    preparation.note(sampling)
-    assert memory.last is not None
-    return Measured(memory.last, samples)
+def twins(
+    cases: Iterable[Case], comparisons: int, take: Take, samples: int | None = None
+) -> Iterator[Twins]:
+    """So many comparisons, in turn over the ``kernel`` times of these cases, each measured as
+    against its baseline.
 
-
-def _outcome(job: Job, memory: Memory, error: Exception) -> CaseRecord:
-    """The record as the preparation left it, unless the failure came after it."""
-    record = memory.last or case_record(job.case, job.time, "failed")
-    if record.status in ("ok", "started"):
-        return replace(record, status="failed", reason=cause(error))
-    return record
-
-
-def _joined(before: Measured | None, after: Measured) -> Measured:
-    """One outcome of two rounds; where the later one failed, that is the outcome."""
-    if before is None or after.record.status != "ok":
-        return after
-    record = replace(
-        after.record,
-        warnings=told_once((*before.record.warnings, *after.record.warnings)),
-        pair_ratios=(*before.record.pair_ratios, *after.record.pair_ratios),
-        pair_rounds=(*_pair_rounds(before.record), *_pair_rounds(after.record)),
-    )
-    return before.joined(replace(after, record=record))
-
-
-def _pair_rounds(record: CaseRecord) -> tuple[int, ...]:
-    return record.pair_rounds or ((len(record.pair_ratios),) if record.pair_ratios else ())
+    A case that cannot be measured is told once, not counted and not tried again.
+    """
+    waiting = deque(case for case in cases if "kernel" in case.group.times)
+    done = 0
+    while waiting and done < comparisons:
+        case = waiting.popleft()
+        paired = case.kernel.sampling.paired
+        job = Job(case, "kernel", Opponent(case) if paired else None, samples)
+        sides = dict(measure([job] if paired else [job, job], take))
+        comparison = Twins(case, sides[0], None if paired else sides[1])
+        yield comparison
+        if comparison.succeeded:
+            done += 1
+            waiting.append(case)
 
 
 def _kernel(case: Case) -> tuple[str, str]:

@@ -7,14 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.backends.protocol import Native, Session, Target
+from gpubench.backends.protocol import Call, DeviceMemoryError, Native, Session, Target
+from gpubench.backends.software import name_arrays
 from gpubench.errors import KernelError
 from gpubench.measure.check import same_bits
 from gpubench.measure.inputs import Inputs
-from gpubench.measure.inspection import name_arrays
 from gpubench.plan.case import Case
 
 Array = np.ndarray[Any, Any]
+
+SMALL = 6 * 2**20
+"""Bytes of a case's arrays up to which those of earlier rounds are kept, so that later ones lie
+where none has been: memory that is given back is used again, and all rounds of a process would
+share few places. Twenty rounds are then 120 MiB at most; large arrays get fresh pages anyway."""
 
 
 class Execution:
@@ -37,6 +42,7 @@ class Execution:
         name_arrays({f"{name} as it was": copy for name, copy in self._pristine.items()})
         name_arrays(self._native)
         self.call = self.bind(self._native)
+        self._held: list[dict[str, Native]] = []
         self.aliases: dict[str, str] = {}
         """Returned results that were arrays of the call, or views of one, by the arrays' names."""
 
@@ -44,11 +50,31 @@ class Execution:
         """Copies of all arrays on the device, by name."""
         return {name: self.session.to_native(a) for name, a in self.inputs.arrays.items()}
 
-    def bind(self, native: Mapping[str, Native]) -> Any:
+    def bind(self, native: Mapping[str, Native]) -> Call:
         """The case's call over these native arrays, its scalars and the values of its axes."""
         scope = {**self.case.values, **self.inputs.scalars, **native}
         arguments = [scope[name] for name in self.case.kernel.call]
         return self.session.bind(self.target, self.case.launch, arguments)
+
+    def move(self) -> None:
+        """Put all arrays elsewhere in memory and bind the call to them; run it once, untimed.
+
+        A new copy is made while the old one is still there, so that it lies elsewhere; one after
+        another, so that there is room for it, and in the old one's place where there is none.
+        """
+        del self.call
+        if self.inputs.nbytes <= SMALL:
+            self._held.append(dict(self._native))
+        for name, array in self.inputs.arrays.items():
+            try:
+                self._native[name] = self.session.to_native(array)
+            except (DeviceMemoryError, MemoryError):
+                self._held.clear()
+                del self._native[name]
+                self._native[name] = self.session.to_native(array)
+        self.call = self.bind(self._native)
+        self.call()
+        self.session.synchronize()
 
     def restore(self) -> None:
         """Undo what runs did to ``inout`` arrays, on the device; returns when that is done."""
@@ -56,9 +82,10 @@ class Execution:
             self.session.restore(self._native[name], self._pristine[name])
         self.session.synchronize()
 
-    def overwrite(self, name: str, array: Array) -> None:
-        """Put another array's values into a native array."""
-        self.session.restore(self._native[name], self.session.pristine(array))
+    def overwrite(self, arrays: Mapping[str, Array]) -> None:
+        """Put other values into native arrays, by name."""
+        for name, array in arrays.items():
+            self.session.restore(self._native[name], self.session.pristine(array))
 
     def outputs(self) -> dict[str, Array]:
         """Run once and bring back every ``out`` and ``inout`` array and what the call returns."""
@@ -84,9 +111,17 @@ class Execution:
     def _run(self, fetch: Callable[[Any], Array]) -> dict[str, Array]:
         returned = self._named(self.call())
         self.session.synchronize()
-        self.aliases = {name: array for name, array in map(self._alias, returned.items()) if array}
-        written = {name: fetch(self._native[name]) for name in self._written}
-        return {**written, **{n: _as_array(fetch, result) for n, result in returned.items()}}
+        self.aliases = {}
+        for name, result in returned.items():
+            arrays = (array for array, native in self._native.items() if _overlap(result, native))
+            if array := next(arrays, None):
+                self.aliases[name] = array
+        outputs = {name: fetch(self._native[name]) for name in self._written}
+        for name, result in returned.items():
+            # Python's numbers carry no dtype: they get NumPy's.
+            is_number = isinstance(result, bool | int | float | complex)
+            outputs[name] = np.asarray(result) if is_number else fetch(result)
+        return outputs
 
     def _named(self, returned: Any) -> dict[str, Any]:
         """What the call returned, by the names of ``returns``."""
@@ -101,22 +136,9 @@ class Execution:
             )
         return dict(zip(names, results, strict=True))
 
-    def _alias(self, named: tuple[str, Any]) -> tuple[str, str]:
-        """A result's name, and the array of the call that it is; empty where it is a new one."""
-        name, result = named
-        arrays = (array for array, native in self._native.items() if _overlap(result, native))
-        return name, next(arrays, "")
-
 
 def _overlap(result: Any, native: Native) -> bool:
     if result is native:
         return True
     both = isinstance(result, np.ndarray) and isinstance(native, np.ndarray)
     return both and np.may_share_memory(result, native)
-
-
-def _as_array(fetch: Callable[[Any], Array], result: Any) -> Array:
-    """A returned value on the host. Python's own numbers carry no dtype: they get NumPy's."""
-    if isinstance(result, bool | int | float | complex):
-        return np.asarray(result)
-    return fetch(result)

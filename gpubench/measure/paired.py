@@ -6,21 +6,18 @@ changes steadily cancels over two pairs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
 
 from gpubench.backends import registry
 from gpubench.backends.software import NAME
+from gpubench.collecting import without_collecting
 from gpubench.measure.execution import Execution
 from gpubench.measure.inputs import Inputs
-from gpubench.measure.repeats import Repeats, repeated
-from gpubench.measure.sampling import Sampling, sized
+from gpubench.measure.sampling import ROUNDS, Measurement, SamplePlan
 from gpubench.measure.targets import load_target
 from gpubench.measure.times import LABELLED_TIMES
 from gpubench.plan.case import Case
-
-if TYPE_CHECKING:
-    from gpubench.suite.model import Sampling as DeclaredSampling
+from gpubench.suite.model import Sampling
 
 PAIRED_TIMES = ("kernel", "end_to_end", "cold")
 """Times that a speedup is stated for."""
@@ -33,7 +30,7 @@ LEAST_PAIRS = 3
 ``PARTS`` pairs would else give one."""
 
 DIGITS = 7
-"""Significant digits of a ratio on record."""
+"""Significant digits of a ratio on record: far more than clocks tell, and half the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +41,18 @@ class Opponent:
     time: str = "kernel"
 
 
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """What came of pairing."""
+
+    ratios: tuple[float, ...] = ()
+    """The opponent's seconds over the case's, for each pair."""
+    rounds: tuple[int, ...] = ()
+    """How many of ``ratios`` each round gave."""
+    warnings: tuple[str, ...] = ()
+    """Why there are none."""
+
+
 def opponent_of(case: Case, time: str) -> Opponent | None:
     """The baseline's ``kernel`` time, where the suite asks for pairs and the time is compared."""
     baseline = case.baseline()
@@ -52,60 +61,63 @@ def opponent_of(case: Case, time: str) -> Opponent | None:
     return Opponent(baseline)
 
 
-def unpaired_reason(case: Case, opponent: Opponent) -> str | None:
-    """Why the two cannot take turns in one process; ``None`` when they can."""
+def take_pairs(
+    mine: Measurement,
+    case: Case,
+    opponent: Opponent,
+    inputs: Inputs,
+    plan: SamplePlan,
+    declared: Sampling,
+) -> Pairs:
+    """Pair a case that can be sampled with its opponent, which is opened on the same inputs."""
     other = opponent.case
-    if case.backend != other.backend or case.threads == other.threads:
-        return None
-    return (
-        f"not paired: {case.implementation_name} runs on {_threads(case)} and "
-        f"{other.implementation_name} on {_threads(other)} of the same pool, "
-        "which a process sets once"
-    )
-
-
-def pair_ratios(
-    own: Sampling, opponent: Opponent, inputs: Inputs, plan: Repeats, declared: DeclaredSampling
-) -> tuple[tuple[float, ...], tuple[str, ...]]:
-    """The opponent's seconds over the case's own, for each pair of one round; or, where it is on a
-    device in software, none and a warning that says so.
-
-    ``declared`` sizes the opponent's samples, as it has sized the case's.
-    """
-    other = opponent.case
+    if case.backend == other.backend and case.threads != other.threads:
+        reason = (
+            f"not paired: {case.implementation_name} runs on {_threads(case)} and "
+            f"{other.implementation_name} on {_threads(other)} of the same pool, "
+            "which a process sets once"
+        )
+        return Pairs(warnings=(reason,))
     with registry.get(other.backend).open(other.device, other.threads) as session:
         if session.simulated:
-            return (), (f"not paired: {other.implementation_name} runs on {NAME}, without times",)
+            reason = f"not paired: {other.implementation_name} runs on {NAME}, without times"
+            return Pairs(warnings=(reason,))
         execution = Execution(session, other, load_target(other), inputs)
-        theirs = sized(LABELLED_TIMES[opponent.time](execution), declared)
-        return take_pairs(*_in_parts(own, theirs, plan)), ()
+        theirs = Measurement(LABELLED_TIMES[opponent.time](execution))
+        theirs.size(declared)
+        theirs.warm_up(plan.warm_up)
+        return in_turn(mine, theirs, plan)
 
 
-def _in_parts(own: Sampling, theirs: Sampling, plan: Repeats) -> tuple[Sampling, Sampling, Repeats]:
-    """More pairs of shorter samples, as far as both have runs to share."""
-    parts = min(PARTS, own.runs, theirs.runs)
-    least, most = (max(LEAST_PAIRS, count * parts) for count in (plan.least, plan.most))
-    more = replace(plan, least=least, most=most)
-    return own.of(own.runs // parts), theirs.of(theirs.runs // parts), more
+def in_turn(mine: Measurement, theirs: Measurement, plan: SamplePlan) -> Pairs:
+    """Ratios of samples that are a part of each side's usual one, in as many rounds as there would
+    be samples. A pair whose own half shows no time is left out."""
+    samples = plan.samples(mine.sample_seconds + theirs.sample_seconds)
+    parts = min(PARTS, mine.runs, theirs.runs)
+    rounds = min(ROUNDS, samples)
+    size = max(LEAST_PAIRS, samples * parts // rounds)
+    whole, mine.runs = mine.runs, mine.runs // parts
+    theirs.runs //= parts
+    ratios, counts = [], []
+    with without_collecting():
+        for number in range(rounds):
+            if number:
+                mine.begin_round()
+                theirs.begin_round()
+            pairs = [_pair(mine, theirs, turn) for turn in range(size)]
+            ratios += [float(f"{b / a:.{DIGITS}g}") for a, b in pairs if a > 0]
+            counts.append(sum(a > 0 for a, _ in pairs))
+    mine.runs = whole
+    return Pairs(tuple(ratios), tuple(filter(None, counts)))
 
 
-class Side(Protocol):
-    """What gives samples; a ``Sampling`` does."""
-
-    def restored_sample(self) -> float: ...
-
-
-def take_pairs(own: Side, theirs: Side, plan: Repeats) -> tuple[float, ...]:
-    """Their seconds over one's own; a pair whose own half shows no time is left out."""
-
-    def turn(number: int) -> tuple[float, float]:
-        if number % 2:
-            mine = own.restored_sample()
-            return theirs.restored_sample(), mine
-        return theirs.restored_sample(), own.restored_sample()
-
-    pairs = repeated(turn, plan)
-    return tuple(float(f"{their / mine:.{DIGITS}g}") for their, mine in pairs if mine > 0)
+def _pair(mine: Measurement, theirs: Measurement, turn: int) -> tuple[float, float]:
+    """Seconds of both, in the order of this turn."""
+    if turn % 2:
+        own = mine.restored_sample()
+        return own, theirs.restored_sample()
+    other = theirs.restored_sample()
+    return mine.restored_sample(), other
 
 
 def _threads(case: Case) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gpubench.measure.asv_record import record_path
-from gpubench.names import Value
-from gpubench.record import CaseRecord, RunRecord, parse_line, to_line
+from gpubench.errors import GpubenchError
+from gpubench.measure.facts import backend_concerns, run_facts
+from gpubench.record import Line, RunRecord, parse_line, to_line
 
 
 class Recorder:
@@ -18,7 +19,7 @@ class Recorder:
     def __init__(self, path: Path | None) -> None:
         self.path = path
 
-    def write(self, record: RunRecord | CaseRecord) -> None:
+    def write(self, record: Line) -> None:
         """Append one line in one system call, so that a killed run leaves no half line."""
         if self.path is None:
             return
@@ -29,39 +30,33 @@ class Recorder:
         finally:
             os.close(handle)
 
-    def write_facts(
-        self, gather: Callable[[], Mapping[str, Value | None]], run: Value | None = None
-    ) -> None:
-        """Append the run's facts, unless the file's last facts are the same.
+    def write_facts(self, run: str) -> None:
+        """Append the facts of a run, unless the file's last ones are its or the same.
 
-        They are not gathered again, which takes longer than many kernels, where the last ones are
-        of the ``run`` that is given.
+        They are not gathered again where they are of this ``run``: that takes longer than many
+        kernels, and every case asks.
         """
         if self.path is None:
             return
-        last = self._last_facts()
-        if run is not None and last is not None and last.get("run") == run:
+        runs = (one for one in self.backwards('"kind": "run"') if isinstance(one, RunRecord))
+        last = next((one.facts for one in runs), None)
+        if last is not None and run and last.get("run") == run:
             return
-        facts = gather()
+        facts = {"run": run, **run_facts()}
         if facts != last:
-            self.write(RunRecord(now(), facts))
+            self.write(RunRecord(now(), facts, backend_concerns()))
 
-    def _last_facts(self) -> Mapping[str, Value | None] | None:
+    def backwards(self, *words: str) -> Iterator[Line]:
+        """Lines that have one of these words in them, from the last to the first.
+
+        The others are not parsed: every case looks back over thousands of lines.
+        """
         if self.path is None or not self.path.exists():
-            return None
-        told = self.path.read_bytes()  # every case asks: only the line that counts is looked at
-        at = told.rfind(b'"kind": "run"')
-        if at < 0:
-            return None
-        line = told[told.rfind(b"\n", 0, at) + 1 :].partition(b"\n")[0]
-        last = parse_line(line.decode())
-        return last.facts if isinstance(last, RunRecord) else None
-
-
-def recorder_of_asv() -> Recorder:
-    """Recorder for the asv run that this process belongs to; one that keeps nothing where there is
-    none, or asv keeps no results of it."""
-    return Recorder(record_path())
+            return
+        for line in reversed(self.path.read_text(encoding="utf-8").splitlines()):
+            if any(word in line for word in words):
+                with suppress(GpubenchError):  # damaged, or of a later release
+                    yield parse_line(line)
 
 
 def now() -> str:

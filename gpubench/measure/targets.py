@@ -1,14 +1,12 @@
-"""What an implementation names, loaded: a function, a factory's product, a launcher, a program."""
+"""What suites name, loaded: a function, a factory's product, a launcher, a program."""
 
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
 from typing import Any
 
 from gpubench.backends.protocol import Target
-from gpubench.errors import KernelError
-from gpubench.kernels.lazy_numba import resolve
+from gpubench.errors import KernelError, did_you_mean
 from gpubench.plan.case import Case
 
 
@@ -25,32 +23,35 @@ def load_target(case: Case) -> Target:
         return Target(launcher=load_object(implementation.launcher))
     if implementation.factory is not None:
         return Target(function=_made(implementation.factory, case))
-    source, constants = _source(case), case.with_values()
+    path, constants = case.source_path(), case.with_values()
+    try:
+        source = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise KernelError(f"cannot read source {str(path)!r}: {error.strerror}") from error
     return Target(source=source, entry=implementation.entry, constants=constants)
 
 
 def load_object(reference: str) -> Any:
-    """Object behind ``module:name``, Numba's own where it waits to be compiled.
+    """Object behind ``module:name``.
 
-    Raises ``KernelError`` naming what is there instead.
+    One with a method ``__gpubench_target__`` stands for what that returns, so that a library can
+    put off compiling a function until it is measured. Raises ``KernelError`` naming what is there
+    instead.
     """
     module_name, _, name = reference.partition(":")
     try:
-        module = importlib.import_module(module_name)
+        loaded: Any = importlib.import_module(module_name)
     except Exception as error:
         raise KernelError(
             f"cannot import {module_name!r} for {reference!r}: {type(error).__name__}: {error}"
         ) from error
-    found: Any = module
     for part in name.split("."):
-        if not hasattr(found, part):
-            import difflib  # only to say what is wrong
-
-            near = difflib.get_close_matches(part, dir(found), n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+        if not hasattr(loaded, part):
+            hint = did_you_mean(part, dir(loaded))
             raise KernelError(f"module {module_name!r} has no {name!r}{hint}")
-        found = getattr(found, part)
-    return resolve(found)
+        loaded = getattr(loaded, part)
+    stands_for = getattr(loaded, "__gpubench_target__", None)
+    return loaded if stands_for is None else stands_for()
 
 
 def _made(reference: str, case: Case) -> Any:
@@ -64,11 +65,3 @@ def _made(reference: str, case: Case) -> Any:
         raise KernelError(
             f"factory {reference}({given}) failed: {type(error).__name__}: {error}"
         ) from error
-
-
-def _source(case: Case) -> str:
-    path = Path(case.source_path())
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise KernelError(f"cannot read source {str(path)!r}: {error.strerror}") from error

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpubench.backends import registry
+from gpubench.backends.software import NAME, running_device
 from gpubench.errors import GpubenchError, KernelError
-from gpubench.measure.check import Comparison, compare, difference, same_bits
+from gpubench.measure.check import CheckResult, compare, difference, same_bits
 from gpubench.measure.execution import Execution
 from gpubench.measure.inputs import Inputs, poisoned
-from gpubench.measure.inspection import set_order
 from gpubench.measure.targets import load_object, load_target
 from gpubench.plan.case import Case
 
+if TYPE_CHECKING:  # the device in software is imported only where it is asked for
+    from gpubench.softcuda import Report
+
 Array = np.ndarray[Any, Any]
+
+MOST_FAULTS = 3
+"""Faults of the device in software that a reason has room for."""
 
 
 class VacuousCheckError(GpubenchError):
@@ -36,131 +42,148 @@ def expected_outputs(case: Case, inputs: Inputs) -> dict[str, Array]:
 
 
 def verify(
-    execution: Execution, expected: Mapping[str, Array], orders: Sequence[str] = ()
-) -> Comparison:
+    execution: Execution, baseline: Mapping[str, Array] | None, orders: Sequence[str] = ()
+) -> CheckResult:
     """Run twice, ``out`` arrays poisoned before each run, and compare with the baseline's outputs.
+
+    Without ``baseline`` the case is one itself, which is right by definition: its first outputs are
+    what is expected, and it must write something (else ``VacuousCheckError``).
 
     Arrays that are only read must stay as they are. Two runs that differ within the tolerance give
     a warning: a reader should know that the last digits are not the same every time. ``orders`` are
     further ones of threads and blocks, to be run in on the device in software.
     """
-    poison = _poison(execution, expected)
-    _put(execution, poison)
-    first = _typed_like(execution.outputs(), expected)
-    found = _compared(execution, first, expected)
-    found = _again(execution, first, found, expected, poison)
-    return _in_orders(execution, first, found, expected, poison, orders)
+    expected = _written_outputs(execution) if baseline is None else baseline
+    specs = execution.case.array_specs()
+    poison = {n: poisoned(expected[n], expected[n]) for n in specs if specs[n].intent == "out"}
 
+    def run(fetch: Callable[[], Mapping[str, Array]]) -> dict[str, Array]:
+        """Outputs of a run from the beginning."""
+        execution.restore()
+        execution.overwrite(poison)
+        return _typed_like(fetch(), expected)
 
-def verify_baseline(execution: Execution, orders: Sequence[str] = ()) -> Comparison:
-    """The same of a baseline, which is right by definition: it must write, leave alone what it only
-    reads, and do so again.
-
-    Raises ``VacuousCheckError`` when it wrote nothing that could be checked.
-    """
-    first = _written_outputs(execution)
-    poison = _poison(execution, first)
-    found = _again(execution, first, _compared(execution, first, first), first, poison)
-    return _in_orders(execution, first, found, first, poison, orders)
-
-
-def _written_outputs(execution: Execution) -> dict[str, Array]:
-    """Outputs of a first run, whose ``out`` arrays were drawn as poison."""
-    outputs = execution.outputs()
-    _require_written(execution.case, execution.inputs, outputs, execution.aliases)
-    return outputs
-
-
-def _again(
-    execution: Execution,
-    first: Mapping[str, Array],
-    found: Comparison,
-    expected: Mapping[str, Array],
-    poison: Mapping[str, Array],
-) -> Comparison:
-    """What a second run adds to what was found of the first."""
-    if found.fault is not None:
-        return found
-    if changed := execution.changed_inputs():
-        return replace(found, fault=_changed(changed))
+    first = dict(expected) if baseline is None else run(execution.outputs)
+    result = _compared(execution, first, expected)
+    if result.fault is None and (changed := execution.changed_inputs()):
+        fault = (
+            f"the run changed {', '.join(changed)}, which the suite declares to be read only; "
+            "if that is meant, declare `intent: inout`"
+        )
+        result = replace(result, fault=fault)
+    elif result.fault is None:
+        again = run(execution.seen_outputs)
+        if apart := difference(first, again):
+            result = result.joined(_compared(execution, again, expected))
+            if result.fault is None:
+                warning = f"two runs differ: {apart} (atomics or a race)"
+                result = replace(result, warnings=(warning,))
+            else:
+                never = ", or elements that it never writes" if baseline is None else ""
+                why = f"a second run on the same inputs is wrong (a race{never}?)"
+                result = replace(result, fault=f"{why}: {result.fault}")
+    if orders:
+        result = _in_orders(execution, run, first, result, expected, orders)
     execution.restore()
-    _put(execution, poison)
-    again = _typed_like(execution.seen_outputs(), expected)
-    apart = difference(first, again)
-    if apart is not None:
-        found = found.joined(_compared(execution, again, expected))
-    execution.restore()
-    if apart is None:
-        return found
-    if found.fault is not None:
-        why = "a race?" if expected is not first else "a race, or elements that it never writes?"
-        fault = f"a second run on the same inputs is wrong ({why}): {found.fault}"
-        return replace(found, fault=fault)
-    return replace(found, warnings=(f"two runs differ: {apart} (atomics or a race)",))
+    return result
 
 
 def _in_orders(
     execution: Execution,
+    run: Callable[[Callable[[], Mapping[str, Array]]], Mapping[str, Array]],
     first: Mapping[str, Array],
-    found: Comparison,
+    result: CheckResult,
     expected: Mapping[str, Array],
-    poison: Mapping[str, Array],
     orders: Sequence[str],
-) -> Comparison:
-    """What runs in other orders of threads and blocks add to what was found.
+) -> CheckResult:
+    """What runs in other orders of threads and blocks add to the result.
 
-    A result that is right in one order and wrong in another is a fault, as a device has none. One
-    that is right in all and not the same is rounded in another order: a warning.
+    One that is right in one order and wrong in another is a fault, as a device has none. One that
+    is right in all and not the same is rounded in another order: a warning.
     """
-    if not orders:
-        return found
-    right = [] if found.fault else ["the first"]
-    fault, apart = found.fault, None
+    right = [] if result.fault else ["the first"]
+    fault, apart = result.fault, None
     for order in orders:
-        execution.restore()
-        _put(execution, poison)
+        words = f"{order} order" if order.isalpha() else f"the order of seed {order}"
         set_order(order)
-        again = _typed_like(execution.outputs(), expected)
+        again = run(execution.outputs)
         other = _compared(execution, again, expected)
-        found = found.joined(other)
-        fault = fault or (other.fault and f"in {_order_words(order)}: {other.fault}")
-        right += [] if other.fault else [_order_words(order)]
+        result = result.joined(other)
+        fault = fault or (other.fault and f"in {words}: {other.fault}")
+        right += [] if other.fault else [words]
         apart = apart or difference(first, again)
-    execution.restore()
     if fault is not None and right:
         fault = f"depends on the order of threads (right in {right[0]}): {fault}"
     elif fault is None and apart is not None:
-        said = f"rounds differently in another order of threads: {apart}"
-        return replace(found, warnings=(*found.warnings, said))
-    return replace(found, fault=fault)
+        warning = f"rounds differently in another order of threads: {apart}"
+        return replace(result, warnings=(*result.warnings, warning))
+    return replace(result, fault=fault)
 
 
-def _order_words(order: str) -> str:
-    return f"{order} order" if order.isalpha() else f"the order of seed {order}"
+def wrong_reason(case: Case, result: CheckResult, faults: Sequence[Report]) -> str | None:
+    """Why a case is not right: its results, or what its device saw; ``None`` where it is."""
+    reason = result.fault
+    if reason is None:
+        return with_faults("its results are right, and it has a fault", faults) if faults else None
+    if case.baseline() is not None:
+        reason = f"differs from the baseline {case.kernel.baseline!r}: {reason}"
+    return with_faults(reason, faults)
 
 
-def _poison(execution: Execution, expected: Mapping[str, Array]) -> dict[str, Array]:
-    """For each ``out`` array, values of which none is right."""
-    specs = execution.case.array_specs()
-    return {
-        name: poisoned(expected[name], expected[name])
-        for name, spec in specs.items()
-        if spec.intent == "out"
-    }
+def set_order(order: str) -> None:
+    """Threads and blocks of later launches on the device in software run ``ascending``,
+    ``descending`` or by a seed. Does nothing in a process that has not started it."""
+    device = running_device()
+    if device is not None:
+        device.set("order", order)
 
 
-def _put(execution: Execution, arrays: Mapping[str, Array]) -> None:
-    for name, array in arrays.items():
-        execution.overwrite(name, array)
+def take_faults() -> tuple[Report, ...]:
+    """Faults that the device in software saw since this was asked last, oldest first."""
+    device = running_device()
+    return () if device is None else tuple(device.reports())
+
+
+def with_faults(reason: str, faults: Iterable[Report]) -> str:
+    """A reason, and the faults behind it."""
+    lines = [f"{NAME}: {fault}" for fault in faults]
+    more = [f"and {len(lines) - MOST_FAULTS} more"] if len(lines) > MOST_FAULTS else []
+    return "; ".join([reason, *lines[:MOST_FAULTS], *more])
+
+
+def _written_outputs(execution: Execution) -> dict[str, Array]:
+    """Outputs of a baseline's first run, whose ``out`` arrays were drawn as poison.
+
+    At least one must differ from what the run started with.
+    """
+    outputs, arrays = execution.outputs(), execution.inputs.arrays
+    for name, array in outputs.items():
+        source = arrays.get(execution.aliases.get(name, name))
+        # A result that is an array of the call may have another shape.
+        same_size = source is not None and array.size == source.size
+        if source is None or not same_size or not same_bits(array.reshape(source.shape), source):
+            return outputs
+    raise VacuousCheckError(
+        f"vacuous check: the baseline {execution.case.implementation_name!r} leaves every output "
+        f"as it found it (outputs: {', '.join(outputs) or 'none declared'}); give the arrays that "
+        "it writes `intent: out` or `inout`, or name what it returns in `returns`"
+    )
 
 
 def _typed_like(outputs: Mapping[str, Array], expected: Mapping[str, Array]) -> dict[str, Array]:
-    return {name: _typed(array, expected[name]) for name, array in outputs.items()}
+    """The same, where a single number takes the reference's dtype if it is of the same kind:
+    compiled functions return Python's numbers, which have no dtype of their own."""
+    typed = dict(outputs)
+    for name, array in outputs.items():
+        reference = expected[name]
+        if array.ndim == reference.ndim == 0 and array.dtype.kind == reference.dtype.kind:
+            typed[name] = array.astype(reference.dtype)
+    return typed
 
 
 def _compared(
     execution: Execution, outputs: Mapping[str, Array], expected: Mapping[str, Array]
-) -> Comparison:
+) -> CheckResult:
     check = execution.case.kernel.check
     if check.function is None:
         return compare(outputs, expected, check)
@@ -171,45 +194,3 @@ def _compared(
         raise KernelError(
             f"the check {check.function}(outputs, expected) failed: {type(error).__name__}: {error}"
         ) from error
-
-
-def _changed(names: list[str]) -> str:
-    return (
-        f"the run changed {', '.join(names)}, which the suite declares to be read only; "
-        "if that is meant, declare `intent: inout`"
-    )
-
-
-def _require_written(
-    baseline: Case, inputs: Inputs, outputs: Mapping[str, Array], aliases: Mapping[str, str]
-) -> None:
-    """At least one output must differ from what the run started with."""
-    sources = {name: aliases.get(name, name) for name in outputs}
-    changed = [
-        name
-        for name, array in outputs.items()
-        if sources[name] not in inputs.arrays or not _same(array, inputs.arrays[sources[name]])
-    ]
-    if changed:
-        return
-    found = ", ".join(outputs) or "none declared"
-    raise VacuousCheckError(
-        f"vacuous check: the baseline {baseline.implementation_name!r} leaves every output as it "
-        f"found it (outputs: {found}); give the arrays that it writes `intent: out` or `inout`, or "
-        "name what it returns in `returns`"
-    )
-
-
-def _same(one: Array, other: Array) -> bool:
-    """Whether an output is the array it came from: its values, in whatever shape."""
-    return one.size == other.size and same_bits(one.reshape(other.shape), other)
-
-
-def _typed(found: Array, reference: Array) -> Array:
-    """A single number takes the reference's dtype if it is of the same kind.
-
-    Compiled functions return Python's numbers, which have no dtype of their own.
-    """
-    if found.ndim == 0 and reference.ndim == 0 and found.dtype.kind == reference.dtype.kind:
-        return found.astype(reference.dtype)
-    return found

@@ -1,41 +1,115 @@
-"""Rounds on a device in a process of its own, so that a lost device ends one case only."""
+"""Processes for what could crash, hang or lose a device: that ends one case only."""
 
 from __future__ import annotations
 
 import multiprocessing
 import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Any, Self
 
-from gpubench.measure.direct import Job, Measured, take_round
-from gpubench.measure.paired import Opponent
+from gpubench.backends.software import switched_on
+from gpubench.measure.direct import Job, Measured, take_turn
 from gpubench.measure.preparation import case_record
-from gpubench.plan.lookup import case_at, locate
-from gpubench.plan.subject import HOME
-from gpubench.record import CaseRecord
+from gpubench.plan.case import HOME
+from gpubench.record import Status
 
 START_UP = 60.0
-"""Seconds that a process may take to start, before the first case's timeout begins."""
+"""Seconds that a process may take to start, before the first case's own limit begins: imports take
+ten on a busy machine."""
 
 READY = "ready"
 
-Request = tuple[dict[str, Any], str, tuple[dict[str, Any], str] | None, int | None]
-"""A job in plain values: a case is found again in its suite file."""
+
+class Ended(Exception):
+    """The process ended without an answer; the message says how."""
+
+
+class Worker:
+    """A process of its own that answers requests, one after another.
+
+    ``start`` is called in it once, with ``arguments``, and returns what gives the answers to a
+    request, of which there may be several. All of them have to be picklable.
+    """
+
+    def __init__(
+        self,
+        start: Callable[..., Callable[[Any], Iterable[Any]]],
+        *arguments: Any,
+        in_software: bool = False,
+    ) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self._process: BaseProcess = context.Process(
+            target=_serve, args=(theirs, start, arguments), daemon=True
+        )
+        with switched_on() if in_software else nullcontext():
+            self._process.start()
+        theirs.close()
+        self._is_ready = False
+
+    def ask(self, request: Any) -> None:
+        """Give it something to do. One that has ended says so when it is asked for an answer.
+
+        Raises ``TimeoutError`` for a process that does not start.
+        """
+        with suppress(OSError, EOFError):
+            if not self._is_ready:
+                if not self.connection.poll(START_UP):
+                    raise TimeoutError(f"no process started within {START_UP:g} s")
+                self._is_ready = self.connection.recv() == READY
+            self.connection.send(request)
+
+    def answer(self, seconds: float) -> Any:
+        """Wait for the next answer. Raises ``TimeoutError`` when the seconds are over, and
+        ``Ended`` where the process ends before."""
+        try:
+            if self.connection.poll(max(0.0, seconds)):
+                return self.connection.recv()
+        except (EOFError, OSError):
+            self._process.join(timeout=1)
+            code = self._process.exitcode
+            how = f"exit code {code}"
+            if code is not None and code < 0:
+                how = f"signal {signal.Signals(-code).name}"
+            raise Ended(f"its process ended without an outcome ({how})") from None
+        raise TimeoutError
+
+    def end(self) -> None:
+        """End the process, whatever it is doing."""
+        self._process.kill()
+        self._process.join()
+        self.connection.close()
+
+
+def _serve(
+    connection: Connection,
+    start: Callable[..., Callable[[Any], Iterable[Any]]],
+    arguments: tuple[Any, ...],
+) -> None:
+    """The process: answers until nobody asks any more. Ctrl-C is for the process that asks."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    answers = start(*arguments)
+    connection.send(READY)
+    with suppress(EOFError):
+        while True:
+            for answer in answers(connection.recv()):
+                connection.send(answer)
 
 
 class Bench:
-    """Takes rounds: those of CPU cases in this process, those of other devices in a worker.
+    """Takes turns of jobs: those of CPU cases in this process, those of other devices in a worker.
 
     The worker is kept from case to case, because starting one and opening a device takes seconds.
     It is replaced when a case fails in it (a device may be lost), crashes it, or runs out of time.
     """
 
     def __init__(self) -> None:
-        self._process: BaseProcess | None = None
-        self._connection: Connection | None = None
+        self._worker: Worker | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -46,96 +120,47 @@ class Bench:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End the worker, whatever it is doing."""
-        if self._process is not None and self._connection is not None:
-            self._process.kill()
-            self._process.join()
-            self._connection.close()
-        self._process = self._connection = None
+        self._end()
 
     def take(self, job: Job) -> Measured:
-        """One round. What goes wrong is in the record."""
-        if _at_home(job):
-            return take_round(job)
-        measured = self._ask(job)
+        """One turn. What goes wrong is in the record."""
+        devices = {job.case.device, job.opponent.case.device if job.opponent else HOME}
+        if devices == {HOME}:
+            return take_turn(job)
+        measured = self._asked(job)
         if measured.record.status not in ("ok", "verified", "skipped", "wrong"):
-            self.close()
+            self._end()
         return measured
 
-    def _ask(self, job: Job) -> Measured:
+    def _asked(self, job: Job) -> Measured:
         try:
-            connection = self._connected()
-            connection.send(_request(job))
-            if not connection.poll(job.timeout):
-                return Measured(_timed_out(job))
-            answer: Measured = connection.recv()
+            if self._worker is None:
+                self._worker = Worker(_turns)
+            self._worker.ask(job)
         except TimeoutError as error:
-            return Measured(_failed(job, str(error)))
-        except (EOFError, OSError):
-            reason = f"its process ended without an outcome (exit code {self._exit_code()})"
-            return Measured(_failed(job, reason))
-        return answer
-
-    def _connected(self) -> Connection:
-        if self._connection is None:
-            context = multiprocessing.get_context("spawn")
-            self._connection, theirs = context.Pipe()
-            self._process = context.Process(target=serve, args=(theirs,), daemon=True)
-            self._process.start()
-            theirs.close()
-            if not self._connection.poll(START_UP):
-                raise TimeoutError(f"no process started within {START_UP:g} s")
-            self._connection.recv()
-        return self._connection
-
-    def _exit_code(self) -> int | None:
-        if self._process is None:
-            return None
-        self._process.join(timeout=1)
-        return self._process.exitcode
-
-
-def serve(connection: Connection) -> None:
-    """The worker: takes rounds until nobody asks any more. Ctrl-C is for the process that asks."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    connection.send(READY)
-    while True:
+            return _without_outcome(job, "failed", str(error))
         try:
-            request: Request = connection.recv()
-        except EOFError:
-            return
-        connection.send(take_round(_job(request)))
+            measured: Measured = self._worker.answer(job.timeout)
+        except Ended as error:
+            return _without_outcome(job, "failed", str(error))
+        except TimeoutError:
+            reason = (
+                f"stopped by its timeout of {job.timeout:g} s; "
+                "raise `timeout` under `sampling`, or make the case smaller"
+            )
+            return _without_outcome(job, "timed_out", reason)
+        return measured
+
+    def _end(self) -> None:
+        if self._worker is not None:
+            self._worker.end()
+        self._worker = None
 
 
-def _at_home(job: Job) -> bool:
-    devices = {job.case.device}
-    if job.opponent is not None:
-        devices.add(job.opponent.case.device)
-    return devices == {HOME}
+def _turns() -> Callable[[Job], Iterator[Measured]]:
+    """What a worker of a bench does."""
+    return lambda job: iter((take_turn(job),))
 
 
-def _request(job: Job) -> Request:
-    opponent = job.opponent
-    paired = None if opponent is None else (locate(opponent.case), opponent.time)
-    return locate(job.case), job.time, paired, job.samples
-
-
-def _job(request: Request) -> Job:
-    place, time, paired, samples = request
-    opponent = None if paired is None else Opponent(case_at(paired[0]), paired[1])
-    return Job(case_at(place), time, opponent, samples)
-
-
-def _timed_out(job: Job) -> CaseRecord:
-    reason = (
-        f"stopped by its timeout of {job.timeout:g} s; "
-        "raise `timeout` under `sampling`, or make the case smaller"
-    )
-    return replace(case_record(job.case, job.time, "timed_out"), reason=reason)
-
-
-def _failed(job: Job, reason: str) -> CaseRecord:
-    return replace(case_record(job.case, job.time, "failed"), reason=reason)
+def _without_outcome(job: Job, status: Status, reason: str) -> Measured:
+    return Measured(replace(case_record(job.case, job.time, status), reason=reason))

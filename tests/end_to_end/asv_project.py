@@ -13,7 +13,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from gpubench.record import CaseRecord, parse_line
+from gpubench.record import CaseRecord, RoundsRecord, parse_line
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 SAMPLE = Path(__file__).parent / "sample"
@@ -161,6 +161,15 @@ class Project:
         """Lines of gpubench's record of a commit that are about cases, in their order."""
         lines = self._file(tag, ".gpubench.jsonl").read_text().splitlines()
         return [record for record in map(parse_line, lines) if isinstance(record, CaseRecord)]
+
+    def rounds(self, tag: str) -> dict[tuple[str, str], list[tuple[float, ...]]]:
+        """Medians of rounds, for each benchmark and case: one line for each of its processes."""
+        lines = map(parse_line, self._file(tag, ".gpubench.jsonl").read_text().splitlines())
+        kept: dict[tuple[str, str], list[tuple[float, ...]]] = {}
+        for line in lines:
+            if isinstance(line, RoundsRecord):
+                kept.setdefault((line.benchmark, line.case), []).append(line.rounds)
+        return kept
 
     def measured(self, tag: str) -> list[tuple[str, str]]:
         """Benchmark and case of each time that one was begun."""

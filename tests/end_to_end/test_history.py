@@ -8,8 +8,7 @@ import yaml
 from asv_project import Project
 from test_asv_commands import ALL, NEWEST, NUMBA, NUMPY, has_time, row_of
 
-from gpubench.results import CaseName
-from gpubench.results.loading import load_results
+from gpubench.results import CaseName, open_table
 
 SUITE = "suites/vector_add.yaml"
 
@@ -28,11 +27,14 @@ def backwards(content: object) -> object:
 
 def commits_with_times(project: Project, case: str) -> list[str]:
     """Commits at which the report has a time of a case of ``vector_add_numba``."""
-    results = load_results(project.results, project.path)
+    table = open_table(project.results, project.path)
     name = CaseName("vector_add", "vector_add", "numba", "kernel", case)
-    subjects = {commit.hash: commit.subject or "" for commit in results.commits}
-    outcomes = {subjects[s.commit]: s.outcomes.get(name) for s in results.snapshots}
-    return [subject for subject, outcome in outcomes.items() if outcome and outcome.timing]
+    return [
+        snapshot.commit.subject or ""
+        for setup in table.setups
+        for snapshot in table.snapshots(setup)
+        if (row := table.rows(snapshot).get(name)) and row.seconds is not None
+    ]
 
 
 def test_a_new_size_and_another_order_keep_the_history(history: Project, tmp_path: Path) -> None:

@@ -44,6 +44,48 @@ def test_an_existing_python_keeps_its_record_under_the_commit_that_is_set(
     assert {record.status for record in copy.records("mended")} == {"started", "ok"}
 
 
+def test_the_record_says_the_median_of_each_round(project: Project, tmp_path: Path) -> None:
+    copy = project.copy(tmp_path / "toolkit")
+    copy.asv("run", "--bench", "increment__numpy", "-a", "repeat=5", "-a", "rounds=2", NEWEST)
+    rounds = copy.rounds("mended")
+    assert {benchmark for benchmark, _ in rounds} == {INCREMENT}
+    for case, lines in rounds.items():
+        assert [len(medians) for medians in lines] == [5, 5]
+        seconds = copy.times("mended")[case]
+        assert seconds is not None
+        assert min(map(min, lines)) <= seconds <= max(map(max, lines))
+
+
+def test_both_launch_methods_keep_the_same_record(project: Project, tmp_path: Path) -> None:
+    kept = {}
+    for method in ("spawn", "forkserver"):
+        copy = project.copy(tmp_path / method)
+        copy.asv("run", "-a", "repeat=3", *ONLY[1:], "--launch-method", method, NEWEST)
+        records = copy.records("mended")
+        kept[method] = [(r.benchmark, r.case, r.status, r.compiled) for r in records]
+        assert {len(medians) for lines in copy.rounds("mended").values() for medians in lines} == {
+            3
+        }
+    assert kept["spawn"] == kept["forkserver"]
+
+
+def test_without_the_plugin_nothing_is_kept_and_asv_s_user_is_told(
+    project: Project, tmp_path: Path
+) -> None:
+    copy = project.copy(tmp_path / "toolkit")
+    copy.edit("asv.conf.json", '"plugins": [".gpubench.asv_plugin"],', "")
+    said = copy.asv("run", "--show-stderr", *ONLY, NEWEST)
+    assert copy.has_result("mended")
+    assert not copy.has_record("mended")
+    assert said.count('add this line to asv.conf.json: "plugins": [".gpubench.asv_plugin"]') == 1
+
+
+def test_continuous_keeps_a_record_of_both_commits(project: Project, tmp_path: Path) -> None:
+    copy = project.copy(tmp_path / "toolkit")
+    copy.asv("continuous", *ONLY, "good", "mended", code=None)
+    assert copy.has_record("good") and copy.has_record("mended")
+
+
 def test_attributes_on_the_command_line_reach_our_batches(project: Project, tmp_path: Path) -> None:
     copy = project.copy(tmp_path / "toolkit")
     runs = {}

@@ -29,7 +29,7 @@ def plan_of(folder: Path, kernel: str) -> Plan:
     """Plan of a suite ``sample`` with one kernel ``sample``, whose body is given as YAML."""
     path = folder / "sample.yaml"
     body = textwrap.indent(textwrap.dedent(kernel), "    ")
-    path.write_text(f"version: 1\nsuite: sample\nkernels:\n  sample:\n{body}\n")
+    path.write_text(f"version: 1\nsuite: sample\nbackend: numpy\nkernels:\n  sample:\n{body}\n")
     return build_plan([load_suite(path)], gpu_count=0)
 
 

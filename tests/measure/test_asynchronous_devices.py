@@ -3,10 +3,10 @@
 import pytest
 from builders import Recording, plan_of
 
-from gpubench import asv_benchmarks
 from gpubench.asv_benchmarks import TimedBenchmark
-from gpubench.backends.device_errors import DeviceLostError
+from gpubench.backends.protocol import DeviceLostError
 from gpubench.backends.scripted import ScriptedSession
+from gpubench.measure.asv_settings import AsvSettings
 from gpubench.measure.preparation import WrongResult
 
 KERNEL = """
@@ -17,6 +17,7 @@ arrays:
 call: [a, out]
 devices: [cpu, 'scripted:0']
 measure: [kernel, launch]
+sampling: {warmup_time: 0}
 implementations:
   numpy: {function: misbehaving_kernels:scale}
   candidate: {function: misbehaving_kernels:FUNCTION, backend: scripted}
@@ -65,7 +66,7 @@ def test_a_crash_that_no_sample_waited_for_is_put_on_record(tmp_path):
 @pytest.mark.parametrize("hook", ["teardown", "setup"])
 def test_asv_hears_of_a_crash_between_samples(tmp_path, monkeypatch, hook):
     recording = launches(tmp_path, "crash_while_timed")
-    monkeypatch.setattr(asv_benchmarks, "recorder_of_asv", lambda: recording.preparation.recorder)
+    monkeypatch.setattr(AsvSettings, "record", recording.path)
     timed = TimedBenchmark(group_of(tmp_path, "crash_while_timed"), "launch")
     identity = recording.preparation.case.identity
     timed.setup(identity)

@@ -79,7 +79,7 @@ def test_what_a_function_returns_is_checked_like_an_output(tmp_path):
     returns: [sum]
     implementations:
       numpy: {function: measured_kernels:total}
-      compiled: {function: measured_kernels:total_compiled}
+      compiled: {function: measured_kernels:total_compiled, backend: numba}
       transposed: {function: measured_kernels:total_transposed}
       integer: {function: measured_kernels:total_as_integer}
     check: {rtol: 1.0e-9, atol: 1.0e-9}

@@ -36,6 +36,7 @@ def broken(a, b):
 SUITE = """\
 version: 1
 suite: {name}
+backend: numba
 kernels:
   {name}:
     sizes: {{n: [300, 20, 4000]}}
@@ -46,9 +47,9 @@ kernels:
     call: [a, b]
     implementations:
       numpy: {{function: "{name}_kernels:plain"}}
-      broken: {{function: "{name}_kernels:broken"}}
-      kept: {{function: "{name}_kernels:kept"}}
-      not_kept: {{function: "{name}_kernels:not_kept"}}
+      broken: {{function: "{name}_kernels:broken", backend: numba}}
+      kept: {{function: "{name}_kernels:kept", backend: numba}}
+      not_kept: {{function: "{name}_kernels:not_kept", backend: numba}}
 """
 
 

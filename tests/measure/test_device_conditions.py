@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 from builders import Recording, scale_with
 
-from gpubench.backends.ceilings import Ceilings
-from gpubench.backends.device_errors import DeviceMemoryError
-from gpubench.measure.caches import fits_in_cache
-from gpubench.measure.ceilings import device_ceilings
+from gpubench.backends.protocol import DeviceMemoryError
+from gpubench.measure.conditions import bandwidth, fits_in_cache
 from gpubench.measure.recorder import Recorder
 from gpubench.names import Value
 from gpubench.record import CaseRecord, RunRecord
@@ -23,23 +21,27 @@ RATES = {"copy_bytes_per_second": 4.0e12, "triad_bytes_per_second": 4.2e12}
 class Device:
     """A session of which only the ceilings are asked; fails on the second time."""
 
-    def __init__(self, *answers: Ceilings | Exception) -> None:
-        self.answers: Iterator[Ceilings | Exception] = iter(answers)
+    def __init__(self, *answers: dict[str, float] | Exception) -> None:
+        self.answers: Iterator[dict[str, float] | Exception] = iter(answers)
 
-    def ceilings(self) -> Ceilings:
+    def ceilings(self) -> dict[str, float]:
         answer = next(self.answers)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
 
+def rates(copy: float, triad: float = 2.0) -> dict[str, float]:
+    return {"copy_bytes_per_second": copy, "triad_bytes_per_second": triad}
+
+
 def measured() -> Device:
-    return Device(Ceilings(4.0e12, 4.2e12, 2**26))
+    return Device(rates(4.0e12, 4.2e12))
 
 
 def ceilings(session: object, recorder: Recorder, time: str = "kernel") -> dict[str, Value]:
     asked: Any = session
-    return dict(device_ceilings(asked, "cuda:0", time, recorder))
+    return dict(bandwidth(asked, "cuda:0", time, recorder))
 
 
 def told(device: str = "cuda:0") -> CaseRecord:
@@ -63,7 +65,7 @@ def test_another_run_or_another_device_measures_again(
     recorder.write(told("cuda:0" if between else "cuda:1"))
     if between:
         recorder.write(between)
-    device = Device(Ceilings(1.0, 2.0, 8))
+    device = Device(rates(1.0))
     assert ceilings(device, recorder)["copy_bytes_per_second"] == 1.0
 
 
@@ -71,8 +73,8 @@ def test_without_a_record_bandwidth_is_measured_once_in_a_process() -> None:
     class Asked(Device):
         """Of a kind of its own, which no other test has asked."""
 
-    rates = [ceilings(Asked(Ceilings(one, 2.0, 8)), Recorder(None)) for one in (1.0, 3.0)]
-    assert [rate["copy_bytes_per_second"] for rate in rates] == [1.0, 1.0]
+    answers = [ceilings(Asked(rates(one)), Recorder(None)) for one in (1.0, 3.0)]
+    assert [answer["copy_bytes_per_second"] for answer in answers] == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("time", ["launch", "transfer", "end_to_end", "compile"])
@@ -80,10 +82,11 @@ def test_times_that_no_bandwidth_limits_measure_none(time: str) -> None:
     assert ceilings(Device(), Recorder(None), time) == {}
 
 
-def test_a_device_without_room_or_without_an_answer_tells_none() -> None:
+def test_a_device_without_room_and_a_processor_tell_none() -> None:
     full = Device(DeviceMemoryError("out of memory"))
     assert ceilings(full, Recorder(None)) == {}
-    assert ceilings(object(), Recorder(None)) == {}
+    on_the_cpu: Any = Device()
+    assert bandwidth(on_the_cpu, "cpu", "kernel", Recorder(None)) == {}
 
 
 def test_arrays_that_fit_in_l2_are_told() -> None:

@@ -3,12 +3,14 @@
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from gpubench.record import CaseRecord, parse_line
+from gpubench.measure.asv_settings import VARIABLE, AsvSettings
+from gpubench.record import CaseRecord, RoundsRecord, parse_line
 
 DOOR = """\
 from pathlib import Path
@@ -61,14 +63,20 @@ def project(tmp_path):
     (tmp_path / "launched.py").write_text(KERNELS)
     for name, block in (("broken", "n // 16"), ("fine", "n // 4")):
         (tmp_path / f"suites/{name}.yaml").write_text(SUITE.format(name=name, block=block))
-    (tmp_path / "asv.conf.json").write_text('{"results_dir": "results"}')
     return tmp_path
 
 
-def asv(project, command, *arguments):
-    """Run a command of asv's own script for processes that it starts."""
+def asv(project, command, *arguments, **attributes):
+    """Run a command of asv's own script for processes that it starts, as under our plugin."""
     script = Path(find_spec("asv").origin).parent / "benchmark.py"
-    told = {"ASV_CONF_DIR": str(project), "ASV_COMMIT": COMMIT, "ASV_ENV_NAME": "env"}
+    settings = AsvSettings(
+        run="1-2", results_dir=str(project / "results"), machine="desk", attributes=attributes
+    )
+    told = {
+        "ASV_COMMIT": COMMIT,
+        "ASV_ENV_NAME": "env",
+        VARIABLE: json.dumps(asdict(settings)),
+    }
     return subprocess.run(
         [sys.executable, script, command, project / "benchmarks", *arguments],
         cwd=project, env={"ASV_PYTHONPATH": str(project), **told},
@@ -95,10 +103,72 @@ def test_the_case_fails_with_file_and_line_and_the_others_run(project):
     for index in (1, 3):
         asv(project, "run", f"{BROKEN}-{index}", "{}", "None", project / "result.json")
         (file,) = (project / "results").glob("*/*.jsonl")
-        last = parse_line(file.read_text().splitlines()[-1])
-        assert isinstance(last, CaseRecord)
+        lines = map(parse_line, file.read_text().splitlines())
+        last = [line for line in lines if isinstance(line, CaseRecord)][-1]
         statuses[last.case] = (last.status, last.reason)
     failed, ran = statuses.values()
     assert failed == ("failed", f"{project}/{REASON}")
     assert ran == ("ok", None)
     assert list(statuses) == ["n=8 device=scripted:0", "n=16 block=1 device=scripted:0"]
+
+
+def run(project, name, **attributes):
+    """asv's result of one case of the suite that is fine, and what is on record of it."""
+    for file in (project / "results").glob("*/*.jsonl"):
+        file.unlink()
+    result = project / "result.json"
+    done = asv(project, "run", f"{name}-0", json.dumps(attributes), "None", result, **attributes)
+    assert done.returncode == 0, done.stderr
+    (file,) = (project / "results").glob("*/*.jsonl")
+    lines = map(parse_line, file.read_text().splitlines())
+    rounds = [line for line in lines if isinstance(line, RoundsRecord)]
+    return json.loads(result.read_text()), rounds
+
+
+FINE = "suites.fine__launched.time_kernel"
+
+
+def test_asv_takes_the_samples_that_are_planned_and_the_rounds_are_on_record(project):
+    sampling = "sampling: {rounds: 1, repeat: 22, warmup_time: 0.01, number: 3}"
+    path = project / "suites/fine.yaml"
+    path.write_text(path.read_text() + f"    {sampling}\n")
+    result, (record,) = run(project, FINE)
+    assert result["samples"] == pytest.approx([1e-3] * 22)
+    assert (record.benchmark, record.case) == (FINE, "n=8 block=2")
+    assert record.rounds == pytest.approx((1e-3,) * 20)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "samples", "rounds"),
+    [
+        ({"repeat": 4}, 4, 4),
+        ({"repeat": [2, 7, 60.0]}, 7, 7),
+        ({"number": 1, "repeat": 1, "warmup_time": 0, "rounds": 1}, 1, 1),
+        ({"repeat": 6, "number": 3}, 6, 6),
+        ({"repeat": 3, "warmup_time": 0.05}, 3, 3),
+        ({}, 5, 5),
+    ],
+)
+def test_what_asv_s_command_line_asks_for_is_taken(project, attributes, samples, rounds):
+    result, (record,) = run(project, FINE, **attributes)
+    assert len(result["samples"]) == samples
+    assert len(record.rounds) == rounds
+
+
+def test_a_process_for_one_case_reads_one_suite_alone(project):
+    (project / "suites/broken.yaml").write_text("no: suite")
+    result, _ = run(project, FINE, repeat=1)
+    assert result["samples"] == pytest.approx([1e-3])
+
+
+def test_without_the_plugin_nothing_is_recorded_and_a_line_says_what_to_add(project):
+    script = Path(find_spec("asv").origin).parent / "benchmark.py"
+    done = subprocess.run(
+        [sys.executable, script, "run", project / "benchmarks", f"{FINE}-0", "{}", "None",
+         project / "result.json"],
+        cwd=project, env={"ASV_PYTHONPATH": str(project), "ASV_COMMIT": COMMIT},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert '"plugins": [".gpubench.asv_plugin"]' in done.stderr
+    assert not list(project.rglob("*.jsonl"))

@@ -5,8 +5,7 @@ from builders import Recording
 from timed import scripted_cases
 
 from gpubench.backends.scripted import ScriptedBackend, ScriptedSession
-from gpubench.measure.control import twins
-from gpubench.measure.direct import jobs, measure, take_round
+from gpubench.measure.direct import jobs, measure, take_turn, twins
 from gpubench.measure.paired import Opponent
 from gpubench.measure.preparation import NO_TIMES, Skipped
 from gpubench.names import TIMES
@@ -22,15 +21,6 @@ class SoftwareSession(ScriptedSession):
 
     def sampler(self, call):
         raise AssertionError("a time is taken")
-
-    @property
-    def clock(self):
-        return self._clock
-
-    @clock.setter
-    def clock(self, clock):
-        self._clock = clock
-        clock.start = clock.stop = self.sampler
 
     def ceilings(self):
         raise AssertionError("bandwidth is measured")
@@ -78,7 +68,7 @@ def test_paired_mode_takes_no_time_of_a_baseline_in_software(tmp_path, monkeypat
 
 def test_the_command_that_times_shows_that_it_is_right_and_no_time(tmp_path):
     work = jobs([case(tmp_path)])
-    found = [one for _, one in measure(work, take_round)]
+    found = [one for _, one in measure(work, take_turn)]
     rows = times.compared(found)
     assert [(row.outcome.status, row.outcome.timing) for row in rows] == [("verified", None)] * 2
     (line,) = times.skipped_report(rows)
@@ -86,5 +76,5 @@ def test_the_command_that_times_shows_that_it_is_right_and_no_time(tmp_path):
 
 
 def test_a_control_measures_nothing(tmp_path):
-    (found,) = twins([case(tmp_path)], 1, take_round)
+    (found,) = twins([case(tmp_path)], 1, take_turn)
     assert (found.succeeded, found.first.samples) == (False, ())

@@ -1,13 +1,15 @@
 """Paired mode: samples of baseline and candidate in turn, and their ratios on record."""
 
+from itertools import cycle
+
 import pytest
 from builders import Recording, case_of
 from timed import scripted_cases
 
-from gpubench.asv_planning import plan_blueprints
-from gpubench.measure.direct import jobs, measure, take_round
-from gpubench.measure.paired import Opponent, opponent_of, take_pairs, unpaired_reason
-from gpubench.measure.repeats import Repeats
+from gpubench.asv_benchmarks import benchmark_classes
+from gpubench.measure.direct import jobs, measure, take_turn
+from gpubench.measure.paired import Pairs, in_turn, opponent_of
+from gpubench.measure.sampling import ROUNDS, SamplePlan
 from gpubench.record import parse_line, to_line
 
 PAIRED = "repeat: 4, paired: true"
@@ -26,35 +28,58 @@ implementations:
 """
 
 
-class Side:
-    """One side of the pairs: writes down when it is sampled and restored."""
+class Noted:
+    """Stands where a measurement does: writes down when it is sampled and moved."""
 
-    def __init__(self, log, name, seconds):
-        self.log, self.name, self.samples = log, name, iter(seconds)
+    sample_seconds = 0.0
+
+    def __init__(self, log, name, seconds, runs=1):
+        self.log, self.name, self.runs, self.samples = log, name, runs, cycle(seconds)
+
+    def begin_round(self):
+        self.log.append(f"move {self.name}")
 
     def restored_sample(self):
         self.log.append(self.name)
         return next(self.samples)
 
 
+def plan(samples):
+    return SamplePlan(1, samples, samples, 60.0, 0.0)
+
+
 def test_the_sides_take_turns_to_begin():
     log = []
-    own, other = Side(log, "own", [1, 1, 1]), Side(log, "other", [2, 3, 4])
-    assert take_pairs(own, other, Repeats(1, 3, 3, 60.0, 0.0)) == (2.0, 3.0, 4.0)
+    own, other = Noted(log, "own", [1]), Noted(log, "other", [2, 3, 4])
+    assert in_turn(own, other, plan(1)) == Pairs((2.0, 3.0, 4.0), (3,))
     assert log == ["other", "own", "own", "other", "other", "own"]
 
 
 def test_a_ratio_is_kept_to_seven_digits_and_needs_a_time_above_zero():
-    own, other = Side([], "own", [3.0, 0.0]), Side([], "other", [1.0, 1.0])
-    assert take_pairs(own, other, Repeats(1, 2, 2, 60.0, 0.0)) == (0.3333333,)
+    own, other = Noted([], "own", [3.0, 0.0, 2.0]), Noted([], "other", [1.0])
+    assert in_turn(own, other, plan(1)) == Pairs((0.3333333, 0.5), (2,))
 
 
-def test_a_sample_becomes_several_pairs_of_shorter_ones(tmp_path):
-    sampling = "number: 10, warmup_time: 0, repeat: 4, paired: true"
-    kernel = THREADS.replace("paired: true", sampling).replace("[2]", "[1]")
-    recording = Recording(tmp_path, case_of(tmp_path, kernel, "candidate"))
-    assert recording.preparation.prepare().runs == 10
-    assert recording.last.pair_ratios == (2.0,) * 40
+def test_both_sides_are_moved_before_every_round_but_the_first():
+    log = []
+    pairs = in_turn(Noted(log, "own", [1]), Noted(log, "other", [2]), plan(3 * ROUNDS))
+    assert pairs.rounds == (3,) * ROUNDS
+    assert log.count("move own") == log.count("move other") == ROUNDS - 1
+    assert log[6:8] == ["move own", "move other"]
+
+
+def test_a_sample_becomes_several_pairs_of_shorter_ones():
+    own = Noted([], "own", [1], runs=25)
+    pairs = in_turn(own, Noted([], "other", [2], runs=40), plan(4))
+    assert pairs == Pairs((2.0,) * 40, (10,) * 4)
+    assert own.runs == 25
+
+
+def test_samples_of_few_runs_become_fewer_pairs_and_three_in_a_round_at_least():
+    def rounds(runs):
+        return in_turn(Noted([], "own", [1], 90), Noted([], "other", [1], runs), plan(4)).rounds
+
+    assert [rounds(runs) for runs in (1, 3, 5)] == [(3,) * 4, (3,) * 4, (5,) * 4]
 
 
 def case(folder, name, sampling=PAIRED):
@@ -74,7 +99,8 @@ def test_a_case_is_paired_with_its_baseline_where_the_suite_asks_for_it(tmp_path
 def test_the_ratios_are_put_on_record(tmp_path):
     recording = Recording(tmp_path, case(tmp_path, "one_ms"))
     recording.preparation.prepare()
-    assert recording.last.pair_ratios == (2.0, 2.0, 2.0, 2.0)
+    assert recording.last.pair_ratios == (2.0,) * 12
+    assert recording.last.pair_rounds == (3,) * 4
     assert parse_line(to_line(recording.last)) == recording.last
 
 
@@ -84,8 +110,8 @@ def test_nothing_is_paired_without_being_asked_for(tmp_path):
     assert recording.last.pair_ratios == ()
 
 
-def test_each_side_starts_from_the_same_place_in_its_cycle(tmp_path):
-    """The baseline's runs are its own: 2 ms each, against 1, 2 and 3 ms in turn."""
+def test_the_baseline_s_runs_are_its_own(tmp_path):
+    """2 ms each, against 1, 2 and 3 ms in turn."""
     (uneven,) = (
         case
         for case in scripted_cases(tmp_path, "uneven", sampling="repeat: 6, paired: true")
@@ -93,30 +119,26 @@ def test_each_side_starts_from_the_same_place_in_its_cycle(tmp_path):
     )
     recording = Recording(tmp_path, uneven)
     recording.preparation.prepare()
-    assert sorted(recording.last.pair_ratios) == [0.6666667, 0.6666667, 1.0, 1.0, 2.0, 2.0]
+    assert sorted(recording.last.pair_ratios) == [0.6666667] * 6 + [1.0] * 6 + [2.0] * 6
 
 
 def test_two_thread_counts_of_one_pool_are_not_paired_and_a_warning_says_why(tmp_path):
-    candidate = case_of(tmp_path, THREADS, "candidate")
-    reason = unpaired_reason(candidate, Opponent(candidate.baseline()))
-    assert reason == (
-        "not paired: candidate runs on 2 threads and base on 1 thread of the same pool, "
-        "which a process sets once"
-    )
-    recording = Recording(tmp_path, candidate)
+    recording = Recording(tmp_path, case_of(tmp_path, THREADS, "candidate"))
     recording.preparation.prepare()
     assert recording.last.pair_ratios == ()
-    assert reason in recording.last.warnings
+    assert (
+        "not paired: candidate runs on 2 threads and base on 1 thread of the same pool, "
+        "which a process sets once"
+    ) in recording.last.warnings
 
 
-def test_pairs_of_all_rounds_come_together(tmp_path):
+def test_pairs_of_all_turns_come_together(tmp_path):
     work = jobs(scripted_cases(tmp_path, "one_ms", sampling="rounds: 4, repeat: 10, paired: true"))
-    found = dict(measure(work, take_round))
+    found = dict(measure(work, take_turn))
     ratios = {work[i].case.implementation_name: one.record.pair_ratios for i, one in found.items()}
-    assert ratios == {"base": (), "one_ms": (2.0,) * 60}
-    assert {job.plan.rounds for job in work} == {20}
+    assert ratios == {"base": (), "one_ms": (2.0,) * 120}
     (rounds,) = {one.record.pair_rounds for one in found.values() if one.record.pair_ratios}
-    assert rounds == (3,) * 20
+    assert rounds == (3,) * 40
 
 
 @pytest.mark.parametrize("paired", [True, False])
@@ -125,9 +147,8 @@ def test_a_suite_says_whether_it_is_paired(tmp_path, paired):
     assert case(tmp_path, "one_ms", sampling).kernel.sampling.paired is paired
 
 
-@pytest.mark.parametrize(("sampling", "rounds"), [("", 8), ("rounds: 3", 3)])
-def test_asv_takes_eight_rounds_of_a_paired_kernel_unless_it_is_told(tmp_path, sampling, rounds):
-    scripted_cases(tmp_path, sampling=f"paired: true, {sampling}")
-    (blueprint,) = plan_blueprints(tmp_path, None)
-    assert blueprint.attributes["rounds"] == rounds
-    assert "paired" not in blueprint.attributes
+def test_asv_hears_nothing_of_pairs(tmp_path):
+    scripted_cases(tmp_path, sampling="paired: true, rounds: 3")
+    (benchmark,) = benchmark_classes(tmp_path).values()
+    assert benchmark.rounds == 3
+    assert not hasattr(benchmark, "paired")

@@ -1,14 +1,16 @@
 """Every case ends on record: ready, skipped or failed, and why."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from builders import SCALE, Recording, case_of, scale_with
 
 from gpubench.backends import registry
-from gpubench.backends.device_errors import DeviceLostError
+from gpubench.backends.protocol import DeviceLostError
 from gpubench.backends.scripted import ScriptedSession
 from gpubench.errors import GpubenchError
-from gpubench.measure.direct import Job, take_round
+from gpubench.measure.direct import Job, take_turn
 from gpubench.measure.execution import Execution
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.preparation import Skipped
@@ -62,10 +64,10 @@ def test_a_skip_rule_gives_its_reason(tmp_path):
 
 def test_a_missing_requirement_says_what_to_install(tmp_path):
     kernel = SCALE + (
-        "  candidate: {function: measured_kernels:scale, requires: [no_such_module]}\n"
+        "  candidate: {function: measured_kernels:scale, backend: numpy, requires: [none_such]}\n"
     )
     record = Recording(tmp_path, case_of(tmp_path, kernel, "candidate")).refusal(Skipped)
-    assert "pip install no_such_module" in record.reason
+    assert "pip install none_such" in record.reason
 
 
 def test_a_failure_while_timing_is_put_on_record(tmp_path):
@@ -107,7 +109,7 @@ def test_a_lost_device_leaves_its_reason_on_record(tmp_path, device_that_stays_l
         recording.preparation.prepare()
     assert recording.last.status == "failed"
     assert recording.last.reason == "the work crashed on cpu, as its script says"
-    assert take_round(Job(case)).record.status == "failed"
+    assert take_turn(Job(case)).record.status == "failed"
 
 
 def test_the_record_begins_with_facts_and_a_start_and_ends_with_the_outcome(tmp_path):
@@ -150,3 +152,19 @@ def test_a_scripted_time_is_the_time_that_asv_would_store(tmp_path):
     begin = sampling.elapsed()
     sampling.sample()
     assert (sampling.elapsed() - begin) == pytest.approx(64e-9)
+
+
+@pytest.mark.parametrize(
+    ("implementation", "compiled"),
+    [
+        ("{function: measured_kernels:scale, backend: numpy}", False),
+        ("{function: measured_kernels:total_compiled, backend: numba}", True),
+        ("{function: measured_kernels:scale, backend: no_such_backend}", None),
+    ],
+)
+def test_the_record_says_whether_a_backend_compiles(tmp_path, implementation, compiled):
+    case = case_of(tmp_path, SCALE + f"  candidate: {implementation}\n", "candidate")
+    recording = Recording(tmp_path, case)
+    with suppress(Exception):  # what becomes of it is not asked here
+        recording.preparation.prepare()
+    assert recording.last.compiled is compiled

@@ -5,44 +5,53 @@ import json
 import pytest
 
 from gpubench.errors import GpubenchError
-from gpubench.measure.recorder import Recorder, recorder_of_asv
-from gpubench.record import CaseRecord, RunRecord, parse_line, record_name, to_line
+from gpubench.measure.recorder import Recorder
+from gpubench.record import (
+    CaseRecord,
+    RoundsRecord,
+    RunRecord,
+    parse_line,
+    record_name,
+    to_line,
+)
 
 
-@pytest.fixture
-def asv_project(tmp_path, monkeypatch):
-    (tmp_path / "asv.conf.json").write_text(
-        '{\n  // "results_dir": "commented",\n  "results_dir": ".asv/results"\n}'
-    )
-    monkeypatch.setenv("ASV_CONF_DIR", str(tmp_path))
-    monkeypatch.setenv("ASV_COMMIT", "0123456789abcdef")
-    monkeypatch.setenv("ASV_ENV_NAME", "virtualenv-py3.11-numba")
-    return tmp_path
-
-
-def begin_run(project, machine, when):
-    folder = project / ".asv" / "results" / machine
-    folder.mkdir(parents=True)
-    (folder / "machine.json").write_text("{}")
-    import os
-
-    os.utime(folder / "machine.json", (when, when))
-
-
-def test_the_record_belongs_to_the_machine_whose_run_began_last(asv_project):
-    begin_run(asv_project, "desk", 1000)
-    begin_run(asv_project, "server", 2000)
-    assert recorder_of_asv().path == (
-        asv_project / ".asv/results/server/01234567-virtualenv-py3.11-numba.gpubench.jsonl"
-    )
-
-
-def test_outside_asv_nothing_is_recorded(monkeypatch):
-    for name in ("ASV_CONF_DIR", "ASV_COMMIT", "ASV_ENV_NAME"):
-        monkeypatch.delenv(name, raising=False)
-    recorder = recorder_of_asv()
-    assert recorder.path is None
+def test_without_a_file_nothing_is_recorded():
+    recorder = Recorder(None)
     recorder.write(RunRecord("2026-01-01T00:00:00+00:00", {}))
+    recorder.write_facts("1-2")
+    assert list(recorder.backwards("run")) == []
+
+
+def test_the_facts_of_a_run_are_recorded_once_whatever_is_measured_between(tmp_path):
+    recorder = Recorder(tmp_path / "r.jsonl")
+    recorder.write_facts("1-2")
+    recorder.write(CaseRecord("suites.a__numpy.time_kernel", "n=1", "ok", "2026-01-01"))
+    recorder.write_facts("1-2")
+    recorder.write_facts("3-4")
+    lines = [parse_line(line) for line in recorder.path.read_text().splitlines()]
+    runs = [line for line in lines if isinstance(line, RunRecord)]
+    assert [run.facts["run"] for run in runs] == ["1-2", "3-4"]
+    assert {"cpu", "numpy", "numba", "blas", "gpubench"} <= runs[0].facts.keys()
+
+
+def test_a_run_says_which_facts_concern_which_backends(tmp_path):
+    recorder = Recorder(tmp_path / "r.jsonl")
+    recorder.write_facts("1-2")
+    concerns = parse_line(recorder.path.read_text()).concerns
+    assert "llvmlite" in concerns["numba"]
+    assert "driver" in concerns["numba_cuda"]
+    assert not any("numpy" in names or "cpu" in names for names in concerns.values())
+
+
+def test_looking_back_passes_over_what_is_no_line_of_a_record(tmp_path):
+    recorder = Recorder(tmp_path / "r.jsonl")
+    record = RoundsRecord("suites.a__numpy.time_kernel", "n=1", "2026-01-01", (1.0, 2.0))
+    recorder.write(record)
+    with recorder.path.open("a") as file:
+        file.write('{"kind": "rounds", "format"')
+    assert list(recorder.backwards('"rounds"')) == [record]
+    assert list(recorder.backwards('"run"')) == []
 
 
 def test_long_environment_names_are_hashed_as_asv_does():

@@ -26,7 +26,10 @@ call: [a, out]
 devices: [cpu, 'cuda:0']
 implementations:
   numpy: {function: cuda_kernels:double}
-  candidate: {function: cuda_kernels:FUNCTION, launch: {block: [WIDE], grid: GRID}}
+  candidate:
+    function: cuda_kernels:FUNCTION
+    backend: numba_cuda
+    launch: {block: [WIDE], grid: GRID}
 """
 
 

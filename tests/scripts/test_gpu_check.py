@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from gpubench.backends import devices
-from gpubench.measure.direct import Job, Measured, take_round
+from gpubench.measure.direct import Job, Measured, take_turn
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suites
 
@@ -35,7 +35,7 @@ def check(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "gpu_check", module)
     spec.loader.exec_module(module)
-    monkeypatch.setattr(module, "_facade", scripted)
+    monkeypatch.setattr(module, "_session", scripted)
     monkeypatch.setattr(module, "SIZES", (2**12, 2**16))
     return module
 
@@ -220,7 +220,7 @@ def test_every_cuda_case_of_the_smoke_presets_is_asked(check: ModuleType) -> Non
     assert gpu_library.faults(cases[:3]) == {}  # they cannot run here, which is no fault
 
 
-def test_a_case_is_timed_by_five_samples_of_one_round(
+def test_a_case_is_timed_by_five_samples(
     check: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import gpu_library
@@ -228,10 +228,10 @@ def test_a_case_is_timed_by_five_samples_of_one_round(
     taken = []
 
     def noted(job: Job) -> Measured:
-        taken.append(take_round(job))
+        taken.append(take_turn(job))
         return taken[-1]
 
-    monkeypatch.setattr(gpu_library, "take_round", noted)
+    monkeypatch.setattr(gpu_library, "take_turn", noted)
     plan = build_plan(load_suites([gpu_library.SUITES / "norm.yaml"], "smoke"), gpu_count=1)
     on_the_cpu, on_a_gpu = (
         next(case for case in plan.cases() if case.backend == backend)

@@ -1,0 +1,135 @@
+"""What stands beside a time: whether it can run here, the floor under it, and what memory attains.
+
+Everything about the device is asked of its backend.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+
+from gpubench.backends import registry
+from gpubench.backends.limits import launch_fault
+from gpubench.backends.protocol import DeviceMemoryError, Session
+from gpubench.measure.recorder import Recorder
+from gpubench.measure.sampling import Measurement
+from gpubench.names import Value
+from gpubench.plan.case import HOME, Case
+from gpubench.plan.rules import skip_reason
+from gpubench.record import CaseRecord, RunRecord
+
+MEGA = 1e6
+
+NEAR = 10
+"""A time of fewer empty calls than this is mostly the cost of a call: over a tenth of it."""
+SHORT = 10e-6
+"""Seconds of a run from which no floor is looked for: a hundred empty calls of Python or of Numba,
+which cost 0.05 to 0.13 µs."""
+FLOOR_CALLS = 2000
+"""Calls in a batch: 0.1 ms, far more than the clock needs."""
+FLOOR_BATCHES = 5
+
+BANDWIDTHS = ("copy_bytes_per_second", "triad_bytes_per_second")
+BANDWIDTH_TIMES = ("kernel", "cold")
+"""Times that are compared with the device's bandwidth."""
+
+
+def why_not(case: Case) -> str | None:
+    """Reason to skip the case, with the next step; ``None`` when it can run. Starts nothing.
+
+    An impossible launch is named first: it is impossible on every machine, whatever this one lacks.
+    """
+    backend = registry.get(case.backend)
+    facts = backend.device_facts(case.device)
+    launch, limits = case.launch, facts.limits
+    if launch is not None and limits is not None and (reason := launch_fault(launch, limits)):
+        return reason
+    if reason := skip_reason(case, facts.scope):
+        return reason
+    for name in case.implementation.requires:
+        if importlib.util.find_spec(name) is None:
+            return f"needs the module {name!r}, which is not installed here: pip install {name}"
+    if reason := backend.unavailable(case.device):
+        return reason
+    # A time with fewer threads than the case says would be another case's time.
+    for one in filter(None, (case, case.baseline())):
+        too_many = registry.get(one.backend).too_many_threads
+        if one.threads is not None and (reason := too_many(one.threads)):
+            return reason if one is case else f"the baseline cannot run: {reason}"
+    return None
+
+
+def floor(
+    session: Session, measurement: Measurement, time: str
+) -> tuple[Mapping[str, Value], tuple[str, ...]]:
+    """Condition ``floor_seconds`` of one empty call, measured where a run is short; a warning where
+    the run is near it.
+
+    Only ``kernel`` is one call after another, as the floor is. The quickest of a few batches
+    counts: what else runs on the machine only adds.
+    """
+    run = measurement.run_seconds
+    if time != "kernel" or run is None or run >= SHORT:
+        return {}, ()
+    empty = session.empty()
+    if empty is None:
+        return {}, ()
+    sampler = session.sampler(empty)
+    sampler.seconds(1)
+    seconds = min(sampler.seconds(FLOOR_CALLS) for _ in range(FLOOR_BATCHES)) / FLOOR_CALLS
+    near = (
+        f"near the floor: a run takes {run * 1e6:.2f} µs and an empty call {seconds * 1e6:.2f} µs"
+    )
+    return {"floor_seconds": seconds}, (near,) if run < NEAR * seconds else ()
+
+
+def fits_in_cache(time: str, nbytes: int, facts: Mapping[str, Value]) -> tuple[str, ...]:
+    """Warning for a ``kernel`` time whose arrays, ``nbytes`` together, stay in L2 between runs.
+
+    ``facts`` are a session's; without ``l2_bytes`` among them nothing is said.
+    """
+    l2 = facts.get("l2_bytes")
+    if time != "kernel" or not isinstance(l2, int) or not 0 < nbytes <= l2:
+        return ()
+    return (
+        f"fits in L2: measured in cache, {nbytes / MEGA:.3g} MB of {l2 / MEGA:.3g} MB; "
+        "`cold` shows the other",
+    )
+
+
+_bandwidth: dict[tuple[type, str], Mapping[str, Value]] = {}
+"""Of this process, where there is no record; by kind of session and device."""
+
+
+def bandwidth(session: Session, device: str, time: str, recorder: Recorder) -> Mapping[str, Value]:
+    """What the device's memory reaches with kernels of its own kind, by the names ``BANDWIDTHS``.
+
+    Empty where the device does not tell, has no room, or the time is not compared with it. asv runs
+    every case in a process of its own. So the figures go on record with each case, and later cases
+    of the run take them from there.
+    """
+    if time not in BANDWIDTH_TIMES or device == HOME:
+        return {}
+    if recorder.path is not None:
+        return _on_record(device, recorder) or _measured_bandwidth(session)
+    key = type(session), device
+    if key not in _bandwidth:
+        _bandwidth[key] = _measured_bandwidth(session)
+    return _bandwidth[key]
+
+
+def _measured_bandwidth(session: Session) -> Mapping[str, Value]:
+    try:
+        return {**session.ceilings()}
+    except DeviceMemoryError:
+        return {}
+
+
+def _on_record(device: str, recorder: Recorder) -> Mapping[str, Value]:
+    """What an earlier case of this run says of the device. A run begins with its facts."""
+    for record in recorder.backwards(BANDWIDTHS[0], '"kind": "run"'):
+        if isinstance(record, RunRecord):
+            break
+        if isinstance(record, CaseRecord) and record.device == device:
+            return {name: record.conditions[name] for name in BANDWIDTHS}
+    return {}
