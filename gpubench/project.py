@@ -1,4 +1,4 @@
-"""The stored results of a project, with the pairs that its suites declare.
+"""The table of a project's results, with the pairs that its suites declare.
 
 The two halves of gpubench meet here: suites give names, and nothing else of them reaches a report.
 """
@@ -8,25 +8,24 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpubench.errors import Fault, SuiteError
-from gpubench.results import Pair, Results, load_results
-from gpubench.results.cache import cache_path
+from gpubench.results import Pair, Table, open_table, table_path
 
 
-def project_results(
+def project_table(
     results_dir: Path, repository: Path | None, suites: Path
-) -> tuple[Results, tuple[Fault, ...]]:
+) -> tuple[Table, tuple[Fault, ...]]:
     """Results of gpubench's benchmarks and of the pairs in ``suites``, a suite file or a folder.
 
     Suites with faults do not stand in the way of results: their faults are returned, and their
-    pairs are left out. What was read is kept beside ``results_dir`` for the next time. Raises
-    ``ResultsError`` like ``load_results``.
+    pairs are left out. The table is kept beside ``results_dir``. Raises ``ResultsError`` like
+    ``open_table``.
     """
-    cache = cache_path(results_dir)
+    path = table_path(results_dir)
     try:
         pairs = declared_pairs(suites)
     except SuiteError as error:
-        return load_results(results_dir, repository, cache=cache), error.faults
-    return load_results(results_dir, repository, pairs, cache), ()
+        return open_table(results_dir, repository, path=path), error.faults
+    return open_table(results_dir, repository, pairs, path), ()
 
 
 def declared_pairs(suites: Path) -> tuple[Pair, ...]:

@@ -46,7 +46,7 @@
   };
 
   // A figure over commits carries each series' numbers once, in columns: from them come the lines,
-  // the bands of their intervals, and the words under the pointer (gpubench/report/history_figure.py).
+  // the bands of their intervals, and the words under the pointer (gpubench/report/figures.py).
 
   const { DASH, digits, ratioText, seconds, secondsInterval } = gpubenchText;
 

@@ -1,14 +1,13 @@
-// Compares any two snapshots. Their times are scripts beside the page, added when they are chosen;
-// the rules are those of gpubench/analysis/comparison.py, the words those of the static tables.
+// Compares any two snapshots. Their times are scripts beside the page, added when they are chosen.
+// Two times are divided here, end by end; thresholds, verdicts and notes come with index.js, which
+// gpubench/report/compare.py writes from gpubench/analysis/comparison.py.
 "use strict";
 
 const gpubench = (() => {
   const MOST_ROWS = 500;
-  const MOST_MARKDOWN_ROWS = 50;
   const FOLDER = "compare-data/";
-  const SIGNS = { slower: "▼", faster: "▲", failed: "!", mended: "✓" };
   const CLASSES = { slower: "worse", failed: "broken", faster: "better", mended: "better" };
-  const ORDER = ["slower", "failed", "faster", "mended", "not comparable", "unclear", "not compared", "same"];
+  const COLUMNS = 4; // median, both ends of its interval, speedup
   const { DASH, digits, known, ratioText, seconds, secondsInterval } = gpubenchText;
 
   const form = document.getElementById("sides");
@@ -38,9 +37,9 @@ const gpubench = (() => {
   const plural = (count, noun) => `${count.toLocaleString("en-US")} ${noun}${count === 1 ? "" : "s"}`;
   const join = (parts) => (parts.length < 2 ? parts.join("") : `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}`);
 
-  // The comparison: gpubench/analysis/comparison.py
+  // The comparison
 
-  const speedup = (old, now) => ({
+  const quotient = (old, now) => ({
     value: old.median / now.median,
     low: Math.max(old.low, 0) / now.high,
     high: now.low > 0 ? old.high / now.low : Infinity,
@@ -48,52 +47,45 @@ const gpubench = (() => {
 
   const verdictOf = (ratio) => {
     if (!known(ratio)) return "unclear";
-    if (ratio.low >= 1 / index.same && ratio.high <= index.same) return "same";
-    if (ratio.low > 1 && ratio.value >= index.same) return "faster";
-    if (ratio.high < 1 && ratio.value <= 1 / index.same) return "slower";
-    return "unclear";
+    if (ratio.low > 1 && ratio.value >= index.apart) return "faster";
+    if (ratio.high < 1 && ratio.value <= 1 / index.apart) return "slower";
+    return ratio.low >= 1 / index.same && ratio.high <= index.same ? "same" : "unclear";
   };
 
-  const timeAt = (snapshot, place) => {
-    if (place < 0 || snapshot.status[place] !== "o") return null;
-    const [median, low, high] = snapshot.times.subarray(3 * place, 3 * place + 3);
-    return { median, low, high };
+  const caseAt = ({ data, list }, place) => {
+    const [median, low, high, speedup] = data.numbers.subarray(COLUMNS * place, COLUMNS * (place + 1));
+    return {
+      status: data.status[place],
+      reason: data.reasons[place] ?? "",
+      time: Number.isNaN(median) ? null : { median, low, high },
+      speedup: Number.isNaN(speedup) ? null : speedup,
+      baseline: list.baselines[place],
+    };
   };
 
-  const untimed = (old, now) => {
-    const failed = [old, now].map((code) => index.failures.includes(code));
-    const words = (code) => index.statuses[code];
-    if (!failed[0] && failed[1]) return ["failed", `${words(now)}; the kernel's page says why`];
-    if (failed[0] && now === "o") return ["mended", `${words(old)} before`];
-    if (old === now) return ["not compared", `${words(now)} on both sides`];
-    return ["not compared", `${words(old)} before, ${words(now)} after`];
+  // How the baseline's time changed, where both sides have the same one.
+  const baselineWords = (old, now, before, after) => {
+    if (before.baseline < 0 || after.baseline < 0) return "";
+    if (old.list.labels[before.baseline] !== now.list.labels[after.baseline]) return "";
+    const [one, other] = [caseAt(old, before.baseline).time, caseAt(now, after.baseline).time];
+    const ratio = one && other ? quotient(one, other) : null;
+    return ratio && ["faster", "slower"].includes(verdictOf(ratio)) ? `its baseline became ${factorText(ratio)}` : "";
   };
-
-  const baselineRow = (list, place) => (place < 0 ? null : list.labels[list.baselines[place]] ?? null);
 
   const difference = (label, old, now) => {
-    const [oldTime, newTime] = [timeAt(old.data, old.place), timeAt(now.data, now.place)];
-    const codes = [old.data.status[old.place], now.data.status[now.place]];
-    const row = { label, old: oldTime, now: newTime, codes, ratio: null, note: "", size: 1, baseline: "", speedups: [] };
-    if (codes.includes("v")) {
-      return { ...row, verdict: "not comparable", note: "what it measures has changed between the two" };
+    const [before, after] = [caseAt(old, old.place), caseAt(now, now.place)];
+    const row = { label, before, after, ratio: null, note: "", size: 1, baseline: "" };
+    if (before.status === "v" || after.status === "v") {
+      return { ...row, verdict: "not comparable", note: index.replaced };
     }
-    const baselines = [old, now].map((side) => side.list.baselines[side.place]);
-    const same = baselineRow(old.list, old.place) === baselineRow(now.list, now.place);
-    const before = timeAt(old.data, baselines[0]);
-    const after = timeAt(now.data, baselines[1]);
-    if (same && before && after) {
-      const moved = speedup(before, after);
-      if (["faster", "slower"].includes(verdictOf(moved))) row.baseline = `its baseline became ${factorText(moved)}`;
+    row.baseline = baselineWords(old, now, before, after);
+    if (!before.time || !after.time) {
+      const [verdict, note] = index.untimed[before.status + after.status];
+      const reasons = { "{old}": before.reason, "{new}": after.reason };
+      return { ...row, verdict, note: note.replace(/\{(old|new)\}/g, (name) => reasons[name]) };
     }
-    if (!oldTime || !newTime) {
-      const [verdict, note] = untimed(...codes);
-      return { ...row, verdict, note };
-    }
-    const compared = /\((transfer|launch|compile)\)$/.test(label) ? [] : [[before, oldTime], [after, newTime]];
-    row.speedups = compared.filter((pair) => pair[0]).map((pair) => speedup(...pair));
-    const ratio = speedup(oldTime, newTime);
-    const note = known(ratio) ? "" : "too few samples for an interval";
+    const ratio = quotient(before.time, after.time);
+    const note = known(ratio) ? "" : index.no_interval;
     return { ...row, ratio, note, verdict: verdictOf(ratio), size: Math.max(ratio.value, 1 / ratio.value) };
   };
 
@@ -112,21 +104,28 @@ const gpubench = (() => {
       places.delete(label);
     });
     for (const [label, place] of places) if (present(now, place) && !gone(now, place)) result.onlyNew.push(label);
-    result.rows.sort((a, b) => ORDER.indexOf(a.verdict) - ORDER.indexOf(b.verdict) || b.size - a.size);
+    result.rows.sort((a, b) => index.verdicts.indexOf(a.verdict) - index.verdicts.indexOf(b.verdict) || b.size - a.size);
     return result;
   };
 
   const countsLine = ({ rows, onlyOld, onlyNew }) => {
-    const parts = ORDER.map((verdict) => [rows.filter((row) => row.verdict === verdict).length, verdict]);
+    const parts = index.verdicts.map((verdict) => [rows.filter((row) => row.verdict === verdict).length, verdict]);
     parts.push([onlyOld.length, "only before"], [onlyNew.length, "only after"]);
     const words = parts.filter(([count]) => count).map(([count, word]) => `${count.toLocaleString("en-US")} ${word}`);
     return join(words) || "nothing to compare";
   };
 
-  const factsThatDiffer = (old, now) =>
-    Object.keys(old.facts)
-      .filter((name) => name in now.facts && old.facts[name][1] !== now.facts[name][1])
-      .map((name) => ({ label: old.facts[name][0], values: `${old.facts[name][1]} → ${now.facts[name][1]}` }));
+  // asv's own facts count where the records of both sides do not have them.
+  const factsThatDiffer = (old, now) => {
+    const shared = (kind) => Object.keys(old[kind]).filter((name) => name in now[kind]);
+    const names = shared("facts").map((name) => [name, "facts"]);
+    names.push(...shared("params").filter((name) => !(name in old.facts && name in now.facts)).map((name) => [name, "params"]));
+    return names
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([name, kind]) => [old[kind][name], now[kind][name]])
+      .filter(([[, before], [, after]]) => before !== after)
+      .map(([[label, before], [, after]]) => ({ label, values: `${before} → ${after}` }));
+  };
 
   // The page
 
@@ -141,18 +140,19 @@ const gpubench = (() => {
     return made;
   };
 
-  const sideCell = (time, code) => {
-    const cell = element("td", { className: "number" });
-    if (time) cell.append(seconds(time.median), element("small", {}, secondsInterval(time.low, time.high)));
-    else cell.append(code === "v" ? "another version" : index.statuses[code] ?? "");
+  const sideText = ({ time, status }) => (time ? seconds(time.median) : index.statuses[status] ?? index.other_version);
+
+  const sideCell = (side) => {
+    const cell = element("td", { className: "number" }, sideText(side));
+    if (side.time) cell.append(element("small", {}, secondsInterval(side.time.low, side.time.high)));
     return cell;
   };
 
   const tableRow = (row) => {
     const name = row.label.split(" ");
     const change = element("span", { className: `change ${CLASSES[row.verdict] ?? ""}` });
-    if (SIGNS[row.verdict]) {
-      const sign = element("span", {}, SIGNS[row.verdict]);
+    if (index.signs[row.verdict]) {
+      const sign = element("span", {}, index.signs[row.verdict]);
       sign.setAttribute("aria-hidden", "true");
       change.append(sign, " ");
     }
@@ -164,14 +164,14 @@ const gpubench = (() => {
     }
     const head = element("th", { scope: "row" }, name.slice(0, 2).join(" "), element("small", {}, name.slice(2).join(" ")));
     return element(
-      "tr", {}, head, what, sideCell(row.old, row.codes[0]), sideCell(row.now, row.codes[1]),
+      "tr", {}, head, what, sideCell(row.before), sideCell(row.after),
       element("td", { className: "number" }, speedupsText(row)),
       element("td", { className: "prose" }, [row.note, row.baseline].filter(Boolean).join("; ")),
     );
   };
 
-  const speedupsText = (row) =>
-    row.speedups.length === 2 ? row.speedups.map((ratio) => ratioText(ratio.value)).join(" → ") : "";
+  const speedupsText = ({ before, after }) =>
+    before.speedup && after.speedup ? `${ratioText(before.speedup)} → ${ratioText(after.speedup)}` : "";
 
   const table = (rows, caption) => {
     const heads = [["Case"], ["Change"], ["Before", "number"], ["After", "number"], ["Speedup", "number"], ["Note"]];
@@ -206,16 +206,15 @@ const gpubench = (() => {
     markdownField.textContent = markdown(title, result, facts);
   };
 
-  // Markdown: gpubench/report/markdown.py
+  // Markdown, as gpubench/report/comparison_view.py writes it
 
   const escaped = (text) => text.replace(/[\r\n]/g, " ").replace(/[\\`*_[\]<>|~#@!]/g, "\\$&");
 
   const markdownRow = (row) => {
-    const time = (value, code) => (value ? seconds(value.median) : code === "v" ? "another version" : index.statuses[code]);
     const factor = row.ratio ? `${factorText(row.ratio)}${known(row.ratio) ? ` (${intervalText(row.ratio)})` : ""}` : "";
     const cells = [
-      `${SIGNS[row.verdict] ?? ""} ${row.verdict}`.trim(), escaped(row.label), factor,
-      time(row.old, row.codes[0]), time(row.now, row.codes[1]), speedupsText(row),
+      `${index.signs[row.verdict] ?? ""} ${row.verdict}`.trim(), escaped(row.label), factor,
+      sideText(row.before), sideText(row.after), speedupsText(row),
       escaped([row.note, row.baseline].filter(Boolean).join("; ")),
     ];
     return `| ${cells.join(" | ")} |`;
@@ -223,11 +222,11 @@ const gpubench = (() => {
 
   const markdown = (title, result, facts) => {
     const rows = result.rows.filter((row) => index.differing.includes(row.verdict));
-    const lines = ["<!-- gpubench compare -->", `### ${escaped(title)}`, "", `**${countsLine(result)}**`, ""];
+    const lines = [index.marker, `### ${escaped(title)}`, "", `**${countsLine(result)}**`, ""];
     if (rows.length) {
       lines.push("| | case | factor | before | after | speedup | note |", "|---|---|--:|--:|--:|--:|---|");
-      lines.push(...rows.slice(0, MOST_MARKDOWN_ROWS).map(markdownRow), "");
-      if (rows.length > MOST_MARKDOWN_ROWS) lines.push(`and ${(rows.length - MOST_MARKDOWN_ROWS).toLocaleString("en-US")} more`, "");
+      lines.push(...rows.slice(0, index.most_in_markdown).map(markdownRow), "");
+      if (rows.length > index.most_in_markdown) lines.push(`and ${(rows.length - index.most_in_markdown).toLocaleString("en-US")} more`, "");
     }
     for (const [where, labels] of [["before", result.onlyOld], ["after", result.onlyNew]]) {
       if (labels.length) lines.push(`- only ${where}: ${labels.length.toLocaleString("en-US")}, such as ${escaped(join(labels.slice(0, 4)))}`);
@@ -372,6 +371,6 @@ const gpubench = (() => {
       start();
     },
     cases: (key, content) => cases.set(key, content),
-    snapshot: (name, content) => snapshots.set(name, { ...content, times: numbers(content.times) }),
+    snapshot: (name, content) => snapshots.set(name, { ...content, numbers: numbers(content.numbers) }),
   };
 })();

@@ -1,1 +1,1 @@
-"""Pure functions from results to findings: speedups, changes over commits, crossovers."""
+"""Pure functions from results to findings: changes over commits, their causes, crossovers."""

@@ -4,27 +4,42 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from gpubench.analysis.baseline import Compared
-from gpubench.analysis.crossover import Crossover, crossover
-from gpubench.analysis.headline import LAUNCH_PARTS, fastest_variants, size_of, sizes_of
-from gpubench.analysis.speedup import Speedup, speedup
-from gpubench.names import format_value, parse_identity
-from gpubench.results import Timing
+from gpubench.analysis.comparison import time_ratios
+from gpubench.analysis.headline import fastest_variants
+from gpubench.results import Ratio, Row
 
 HOME = "cpu"
 """Device on which a call works on the caller's arrays: nothing is copied."""
 
 
 @dataclass(frozen=True, slots=True)
-class Best:
+class Crossover:
+    """Smallest measured size from which the candidate is faster at every larger one."""
+
+    size: float | None
+    """``None``: never in this range."""
+    above: float | None = None
+    """Largest measured size below it; ``None`` if none is."""
+    largest_win: float | None = None
+    """Where ``size`` is ``None``: the largest size at which it was faster all the same."""
+    slower: float | None = None
+    """Largest measured size below ``size`` at which it is clearly slower.
+
+    The true crossover lies between this and ``size``: sizes between the two are unclear. ``None``
+    where it is clearly slower at none; the crossover may then lie below all that was measured.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class FastestAtSize:
     """The fastest at one size."""
 
     size: float
-    compared: Compared
+    row: Row
     """The case with the least time."""
     equals: tuple[str, ...]
     """Labels of the fastest and of those that are not clearly slower; it comes first."""
@@ -34,9 +49,9 @@ class Best:
 class Stretch:
     """Neighbouring sizes with the same fastest implementations."""
 
-    first: Best
-    last: Best
-    after: Best | None
+    first: FastestAtSize
+    last: FastestAtSize
+    after: FastestAtSize | None
     """The size before ``first``, where another is fastest: the border lies between."""
 
     @property
@@ -54,8 +69,8 @@ class Repayment:
     """Fewest calls that the intervals allow; ``None`` when unknown."""
     high: int | None
     """Most calls that the intervals allow; ``None`` when unknown."""
-    compile: Timing
-    case: Compared
+    seconds: float
+    """Of compilation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +79,16 @@ class Alternative:
 
     implementation: str
     device: str
-    """Empty where no record tells."""
+    """Empty where no record says."""
     label: str
     """Implementation, and its device where it runs on several."""
-    points: tuple[Compared, ...]
+    points: tuple[Row, ...]
     """Its fastest launch at each size that has a speedup, smallest first."""
     crossover: Crossover
-    largest: Compared
+    largest: Row
     """Its fastest launch at the largest size that has a speedup."""
-    end_to_end: Compared | None
+    end_to_end: Row | None
     """At the same size from host memory to host memory; ``None``: not measured."""
-    end_to_end_crossover: Crossover | None
     repayment: Repayment | None
     """``None``: compilation was not measured."""
 
@@ -97,178 +111,152 @@ class Choice:
     alternatives: tuple[Alternative, ...]
 
 
-def choices(cases: Iterable[Compared]) -> tuple[Choice, ...]:
-    """What to use, for each combination of a kernel's parameters; cases of one kernel now."""
-    groups: dict[str, list[Compared]] = defaultdict(list)
-    for compared in cases:
-        if compared.outcome.timing:
-            groups[parameters_of(compared)].append(compared)
+Labels = Callable[[Row], str]
+"""Names an implementation for people; its device is said where it runs on several."""
+
+
+def choices(rows: Iterable[Row]) -> tuple[Choice, ...]:
+    """What to use, for each combination of a kernel's parameters; rows of one kernel now."""
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.seconds is not None:
+            groups[row.parameters].append(row)
     return tuple(_choice(parameters, group) for parameters, group in sorted(groups.items()))
 
 
-def parameters_of(compared: Compared) -> str:
-    """The part of the problem's identity that is no size: ``dtype=float32``."""
-    sizes = sizes_of(compared)
-    values = parse_identity(compared.problem).items()
-    kept = {k: v for k, v in values if k not in sizes and k not in LAUNCH_PARTS}
-    return " ".join(f"{name}={format_value(value)}" for name, value in kept.items())
+def crossover(points: Iterable[tuple[float, Ratio]]) -> Crossover:
+    """Crossover over sizes; a speedup whose interval allows 1x is no win. Order does not matter."""
+    ordered = sorted(points, key=lambda point: point[0])
+    start = len(ordered)
+    while start and ordered[start - 1][1].verdict == "faster":
+        start -= 1
+    if start == len(ordered):
+        wins = [size for size, ratio in ordered if ratio.verdict == "faster"]
+        return Crossover(None, largest_win=wins[-1] if wins else None)
+    below = ordered[:start]
+    slower = [size for size, ratio in below if ratio.verdict == "slower"]
+    return Crossover(
+        ordered[start][0],
+        above=below[-1][0] if below else None,
+        slower=slower[-1] if slower else None,
+    )
 
 
-def device_of(compared: Compared) -> str:
-    """Device of a case: from the record, else its identity; empty when neither tells."""
-    if compared.outcome.record and compared.outcome.record.device:
-        return compared.outcome.record.device
-    return str(parse_identity(compared.outcome.name.case).get("device", ""))
+def compilation(row: Row, rows: Iterable[Row]) -> Row | None:
+    """The ``compile`` time of a case, among the rows of its implementation.
 
-
-def compilation(compared: Compared, own: Iterable[Compared]) -> Timing | None:
-    """How long it took to compile a case, among ``own``, the times of its implementation: measured
-    of it, or else of the largest case with the same parameters on the same device, which is
-    compiled alike; ``None`` where it was not measured."""
-    wanted, case = (device_of(compared), parameters_of(compared)), compared.outcome.name.case
+    Measured of it, or else of the largest case with the same parameters on the same device, which
+    is compiled alike; ``None`` where it was not measured.
+    """
     alike = [
-        each
-        for each in own
-        if each.outcome.name.time == "compile" and (device_of(each), parameters_of(each)) == wanted
+        other
+        for other in rows
+        if other.name.time == "compile"
+        and (other.device, other.parameters) == (row.device, row.parameters)
     ]
-    nearest = max(alike, key=lambda c: (c.outcome.name.case == case, size_of(c)), default=None)
-    return nearest.outcome.timing if nearest else None
+    return max(alike, key=lambda c: (c.name.case == row.name.case, c.size), default=None)
 
 
-def repayment(compilation: Timing, compared: Compared) -> Repayment | None:
+def repayment(compiling: Row, row: Row) -> Repayment | None:
     """Calls after which the time saved on each makes up for compilation: ``c / (b - t)``.
 
     The bounds take the ends of all three intervals together. ``None`` without a baseline's time.
     """
-    if compared.speedup is None or compared.baseline is None:
+    if row.speedup is None or row.baseline_seconds is None:
         return None
-    baseline, own = compared.baseline.timing, compared.outcome.timing
-    if baseline is None or own is None:
+    if row.seconds is None or compiling.seconds is None:
         return None
-    if compared.speedup.verdict != "faster":
-        return Repayment(None, None, None, compilation, compared)
+    if row.speedup.verdict != "faster":
+        return Repayment(None, None, None, compiling.seconds)
     return Repayment(
-        calls=math.ceil(compilation.median / (baseline.median - own.median)),
-        low=_calls(compilation.low, baseline.high - own.low),
-        high=_calls(compilation.high, baseline.low - own.high),
-        compile=compilation,
-        case=compared,
+        calls=math.ceil(compiling.seconds / (row.baseline_seconds - row.seconds)),
+        low=_calls(compiling.low, row.baseline_high, row.low),
+        high=_calls(compiling.high, row.baseline_low, row.high),
+        seconds=compiling.seconds,
     )
 
 
-def _calls(seconds: float, saved: float) -> int | None:
-    if not (math.isfinite(seconds) and math.isfinite(saved)) or saved <= 0:
+def _calls(compiling: float | None, baseline: float | None, seconds: float | None) -> int | None:
+    if compiling is None or baseline is None or seconds is None or baseline <= seconds:
         return None
-    return max(0, math.ceil(seconds / saved))
+    return max(0, math.ceil(compiling / (baseline - seconds)))
 
 
-def _choice(parameters: str, cases: Sequence[Compared]) -> Choice:
-    kernel = [c for c in cases if c.outcome.name.time == "kernel"]
-    host = list(_from_host(cases))
-    copied = any(c.outcome.name.time == "end_to_end" for c in host)
-    labels = _Labels(kernel)
+def _choice(parameters: str, rows: Sequence[Row]) -> Choice:
+    kernel = [row for row in rows if row.name.time == "kernel"]
+    devices: dict[str, set[str]] = defaultdict(set)
+    for row in kernel:
+        devices[row.name.implementation].add(row.device)
+
+    def label(row: Row) -> str:
+        name = row.name.implementation
+        return f"{name} on {row.device}" if len(devices[name]) > 1 and row.device else name
+
+    # By the host-to-host time: on the CPU that is the ``kernel`` time.
+    host = [
+        row
+        for row in rows
+        if row.name.time == ("kernel" if row.device in ("", HOME) else "end_to_end")
+    ]
+    copied = any(row.name.time == "end_to_end" for row in host)
     return Choice(
         parameters,
-        _stretches(kernel, labels),
-        _stretches(host, labels) if copied else (),
-        tuple(_alternatives(cases, labels)),
+        _stretches(kernel, label),
+        _stretches(host, label) if copied else (),
+        tuple(_alternatives(rows, label)),
     )
 
 
-class _Labels:
-    """Names for people: the device is said where an implementation has several."""
-
-    def __init__(self, cases: Iterable[Compared]) -> None:
-        self._devices: dict[str, set[str]] = defaultdict(set)
-        for compared in cases:
-            self._devices[compared.outcome.name.implementation].add(device_of(compared))
-
-    def of(self, compared: Compared) -> str:
-        name, device = compared.outcome.name.implementation, device_of(compared)
-        return f"{name} on {device}" if len(self._devices[name]) > 1 and device else name
-
-
-def _from_host(cases: Iterable[Compared]) -> Iterator[Compared]:
-    """Cases by their host-to-host time: on the CPU that is the ``kernel`` time."""
-    for compared in cases:
-        at_home = device_of(compared) in ("", HOME)
-        if compared.outcome.name.time == ("kernel" if at_home else "end_to_end"):
-            yield compared
-
-
-def _stretches(cases: Sequence[Compared], labels: _Labels) -> tuple[Stretch, ...]:
+def _stretches(rows: Iterable[Row], label: Labels) -> tuple[Stretch, ...]:
     """Sizes, smallest first, joined where the same implementations are fastest."""
-    by_size: dict[float, list[Compared]] = defaultdict(list)
-    for compared in cases:
-        by_size[size_of(compared)].append(compared)
-    best = [_best(size, by_size[size], labels) for size in sorted(by_size)]
-    runs = [list(run) for _, run in groupby(best, lambda found: set(found.equals))]
+    by_size: dict[float, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_size[row.size].append(row)
+    fastest = [_fastest(size, by_size[size], label) for size in sorted(by_size)]
+    runs = [list(run) for _, run in groupby(fastest, lambda at_size: set(at_size.equals))]
     before = [None, *(run[-1] for run in runs)]
     return tuple(Stretch(run[0], run[-1], after) for run, after in zip(runs, before, strict=False))
 
 
-def _best(size: float, cases: Sequence[Compared], labels: _Labels) -> Best:
-    fastest: dict[str, Compared] = {}
-    for compared in cases:
-        label = labels.of(compared)
-        if label not in fastest or _seconds(compared) < _seconds(fastest[label]):
-            fastest[label] = compared
-    ordered = sorted(fastest.items(), key=lambda item: _seconds(item[1]))
-    first = ordered[0][1]
-    near = [label for label, compared in ordered[1:] if not _clearly_slower(compared, first)]
-    return Best(size, first, (ordered[0][0], *near))
+def _fastest(size: float, rows: Iterable[Row], label: Labels) -> FastestAtSize:
+    fastest: dict[str, Row] = {}
+    for row in sorted(rows, key=lambda row: row.seconds or math.inf):
+        fastest.setdefault(label(row), row)
+    first, *others = fastest.items()
+    ratios = time_ratios([row for _, row in others], [first[1]] * len(others))
+    near = [
+        name
+        for (name, _), ratio in zip(others, ratios, strict=True)
+        if ratio is None or ratio.verdict != "faster"
+    ]
+    return FastestAtSize(size, first[1], (first[0], *near))
 
 
-def _seconds(compared: Compared) -> float:
-    return compared.outcome.timing.median if compared.outcome.timing else math.inf
+def _alternatives(rows: Iterable[Row], label: Labels) -> Iterator[Alternative]:
+    groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        if not row.is_baseline:
+            groups[row.name.implementation, row.device].append(row)
+    for (implementation, device), group in sorted(groups.items()):
+        points = _fastest_compared(group, "kernel")
+        end_to_end = _fastest_compared(group, "end_to_end")
+        if not points:
+            continue
+        largest = points[-1]
+        compiling = compilation(largest, group)
+        yield Alternative(
+            implementation=implementation,
+            device=device,
+            label=label(largest),
+            points=tuple(points),
+            crossover=crossover((row.size, row.speedup) for row in points if row.speedup),
+            largest=largest,
+            end_to_end=next((row for row in end_to_end if row.size == largest.size), None),
+            repayment=repayment(compiling, largest) if compiling else None,
+        )
 
 
-def _clearly_slower(compared: Compared, first: Compared) -> bool:
-    own, other = compared.outcome.timing, first.outcome.timing
-    return bool(own and other and speedup(own, other).verdict == "faster")
-
-
-def _alternatives(cases: Sequence[Compared], labels: _Labels) -> Iterator[Alternative]:
-    groups: dict[tuple[str, str], list[Compared]] = defaultdict(list)
-    for compared in cases:
-        if not compared.is_baseline:
-            key = compared.outcome.name.implementation, device_of(compared)
-            groups[key].append(compared)
-    for (implementation, device), own in sorted(groups.items()):
-        points = _compared(own, "kernel")
-        if points:
-            yield _alternative(implementation, device, own, points, labels)
-
-
-def _alternative(
-    implementation: str,
-    device: str,
-    own: Sequence[Compared],
-    points: Sequence[Compared],
-    labels: _Labels,
-) -> Alternative:
-    largest, end_to_end = points[-1], _compared(own, "end_to_end")
-    same = next((c for c in end_to_end if size_of(c) == size_of(largest)), None)
-    timing = compilation(largest, own)
-    return Alternative(
-        implementation=implementation,
-        device=device,
-        label=labels.of(largest),
-        points=tuple(points),
-        crossover=_crossover(points),
-        largest=largest,
-        end_to_end=same,
-        end_to_end_crossover=_crossover(end_to_end) if end_to_end else None,
-        repayment=repayment(timing, largest) if timing else None,
-    )
-
-
-def _compared(cases: Iterable[Compared], time: str) -> list[Compared]:
+def _fastest_compared(rows: Iterable[Row], time: str) -> list[Row]:
     """The fastest launch at each size that has a speedup, smallest size first."""
-    found = (c for c in cases if c.speedup and c.outcome.name.time == time)
-    return sorted(fastest_variants(found).values(), key=size_of)
-
-
-def _crossover(points: Iterable[Compared]) -> Crossover:
-    ratios: list[tuple[float, Speedup]] = [(size_of(c), c.speedup) for c in points if c.speedup]
-    return crossover(ratios)
+    compared = (row for row in rows if row.speedup and row.name.time == time)
+    return sorted(fastest_variants(compared).values(), key=lambda row: row.size)

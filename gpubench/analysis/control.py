@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from asv_runner.statistics import binom_pmf
 
-from gpubench.analysis.speedup import Speedup
+from gpubench.results import Ratio
 
 CONFIDENCE = 0.99
 HALVINGS = 50
@@ -30,9 +30,9 @@ class FalseAlarms:
         return self.alarms / self.comparisons if self.comparisons else 0.0
 
 
-def false_alarms(speedups: Iterable[Speedup]) -> FalseAlarms:
+def false_alarms(ratios: Iterable[Ratio]) -> FalseAlarms:
     """Count the verdicts that are not ``unclear``: each of them is false."""
-    verdicts = [speedup.verdict for speedup in speedups]
+    verdicts = [ratio.verdict for ratio in ratios]
     alarms = sum(verdict != "unclear" for verdict in verdicts)
     low, high = proportion_interval(alarms, len(verdicts))
     return FalseAlarms(len(verdicts), alarms, low, high)
@@ -47,19 +47,14 @@ def proportion_interval(
     of half the error.
     """
     half = (1 - confidence) / 2
-    low = 0.0 if count == 0 else _root(lambda p: _more(count, total, p) > half)
-    high = 1.0 if count == total else _root(lambda p: _fewer(count, total, p) <= half)
+
+    def up_to(successes: int, probability: float) -> float:
+        """Chance of so many successes or fewer."""
+        return sum(float(binom_pmf(total, k, probability)) for k in range(successes + 1))
+
+    low = 0.0 if count == 0 else _root(lambda p: 1 - up_to(count - 1, p) > half)
+    high = 1.0 if count == total else _root(lambda p: up_to(count, p) <= half)
     return low, high
-
-
-def _more(count: int, total: int, probability: float) -> float:
-    """Chance of ``count`` successes or more."""
-    return 1 - _fewer(count - 1, total, probability)
-
-
-def _fewer(count: int, total: int, probability: float) -> float:
-    """Chance of ``count`` successes or fewer."""
-    return float(sum(binom_pmf(total, k, probability) for k in range(count + 1)))
 
 
 def _root(beyond: Callable[[float], bool]) -> float:

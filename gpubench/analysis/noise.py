@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
-from statistics import median
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gpubench.analysis.history import SetupHistory
-from gpubench.results import Timing
+from gpubench.results import ABSENT, History
 
 RECENT = 30
 """Newest times of each case whose scatter counts: older ones may be another machine in all but
@@ -35,25 +30,19 @@ class Noise:
     """
 
 
-def noise(history: SetupHistory) -> Noise:
+def noise(history: History) -> Noise:
     """Noise of a setup from what is stored."""
-    latest = history.snapshots[-1].outcomes.values()
-    widths = [w for o in latest if o.timing and (w := half_width(o.timing)) is not None]
-    recent = (points.medians[-RECENT:] for points in history.cases.values())
-    steps = [step for medians in recent for step in _steps(medians)]
+    medians, lows, highs = history.times[:, :, -1]
+    with_interval = (lows > 0) & np.isfinite(highs)
+    widths = ((highs - lows) / 2 / medians)[with_interval]
+    steps: list[float] = []
+    for times, statuses in zip(history.times[0], history.statuses, strict=True):
+        newest = times[statuses != ABSENT][-RECENT:]
+        measured = newest[~np.isnan(newest)]
+        steps += np.abs(measured[1:] / measured[:-1] - 1).tolist()
     return Noise(
         times=len(widths),
-        within=median(widths) if widths else None,
+        within=float(np.median(widths)) if len(widths) else None,
         neighbours=len(steps),
-        between=median(steps) if steps else None,
+        between=float(np.median(steps)) if len(steps) else None,
     )
-
-
-def half_width(timing: Timing) -> float | None:
-    """Half the interval's width over the median; ``None`` without an interval."""
-    return (timing.high - timing.low) / 2 / timing.median if timing.has_interval else None
-
-
-def _steps(medians: NDArray[np.float64]) -> Iterator[float]:
-    known = medians[~np.isnan(medians)].tolist()
-    return (abs(new / old - 1) for old, new in pairwise(known))

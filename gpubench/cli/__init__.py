@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from gpubench import __version__
-from gpubench.cli import measuring, reading, suites, verifying
+from gpubench.cli import measuring, querying, reading, suites, verifying
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -24,5 +24,11 @@ def main() -> None:
     """
 
 
-for _command in (*suites.COMMANDS, *verifying.COMMANDS, *measuring.COMMANDS, *reading.COMMANDS):
+for _command in (
+    *suites.COMMANDS,
+    *verifying.COMMANDS,
+    *measuring.COMMANDS,
+    *reading.COMMANDS,
+    *querying.COMMANDS,
+):
     main.add_command(_command)

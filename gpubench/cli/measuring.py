@@ -9,13 +9,7 @@ from typing import Any
 
 import click
 
-from gpubench.cli.console import (
-    INTERRUPTED,
-    OUT,
-    bar,
-    interruptible,
-    reporting_errors,
-)
+from gpubench.cli.console import INTERRUPTED, OUT, bar, interruptible, reporting_errors
 from gpubench.cli.options import axes_option, json_option, preset_option, where_option
 from gpubench.cli.planning import chosen_cases
 
@@ -63,18 +57,19 @@ def time(
 
 def _time(cases: list[Any], samples: int | None, as_json: bool) -> None:
     """Measure these cases and their baselines, and print what there is."""
-    from gpubench.measure.direct import jobs, measure, rounds_of
+    from gpubench.analysis.comparison import FAILURES
+    from gpubench.measure.direct import jobs, measure, turns_of
     from gpubench.measure.facts import run_facts
     from gpubench.measure.worker import Bench
     from gpubench.tables import times
 
-    work, found = jobs(cases, samples), {}
-    with Bench() as bench, interruptible() as interrupted, bar(rounds_of(work)) as advance:
-        for index, measured in measure(work, bench.take):
-            found[index] = measured
+    work, measured = jobs(cases, samples), {}
+    with Bench() as bench, interruptible() as interrupted, bar(turns_of(work)) as advance:
+        for index, outcome in measure(work, bench.take):
+            measured[index] = outcome
             job = work[index]
-            advance(f"{job.case.subject.title} {job.case.identity} {job.time}")
-    rows = times.compared(found[index] for index in sorted(found))
+            advance(f"{job.case.group.title} {job.case.identity} {job.time}")
+    rows = times.rows_of(measured[index] for index in sorted(measured))
     if as_json:
         listed = [times.time_row(row) for row in rows]
         click.echo(json.dumps({"facts": run_facts(), "cases": listed}, indent=2, default=str))
@@ -86,31 +81,30 @@ def _time(cases: list[Any], samples: int | None, as_json: bool) -> None:
             OUT.print(*skipped, sep="\n")
     if interrupted:
         sys.exit(INTERRUPTED)
-    if any(row.outcome.status in ("failed", "wrong", "timed_out", "killed") for row in rows):
+    if any(row.status in FAILURES for row in rows):
         sys.exit(1)
 
 
 def _control(cases: list[Any], comparisons: int, samples: int | None, as_json: bool) -> None:
     """Measure cases against themselves and print how often the verdict is false."""
     from gpubench.analysis.control import false_alarms
-    from gpubench.measure.control import twins
+    from gpubench.measure.direct import twins
     from gpubench.measure.facts import run_facts
     from gpubench.measure.worker import Bench
     from gpubench.tables import times
 
-    found = []
+    compared = []
     with Bench() as bench, interruptible() as interrupted, bar(comparisons) as advance:
-        for one in twins(cases, comparisons, bench.take, samples):
-            found.append(one)
-            advance(f"{one.case.subject.title} {one.case.identity}")
-    speedups = filter(None, map(times.control_speedup, found))
-    alarms = false_alarms(speedups)
+        for pair in twins(cases, comparisons, bench.take, samples):
+            compared.append(pair)
+            advance(f"{pair.case.group.title} {pair.case.identity}")
+    alarms = false_alarms(filter(None, map(times.control_speedup, compared)))
     if as_json:
         content = {**asdict(alarms), "rate": alarms.rate, "facts": run_facts()}
-        content["cases"] = times.control_rows(found)
+        content["cases"] = times.control_rows(compared)
         click.echo(json.dumps(content, indent=2, default=str))
     else:
-        OUT.print(times.control_table(found))
+        OUT.print(times.control_table(compared))
         OUT.print(times.control_line(alarms), markup=False)
     if interrupted:
         sys.exit(INTERRUPTED)

@@ -6,8 +6,10 @@ import json
 import sys
 import time
 import webbrowser
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import closing, suppress
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +80,14 @@ def serve(results: Path, output: Path, suites: Path, port: int, open_browser: bo
     Open pages load anew by themselves. The pages on disk are those of `gpubench report`. Ctrl-C
     ends it.
     """
-    from gpubench.report.serving import ReportServer, rewrite_on_change, stamp
+    from gpubench.report.render import packaged_templates
+    from gpubench.report.serving import ReportServer, changes_of_files, rewrite_on_change
 
-    sources = _sources(results, suites)
     with ReportServer(output, port) as server:
-        written = stamp(sources)
+        with suppress(OSError):  # the folder is below that of templates, which has to be there
+            output.mkdir(parents=True, exist_ok=True)
+        changes = changes_of_files((results, suites, packaged_templates(), TEMPLATES), output)
+        next(changes)  # from here on nothing is missed
         _write(results, suites, output)
         with server.serving(), suppress(KeyboardInterrupt):
             click.echo(f"{server.url} (Ctrl-C ends it)")
@@ -90,10 +95,9 @@ def serve(results: Path, output: Path, suites: Path, port: int, open_browser: bo
                 webbrowser.open(server.url)
             rewrite_on_change(
                 server,
-                look=lambda: stamp(sources),
+                changes,
                 rewrite=lambda: _write(results, suites, output),
                 tell=lambda words: ERR.print(f"{time.strftime('%H:%M:%S')} {words}", markup=False),
-                written=written,
             )
 
 
@@ -120,7 +124,7 @@ def choose(
     copies eat the gain, how many calls repay compilation, and what was not measured.
     """
     from gpubench.report.choose import chosen_pages
-    from gpubench.report.render import plain
+    from gpubench.report.exports import plain
     from gpubench.tables import choices
 
     pages = chosen_pages(_stored(results, suites), kernel, machine, environment)
@@ -163,87 +167,71 @@ def compare(
     """Compare two commits, or two results folders: A is before, B after.
 
     A and B are hashes (or their beginnings), branches or tags, or folders like .asv/results, of
-    which the newest commit counts. The implementations' own times are compared; times are the same
-    where the whole interval of their ratio is within 5 %.
+    which the newest commit counts. The implementations' own times are compared: one is slower or
+    faster where the interval of their ratio excludes 1x and the medians are 2 % apart, else the
+    same where the whole interval is within 5 %.
     """
-    from gpubench.analysis.comparison import compare_snapshots
-    from gpubench.analysis.sides import paired
-    from gpubench.report.comparison_view import comparison_view
-    from gpubench.report.markdown import markdown
-    from gpubench.tables import comparisons
+    from gpubench.analysis.comparison import compare_rows, paired
+    from gpubench.report.comparison_view import comparison_view, markdown
+    from gpubench.tables.comparisons import comparison_report, comparison_row
 
-    with progress("reading results"):
-        sides = [_side(name, results) for name in (old, new)]
-    pairs = paired(*(side.on(machine, environment) for side, _ in sides))
-    found = [compare_snapshots(*pair) for pair in pairs]
-    commits = {commit.hash: commit for _, known in sides for commit in known}
-    listed = everything or as_json
-    views = [comparison_view(one, commits, everything=listed) for one in found]
+    open_once = cache(_stored)  # both sides are mostly of one folder
+    before, after = (
+        _side(name, results, open_once).on(machine, environment) for name in (old, new)
+    )
+    comparisons = [
+        compare_rows(*pair, before.table.rows(pair[0]), after.table.rows(pair[1]))
+        for pair in paired(before, after)
+    ]
+    views = [comparison_view(one, everything=everything or as_json) for one in comparisons]
     if as_json:
-        click.echo(json.dumps([comparisons.comparison_row(view) for view in views], indent=2))
+        click.echo(json.dumps(list(map(comparison_row, views)), indent=2))
     elif as_markdown:
         click.echo("\n".join(map(markdown, views)), nl=False)
     else:
         for view in views:
-            OUT.print(*comparisons.comparison_report(view), sep="\n")
-    if fail_on and not any(one.counts for one in found):
+            OUT.print(*comparison_report(view), sep="\n")
+    if fail_on and not any(view.counts for view in views):
         raise GpubenchError(f"{old} and {new} have no case in common: nothing was compared")
     refused = ("failed", "slower") if fail_on == "slower" else (fail_on,)
-    if any(verdict in one.counts for one in found for verdict in refused):
+    if any(verdict in view.counts for view in views for verdict in refused):
         sys.exit(1)
 
 
-def _side(name: str, results: Path) -> tuple[Any, Any]:
-    """One side of a comparison, and the commits that are known there."""
-    from gpubench.analysis.sides import commit_side, newest_side
+def _side(name: str, results: Path, open_once: Callable[[Path], Any]) -> Any:
+    """One side of a comparison: a results folder, or a commit of ``results``."""
+    from gpubench.analysis.comparison import commit_side, newest_side
     from gpubench.results.commits import resolve_commit
 
     if any(Path(name).glob("*/machine.json")):
-        loaded = _stored(Path(name))
-        return newest_side(name, loaded), loaded.commits
-    loaded = _stored(results)
-    commit = resolve_commit(name, loaded.commits, Path.cwd())
+        return newest_side(name, open_once(Path(name)))
+    table = open_once(results)
+    commit = resolve_commit(name, table.commits, Path.cwd())
     if commit is None:
-        measured = ", ".join(known.hash[:8] for known in reversed(loaded.commits[-5:]))
+        measured = ", ".join(commit.hash[:8] for commit in reversed(table.commits[-5:]))
         raise GpubenchError(
             f"there are no results of {name} in {results}; the newest are of "
             f"{measured or 'no commit'}; measure it with `asv run {name}^!`"
         )
-    return commit_side(name, loaded, commit), loaded.commits
+    return commit_side(name, table, commit)
 
 
 def _write(results: Path, suites: Path, output: Path) -> Path:
     """Write the report; returns its first page."""
     from gpubench.report.render import write_report
 
-    loaded = _stored(results, suites)
-    with progress("writing pages"):
-        return write_report(loaded, output, TEMPLATES if TEMPLATES.is_dir() else None)
-
-
-def _sources(results: Path, suites: Path) -> tuple[Any, ...]:
-    """What the report is made from: asv's files and the records, suites, templates."""
-    from gpubench.report.render import packaged_templates
-    from gpubench.report.serving import Source
-
-    folder, yaml = (suites, "*.yaml") if suites.is_dir() else (suites.parent, suites.name)
-    templates = ("*.html", "*.css", "*.js")
-    return (
-        Source(results, ("*.json", "*/*.json", "*/*.jsonl")),
-        Source(folder, (yaml,)),
-        Source(packaged_templates(), templates),
-        Source(TEMPLATES, templates),
-    )
+    with closing(_stored(results, suites)) as table, progress("writing pages"):
+        return write_report(table, output, TEMPLATES if TEMPLATES.is_dir() else None)
 
 
 def _stored(results: Path, suites: Path = SUITES) -> Any:
     """Stored results with the pairs of the suites; faults of suites are warnings here."""
-    from gpubench.project import project_results
+    from gpubench.project import project_table
 
     with progress("reading results"):
-        loaded, faults = project_results(results, Path.cwd(), suites)
+        table, faults = project_table(results, Path.cwd(), suites)
     print_faults(faults, "warning: ")
-    return loaded
+    return table
 
 
 COMMANDS = (report, serve, choose, compare)

@@ -63,13 +63,13 @@ def verify(
     cases = chosen_cases(targets, preset, where, axes, count)
     tried = verifying.orders(orders) if in_software else ()
     manner = verifying.Manner(in_software, tried, sanitize)
-    found = {}
+    outcomes = {}
     with interruptible() as interrupted, bar(len(cases), "verifying") as advance:
-        for place, one in verifying.verified(cases, manner):
-            found[place] = one
-            advance(f"{cases[place].subject.title} {cases[place].identity}")
-    rows = [verdicts.Row(cases[place], found[place]) for place in sorted(found)]
-    cuda = verdicts.Place(
+        for index, outcome in verifying.verified(cases, manner):
+            outcomes[index] = outcome
+            advance(f"{cases[index].group.title} {cases[index].identity}")
+    rows = [verdicts.VerifiedCase(cases[index], outcomes[index]) for index in sorted(outcomes)]
+    cuda = verdicts.CudaPlace(
         NAME if in_software else ", ".join(gpu.name for gpu in known_gpus()),
         None if watched or requested() else no_gpu_reason(),
         preset,
@@ -91,8 +91,7 @@ def verify(
 def _has_preset(targets: tuple[str, ...]) -> bool:
     """Whether any of the suites has a preset for a quick look."""
     paths: tuple[Path, ...] = tuple(dict.fromkeys(suite_and_kernel(t)[0] for t in targets))
-    presets = (one.root.child("presets") for one in loaded_suites(paths, None))
-    return any(node is not None and node.child(SMOKE) is not None for node in presets)
+    return any(SMOKE in loaded.suite.presets for loaded in loaded_suites(paths, None))
 
 
 COMMANDS = (verify,)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gpubench.analysis.causes import Cause, Explained, explained_changes
+from gpubench.analysis.causes import Cause, ExplainedChange, explained_changes
 from gpubench.analysis.changes import FEWEST_POINTS, LASTING, LASTING_NEWEST, THRESHOLD
-from gpubench.analysis.history import SetupHistory
-from gpubench.analysis.speedup import Speedup
 from gpubench.report import text
-from gpubench.report.compare_data import pair_address
+from gpubench.report.compare import pair_address
 from gpubench.report.comparison_view import FactRow, fact_row
 from gpubench.report.findings import ChangeView, case_words, change_view, history_length
 from gpubench.report.site import (
@@ -23,6 +21,7 @@ from gpubench.report.site import (
     commit_label,
     kernel_label,
 )
+from gpubench.results import ABSENT, History, Ratio
 
 MOST_ROWS = 300
 """Rows on one page, the newest; a longer list is cut and says so."""
@@ -56,7 +55,7 @@ class ChangeRow:
     change: ChangeView
     """The largest."""
     kernel: Link
-    ratio: Speedup
+    ratio: Ratio
     """Old time over new time, with its interval."""
     kind: str
     cause: Cause
@@ -64,7 +63,7 @@ class ChangeRow:
     """One sentence."""
     facts: tuple[FactRow, ...]
     recovered: CommitLabel | None
-    speedups: tuple[Speedup | None, Speedup | None]
+    speedups: tuple[Ratio | None, Ratio | None]
     """Before and after."""
     comparison: str
     """Address of the comparison of the two commits."""
@@ -98,122 +97,88 @@ class ChangesPage:
     states: tuple[State, ...]
 
 
-def build(history: SetupHistory, site: Site) -> ChangesPage:
+def build(history: History, site: Site) -> ChangesPage:
     """The changes page of one setup."""
-    groups = _grouped(explained_changes(history))
-    rows = [_row(group, history, site) for group in groups[:MOST_ROWS]]
+    changes = explained_changes(history, site.changes(history), site.rows)
+    groups: dict[tuple[object, ...], list[ExplainedChange]] = defaultdict(list)
+    for item in changes:
+        name, change = item.name, item.change
+        what = (name.suite, name.kernel, name.implementation, name.time, change.slower, change.kind)
+        where = (item.before.hash, item.after.hash, item.recovered, item.cause, item.facts)
+        groups[what + where].append(item)
+    shown: dict[CommitLabel, list[ChangeRow]] = defaultdict(list)
+    for group in list(groups.values())[:MOST_ROWS]:
+        row = _row(group, history, site)
+        shown[row.change.after].append(row)
+    causes = Counter(group[0].cause for group in groups.values())
     return ChangesPage(
         title="Changes",
         navigation=site.navigation(history.setup, page="changes"),
-        verdict=_verdict(groups, history),
+        verdict=_verdict(changes, history),
         rule=RULE,
         note=history_length(len(history.commits)),
-        causes=_causes(groups),
-        commits=tuple(_by_commit(rows)),
-        more=len(groups) - len(rows),
+        causes={CAUSES[cause]: causes[cause] for cause in CAUSES if causes[cause]},
+        commits=tuple(CommitChanges(commit, tuple(rows)) for commit, rows in shown.items()),
+        more=max(len(groups) - MOST_ROWS, 0),
         states=tuple(_states(history)),
     )
 
 
-def sources(history: SetupHistory, site: Site) -> bytes:
-    """Changes with anything that the page is made from."""
-    return history.digest + repr(site.navigation(history.setup, page="changes")).encode()
-
-
-def _grouped(changes: Iterable[Explained]) -> list[tuple[Explained, ...]]:
-    """Changes of one implementation at one place, in one direction and for one cause, together."""
-    groups: dict[tuple[object, ...], list[Explained]] = defaultdict(list)
-    for item in changes:
-        name = item.name
-        what = (name.suite, name.kernel, name.implementation, name.time, item.change.slower)
-        where = (item.before.hash, item.after.hash, item.recovered, item.change.kind)
-        groups[(*what, *where, item.cause, item.facts)].append(item)
-    return [tuple(group) for group in groups.values()]
-
-
-def _row(group: Sequence[Explained], history: SetupHistory, site: Site) -> ChangeRow:
-    first = group[0]
-    setup, key = history.setup, (first.name.suite, first.name.kernel)
-    pair = pair_address((setup, first.before.hash), (setup, first.after.hash))
+def _row(group: Sequence[ExplainedChange], history: History, site: Site) -> ChangeRow:
+    largest = group[0]
+    change, name, setup = largest.change, largest.name, history.setup
+    key = (name.suite, name.kernel)
+    pair = pair_address(history.snapshots[change.before], history.snapshots[change.after])
+    is_newest = (history.statuses[history.rows_of[name], change.after + 1 :] == ABSENT).all()
+    difference = "at the newest commit" if is_newest else "between neighbours"
     return ChangeRow(
-        change=change_view(first.name, first.points, first.change),
+        change=change_view(history, name, change),
         kernel=Link(kernel_label(key), site.address(setup, key)),
-        ratio=first.change.ratio,
-        kind=_kind(first),
-        cause=first.cause,
-        why=_why(first),
-        facts=tuple(map(fact_row, first.facts or ())),
-        recovered=commit_label(first.recovered) if first.recovered else None,
-        speedups=first.speedups,
+        ratio=change.ratio,
+        kind="step" if change.kind == "step" else f"difference {difference}",
+        cause=largest.cause,
+        why=_why(largest),
+        facts=tuple(map(fact_row, largest.facts or ())),
+        recovered=commit_label(largest.recovered) if largest.recovered else None,
+        speedups=largest.speedups,
         comparison=f"{site.page_address('compare', setup)}#{pair}",
         others=tuple(case_words(item.name) for item in group[1 : _NAMED + 1]),
         other_count=len(group) - 1,
     )
 
 
-def _kind(item: Explained) -> str:
-    if item.change.kind == "step":
-        return "step"
-    newest = item.change.after == len(item.points) - 1
-    return "difference at the newest commit" if newest else "difference between neighbours"
-
-
-def _why(item: Explained) -> str:
-    direction = "slower" if item.change.slower else "faster"
+def _why(item: ExplainedChange) -> str:
+    direction, moved = ("slower", "rose") if item.change.slower else ("faster", "fell")
     if item.cause == "environment":
         return (
             f"The environment changed with it. It became {direction}; whether the code did too "
             "needs a run of one of the two commits in the other's environment."
         )
-    recorded = (
-        "no record tells of the environment"
-        if item.facts is None
-        else ("what is recorded of the environment did not change")
-    )
+    if item.cause == "baseline":
+        if not item.dependents:
+            return f"The baseline became {direction}."
+        names = text.join(dict.fromkeys(name.implementation for name in item.dependents))
+        return f"The baseline became {direction}: the speedups of {names} {moved} with it."
+    recorded = "what is recorded of the environment did not change"
+    if item.facts is None:
+        recorded = "no record tells of the environment"
     if item.cause == "shared":
+        both = "It and its baseline"
+        if item.is_baseline:
+            both = "The baseline and what is compared with it"
         return (
-            f"{_both(item)} became {direction} alike, and {recorded}: the machine, or code that "
+            f"{both} became {direction} alike, and {recorded}: the machine, or code that "
             "they share. The speedup stayed."
         )
-    if item.cause == "kernel":
-        return f"The kernel became {direction}; {_beside(item)}{recorded}."
-    moved = "rose" if item.change.slower else "fell"
-    if not item.dependents:
-        return f"The baseline became {direction}."
-    names = text.join(dict.fromkeys(name.implementation for name in item.dependents))
-    return f"The baseline became {direction}: the speedups of {names} {moved} with it."
-
-
-def _both(item: Explained) -> str:
-    return (
-        "The baseline and what is compared with it" if item.is_baseline else "It and its baseline"
-    )
-
-
-def _beside(item: Explained) -> str:
-    """What the baseline did at the same place; empty where there is none."""
+    beside = "its baseline did not, and " if item.baseline else ""
     if item.baseline_change:
-        return f"its baseline became {text.factor(item.baseline_change.ratio)}, and "
-    has_baseline = item.points[item.change.after].baseline is not None
-    return "its baseline did not, and " if has_baseline else ""
+        beside = f"its baseline became {text.factor(item.baseline_change.ratio)}, and "
+    return f"The kernel became {direction}; {beside}{recorded}."
 
 
-def _causes(groups: Iterable[Sequence[Explained]]) -> dict[str, int]:
-    counts = Counter(group[0].cause for group in groups)
-    return {CAUSES[cause]: counts[cause] for cause in CAUSES if counts[cause]}
-
-
-def _by_commit(rows: Iterable[ChangeRow]) -> Iterable[CommitChanges]:
-    commits: dict[CommitLabel, list[ChangeRow]] = defaultdict(list)
-    for row in rows:
-        commits[row.change.after].append(row)
-    return (CommitChanges(commit, tuple(found)) for commit, found in commits.items())
-
-
-def _verdict(groups: Sequence[Sequence[Explained]], history: SetupHistory) -> str:
-    cases = text.plural(len(history.cases), "case")
+def _verdict(changes: Sequence[ExplainedChange], history: History) -> str:
+    cases = text.plural(len(history.names), "case")
     where = f"in {cases} over {text.plural(len(history.commits), 'commit')}"
-    changes = [item for group in groups for item in group]
     if not changes:
         return f"No change was found {where}."
     slower = sum(item.change.slower for item in changes)
@@ -223,7 +188,7 @@ def _verdict(groups: Sequence[Sequence[Explained]], history: SetupHistory) -> st
     return f"{text.plural(len(changes), 'change')} {where}: {text.join(words)}."
 
 
-def _states(history: SetupHistory) -> Iterable[State]:
+def _states(history: History) -> Iterator[State]:
     if len(history.commits) == 1:
         yield State(
             "One commit so far",

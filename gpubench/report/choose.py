@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gpubench.analysis.baseline import Compared
 from gpubench.analysis.choice import Alternative, Choice, Repayment, Stretch, choices
-from gpubench.analysis.crossover import Crossover
-from gpubench.analysis.headline import KernelKey, KernelNow, size_of, sizes_of
-from gpubench.analysis.history import SetupHistory
-from gpubench.analysis.speedup import Speedup
+from gpubench.analysis.headline import KernelNow
 from gpubench.errors import ResultsError
 from gpubench.report import text
 from gpubench.report.findings import ReasonView, reason_views
@@ -25,14 +21,14 @@ from gpubench.report.site import (
     kernel_label,
     setup_label,
 )
-from gpubench.results import Results
+from gpubench.results import History, Ratio, Row, Table
 
 MOST_NAMED = 3
 """Implementations that the verdict names; the others are counted together."""
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class Recommendation:
     """What to use over some sizes."""
 
     what: str
@@ -63,8 +59,8 @@ class ChoiceRow:
     """From which size on it is faster than the baseline, with the crossover's interval."""
     largest: str
     """The largest size, in words; ``speedup`` and ``end_to_end`` are of it."""
-    speedup: Speedup
-    end_to_end: Speedup | None
+    speedup: Ratio | None
+    end_to_end: Ratio | None
     transfers: str
     """Whether the copies eat the gain."""
     calls: int | None
@@ -79,9 +75,9 @@ class ChoiceView:
 
     parameters: str
     """Identity of the combination; empty without parameters."""
-    resident: tuple[Use, ...]
+    resident: tuple[Recommendation, ...]
     """What to use from which size on, by the kernel's time alone; smallest sizes first."""
-    host: tuple[Use, ...]
+    host: tuple[Recommendation, ...]
     """The same for arrays in host memory; empty where nothing that copies was measured so."""
     rows: tuple[ChoiceRow, ...]
     copies: bool
@@ -115,41 +111,52 @@ class ChoosePage:
     states: tuple[State, ...]
 
 
-def build(history: SetupHistory, site: Site, only: str | None = None) -> ChoosePage:
-    """The choices on one setup, each kernel as it was last measured there; ``only`` names one."""
-    current = site.current(history)
-    shown = [now for key, now in current.items() if only is None or only in _names(key)]
-    found = [choices(now.cases.values()) for now in shown]
-    kernels = tuple(_kernel(now, own, history, site) for now, own in zip(shown, found, strict=True))
+def build(history: History, site: Site, only: str | None = None) -> ChoosePage:
+    """The choices on one setup, each kernel as it was last measured there.
+
+    ``only`` names one kernel: ``matmul``, or with its suite ``examples.matmul``.
+    """
+    kernels = [
+        (now, choices(now.cases.values()))
+        for key, now in site.current(history).items()
+        if only in (None, key[1], ".".join(key))
+    ]
+    state = State(
+        "Nothing to compare",
+        "No implementation has a speedup here; the reasons are listed with each kernel.",
+        "asv run --quick --show-stderr",
+    )
+    compared = any(choice.alternatives for _, of_kernel in kernels for choice in of_kernel)
     return ChoosePage(
         title="Choose",
         navigation=site.navigation(history.setup, page="choose"),
-        verdict=_verdict(found),
+        verdict=_verdict([of_kernel for _, of_kernel in kernels]),
         details=(
             f"Measured on {setup_label(history.setup)}. An implementation is named alone where the "
             "intervals of the times are apart. Between two measured sizes nothing is claimed."
         ),
-        kernels=kernels,
-        states=tuple(_states(kernels)),
+        kernels=tuple(
+            KernelChoice(
+                kernel=Link(kernel_label(now.key), site.address(history.setup, now.key)),
+                commit=commit_label(now.commit),
+                choices=tuple(map(_choice, of_kernel)),
+                reasons=reason_views(now.cases.values()),
+                elsewhere=tuple(elsewhere(now, history, site)),
+            )
+            for now, of_kernel in kernels
+        ),
+        states=() if compared else (state,),
     )
 
 
-def sources(history: SetupHistory, site: Site) -> bytes:
-    """Changes with anything that the page is made from."""
-    kernels = site.current(history).values()
-    elsewhere = [(now.key, *_elsewhere(now, history, site)) for now in kernels]
-    told = repr((site.navigation(history.setup, page="choose"), elsewhere))
-    return history.digest + told.encode()
-
-
 def chosen_pages(
-    results: Results, kernel: str | None, machine: str | None, environment: str | None
+    table: Table, kernel: str | None, machine: str | None, environment: str | None
 ) -> tuple[ChoosePage, ...]:
     """Pages of the setups that are asked for, with one kernel alone where one is named.
 
     Raises ``ResultsError`` with what there is, where nothing fits.
     """
-    site = Site(results)
+    site = Site(table)
     histories = [
         history
         for history in site.histories
@@ -157,50 +164,22 @@ def chosen_pages(
         and environment in (None, history.setup.environment)
     ]
     if not histories:
-        known = [setup_label(history.setup) for history in site.histories]
-        there = f"there are {text.join(known)}" if known else "there are none; run `asv run`"
+        setups = text.join(setup_label(history.setup) for history in site.histories)
+        there = f"there are {setups}" if setups else "there are none; run `asv run`"
         raise ResultsError(f"no results of that machine and environment: {there}")
-    pages = [build(history, site, kernel) for history in histories]
-    if not any(page.kernels for page in pages):
+    pages = tuple(page for h in histories if (page := build(h, site, kernel)).kernels)
+    if not pages:
         labels = sorted({kernel_label(key) for h in histories for key in site.current(h)})
         raise ResultsError(f"no results of the kernel {kernel!r}: there are {text.join(labels)}")
-    return tuple(page for page in pages if page.kernels)
+    return pages
 
 
-def _names(key: KernelKey) -> tuple[str, ...]:
-    """What a kernel may be called: ``matmul``, ``suite.kernel``."""
-    return key[1], ".".join(key)
-
-
-def _kernel(
-    now: KernelNow, found: Sequence[Choice], history: SetupHistory, site: Site
-) -> KernelChoice:
-    return KernelChoice(
-        kernel=Link(kernel_label(now.key), site.address(history.setup, now.key)),
-        commit=commit_label(now.commit),
-        choices=tuple(map(_choice, found)),
-        reasons=reason_views(now.cases.values()),
-        elsewhere=tuple(_elsewhere(now, history, site)),
-    )
-
-
-def _choice(choice: Choice) -> ChoiceView:
-    return ChoiceView(
-        parameters=choice.parameters,
-        resident=_uses(choice.resident),
-        host=_uses(choice.host),
-        rows=tuple(map(_row, choice.alternatives)),
-        copies=any(found.copies for found in choice.alternatives),
-        notes=tuple(_notes(choice.alternatives)),
-    )
-
-
-def _verdict(found: Sequence[Sequence[Choice]]) -> str:
+def _verdict(kernels: Sequence[Sequence[Choice]]) -> str:
     """Which implementation is the fastest at the largest sizes, and how often."""
-    last = [choice.resident[-1] for kernel in found for choice in kernel if choice.resident]
+    last = [choice.resident[-1] for kernel in kernels for choice in kernel if choice.resident]
     if not last:
         return "Nothing to choose from: no case has a time here."
-    one = all(len(kernel) < 2 for kernel in found)
+    one = all(len(kernel) < 2 for kernel in kernels)
     noun = "kernels" if one else "combinations of kernel and parameters"
     wins = Counter(stretch.labels[0] for stretch in last if len(stretch.labels) == 1)
     unclear = len(last) - wins.total()
@@ -216,81 +195,88 @@ def _verdict(found: Sequence[Sequence[Choice]]) -> str:
     return f"At the largest size, of {len(last):,} {noun}, the fastest is {text.join(parts)}."
 
 
-def _uses(stretches: Sequence[Stretch]) -> tuple[Use, ...]:
-    if len(stretches) == 1:
-        return (_use(stretches[0], _only(stretches[0])),)
+def _choice(choice: Choice) -> ChoiceView:
+    return ChoiceView(
+        parameters=choice.parameters,
+        resident=_recommendations(choice.resident),
+        host=_recommendations(choice.host),
+        rows=tuple(map(_row, choice.alternatives)),
+        copies=any(alternative.copies for alternative in choice.alternatives),
+        notes=tuple(_notes(choice.alternatives)),
+    )
+
+
+def _recommendations(stretches: Sequence[Stretch]) -> tuple[Recommendation, ...]:
     return tuple(
-        _use(stretch, _span(stretch, newest=stretch is stretches[-1])) for stretch in stretches
+        Recommendation(
+            what=text.join(stretch.labels, "or"),
+            clear=len(stretch.labels) == 1,
+            span=_span(stretch, is_largest=stretch is stretches[-1]),
+            border=_size_words(stretch.after.row) if stretch.after else "",
+        )
+        for stretch in stretches
     )
 
 
-def _use(stretch: Stretch, span: str) -> Use:
-    return Use(
-        what=text.join(stretch.labels, "or"),
-        clear=len(stretch.labels) == 1,
-        span=span,
-        border=size_words(stretch.after.compared) if stretch.after else "",
-    )
-
-
-def _only(stretch: Stretch) -> str:
-    if stretch.first is not stretch.last:
-        return "at every size measured"
-    words = size_words(stretch.first.compared)
-    return f"at {words}, the only size" if words else ""
-
-
-def _span(stretch: Stretch, *, newest: bool) -> str:
-    first, last = size_words(stretch.first.compared), size_words(stretch.last.compared)
+def _span(stretch: Stretch, *, is_largest: bool) -> str:
+    """The sizes of a stretch, of which ``is_largest`` is the last."""
+    first, last = _size_words(stretch.first.row), _size_words(stretch.last.row)
+    is_one = stretch.first is stretch.last
+    if stretch.after is None and is_largest:
+        if not is_one:
+            return "at every size measured"
+        return f"at {first}, the only size" if first else ""
     if stretch.after is None:
         return f"up to {last}"
-    if newest:
+    if is_largest:
         return f"from {first} on"
-    return f"at {first}" if stretch.first is stretch.last else f"from {first} to {last}"
+    return f"at {first}" if is_one else f"from {first} to {last}"
 
 
-def size_words(compared: Compared) -> str:
+def _size_words(row: Row) -> str:
     """``n = 1,024``; the case's own words where it has no sizes."""
-    sizes = sizes_of(compared)
-    if not sizes:
-        return compared.outcome.name.case
-    return ", ".join(f"{name} = {text.whole(value)}" for name, value in sizes.items())
+    return text.sizes(row.sizes) or row.name.case
 
 
-def _row(found: Alternative) -> ChoiceRow:
+def _row(alternative: Alternative) -> ChoiceRow:
+    end_to_end, repayment = alternative.end_to_end, alternative.repayment
     return ChoiceRow(
-        label=found.label,
-        device=found.device,
-        wins=_wins(found.crossover, found.points),
-        largest=size_words(found.largest),
-        speedup=found.largest.speedup or Speedup(1, 0, float("inf")),
-        end_to_end=found.end_to_end.speedup if found.end_to_end else None,
-        transfers=_transfers(found),
-        calls=found.repayment.calls if found.repayment else None,
-        compilation=_compilation(found),
+        label=alternative.label,
+        device=alternative.device,
+        wins=_wins(alternative),
+        largest=_size_words(alternative.largest),
+        speedup=alternative.largest.speedup,
+        end_to_end=end_to_end.speedup if end_to_end else None,
+        transfers=_transfers(alternative),
+        calls=repayment.calls if repayment else None,
+        compilation=_compilation(alternative),
     )
 
 
-def _wins(found: Crossover, points: Iterable[Compared]) -> str:
-    words = {size_of(compared): size_words(compared) for compared in points}
-    if found.size is None:
-        if found.largest_win is None:
+def _wins(alternative: Alternative) -> str:
+    crossover = alternative.crossover
+    words = {row.size: _size_words(row) for row in alternative.points}
+    if crossover.size is None:
+        if crossover.largest_win is None:
             return "at no size measured"
-        return f"at {words[found.largest_win]}, but not up to the largest size"
-    if found.above is None:
-        return f"at every size measured, from {words[found.size]} on"
-    if found.slower is None:
-        return f"from {words[found.size]} on; unclear below"
-    return f"from {words[found.size]} on; the crossover lies above {words[found.slower]}"
+        return f"at {words[crossover.largest_win]}, but not up to the largest size"
+    if crossover.above is None:
+        return f"at every size measured, from {words[crossover.size]} on"
+    if crossover.slower is None:
+        return f"from {words[crossover.size]} on; unclear below"
+    return f"from {words[crossover.size]} on; the crossover lies above {words[crossover.slower]}"
 
 
-def _transfers(found: Alternative) -> str:
-    ratio = found.end_to_end.speedup if found.end_to_end else None
-    if not found.copies or ratio is None:
-        return "not measured" if found.copies else "nothing is copied" if found.device else ""
+def _transfers(alternative: Alternative) -> str:
+    ratio = alternative.end_to_end.speedup if alternative.end_to_end else None
+    if not alternative.copies:
+        return "nothing is copied" if alternative.device else ""
+    if ratio is None:
+        return "not measured"
     if ratio.verdict == "faster":
         return "the gain outlasts the copies"
-    if not (found.largest.speedup and found.largest.speedup.verdict == "faster"):
+    resident = alternative.largest.speedup
+    if resident is None or resident.verdict != "faster":
         return "no gain to begin with"
     if ratio.verdict == "slower":
         return "the copies eat the gain: slower than the baseline"
@@ -298,27 +284,31 @@ def _transfers(found: Alternative) -> str:
 
 
 def _compilation(alternative: Alternative) -> str:
-    if _compiles_nothing(alternative):
+    if alternative.largest.compiled is False:
         return "nothing is compiled"
-    if alternative.largest.outcome.bench:
+    if alternative.largest.bench:
         return "not known of a pair"
-    found = alternative.repayment
-    return _repaid(found) if found else "not measured"
+    return _repaid(alternative.repayment) if alternative.repayment else "not measured"
 
 
-def _compiles_nothing(alternative: Alternative) -> bool:
-    record = alternative.largest.outcome.record
-    return record is not None and record.backend == "numpy"
+def _repaid(repayment: Repayment) -> str:
+    cost = text.seconds(repayment.seconds)
+    if repayment.calls is None:
+        return f"{cost}, never repaid: a call is not clearly faster than the baseline's"
+    span = "no interval"
+    if repayment.low is not None and repayment.high is not None:
+        span = f"{repayment.low:,}\N{EN DASH}{repayment.high:,}"
+    return f"{cost}, repaid after {text.plural(repayment.calls, 'call')} ({span})"
 
 
 def _notes(alternatives: Sequence[Alternative]) -> Iterator[str]:
     """Next steps for what is missing; the benchmarks of a pair are not declared in a suite."""
-    own = [found for found in alternatives if not found.largest.outcome.bench]
-    compiled = [f.label for f in own if not f.repayment and not _compiles_nothing(f)]
+    declared = [alternative for alternative in alternatives if not alternative.largest.bench]
+    compiled = [a.label for a in declared if not a.repayment and a.largest.compiled is not False]
+    copied = [a.label for a in declared if a.copies and not a.end_to_end]
     if compiled:
         which = text.join(compiled)
         yield f"The compile time of {which} was not measured: add compile to the suite's measure."
-    copied = [found.label for found in own if found.copies and not found.end_to_end]
     if copied:
         which = text.join(copied)
         yield (
@@ -327,36 +317,14 @@ def _notes(alternatives: Sequence[Alternative]) -> Iterator[str]:
         )
 
 
-def _repaid(found: Repayment) -> str:
-    cost = text.seconds(found.compile.median)
-    if found.calls is None:
-        return f"{cost}, never repaid: a call is not clearly faster than the baseline's"
-    if found.low is None or found.high is None:
-        return f"{cost}, repaid after {text.plural(found.calls, 'call')} (no interval)"
-    span = f"{found.low:,}\N{EN DASH}{found.high:,}"
-    return f"{cost}, repaid after {text.plural(found.calls, 'call')} ({span})"
-
-
-def _elsewhere(now: KernelNow, history: SetupHistory, site: Site) -> Iterator[str]:
+def elsewhere(now: KernelNow, history: History, site: Site) -> Iterator[str]:
     """Implementations that have times, but not on this setup."""
     here = _timed(now)
     for other in site.histories:
         kernel = site.current(other).get(now.key)
-        if other.setup == history.setup or kernel is None:
-            continue
-        names = sorted(_timed(kernel) - here)
-        if names:
+        if other.setup != history.setup and kernel and (names := sorted(_timed(kernel) - here)):
             yield f"{text.join(names)}: measured on {setup_label(other.setup)}"
 
 
 def _timed(now: KernelNow) -> set[str]:
-    return {name.implementation for name, compared in now.cases.items() if compared.outcome.timing}
-
-
-def _states(kernels: Iterable[KernelChoice]) -> Iterator[State]:
-    if not any(choice.rows for kernel in kernels for choice in kernel.choices):
-        yield State(
-            "Nothing to compare",
-            "No implementation has a speedup here; the reasons are listed with each kernel.",
-            "asv run --quick --show-stderr",
-        )
+    return {name.implementation for name, row in now.cases.items() if row.seconds is not None}

@@ -1,20 +1,49 @@
-"""View model of the page that compares two commits, machines or environments."""
+"""The page that compares two commits, machines or environments, and the scripts beside it.
+
+A page that was opened from disk may not fetch files, but it may add scripts. So the times of each
+snapshot are one script of a few kilobytes, which the page adds when a reader chooses that snapshot;
+the page does not grow with the history.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from urllib.parse import quote
 
-from gpubench.analysis.comparison import compare_snapshots
-from gpubench.analysis.history import SetupHistory
-from gpubench.analysis.sides import setup_of
+import msgspec
+import numpy as np
+
+from gpubench.analysis.causes import explains
+from gpubench.analysis.comparison import (
+    APART,
+    COMPARISON_VERDICTS,
+    DIFFERING,
+    NO_INTERVAL,
+    REPLACED,
+    SAME,
+    compare_rows,
+    untimed_verdicts,
+)
+from gpubench.analysis.headline import newest_places
+from gpubench.names import Value
 from gpubench.report import text
-from gpubench.report.compare_data import INDEX, pair_address
-from gpubench.report.comparison_view import RULE, ComparisonView, comparison_view
-from gpubench.report.markdown import markdown
-from gpubench.report.site import DataFile, Navigation, Site, State, setup_label
-from gpubench.results import Snapshot
+from gpubench.report.comparison_view import (
+    MARKER,
+    MOST_IN_MARKDOWN,
+    OTHER_VERSION,
+    RULE,
+    SIGNS,
+    ComparisonView,
+    comparison_view,
+    markdown,
+)
+from gpubench.report.findings import case_words
+from gpubench.report.machines import fact_words
+from gpubench.report.site import Navigation, Site, State, setup_label
+from gpubench.results import ABSENT, STATUSES, History, Setup, Snapshot
 
 MOST_ROWS = 200
 """Rows of one comparison on the page; the file of Markdown and the command say more."""
@@ -22,9 +51,26 @@ MOST_ROWS = 200
 MOST_SETUPS = 12
 """Machines and environments that a page sets against its own without being asked."""
 
+FOLDER = "compare-data"
+"""Of the scripts, beside the pages; all of it belongs to the report."""
+
+INDEX = f"{FOLDER}/index.js"
+
+LETTERS = dict(zip(STATUSES, "osfwtkm", strict=True))
+"""What stands for a status in the script of a snapshot."""
+
+UNKNOWN, LEFT_OUT = "-", "v"
+"""The same for a case that a snapshot does not know, and for one of another version."""
+
+_LETTERS = np.frombuffer("".join([*LETTERS.values(), UNKNOWN]).encode(), np.uint8)
+"""By index into ``STATUSES``; the last one is for ``ABSENT``, which is -1."""
+
+_UNESCAPED = "!'()*"
+"""As JavaScript's ``encodeURIComponent`` does, so that both write the same address."""
+
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ShownComparison:
     """One comparison with its Markdown."""
 
     heading: str
@@ -42,9 +88,9 @@ class ComparePage:
     navigation: Navigation
     verdict: str
     rule: str
-    newest: Exported | None
+    newest: ShownComparison | None
     """``None`` with one commit only."""
-    others: tuple[Exported, ...]
+    others: tuple[ShownComparison, ...]
     """Newest commits of other machines and environments against this one's."""
     choosable: bool
     """Whether there are two snapshots at all, on whichever machines."""
@@ -57,13 +103,22 @@ class ComparePage:
     states: tuple[State, ...]
 
 
-def build(history: SetupHistory, site: Site) -> ComparePage:
+def build(history: History, site: Site) -> ComparePage:
     """The comparisons of one setup."""
-    own, setup = history.snapshots, history.setup
-    newest = _exported("", own[-2], own[-1], site) if len(own) > 1 else None
-    others = tuple(_others(history, site))
+    snapshots, setup = history.snapshots, history.setup
+    newest = _shown("", snapshots[-2], snapshots[-1], site) if len(snapshots) > 1 else None
+    other_setups = [other for other in site.histories if other.setup != setup][:MOST_SETUPS]
+    others = tuple(
+        _shown(setup_label(other.setup), snapshots[-1], other.snapshots[-1], site)
+        for other in other_setups
+    )
     first = newest or (others[0] if others else None)
-    alone = (setup, own[-1].commit)
+    state = State(
+        "One commit so far",
+        "A comparison needs a second one; other machines and environments can be compared "
+        "as soon as they are measured.",
+        "asv run HEAD~1..HEAD --skip-existing",
+    )
     return ComparePage(
         title="Compare",
         navigation=site.navigation(setup, page="compare"),
@@ -71,76 +126,135 @@ def build(history: SetupHistory, site: Site) -> ComparePage:
         rule=RULE,
         newest=newest,
         others=others,
-        choosable=len(site.results.snapshots) > 1,
-        initial=first.address if first else pair_address(alone, alone),
+        choosable=newest is not None or bool(others),
+        initial=first.address if first else pair_address(snapshots[-1], snapshots[-1]),
         index=INDEX,
-        export=export_address(history, site) if newest else None,
-        states=tuple(_states(history)),
+        export=markdown_address(history, site) if newest else None,
+        states=() if newest else (state,),
     )
 
 
-def exports(history: SetupHistory, site: Site) -> Iterator[DataFile]:
-    """The newest commit against the one before as a file of Markdown."""
-    if len(history.snapshots) > 1:
-        content = partial(_newest_in_markdown, history, site)
-        yield DataFile(export_address(history, site), content, history.digest)
+def _shown(heading: str, old: Snapshot, new: Snapshot, site: Site) -> ShownComparison:
+    comparison = compare_rows(old, new, site.rows(old), site.rows(new))
+    view = comparison_view(comparison, most=MOST_ROWS)
+    return ShownComparison(heading, view, pair_address(old, new), markdown(view))
 
 
-def _newest_in_markdown(history: SetupHistory, site: Site) -> str:
-    old, new = history.snapshots[-2:]
-    return markdown(_view(old, new, site))
+def _verdict(newest: ShownComparison | None) -> str:
+    if newest is None:
+        return "There is one commit so far, and nothing before it to compare with."
+    words = [
+        f"{text.plural(count, 'case')} {one if count == 1 else many}"
+        for verdict, one, many in (
+            ("slower", "became slower", "became slower"),
+            ("failed", "has no time any more", "have no time any more"),
+            ("faster", "became faster", "became faster"),
+            ("mended", "has a time again", "have a time again"),
+        )
+        if (count := newest.comparison.counts.get(verdict, 0))
+    ]
+    changed = text.join(words) or "no case is known to have changed"
+    old, new = newest.comparison.old.commit.short, newest.comparison.new.commit.short
+    return f"At {new}, compared with {old} before it, {changed}."
 
 
-def export_address(history: SetupHistory, site: Site) -> str:
-    """File of Markdown beside the page of that setup."""
+def markdown_address(history: History, site: Site) -> str:
+    """The file of Markdown beside the page of that setup."""
     return site.page_address("compare", history.setup).removesuffix(".html") + ".md"
 
 
-def _view(old: Snapshot, new: Snapshot, site: Site, most: int | None = None) -> ComparisonView:
-    found = compare_snapshots(old, new, site.compared)
-    return comparison_view(found, site.commits, most=most)
+def newest_in_markdown(history: History, site: Site) -> str:
+    """The newest commit of a setup against the one before; there are two."""
+    old, new = history.snapshots[-2:]
+    return markdown(comparison_view(compare_rows(old, new, site.rows(old), site.rows(new))))
 
 
-def _exported(heading: str, old: Snapshot, new: Snapshot, site: Site) -> Exported:
-    view = _view(old, new, site, most=MOST_ROWS)
-    return Exported(heading, view, _address(old, new), markdown(view))
+def pair_address(old: Snapshot, new: Snapshot) -> str:
+    """Two sides as the part of an address after ``#``."""
+    return f"a={_side_address(old)}&b={_side_address(new)}"
 
 
-def _address(old: Snapshot, new: Snapshot) -> str:
-    return pair_address((setup_of(old), old.commit), (setup_of(new), new.commit))
+def _side_address(side: Snapshot) -> str:
+    parts = (side.commit.hash[:8], side.setup.machine, side.setup.environment)
+    return ",".join(quote(part, safe=_UNESCAPED) for part in parts)
 
 
-def _others(history: SetupHistory, site: Site) -> Iterator[Exported]:
-    others = [other for other in site.histories if other.setup != history.setup]
-    for other in others[:MOST_SETUPS]:
-        heading = setup_label(other.setup)
-        yield _exported(heading, history.snapshots[-1], other.snapshots[-1], site)
+def setup_key(setup: Setup) -> str:
+    """Short name of a setup in file names; it stays while others come and go."""
+    return hashlib.sha256(f"{setup.machine}\0{setup.environment}".encode()).hexdigest()[:10]
 
 
-def _verdict(newest: Exported | None) -> str:
-    if newest is None:
-        return "There is one commit so far, and nothing before it to compare with."
-    counts = newest.comparison.counts
-    words = [
-        _part(counts.get("slower", 0), "became slower"),
-        _part(counts.get("failed", 0), "has no time any more", "have no time any more"),
-        _part(counts.get("faster", 0), "became faster"),
-        _part(counts.get("mended", 0), "has a time again", "have a time again"),
-    ]
-    told = text.join(filter(None, words)) or "no case is known to have changed"
-    old, new = newest.comparison.old.commit.short, newest.comparison.new.commit.short
-    return f"At {new}, compared with {old} before it, {told}."
+def index_script(site: Site) -> str:
+    """What there is to choose from, and all rules and words of a comparison as data."""
+    rules = {
+        "same": SAME,
+        "apart": APART,
+        "verdicts": COMPARISON_VERDICTS,
+        "differing": DIFFERING,
+        "signs": SIGNS,
+        "untimed": {
+            LETTERS[old] + LETTERS[new]: verdict_and_note
+            for (old, new), verdict_and_note in untimed_verdicts().items()
+        },
+        "statuses": {letter: text.status_label(status) for status, letter in LETTERS.items()},
+        "no_interval": NO_INTERVAL,
+        "replaced": REPLACED,
+        "other_version": OTHER_VERSION,
+        "marker": MARKER,
+        "most_in_markdown": MOST_IN_MARKDOWN,
+        "setups": [
+            {
+                "key": setup_key(history.setup),
+                "machine": history.setup.machine,
+                "environment": history.setup.environment,
+                "label": setup_label(history.setup),
+                "commits": [(c.short, c.date, c.subject) for c in site.labels(history)],
+            }
+            for history in site.histories
+        ],
+    }
+    return _script("index", [rules])
 
 
-def _part(count: int, one: str, many: str | None = None) -> str:
-    return f"{text.plural(count, 'case')} {one if count == 1 else many or one}" if count else ""
+def cases_script(history: History) -> str:
+    """Labels of all cases of a setup, in the order of its snapshots' scripts, and their baselines.
+
+    A baseline is an index into the labels, -1 without one, as at the newest commit with the case.
+    """
+    baselines = history.baselines[np.arange(len(history.names)), newest_places(history)]
+    cases = {"labels": list(map(case_words, history.names)), "baselines": baselines.tolist()}
+    return _script("cases", [setup_key(history.setup), cases])
 
 
-def _states(history: SetupHistory) -> Iterable[State]:
-    if len(history.commits) == 1:
-        yield State(
-            "One commit so far",
-            "A comparison needs a second one; other machines and environments can be compared "
-            "as soon as they are measured.",
-            "asv run HEAD~1..HEAD --skip-existing",
-        )
+def snapshot_script(history: History, place: int, site: Site) -> str:
+    """Times and speedups of all cases of a setup at one snapshot, and what it ran on.
+
+    Four numbers for each case: median, both ends of its interval and the speedup, NaN where there
+    is none; as 32-bit floats in base64, whose seven digits are more than any time has. Statuses
+    are one letter each; reasons are those of failures.
+    """
+    snapshot = history.snapshots[place]
+    statuses = history.statuses[:, place]
+    letters = list(_LETTERS[statuses].tobytes().decode("ascii"))
+    for row in np.flatnonzero(statuses == ABSENT).tolist() if snapshot.superseded else ():
+        if history.names[row].benchmark.asv_name in snapshot.superseded:
+            letters[row] = LEFT_OUT
+    failures = site.failures.get(snapshot.id, {})
+    numbers = np.vstack([history.times[:, :, place], history.speedups[:1, :, place]])
+    content = {
+        "status": "".join(letters),
+        "numbers": b64encode(numbers.T.astype("<f4").tobytes()).decode("ascii"),
+        "reasons": {history.rows_of[name]: reason for name, reason in failures.items()},
+        "facts": _facts(snapshot.facts),
+        "params": _facts(snapshot.params),
+    }
+    return _script("snapshot", [f"{setup_key(history.setup)}-{snapshot.commit.hash[:8]}", content])
+
+
+def _facts(facts: Mapping[str, Value | None]) -> dict[str, tuple[str, str]]:
+    """Label and value of those that can explain a change of times."""
+    return {name: fact_words(name, facts[name]) for name in sorted(facts) if explains(name)}
+
+
+def _script(function: str, arguments: list[object]) -> str:
+    return f"gpubench.{function}(...{msgspec.json.encode(arguments).decode()});\n"

@@ -5,26 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
 from typing import Any
 
 import msgspec
 
-from gpubench.analysis.baseline import Compared
-from gpubench.analysis.history import SetupHistory
-from gpubench.report.site import DataFile, Site
-from gpubench.results import Commit
-
-Row = dict[str, Any]
+from gpubench.report.site import Site
+from gpubench.results import Commit, History, Row
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""Beginnings that make spreadsheets run a text as a formula."""
+"""Beginnings that make spreadsheets run a text as a formula (OWASP, "CSV Injection")."""
 
 
 @dataclass(frozen=True, slots=True)
-class Export:
+class ExportFile:
     """One file for other programs."""
 
     address: str
@@ -33,119 +28,101 @@ class Export:
 
 
 FILES = (
-    Export("cases.csv", "Every case at its newest commit, one row each, as CSV"),
-    Export("cases.json", "The same as JSON"),
-    Export("machines.csv", "Facts and noise of every machine and environment, as CSV"),
-    Export("machines.json", "The same as JSON"),
+    ExportFile("cases.csv", "Every case at its newest commit, one row each, as CSV"),
+    ExportFile("cases.json", "The same as JSON"),
+    ExportFile("machines.csv", "Facts and noise of every machine and environment, as CSV"),
+    ExportFile("machines.json", "The same as JSON"),
 )
 
 
-def data_files(site: Site) -> Iterator[DataFile]:
-    """Each of ``FILES``."""
-    for table, made in (("cases", _all_cases), ("machines", _all_machines)):
-        rows = cache(partial(made, site))
-        for suffix, written in (("csv", to_csv), ("json", _to_json)):
-            content = partial(_content, rows, written)
-            yield DataFile(f"{table}.{suffix}", content, site.all_sources)
+def contents(site: Site) -> dict[str, str]:
+    """Content of each of ``FILES`` by its address; seconds, bytes, counts."""
+    made = {}
+    for name, records_of in (("cases", case_records), ("machines", machine_records)):
+        records = [record for history in site.histories for record in records_of(history, site)]
+        made[f"{name}.csv"] = to_csv(records)
+        encoded = msgspec.json.format(msgspec.json.encode(records), indent=1)
+        made[f"{name}.json"] = f"{encoded.decode()}\n"
+    return made
 
 
-def _content(rows: Callable[[], list[Row]], written: Callable[[list[Row]], str]) -> str:
-    return written(rows())
-
-
-def _all_cases(site: Site) -> list[Row]:
-    return [row for history in site.histories for row in case_rows(history, site)]
-
-
-def _all_machines(site: Site) -> list[Row]:
-    return [row for history in site.histories for row in machine_rows(history, site)]
-
-
-def _to_json(rows: Sequence[Row]) -> str:
-    return msgspec.json.format(msgspec.json.encode(rows), indent=1).decode() + "\n"
-
-
-def case_rows(history: SetupHistory, site: Site) -> Iterator[Row]:
-    """Cases as the kernel pages show them; seconds, bytes and counts, ``None`` where unknown."""
-    for now in site.current(history).values():
-        for compared in now.cases.values():
-            yield {
-                "machine": history.setup.machine,
-                "environment": history.setup.environment,
-                **_commit(now.commit),
-                **_case(compared),
-            }
-
-
-def machine_rows(history: SetupHistory, site: Site) -> Iterator[Row]:
-    """One row for each fact of a setup, as it was last recorded, and for its noise."""
+def case_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
+    """Cases as the kernel pages show them; ``None`` where something is not known."""
     setup = {"machine": history.setup.machine, "environment": history.setup.environment}
-    newest = history.snapshots[-1]
-    told = [s for s in history.snapshots if s.facts]
-    facts = {**newest.params, **(told[-1].facts if told else {})}
-    found = site.noise(history)
-    for source, values in (
-        ("fact", facts),
-        ("noise", {"within": found.within, "between": found.between}),
-    ):
+    for now in site.current(history).values():
+        for row in now.cases.values():
+            yield setup | _record(row, now.commit)
+
+
+def _record(row: Row, commit: Commit) -> dict[str, Any]:
+    name, ratio = row.name, row.speedup
+    has_ends = ratio is not None and ratio.has_interval
+    return {
+        "commit": commit.hash,
+        "commit_date": int(commit.date),
+        "subject": commit.subject,
+        "suite": name.suite,
+        "kernel": name.kernel,
+        "implementation": name.implementation,
+        "time": name.time,
+        "case": name.case,
+        "device": row.device if row.recorded else None,
+        "status": row.status,
+        "reason": row.reason or row.missing,
+        "seconds": row.seconds,
+        "seconds_low": row.low,
+        "seconds_high": row.high,
+        "samples": row.samples,
+        "baseline": row.baseline.implementation if row.baseline else None,
+        "baseline_case": row.baseline.case if row.baseline else None,
+        "speedup": ratio.value if ratio else None,
+        "speedup_low": ratio.low if ratio and has_ends else None,
+        "speedup_high": ratio.high if ratio and has_ends else None,
+        "verdict": ratio.verdict if ratio else None,
+        "bytes": row.bytes,
+        "flops": row.flops,
+        "max_abs_error": plain(row.max_abs_error),
+        "max_rel_error": plain(row.max_rel_error),
+        "warnings": "; ".join(row.warnings) if row.recorded else None,
+    }
+
+
+def machine_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
+    """One for each fact of a setup, as it was last recorded, and for its noise."""
+    setup = {"machine": history.setup.machine, "environment": history.setup.environment}
+    recorded = [snapshot.facts for snapshot in history.snapshots if snapshot.facts]
+    facts = {**history.snapshots[-1].params, **(recorded[-1] if recorded else {})}
+    noise = site.noise(history)
+    scatter = {"within": noise.within, "between": noise.between}
+    for kind, values in (("fact", facts), ("noise", scatter)):
         for name, value in sorted(values.items()):
-            yield {**setup, "kind": source, "name": name, "value": _finite(value)}
+            yield {**setup, "kind": kind, "name": name, "value": plain(value)}
 
 
-def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+def to_csv(records: Sequence[Mapping[str, Any]]) -> str:
     """RFC 4180 with a header; a text that a spreadsheet would run as a formula gets a quote mark.
 
     Spreadsheets show the mark ``'`` before such a text as "this is text"; other programs read it.
     """
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
-    names = list(rows[0]) if rows else []
-    if rows:
-        writer.writerow(names)
-    writer.writerows([_safe(row[name]) for name in names] for row in rows)
+    if records:
+        writer.writerow(records[0])
+    writer.writerows(map(_safe, record.values()) for record in records)
     return text.getvalue()
 
 
 def _safe(value: Any) -> Any:
-    if isinstance(value, str) and value.lstrip(" ").startswith(_FORMULA):
-        return f"'{value}"
+    is_formula = isinstance(value, str) and value.lstrip(" ").startswith(_FORMULA)
+    return f"'{value}" if is_formula else value
+
+
+def plain(value: Any) -> Any:
+    """JSON's own kinds of values, with ``None`` for what is not finite."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return value
-
-
-def _commit(commit: Commit) -> Row:
-    return {"commit": commit.hash, "commit_date": int(commit.date), "subject": commit.subject}
-
-
-def _case(compared: Compared) -> Row:
-    outcome = compared.outcome
-    timing, ratio, record = outcome.timing, compared.speedup, outcome.record
-    name, baseline = outcome.name, compared.baseline
-    return {
-        "suite": name.suite,
-        "kernel": name.kernel,
-        "implementation": name.implementation,
-        "time": name.time,
-        "case": name.case,
-        "device": record.device if record else None,
-        "status": outcome.status,
-        "reason": outcome.reason or compared.missing,
-        "seconds": timing.median if timing else None,
-        "seconds_low": _finite(timing.low) if timing else None,
-        "seconds_high": _finite(timing.high) if timing else None,
-        "samples": timing.repeat if timing else None,
-        "baseline": baseline.name.implementation if baseline else None,
-        "baseline_case": baseline.name.case if baseline else None,
-        "speedup": ratio.value if ratio else None,
-        "speedup_low": ratio.low if ratio and ratio.has_interval else None,
-        "speedup_high": ratio.high if ratio and ratio.has_interval else None,
-        "verdict": ratio.verdict if ratio else None,
-        "bytes": record.bytes if record else None,
-        "flops": record.flops if record else None,
-        "max_abs_error": _finite(record.max_abs_error) if record else None,
-        "max_rel_error": _finite(record.max_rel_error) if record else None,
-        "warnings": "; ".join(record.warnings) if record else None,
-    }
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import count, groupby
 from typing import Any
 
+import numpy as np
+
 from gpubench.report import text
-from gpubench.report.size_chart import SizeChart, SizePoint, SizeSeries
+from gpubench.report.charts import Curve, HistoryChart, HistorySeries, Roofline, SizeChart
 
 Figure = dict[str, Any]
 """``{"data": [...], "layout": {...}}``."""
@@ -20,7 +23,72 @@ COLOURS = 7
 """Distinct series colours in the style sheet; ``--series-0`` is the baseline's."""
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 _DASHES = ("dot", "solid", "dash", "longdash", "dashdot", "longdashdot", "solid")
+
 _MOST_TICKS = 12
+"""Labels of an axis that stand beside each other on a narrow screen."""
+_MOST_MARKERS = 120
+"""Points of one series over commits that have a marker each; more would hide their line."""
+_NOTE_WIDTH = 0.25
+"""Share of the chart's width that the words of a mark may take."""
+_UPPER, _LOWER = [0.46, 1.0], [0.0, 0.38]
+"""Shares of the height for the speedups and for the times below them."""
+_DIGITS = 6
+"""Significant ones of the numbers over commits, of which the page shows three: with all of them it
+would be twice as large."""
+_SUBJECT = 60
+"""Characters of a commit's subject under the pointer."""
+
+
+def history_figure(chart: HistoryChart) -> Figure:
+    """Speedup over commits with its interval band, the times below; commits on x by index.
+
+    A thousand commits of several implementations would fill the page with words for what the
+    pointer is over. So the numbers stand here once, in the ``columns`` of each series, beside
+    ``data`` and ``layout``; a trace names its series and which of that one's columns it draws, and
+    ``charts.js`` makes its points and words, with ``commits`` in words, too.
+    """
+    commits = len(chart.commits)
+    times = [time for series in chart.series for time in series.times.values]
+    curves = [series.speedups for series in chart.series if not series.is_baseline]
+    ratios = [ratio for c in curves for part in (c.values, c.lows, c.highs) for ratio in part]
+    ticks = _ticks(commits)
+    lines, notes = _marks(chart)
+    return {
+        "data": [
+            *(
+                _history_trace(series, index, "speedups")
+                for index, series in enumerate(chart.series)
+                if not series.is_baseline
+            ),
+            *(_history_trace(series, i, "times") for i, series in enumerate(chart.series)),
+        ],
+        "layout": {
+            "xaxis": {
+                "tickvals": ticks,
+                "ticktext": [chart.commits[index].short for index in ticks],
+                "range": [-0.6, commits - 0.4],
+                "anchor": "y2",
+                "title": {"text": "commit, oldest first"},
+            },
+            "yaxis": {**_ratio_axis(ratios), "domain": _UPPER, "title": {"text": "speedup"}},
+            "yaxis2": {**_time_axis(times), "domain": _LOWER, "title": {"text": "time"}},
+            "shapes": [_one_line(), *lines],
+            "annotations": notes,
+            "showlegend": True,
+        },
+        "columns": [
+            {
+                "name": f"<b>{_escaped(series.implementation)}</b> {_escaped(series.case)}",
+                "times": _columns(series.times),
+                "speedups": _columns(series.speedups),
+            }
+            for series in chart.series
+        ],
+        "commits": [
+            _escaped(f"{commit.short} {commit.date} {commit.subject[:_SUBJECT]}")
+            for commit in chart.commits
+        ],
+    }
 
 
 def size_figure(chart: SizeChart) -> Figure:
@@ -28,89 +96,193 @@ def size_figure(chart: SizeChart) -> Figure:
     points = [point for series in chart.series for point in series.points]
     ratios = [r for p in points for r in (p.speedup.value, p.speedup.low, p.speedup.high)]
     sizes = sorted({point.size for point in points})
+    ticks = [sizes[index] for index in _ticks(len(sizes))]
+    data = []
+    for series in chart.series:
+        speedups = [point.speedup for point in series.points]
+        data.append(
+            {
+                **_series_style(series.rank, is_baseline=False),
+                "name": _escaped(series.implementation),
+                "x": [point.size for point in series.points],
+                "y": [ratio.value for ratio in speedups],
+                "error_y": {
+                    "type": "data",
+                    "symmetric": False,
+                    "array": [r.high - r.value if r.has_interval else 0 for r in speedups],
+                    "arrayminus": [r.value - r.low if r.has_interval else 0 for r in speedups],
+                    "width": 4,
+                },
+                "text": [
+                    f"<b>{_escaped(series.implementation)}</b> {_escaped(point.case)}<br>"
+                    f"{text.seconds(point.seconds)}<br>"
+                    f"{text.speedup(point.speedup)} ({text.interval(point.speedup)})"
+                    for point in series.points
+                ],
+            }
+        )
     layout = {
         "xaxis": {
             "type": "log",
-            "title": {"text": escaped(chart.axis)},
-            "tickvals": thinned(sizes),
-            "ticktext": [_size_tick(size) for size in thinned(sizes)],
+            "title": {"text": _escaped(chart.axis)},
+            "tickvals": ticks,
+            "ticktext": [_size_tick(size) for size in ticks],
         },
-        "yaxis": {**ratio_axis(ratios), "title": {"text": "speedup"}},
-        "shapes": [one_line()],
+        "yaxis": {**_ratio_axis(ratios), "title": {"text": "speedup"}},
+        "shapes": [_one_line()],
         "showlegend": True,
     }
-    return {"data": [_size_trace(series) for series in chart.series], "layout": layout}
+    return {"data": data, "layout": layout}
 
 
-def escaped(words: str) -> str:
+def roofline_figure(chart: Roofline) -> Figure:
+    """Operations a second over operations a byte, both axes logarithmic: the roof, and a marker
+    for each case."""
+    points = [point for point in chart.points if point.intensity and point.flops_per_second]
+    intensities = [point.intensity or 1.0 for point in points]
+    low, high = min(intensities) / 8, max(intensities) * 8
+    ends = [chart.ceilings.attainable(low), chart.ceilings.attainable(high)]
+    rates = [*ends, *(point.flops_per_second or 1.0 for point in points)]
+    roof = {
+        "name": "attainable",
+        "mode": "lines",
+        "x": [low, high],
+        "y": ends,
+        "line": {"color": "--text", "width": 1.5},
+        "hoverinfo": "skip",
+    }
+    data = [roof]
+    for (implementation, rank), group in groupby(points, lambda p: (p.implementation, p.rank)):
+        members = list(group)
+        data.append(
+            {
+                **_series_style(rank, is_baseline=False),
+                "mode": "markers",
+                "name": _escaped(implementation),
+                "x": [point.intensity for point in members],
+                "y": [point.flops_per_second for point in members],
+                "text": [
+                    f"<b>{_escaped(point.implementation)}</b> {_escaped(point.case)}<br>"
+                    f"{text.rate(point.flops_per_second)} GFLOP/s, "
+                    f"{text.rate(point.bytes_per_second)} GB/s<br>"
+                    f"attainable: {_escaped(point.attainable)}"
+                    for point in members
+                ],
+            }
+        )
+    layout = {
+        "xaxis": {
+            "type": "log",
+            "title": {"text": "operations for each byte"},
+            "range": [math.log10(low), math.log10(high)],
+        },
+        "yaxis": {
+            "type": "log",
+            "title": {"text": "operations a second"},
+            "range": [math.log10(min(rates) / 1.6), math.log10(max(rates) * 1.6)],
+            "exponentformat": "SI",
+        },
+        "showlegend": True,
+    }
+    return {"data": data, "layout": layout}
+
+
+def _history_trace(series: HistorySeries, index: int, column: str) -> Figure:
+    """Of one series the ``speedups`` above, with their intervals, or the ``times`` below."""
+    name = _escaped(series.implementation)
+    trace = {**_series_style(series.rank, series.is_baseline), "name": name}
+    trace |= {"legendgroup": name, "drawn": {"series": index, "column": column}}
+    few = len(series.times.values) <= _MOST_MARKERS
+    if not few:
+        trace["mode"], trace["line"]["width"] = "lines", 1.25
+    if column == "speedups":
+        trace["drawn"]["band"] = f"{trace['line']['color']}-band"
+        trace["error_y"] = {"type": "data", "symmetric": False, "width": 4 if few else 0}
+    else:  # candidates are in the legend by their speedups
+        trace |= {"yaxis": "y2", "showlegend": series.is_baseline}
+    return trace
+
+
+def _columns(curve: Curve) -> Figure:
+    parts = {"values": curve.values, "lows": curve.lows, "highs": curve.highs}
+    return {name: _rounded(part) for name, part in parts.items()}
+
+
+def _rounded(numbers: Sequence[float]) -> list[float]:
+    """To some significant digits; NaN for what a logarithmic axis cannot show."""
+    values = np.array(numbers)
+    values[~(values > 0)] = np.nan
+    scale = 10.0 ** (_DIGITS - 1 - np.floor(np.log10(values)))
+    rounded: list[float] = (np.round(values * scale) / scale).tolist()
+    return rounded
+
+
+def _marks(chart: HistoryChart) -> tuple[list[Figure], list[Figure]]:
+    """A line before each commit at which something happened to a series, and its words at the top:
+    below each other where lines are near each other."""
+    events = []
+    for series in chart.series:
+        for index, change in zip(series.marked, series.changes, strict=True):
+            arrow, word = ("▼", "slower") if change.slower else ("▲", "faster")
+            words = f"{arrow} {series.implementation} {word} {text.ratio(change.factor)}"
+            events.append((series, index, words))
+        if series.stopped is not None:
+            status = text.status_label(series.status or "failed")
+            events.append((series, series.stopped, f"✕ {series.implementation} {status}"))
+    lines, notes, commits = [], [], len(chart.commits)
+    taken: list[tuple[int, int]] = []
+    for series, index, words in events:
+        x, colour = index - 0.5, _colour(series.rank, series.is_baseline)
+        ends = {"xref": "x", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1}
+        dashed = {"color": colour, "width": 1, "dash": "dash"}
+        lines.append({"type": "line", **ends, "line": dashed})
+        beside = {row for other, row in taken if abs(index - other) <= commits * _NOTE_WIDTH}
+        row = next(row for row in count() if row not in beside)
+        taken.append((index, row))
+        place = {"x": x, "xref": "x", "y": 1, "yref": "paper", "yshift": -14 * row}
+        anchor = {"xanchor": "right" if index > commits / 2 else "left", "yanchor": "top"}
+        font = {"color": colour, "size": 12}
+        notes.append({**place, **anchor, "showarrow": False, "text": _escaped(words), "font": font})
+    return lines, notes
+
+
+def _escaped(words: str) -> str:
     """Text for Plotly, which reads a little HTML in its strings."""
     return words.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def series_style(rank: int, is_baseline: bool) -> Figure:
+def _series_style(rank: int, is_baseline: bool) -> Figure:
     """Colour, dash and marker of an implementation, the same in every chart of a page."""
-    own = colour(rank, is_baseline)
+    colour = _colour(rank, is_baseline)
     return {
         "mode": "lines+markers",
-        "line": {"color": own, "width": 2, "dash": _DASHES[rank % len(_DASHES)]},
-        "marker": {"color": own, "size": 7, "symbol": _SYMBOLS[rank % len(_SYMBOLS)]},
+        "line": {"color": colour, "width": 2, "dash": _DASHES[rank % len(_DASHES)]},
+        "marker": {"color": colour, "size": 7, "symbol": _SYMBOLS[rank % len(_SYMBOLS)]},
         "hovertemplate": "%{text}<extra></extra>",
     }
 
 
-def colour(rank: int, is_baseline: bool) -> str:
+def _colour(rank: int, is_baseline: bool) -> str:
     """Name of the colour of an implementation."""
     return "--series-0" if is_baseline else f"--series-{1 + (rank - 1) % (COLOURS - 1)}"
 
 
-def _size_trace(series: SizeSeries) -> Figure:
-    ratios = [point.speedup for point in series.points]
-    known = [ratio.has_interval for ratio in ratios]
-    pairs = list(zip(ratios, known, strict=True))
-    return {
-        **series_style(series.rank, False),
-        "name": escaped(series.implementation),
-        "x": [point.size for point in series.points],
-        "y": [ratio.value for ratio in ratios],
-        "error_y": {
-            "type": "data",
-            "symmetric": False,
-            "array": [r.high - r.value if sure else 0 for r, sure in pairs],
-            "arrayminus": [r.value - r.low if sure else 0 for r, sure in pairs],
-            "width": 4,
-        },
-        "text": [_size_hover(series, point) for point in series.points],
-    }
-
-
-def _size_hover(series: SizeSeries, point: SizePoint) -> str:
-    return (
-        f"<b>{escaped(series.implementation)}</b> {escaped(point.case)}<br>"
-        f"{text.seconds(point.seconds)}<br>"
-        f"{text.speedup(point.speedup)} ({text.interval(point.speedup)})"
-    )
-
-
-def one_line() -> Figure:
+def _one_line() -> Figure:
     """The line at 1x, where both are equally fast."""
     ends = {"xref": "paper", "x0": 0, "x1": 1, "yref": "y", "y0": 1, "y1": 1}
     return {"type": "line", **ends, "line": {"color": "--text", "width": 1.25}}
 
 
-def thinned(values: Sequence[float]) -> list[float]:
-    """At most a dozen of the values, the last among them."""
-    stride = math.ceil(len(values) / _MOST_TICKS) or 1
-    return list(values)[::-1][::stride][::-1]
+def _ticks(count: int) -> list[int]:
+    """At most a dozen indices of so many, the last among them."""
+    stride = math.ceil(count / _MOST_TICKS) or 1
+    return list(range(count - 1, -1, -stride))[::-1]
 
 
-def _bounds(values: Iterable[float]) -> tuple[float, float]:
-    finite = [value for value in values if 0 < value < math.inf]
-    return (min(finite), max(finite)) if finite else (1.0, 1.0)
-
-
-def ratio_axis(ratios: Iterable[float]) -> Figure:
+def _ratio_axis(ratios: Iterable[float]) -> Figure:
     """A log2 axis that always shows 1x."""
-    low, high = _bounds([*ratios, 1.0])
+    shown = [1.0, *(ratio for ratio in ratios if 0 < ratio < math.inf)]
+    low, high = min(shown), max(shown)
     first, last = math.floor(math.log2(low) - 0.15), math.ceil(math.log2(high) + 0.15)
     stride = math.ceil((last - first + 1) / _MOST_TICKS)
     powers = [p for p in range(first, last + 1) if p % stride == 0]
@@ -118,35 +290,26 @@ def ratio_axis(ratios: Iterable[float]) -> Figure:
         "type": "log",
         "range": [first * math.log10(2), last * math.log10(2)],
         "tickvals": [2.0**power for power in powers],
-        "ticktext": [_power_tick(power) for power in powers],
+        "ticktext": [
+            f"{2**power}{text.TIMES}" if power >= 0 else f"1/{2**-power}{text.TIMES}"
+            for power in powers
+        ],
     }
 
 
-def _power_tick(power: int) -> str:
-    return f"{2**power}{text.TIMES}" if power >= 0 else f"1/{2**-power}{text.TIMES}"
-
-
-def time_axis(times: Iterable[float]) -> Figure:
-    """A log axis with ticks at 1, 2 and 5, in units of their own."""
-    low, high = _bounds(times)
-    first, last = math.log10(low) - 0.15, math.log10(high) + 0.15
+def _time_axis(times: Iterable[float]) -> Figure:
+    """A log axis with ticks at 1, 2 and 5, or at 1 alone where it spans a thousandfold."""
+    shown = [time for time in times if time > 0] or [1.0]
+    first, last = math.log10(min(shown)) - 0.15, math.log10(max(shown)) + 0.15
     mantissas = (1, 2, 5) if last - first < 3 else (1,)
     decades = range(math.floor(first), math.ceil(last) + 1)
-    ticks = [m * 10.0**decade for decade in decades for m in mantissas]
-    ticks = [tick for tick in ticks if first <= math.log10(tick) <= last]
+    ticks = [mantissa * 10.0**decade for decade in decades for mantissa in mantissas]
     return {
         "type": "log",
         "range": [first, last],
         "tickvals": ticks,
-        "ticktext": [_time_tick(tick) for tick in ticks],
+        "ticktext": [text.seconds(tick, significant=1) for tick in ticks],
     }
-
-
-def _time_tick(tick: float) -> str:
-    for factor, unit in ((1, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")):
-        if tick >= 0.999 * factor:
-            return f"{tick / factor:.0f} {unit}"
-    return f"{tick:.0e} s"
 
 
 def _size_tick(size: float) -> str:

@@ -1,23 +1,21 @@
-"""Parts of a view model that several pages show: changes over commits, cases without a time."""
+"""Parts of a view model that several pages show: times, changes, cases without a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from gpubench.analysis.baseline import Compared
 from gpubench.analysis.changes import FEWEST_POINTS, Change
-from gpubench.analysis.history import Series
-from gpubench.analysis.tally import ReasonGroup, by_reason
+from gpubench.analysis.tally import by_reason
 from gpubench.report import text
-from gpubench.report.site import CommitLabel, commit_label
+from gpubench.report.site import CommitLabel, State, commit_label
 from gpubench.report.sparkline import Sparkline, sparkline
-from gpubench.results import CaseName, Status
+from gpubench.results import ABSENT, CaseName, History, Ratio, Row, Status
 
 _SHOWN_CASES = 4
-"""Cases named in one group; the kernel pages list all."""
+"""Cases named for one reason; the kernels' pages list all."""
 
 _NEXT_STEPS: dict[Status, str] = {
     "wrong": "asv run --quick --show-stderr --bench {bench}",
@@ -28,6 +26,40 @@ _NEXT_STEPS: dict[Status, str] = {
     "skipped": "gpubench devices",
 }
 
+ONE_COMMIT = State(
+    "One commit so far",
+    "Changes over commits show from the second on.",
+    "asv run HEAD~10..HEAD --skip-existing",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The measured time of one case; seconds."""
+
+    median: float
+    low: float | None
+    """Lower end of its interval; ``None`` without an interval."""
+    high: float | None
+    q25: float | None = None
+    q75: float | None = None
+    number: int | None = None
+    """Runs in one sample, as asv counts them."""
+    repeat: int | None = None
+    """Samples."""
+    version: str | None = None
+    """asv's version of the benchmark: what is measured, as a hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeCell:
+    """One case in a table: its time, else by its status why there is none."""
+
+    timing: Timing | None
+    speedup: Ratio | None
+    status: Status | None
+    """``None``: not measured."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChangeWords:
@@ -37,7 +69,7 @@ class ChangeWords:
     factor: float
     """How many times slower or faster; at least 1."""
     claim: str
-    """What was found and how surely."""
+    """What happened and how sure that is."""
     before: CommitLabel
     after: CommitLabel
 
@@ -66,25 +98,28 @@ class ReasonView:
     command: str
 
 
-def change_words(points: Series, change: Change) -> ChangeWords:
+def timing(row: Row) -> Timing | None:
+    """The time of a row, where it has one."""
+    if row.seconds is None:
+        return None
+    spread, counts = (row.low, row.high, row.q25, row.q75), (row.runs_per_sample, row.samples)
+    return Timing(row.seconds, *spread, *counts, row.version)
+
+
+def change_words(history: History, change: Change) -> ChangeWords:
     """Put one change into words."""
     direction = "slower" if change.slower else "faster"
     if change.kind == "step":
         claim = f"step: {direction} by {text.ratio(change.size)}"
     else:
         claim = f"{direction} than the previous commit: intervals do not overlap"
-    return ChangeWords(
-        slower=change.slower,
-        factor=change.size,
-        claim=claim,
-        before=commit_label(points.commit(change.before)),
-        after=commit_label(points.commit(change.after)),
-    )
+    before, after = history.commits[change.before], history.commits[change.after]
+    return ChangeWords(change.slower, change.size, claim, commit_label(before), commit_label(after))
 
 
-def change_view(name: CaseName, points: Series, change: Change) -> ChangeView:
+def change_view(history: History, name: CaseName, change: Change) -> ChangeView:
     """One change in words and with its case's history."""
-    words = change_words(points, change)
+    words = change_words(history, change)
     return ChangeView(
         slower=words.slower,
         factor=words.factor,
@@ -94,36 +129,33 @@ def change_view(name: CaseName, points: Series, change: Change) -> ChangeView:
         name=name,
         old=change.old,
         new=change.new,
-        spark=history_spark(points, (change,)),
+        spark=history_spark(history, name, (change,)),
     )
 
 
-def history_spark(points: Series, changes: tuple[Change, ...]) -> Sparkline:
-    """Sparkline of a case's times; changes are marked."""
-    medians = points.medians
+def history_spark(history: History, name: CaseName, changes: Sequence[Change]) -> Sparkline:
+    """Sparkline of a case's times at the commits that know it; changes are marked."""
+    row = history.rows_of[name]
+    places = np.flatnonzero(history.statuses[row] != ABSENT)
+    medians = history.times[0, row, places]
     present = medians[~np.isnan(medians)]
     label = f"{text.plural(len(present), 'commit')} with a time"
     if present.size:
         label += f", first {text.seconds(present[0])}, last {text.seconds(present[-1])}"
-    marked = [change.after for change in changes]
+    marked = np.searchsorted(places, [change.after for change in changes]).tolist()
     return sparkline(medians, f"{label}; {text.plural(len(marked), 'change')}", marked)
 
 
-def reason_views(cases: Iterable[Compared]) -> tuple[ReasonView, ...]:
+def reason_views(rows: Iterable[Row]) -> tuple[ReasonView, ...]:
     """Cases without a time, grouped by reason."""
-    return tuple(map(_reason_view, by_reason(cases)))
-
-
-def _reason_view(group: ReasonGroup) -> ReasonView:
-    names = [compared.outcome.name for compared in group.cases]
-    bench = group.cases[0].outcome.bench or names[0].benchmark.class_name
-    return ReasonView(
-        status=group.status,
-        reason=group.reason,
-        count=len(names),
-        examples=tuple(case_words(name) for name in names[:_SHOWN_CASES]),
-        command=_NEXT_STEPS.get(group.status, "asv run --bench {bench}").format(bench=bench),
-    )
+    views = []
+    for group in by_reason(rows):
+        first, count = group.cases[0], len(group.cases)
+        examples = tuple(case_words(row.name) for row in group.cases[:_SHOWN_CASES])
+        bench = first.bench or first.name.benchmark.class_name
+        command = _NEXT_STEPS[group.status].format(bench=bench)
+        views.append(ReasonView(group.status, group.reason, count, examples, command))
+    return tuple(views)
 
 
 def case_words(name: CaseName) -> str:
@@ -133,7 +165,7 @@ def case_words(name: CaseName) -> str:
     return f"{kernel} {name.implementation} {name.case}".strip() + time
 
 
-def counts_in_words(counts: dict[str, int]) -> str:
+def counts_in_words(counts: Mapping[str, int]) -> str:
     """``14 faster, 2 slower, 1 unclear and 3 skipped``."""
     return text.join(f"{number:,} {key.replace('_', ' ')}" for key, number in counts.items())
 

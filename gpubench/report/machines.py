@@ -1,4 +1,7 @@
-"""View model of the page on machines and data: conditions, noise, files, what was left out."""
+"""View model of the page on machines and data: conditions, noise, files, what was left out.
+
+And facts in words, wherever they are shown: ``fact_words``, ``machine_panel``.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,34 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from gpubench.analysis.history import SetupHistory
 from gpubench.analysis.noise import Noise
 from gpubench.names import Value
 from gpubench.report import exports, text
-from gpubench.report.exports import Export
-from gpubench.report.machine import MachinePanel, fact_words, machine_panel
+from gpubench.report.exports import ExportFile
 from gpubench.report.site import CommitLabel, Link, Navigation, Site, State, commit_label
-from gpubench.results import Outcome, Problem
+from gpubench.results import History, Problem, Row
 
-_UNITS = {"_mhz": "MHz", "_c": "\N{DEGREE SIGN}C", "_w": "W"}
 _LABELS = {
+    "cpu": "Processor",
+    "cpu_threads": "Threads available",
+    "num_cpu": "Processors",
+    "memory_bytes": "Memory",
+    "ram": "Memory",
+    "os": "System",
+    "arch": "Architecture",
+    "gpu": "GPU",
+    "driver": "GPU driver",
+    "no_gpu": "GPU",
+    "cuda_runtime": "CUDA runtime",
+    "python": "Python",
+    "numpy": "NumPy",
+    "numba": "Numba",
+    "numba_cuda": "numba-cuda",
+    "llvmlite": "llvmlite",
+    "blas": "BLAS",
+    "blas_threads": "BLAS threads",
+    "gpubench": "gpubench",
+    "asv_runner": "asv_runner",
     "copy_bytes_per_second": "Copy bandwidth",
     "triad_bytes_per_second": "Triad bandwidth",
     "peak_bytes_per_second": "Datasheet bandwidth",
@@ -28,13 +48,37 @@ _LABELS = {
     "gpu_power_w": "GPU power",
     "gpu_throttling": "GPU throttling",
 }
-"""Readings by name; others are shown by the name that the record gives them."""
+"""Facts of a snapshot and conditions of a case, in the order of the panel; others are shown by
+their own names."""
+
+_UNITS = {"_mhz": "MHz", "_c": "\N{DEGREE SIGN}C", "_w": "W"}
+"""By how the name of a reading ends."""
+
+_REPLACED = {"num_cpu": "cpu_threads", "ram": "memory_bytes"}
+"""What asv's ``machine.json`` says and the record says better."""
+
+_HIDDEN = {"host", "machine", "run", "version"}
+
 _MOST_VALUES = 4
 """Values of one fact that are listed."""
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceFacts:
+class MachinePanel:
+    """One machine and environment."""
+
+    name: str
+    environment: str
+    facts: tuple[tuple[str, str], ...]
+    """Label and value, the most telling first."""
+    devices: tuple[str, ...]
+    """Devices that cases were measured on or planned for."""
+    measured_at: str
+    """Time in words; empty when unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceConditions:
     """What the cases on one device tell of it, at the newest commit."""
 
     device: str
@@ -60,7 +104,7 @@ class SetupFacts:
     noise: tuple[str, ...]
     requirements: tuple[tuple[str, str], ...]
     """The environment as asv describes it."""
-    devices: tuple[DeviceFacts, ...]
+    devices: tuple[DeviceConditions, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,105 +115,135 @@ class MachinesPage:
     navigation: Navigation
     verdict: str
     setups: tuple[SetupFacts, ...]
-    files: tuple[Export, ...]
+    files: tuple[ExportFile, ...]
     problems: tuple[Problem, ...]
     states: tuple[State, ...]
 
 
 def build(site: Site) -> MachinesPage:
     """The page of all setups; there is at least one."""
-    problems = site.results.problems
+    histories, problems = site.histories, site.table.problems
+    counts = (
+        text.plural(len({history.setup.machine for history in histories}), "machine"),
+        text.plural(len(histories), "environment"),
+        text.plural(len(site.table.commits), "commit"),
+    )
+    files = text.plural(sum(len(history.snapshots) for history in histories), "result file")
+    left_out = f"{text.plural(len(problems), 'part')} left out" if problems else "nothing left out"
+    silent = {h.setup.machine for h in histories if not any(s.facts for s in h.snapshots)}
+    state = State(
+        "No facts recorded",
+        f"Only asv's own description is known of {text.join(sorted(silent))}: the conditions of a "
+        "run are recorded by gpubench's suites, not by other benchmarks.",
+    )
     return MachinesPage(
         title="Machines and data",
-        navigation=site.navigation(site.histories[0].setup, page="machines"),
-        verdict=_verdict(site),
-        setups=tuple(_setup(history, site) for history in site.histories),
+        navigation=site.navigation(histories[0].setup, page="machines"),
+        verdict=f"{', '.join(counts)}: {files}, {left_out}.",
+        setups=tuple(_setup(history, site) for history in histories),
         files=exports.FILES,
         problems=problems,
-        states=tuple(_states(site)),
+        states=(state,) if silent else (),
     )
 
 
-def _verdict(site: Site) -> str:
-    machines = len({history.setup.machine for history in site.histories})
-    environments = text.plural(len(site.histories), "environment")
-    commits = text.plural(len(site.results.commits), "commit")
-    files = text.plural(len(site.results.snapshots), "result file")
-    out = len(site.results.problems)
-    problems = f"{text.plural(out, 'part')} left out" if out else "nothing left out"
-    return f"{text.plural(machines, 'machine')}, {environments}, {commits}: {files}, {problems}."
+def machine_panel(history: History, site: Site) -> MachinePanel:
+    """Facts of the newest snapshot that has any, over asv's description of the machine."""
+    newest = ([s for s in history.snapshots if s.facts] or history.snapshots)[-1]
+    facts = {**site.table.machines.get(history.setup.machine, {}), **newest.facts}
+    shown = [
+        name
+        for name, value in facts.items()
+        if value not in (None, "", "unknown")
+        and name not in _HIDDEN
+        and not (name in _REPLACED and facts.get(_REPLACED[name]))
+    ]
+    place = {name: index for index, name in enumerate(_LABELS)}
+    shown.sort(key=lambda name: (place.get(name, len(place)), name))
+    rows = site.rows(history.snapshots[-1]).values()
+    return MachinePanel(
+        name=history.setup.machine,
+        environment=history.setup.environment,
+        facts=tuple(fact_words(name, facts[name]) for name in shown),
+        devices=tuple(sorted({row.device for row in rows if row.recorded} - {""})),
+        measured_at=(newest.measured_at or "")[:16].replace("T", " "),
+    )
 
 
-def _setup(history: SetupHistory, site: Site) -> SetupFacts:
+def fact_words(name: str, value: Value | None) -> tuple[str, str]:
+    """Label and value of one fact."""
+    label = _LABELS.get(name, name.replace("_", " "))
+    if value in (None, ""):
+        return label, "none"
+    if isinstance(value, bool):
+        return label, "yes" if value else "no"
+    is_number = isinstance(value, int | float)
+    if (name.endswith("_bytes") and is_number) or (name == "ram" and str(value).isdigit()):
+        return label, f"{text.digits(float(value or 0) / 2**30)} GiB"
+    return label, str(value)
+
+
+def _setup(history: History, site: Site) -> SetupFacts:
     latest = history.snapshots[-1]
-    outcomes = list(latest.outcomes.values())
-    panel = machine_panel(site.results, history)
+    rows = site.rows(latest).values()
+    panel = machine_panel(history, site)
+    threads = {row.threads for row in rows if row.threads}
+    params = sorted((name, value) for name, value in latest.params.items() if name != "machine")
     return SetupFacts(
         setup=Link(panel.name, site.address(history.setup)),
         panel=panel,
         commits=len(history.commits),
         first=commit_label(history.commits[0]),
         last=commit_label(history.latest),
-        times=sum(outcome.timing is not None for outcome in outcomes),
-        threads=_threads(outcomes),
+        times=sum(row.seconds is not None for row in rows),
+        threads=text.join(map(str, sorted(threads))),
         noise=tuple(_noise(site.noise(history))),
-        requirements=tuple(_requirements(latest.params)),
-        devices=tuple(_devices(outcomes)),
+        requirements=tuple(fact_words(name, value) for name, value in params),
+        devices=tuple(_devices(rows)),
     )
 
 
-def _threads(outcomes: Iterable[Outcome]) -> str:
-    counts = {o.record.threads for o in outcomes if o.record and o.record.threads}
-    return text.join(map(str, sorted(counts)))
-
-
-def _noise(found: Noise) -> Iterator[str]:
-    if found.within is None:
-        yield "No time at the newest commit has an interval: asv needs more samples (repeat)."
+def _noise(noise: Noise) -> Iterator[str]:
+    if noise.within is None:
+        yield (
+            "No time at the newest commit has an interval: that takes five rounds, or without a "
+            "record more of asv's samples (repeat)."
+        )
     else:
         yield (
-            f"Half of the intervals are narrower than \N{PLUS-MINUS SIGN}{_percent(found.within)} "
-            f"({text.plural(found.times, 'time')} at the newest commit)."
+            f"Half of the intervals are narrower than \N{PLUS-MINUS SIGN}"
+            f"{text.digits(100 * noise.within, 2)} % "
+            f"({text.plural(noise.times, 'time')} at the newest commit)."
         )
-    if found.between is None:
+    if noise.between is None:
         yield "Scatter from commit to commit shows from the second commit on."
     else:
         yield (
-            f"From one commit to the next a time typically differs by {_percent(found.between)} "
-            f"({text.plural(found.neighbours, 'pair')} of neighbours)."
+            "From one commit to the next a time typically differs by "
+            f"{text.digits(100 * noise.between, 2)} % "
+            f"({text.plural(noise.neighbours, 'pair')} of neighbours)."
         )
 
 
-def _percent(share: float) -> str:
-    return f"{text.digits(100 * share, 2)} %"
-
-
-def _requirements(params: Mapping[str, Value | None]) -> Iterator[tuple[str, str]]:
-    for name, value in sorted(params.items()):
-        if name != "machine":
-            yield fact_words(name, value)
-
-
-def _devices(outcomes: Iterable[Outcome]) -> Iterator[DeviceFacts]:
-    groups: dict[str, list[Mapping[str, Value]]] = defaultdict(list)
-    for outcome in outcomes:
-        if outcome.record and outcome.record.device and outcome.timing:
-            groups[outcome.record.device].append(outcome.record.conditions)
-    for device, conditions in sorted(groups.items()):
+def _devices(rows: Iterable[Row]) -> Iterator[DeviceConditions]:
+    by_device: dict[str, list[Mapping[str, Value]]] = defaultdict(list)
+    for row in rows:
+        if row.recorded and row.device and row.seconds is not None:
+            by_device[row.device].append(row.conditions)
+    for device, conditions in sorted(by_device.items()):
         names = sorted({name for condition in conditions for name in condition})
-        facts = (_reading(n, [c[n] for c in conditions if n in c]) for n in names)
-        yield DeviceFacts(device, len(conditions), tuple(facts))
+        facts = (_reading(n, {c[n] for c in conditions if n in c}) for n in names)
+        yield DeviceConditions(device, len(conditions), tuple(facts))
 
 
-def _reading(name: str, values: Iterable[Value]) -> tuple[str, str]:
-    """A fact of all cases on a device: numbers as their range, words side by side."""
-    distinct = sorted(set(values), key=lambda value: (isinstance(value, str), value))
+def _reading(name: str, values: set[Value]) -> tuple[str, str]:
+    """A condition of all cases on a device: numbers as their range, words side by side."""
+    distinct = sorted(values, key=lambda value: (isinstance(value, str), value))
     numbers = [v for v in distinct if isinstance(v, int | float) and not isinstance(v, bool)]
-    label = _LABELS.get(name) or fact_words(name, "")[0]
-    if len(numbers) == len(distinct) > 1:
-        return label, f"{_number(name, numbers[0])} to {_number(name, numbers[-1])}"
-    if numbers and len(distinct) == 1:
-        return label, _number(name, numbers[0])
+    label, _ = fact_words(name, None)
+    if len(numbers) == len(distinct):
+        ends = (numbers[0], numbers[-1])[: len(numbers)]
+        return label, " to ".join(_number(name, number) for number in ends)
     shown = [fact_words(name, value)[1] for value in distinct[:_MOST_VALUES]]
     more = len(distinct) - len(shown)
     return label, ", ".join(shown) + (f" and {more} more" if more else "")
@@ -187,13 +261,3 @@ def _number(name: str, value: float) -> str:
         return f"{text.digits(value / 2**20)}{space}MiB"
     unit = next((unit for ending, unit in _UNITS.items() if name.endswith(ending)), "")
     return f"{text.whole(value)}{space}{unit}".rstrip(space)
-
-
-def _states(site: Site) -> Iterator[State]:
-    silent = [h.setup.machine for h in site.histories if not any(s.facts for s in h.snapshots)]
-    if silent:
-        yield State(
-            "No facts recorded",
-            f"Only asv's own description is known of {text.join(sorted(set(silent)))}: the "
-            "conditions of a run are recorded by gpubench's suites, not by other benchmarks.",
-        )

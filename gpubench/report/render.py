@@ -1,10 +1,14 @@
-"""View models and templates to pages on disk. The only module of the report that writes files."""
+"""View models and templates to files on disk. The only module of the report that writes any.
+
+A history of thousands of commits makes hundreds of pages and thousands of scripts, of which a new
+commit changes few. So a page and a script say within themselves what they were made from (``mark``,
+a digest), and one that says just that is left alone.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -25,45 +29,36 @@ from jinja2 import (
 )
 
 from gpubench import __version__
-from gpubench.analysis.history import SetupHistory
 from gpubench.collecting import without_collecting
 from gpubench.errors import GpubenchError
-from gpubench.parallel import share
 from gpubench.report import (
     changes,
     choose,
     compare,
-    compare_data,
     exports,
     figures,
     kernel,
     machines,
     overview,
-    roofline_figure,
     text,
 )
-from gpubench.report.history_figure import history_figure
-from gpubench.report.site import DataFile, Site
-from gpubench.report.written import Written
-from gpubench.results import Results
+from gpubench.report.site import Site
+from gpubench.results import Table
 
 ASSETS = ("gpubench.css", "text.js", "charts.js", "compare.js")
 """Files beside the pages, overridable like the templates."""
 
 PLOTLY = "plotly.min.js"
 
-MANY = 10
-"""Pages from which more than one process makes them."""
-
-WITHOUT_CHANGES = ("compare.html", "choose.html", "machines.html")
-"""Pages that tell of no changes, made while another process looks for these."""
-
 GENERATOR = b'<meta name="generator" content="gpubench '
 """Tells pages of an earlier report from other files."""
 
+MARK_WITHIN = 1024
+"""Bytes at the beginning of a page or a script in which its mark stands."""
+
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ReportPage:
     """One page before it is made."""
 
     template: str
@@ -71,89 +66,123 @@ class Page:
     address: str
     """File name in the folder of the report."""
     view: Callable[[], Any]
-    sources: bytes
+    digest: str
     """Changes with anything that the view is made from."""
 
 
 @without_collecting()
-def write_report(results: Results, output_dir: Path, overrides: Path | None = None) -> Path:
+def write_report(table: Table, output_dir: Path, overrides: Path | None = None) -> Path:
     """Write all pages and what they need; returns the path of the first page.
 
     ``overrides`` is a folder whose templates and styles replace the packaged ones by name; they
     can extend those as ``packaged/overview.html``. Pages of an earlier report that are no longer
-    part of it are removed. Raises ``GpubenchError`` for a template that fails and a folder that
-    cannot be written.
+    part of it are removed. Raises ``GpubenchError`` for a template that fails, with all pages as
+    they were, and for a folder that cannot be written.
     """
-    environment, site = _environment(overrides), Site(results)
-    written = Written(output_dir, results.kept, _templates(overrides))
-    with site.changes_looked_for():
-        listed = list(pages(site))
-        made = [page for page in listed if not written.holds(page.address, page.sources)]
-        contents = _contents(environment, made, site)
-    contents |= {asset: _source(environment, asset) for asset in ASSETS}
+    environment, site = _environment(overrides), Site(table)
+    folders = filter(None, (packaged_templates(), overrides))
+    templates = (path for folder in folders for path in folder.glob("*.*") if path.is_file())
+    made_by = f"{code_stamp()}{_stamp(templates)}"
+
+    def mark(sources: str) -> str:
+        return hashlib.sha256(f"{made_by}{sources}".encode()).hexdigest()[:32]
+
+    listed = list(pages(site))
+    made = {  # before anything is written: one of them may fail; as bytes, which are smaller
+        page.address: _render(environment, page, mark(page.digest)).encode()
+        for page in listed
+        if not _holds(output_dir / page.address, mark(page.digest))
+    }
+    unmarked = {address: content.encode() for address, content in _unmarked(environment, site)}
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
-        for address, content in contents.items():
+        for address, content in {**made, **unmarked}.items():
             _write(output_dir / address, content)
-        for page in listed:
-            if page.address in contents:
-                written.note(page.address, page.sources)
         _remove_others(output_dir, keep={page.address for page in listed})
-        _write_data(site, output_dir, written)
+        _write_scripts(site, output_dir, mark)
         _write_plotly(output_dir / PLOTLY)
     except OSError as error:
         hint = "give another folder with --output"
         raise GpubenchError(f"the report cannot be written: {error}; {hint}") from error
-    written.save()
     return output_dir / "index.html"
 
 
-def view_models(results: Results) -> dict[str, Any]:
+def view_models(table: Table) -> dict[str, Any]:
     """What the pages say, as JSON-ready data by address; unknown bounds are ``None``."""
-    return {page.address: plain(asdict(page.view())) for page in pages(Site(results))}
+    return {page.address: exports.plain(asdict(page.view())) for page in pages(Site(table))}
 
 
-def pages(site: Site) -> Iterator[Page]:
+def pages(site: Site) -> Iterator[ReportPage]:
     """Every page of the report; the overview of the first setup first."""
-    for history in site.histories or (None,):
-        setup = history.setup if history else None
-        view = partial(overview.build, site.results, history, site)
-        yield Page("overview.html", site.address(setup), view, site.all_sources)
-        if history:
-            for key in site.current(history):
-                build = partial(kernel.build, history, key, site)
-                address, sources = site.address(setup, key), kernel.sources(history, key, site)
-                yield Page("kernel.html", address, build, sources)
-            yield from _setup_pages(site, history)
-    if site.histories:
-        address = site.page_address("machines", site.histories[0].setup)
-        yield Page("machines.html", address, partial(machines.build, site), site.all_sources)
-
-
-def _setup_pages(site: Site, history: SetupHistory) -> Iterator[Page]:
-    """The pages of ``site.PAGES`` on one setup."""
-    views: dict[str, tuple[Callable[[], Any], bytes]] = {
-        "changes": (partial(changes.build, history, site), changes.sources(history, site)),
-        "compare": (partial(compare.build, history, site), site.all_sources),
-        "choose": (partial(choose.build, history, site), choose.sources(history, site)),
-    }
-    for name, (view, sources) in views.items():
-        yield Page(f"{name}.html", site.page_address(name, history.setup), view, sources)
-
-
-def data_files(site: Site) -> Iterator[DataFile]:
-    """What stands beside the pages."""
-    if site.histories:
-        yield from compare_data.data_files(site)
-        yield from exports.data_files(site)
     for history in site.histories:
-        yield from compare.exports(history, site)
+        setup = history.setup
+        view: Callable[[], Any] = partial(overview.build, history, site)
+        yield ReportPage("overview.html", site.address(setup), view, site.digest)
+        kernels = site.current(history)
+        for key in kernels:
+            view = partial(kernel.build, history, key, site)
+            code = [s for n, s in site.table.sources.items() if (n.suite, n.kernel) == key]
+            shown = repr((history.digest, site.navigation(setup, key), code))
+            yield ReportPage("kernel.html", site.address(setup, key), view, shown)
+        elsewhere = [list(choose.elsewhere(now, history, site)) for now in kernels.values()]
+        for name, module, sources in (
+            ("changes", changes, history.digest),
+            ("choose", choose, f"{history.digest}{elsewhere}"),
+            ("compare", compare, site.digest),
+        ):
+            view = partial(module.build, history, site)
+            shown = repr((sources, site.navigation(setup, page=name)))
+            yield ReportPage(f"{name}.html", site.page_address(name, setup), view, shown)
+    if site.histories:
+        view = partial(machines.build, site)
+        yield ReportPage("machines.html", "machines.html", view, site.digest)
+    else:
+        view = partial(overview.build, None, site)
+        yield ReportPage("overview.html", site.address(None), view, site.digest)
+
+
+def scripts(site: Site) -> Iterator[tuple[str, Callable[[], str], str]]:
+    """What the compare page reads when a reader chooses: address, content, digest of each file."""
+    if site.histories:
+        yield compare.INDEX, partial(compare.index_script, site), site.digest
+    for history in site.histories:
+        key = f"{compare.FOLDER}/{compare.setup_key(history.setup)}"
+        yield f"{key}.js", partial(compare.cases_script, history), history.digest
+        names = hashlib.sha256(repr(history.names).encode()).hexdigest()
+        for place, snapshot in enumerate(history.snapshots):
+            address = f"{key}-{snapshot.commit.hash[:8]}.js"
+            content = partial(compare.snapshot_script, history, place, site)
+            yield address, content, names + snapshot.digest
+
+
+def _unmarked(environment: Environment, site: Site) -> Iterator[tuple[str, str]]:
+    """Address and content of what says nowhere what it was made from: styles, data, Markdown."""
+    loader = cast(BaseLoader, environment.loader)
+    for asset in ASSETS:
+        yield asset, loader.get_source(environment, asset)[0]
+    if site.histories:
+        yield from exports.contents(site).items()
+    for history in site.histories:
+        if len(history.snapshots) > 1:
+            address = compare.markdown_address(history, site)
+            yield address, compare.newest_in_markdown(history, site)
 
 
 def packaged_templates() -> Path:
     """Folder of the shipped templates: inside the package, or ``reports/`` in a checkout."""
     installed = Path(__file__).parent / "templates"
     return installed if installed.is_dir() else Path(__file__).parents[2] / "reports"
+
+
+def code_stamp() -> str:
+    """Changes with the release of gpubench, and where its code is worked on, with that."""
+    return f"{__version__} {_stamp(Path(__file__).parents[1].rglob('*.py'))}"
+
+
+def _stamp(paths: Iterable[Path]) -> str:
+    """Changes with any of these files: their names, sizes and times of change."""
+    stats = sorted((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths)
+    return hashlib.sha256(repr(stats).encode()).hexdigest()
 
 
 def _environment(overrides: Path | None) -> Environment:
@@ -181,9 +210,9 @@ def _environment(overrides: Path | None) -> Environment:
         "error": text.error,
         "plural": text.plural,
         "status_label": text.status_label,
-        "history_figure": history_figure,
+        "history_figure": figures.history_figure,
         "size_figure": figures.size_figure,
-        "roofline_figure": roofline_figure.roofline_figure,
+        "roofline_figure": figures.roofline_figure,
     }
     return environment
 
@@ -192,27 +221,11 @@ def _to_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _contents(environment: Environment, made: Sequence[Page], site: Site) -> dict[str, str]:
-    """Of the pages, by address; many are made in several processes."""
-
-    def render(part: Sequence[Page]) -> list[str]:
-        return [_render(environment, page) for page in part]
-
-    contents: dict[str, str] = {}
-    for page in made:
-        if page.template in WITHOUT_CHANGES and site.waits_for_changes:
-            contents[page.address] = _render(environment, page)
-    others = [page for page in made if page.address not in contents]
-    if any(page.template not in WITHOUT_CHANGES for page in others):
-        site.settle()
-    made_together = share(render, others, 1 if len(others) < MANY else None)
-    return contents | dict(zip((page.address for page in others), made_together, strict=True))
-
-
-def _render(environment: Environment, page: Page) -> str:
+def _render(environment: Environment, page: ReportPage, mark: str) -> str:
     try:
         template = environment.get_template(page.template)
-        return template.render(page=page.view(), address=page.address, version=__version__)
+        shown = {"page": page.view(), "address": page.address}
+        return template.render(**shown, version=__version__, sources=mark)
     except TemplateSyntaxError as error:
         place = f"{error.filename or error.name}:{error.lineno}"
         raise GpubenchError(f"{place}: {error.message}; mend or remove that template") from error
@@ -223,41 +236,36 @@ def _render(environment: Environment, page: Page) -> str:
         ) from error
 
 
-def _source(environment: Environment, name: str) -> str:
-    loader = cast(BaseLoader, environment.loader)
-    return loader.get_source(environment, name)[0]
+def _holds(path: Path, mark: str) -> bool:
+    """Whether a file is there and bears the mark."""
+    try:
+        with path.open("rb") as file:
+            return mark.encode() in file.read(MARK_WITHIN)
+    except OSError:
+        return False
 
 
-def _templates(overrides: Path | None) -> str:
-    """All that pages are made from beside their views."""
-    folders = [packaged_templates(), *([overrides] if overrides else [])]
-    files = [path for folder in folders for path in sorted(folder.glob("*.*")) if path.is_file()]
-    told = [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files]
-    return repr(told)
-
-
-def _write_data(site: Site, output_dir: Path, written: Written) -> None:
-    """Write the data files, one after the other; what is no longer part of it goes."""
-    folder = output_dir / compare_data.FOLDER
+def _write_scripts(site: Site, output_dir: Path, mark: Callable[[str], str]) -> None:
+    """Write scripts one after the other; those that are no longer part of the report go."""
+    folder = output_dir / compare.FOLDER
     folder.mkdir(exist_ok=True)
-    stale = {path.name for path in folder.glob("*.js")}
-    for file in data_files(site):
-        stale.discard(file.name)
-        if not written.holds(file.address, file.sources):
-            _write(output_dir / file.address, file.content())
-            written.note(file.address, file.sources)
-    for name in stale:
-        (folder / name).unlink()
+    stale = set(folder.glob("*.js"))
+    for address, content, digest in scripts(site):
+        path = output_dir / address
+        stale.discard(path)
+        if not _holds(path, mark(digest)):
+            _write(path, f"// gpubench-sources: {mark(digest)}\n{content()}".encode())
+    for path in stale:
+        path.unlink()
 
 
-def _write(path: Path, content: str) -> None:
+def _write(path: Path, content: bytes) -> None:
     """Write a file unless it holds just that: whole, so that nobody reads a part of it."""
-    encoded = content.encode()
     with suppress(FileNotFoundError):
-        if path.stat().st_size == len(encoded) and path.read_bytes() == encoded:
+        if path.stat().st_size == len(content) and path.read_bytes() == content:
             return
     new = path.with_name(f"{path.name}.new")
-    new.write_bytes(encoded)
+    new.write_bytes(content)
     new.replace(path)
 
 
@@ -273,14 +281,3 @@ def _write_plotly(path: Path) -> None:
     script = files("plotly").joinpath("package_data", PLOTLY).read_bytes()
     if not path.exists() or path.stat().st_size != len(script):
         path.write_bytes(script)
-
-
-def plain(value: Any) -> Any:
-    """JSON's own kinds of values, with ``None`` for what is not finite."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

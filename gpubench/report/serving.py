@@ -1,9 +1,7 @@
 """The written pages on 127.0.0.1, written again when what they are made from changes.
 
 The files on disk stay as they are. To a page that is sent, the server adds one script, which asks
-it for the version of the report once a second and loads the page anew when that has changed. It
-asks by adding script elements: the pages' content security policy allows scripts of the same
-origin, and no other request.
+it for the version of the report once a second and loads the page anew when that has changed.
 """
 
 from __future__ import annotations
@@ -14,65 +12,51 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from watchfiles import Change as FileEvent
+from watchfiles import watch
+
 from gpubench.errors import GpubenchError
+from gpubench.report.render import packaged_templates
 
 ADDRESS = "127.0.0.1"
 """Never another: results are not shown to the network."""
 
-SECONDS = 1.0
-"""Between two looks at what the report is made from."""
+STILL = 200
+"""Milliseconds without a change until the report is written: a file is seldom written at once."""
+
+LONGEST = 10_000
+"""Milliseconds after which it is written although files still change."""
+
+SUFFIXES = (".json", ".jsonl", ".yaml", ".html", ".css", ".js")
+"""Of results and records, suites and templates."""
 
 _SCRIPT, _VERSION = "/~gpubench/reload.js", "/~gpubench/version.js"
-_RELOAD = """\
-(() => {
-  const root = document.documentElement;
-  const shown = document.currentScript.dataset.version;
-  const again = () => setTimeout(ask, 1000);
-  function ask() {
-    const script = document.createElement("script");
-    script.src = "VERSION";
-    script.onload = () => {
-      script.remove();
-      if (root.dataset.served === shown) again();
-      else location.reload();
-    };
-    script.onerror = () => { script.remove(); again(); };
-    document.head.append(script);
-  }
-  again();
-})();
-""".replace("VERSION", _VERSION)
-
-Stamp = frozenset[tuple[str, int, int]]
-"""Path, time of change in ns and size of every file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Files that the report is made from."""
+def changes_of_files(sources: Iterable[Path], output: Path) -> Iterator[set[tuple[FileEvent, str]]]:
+    """What changed in these files and folders, or nothing a few times a second; without end.
 
-    folder: Path
-    patterns: tuple[str, ...]
+    What happens before the first ``next`` is not seen. ``output`` may lie within a source: pages
+    are no source of themselves.
+    """
+    written = f"{output.resolve()}{os.sep}"
 
-    def stamps(self) -> Iterator[tuple[str, int, int]]:
-        for pattern in self.patterns:
-            for path in self.folder.glob(pattern):
-                try:
-                    found = path.stat()
-                except OSError:  # gone, or about to come
-                    continue
-                yield str(path), found.st_mtime_ns, found.st_size
+    def is_source(_: FileEvent, path: str) -> bool:
+        return path.endswith(SUFFIXES) and not path.startswith(written)
 
-
-def stamp(sources: Iterable[Source]) -> Stamp:
-    """What changes whenever a file of the sources is written, added or removed."""
-    return frozenset(one for source in sources for one in source.stamps())
+    return watch(
+        *(path.resolve() for path in sources if path.exists()),
+        watch_filter=is_source,
+        step=STILL,
+        debounce=LONGEST,
+        rust_timeout=STILL,
+        yield_on_timeout=True,
+    )
 
 
 class ReportServer(ThreadingHTTPServer):
@@ -91,7 +75,7 @@ class ReportServer(ThreadingHTTPServer):
                 "give another with --port, or --port 0 for any free one"
             ) from error
         self.folder = folder.resolve()
-        self.version = self._next_version()
+        self.outdate()
 
     @property
     def port(self) -> int:
@@ -104,11 +88,7 @@ class ReportServer(ThreadingHTTPServer):
 
     def outdate(self) -> None:
         """Let open pages load anew."""
-        self.version = self._next_version()
-
-    @staticmethod
-    def _next_version() -> str:
-        return str(time.time_ns())
+        self.version = str(time.time_ns())
 
     @contextmanager
     def serving(self) -> Iterator[ReportServer]:
@@ -124,32 +104,23 @@ class ReportServer(ThreadingHTTPServer):
 
 def rewrite_on_change(
     server: ReportServer,
-    look: Callable[[], Stamp],
+    changes: Iterable[object],
     rewrite: Callable[[], object],
     tell: Callable[[str], None],
-    written: Stamp,
 ) -> None:
-    """Write the report again at every change, until interrupted.
+    """Write the report again at every one of ``changes`` that is not empty.
 
-    ``look`` tells the state of the sources, of which ``written`` is on the pages. While it still
-    changes from one look to the next, nothing is written. What goes wrong is told, and the old
-    pages stay.
+    What goes wrong is told, and the old pages stay.
     """
-    seen = written
-    while True:
-        time.sleep(SECONDS)
-        now = look()
-        if now == seen and now != written:
-            written = now
-            try:
-                rewrite()
-            except Exception as error:  # a template under work can raise anything
-                words = str(error) if isinstance(error, GpubenchError) else repr(error)
-                tell(f"the pages stay as they were: {words}")
-            else:
-                server.outdate()
-                tell("written again")
-        seen = now
+    for _ in filter(None, changes):
+        try:
+            rewrite()
+        except Exception as error:  # a template under work can raise anything
+            words = str(error) if isinstance(error, GpubenchError) else repr(error)
+            tell(f"the pages stay as they were: {words}")
+        else:
+            server.outdate()
+            tell("written again")
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -163,11 +134,11 @@ class _Handler(BaseHTTPRequestHandler):
         if self._is_foreign():
             self._refuse(HTTPStatus.MISDIRECTED_REQUEST, f"this is {self.server.url}\n")
             return
-        found = self._content(unquote(urlsplit(self.path).path))
-        if found is None:
+        content = self._content(unquote(urlsplit(self.path).path))
+        if content is None:
             self._refuse(HTTPStatus.NOT_FOUND, "there is no such page\n")
         else:
-            self._send(HTTPStatus.OK, *found)
+            self._send(HTTPStatus.OK, *content)
 
     do_HEAD = do_GET
 
@@ -185,7 +156,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _content(self, path: str) -> tuple[str, bytes] | None:
         """Type and bytes of what stands at a path; ``None`` where there is nothing to send."""
         if path == _SCRIPT:
-            return "text/javascript", _RELOAD.encode()
+            return "text/javascript", (packaged_templates() / "reload.js").read_bytes()
         if path == _VERSION:
             served = f'document.documentElement.dataset.served = "{self.server.version}";\n'
             return "text/javascript", served.encode()
@@ -200,7 +171,11 @@ class _Handler(BaseHTTPRequestHandler):
         except (OSError, ValueError):  # ValueError: a NUL in the path
             return None
         kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-        return kind, _watching(content, version) if kind == "text/html" else content
+        if kind == "text/html":
+            head, end, rest = content.rpartition(b"</body>")
+            script = f'<script src="{_SCRIPT}" data-version="{version}"></script>\n'.encode()
+            content = head + script + end + rest if end else content
+        return kind, content
 
     def _refuse(self, status: HTTPStatus, words: str) -> None:
         self._send(status, "text/plain", words.encode())
@@ -221,10 +196,3 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Requests are not told."""
-
-
-def _watching(page: bytes, version: str) -> bytes:
-    """The page with the script that loads it anew."""
-    script = f'<script src="{_SCRIPT}" data-version="{version}"></script>\n'
-    head, body, rest = page.rpartition(b"</body>")
-    return head + script.encode() + body + rest if body else page

@@ -1,20 +1,21 @@
-"""What all pages share: addresses, navigation, the newest outcomes of each setup."""
+"""What all pages share: the table's rows and histories, addresses, navigation, labels."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from gpubench.analysis.baseline import Compared
-from gpubench.analysis.headline import KernelKey, KernelNow, current
-from gpubench.analysis.history import Setup, SetupHistory, by_setup
+from gpubench.analysis import headline
+from gpubench.analysis.changes import Change, changes_of
+from gpubench.analysis.comparison import FAILURES
+from gpubench.analysis.headline import KernelKey, KernelNow
 from gpubench.analysis.noise import Noise, noise
 from gpubench.report import text
-from gpubench.results import CaseName, Commit, Results, Snapshot
+from gpubench.results import CaseName, Commit, History, Row, Setup, Snapshot, Table
 
 PAGES = {"changes": "Changes", "compare": "Compare", "choose": "Choose"}
 """Pages that every setup has one of, beside the overview and the kernels: file name and title."""
@@ -57,21 +58,6 @@ class CommitLabel:
 
 
 @dataclass(frozen=True, slots=True)
-class DataFile:
-    """A file beside the pages, before it is made."""
-
-    address: str
-    """Relative to the folder of the report."""
-    content: Callable[[], str]
-    sources: bytes
-    """Changes with anything that the content is made from."""
-
-    @property
-    def name(self) -> str:
-        return self.address.rpartition("/")[2]
-
-
-@dataclass(frozen=True, slots=True)
 class State:
     """Something a reader should know before the numbers: what it is, why, what comes next."""
 
@@ -81,90 +67,91 @@ class State:
     """Command line to copy."""
 
 
-@dataclass(frozen=True)
 class Site:
-    """Results, arranged for pages."""
+    """The table as pages see it. What several pages show is read or calculated once."""
 
-    results: Results
-
-    @cached_property
-    def histories(self) -> tuple[SetupHistory, ...]:
-        return by_setup(self.results)
-
-    @cached_property
-    def _slugs(self) -> dict[Setup, str]:
-        slugs: dict[Setup, str] = {}
-        for history in self.histories[1:]:
-            plain = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(_labels(history.setup))).strip("-.")
-            slug = f"--{plain[:60]}"
-            while slug in slugs.values():
-                slug += "-2"
-            slugs[history.setup] = slug
-        return slugs
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self._rows: dict[int, Mapping[CaseName, Row]] = {}
+        self._changes: dict[Setup, Mapping[CaseName, tuple[Change, ...]]] = {}
 
     @cached_property
-    def _current(self) -> dict[Setup, Mapping[KernelKey, KernelNow]]:
-        return {history.setup: current(history) for history in self.histories}
+    def histories(self) -> tuple[History, ...]:
+        """One for each setup, those that still measure first."""
+        return tuple(self.table.history(setup) for setup in self.table.setups)
 
-    def current(self, history: SetupHistory) -> Mapping[KernelKey, KernelNow]:
+    def rows(self, snapshot: Snapshot) -> Mapping[CaseName, Row]:
+        """Each case of one snapshot."""
+        if snapshot.id not in self._rows:
+            self._rows[snapshot.id] = self.table.rows(snapshot)
+        return self._rows[snapshot.id]
+
+    def current(self, history: History) -> Mapping[KernelKey, KernelNow]:
         """Each kernel at the newest commit at which it was measured on that setup."""
         return self._current[history.setup]
 
     @cached_property
-    def commits(self) -> Mapping[str, Commit]:
-        """By their hashes."""
-        return {commit.hash: commit for commit in self.results.commits}
+    def _current(self) -> dict[Setup, Mapping[KernelKey, KernelNow]]:
+        return {h.setup: headline.current(h, self.rows) for h in self.histories}
 
-    @cached_property
-    def _places(self) -> dict[int, tuple[SetupHistory, int]]:
-        return {
-            id(snapshot): (history, place)
-            for history in self.histories
-            for place, snapshot in enumerate(history.snapshots)
-        }
+    def changes(self, history: History) -> Mapping[CaseName, tuple[Change, ...]]:
+        """Changes in each case's times on a setup, as indices into its snapshots."""
+        setup = history.setup
+        if setup not in self._changes:
+            kept = self.table.fits(setup)
+            self._changes[setup], fits = changes_of(history, kept)
+            if fits != kept:
+                self.table.keep_fits(setup, fits)
+        return self._changes[setup]
 
-    def compared(self, snapshot: Snapshot) -> Mapping[CaseName, Compared]:
-        """Each case of one of the snapshots beside its baseline."""
-        history, place = self._places[id(snapshot)]
-        return history.compared_at(place)
+    def labels(self, history: History) -> tuple[CommitLabel, ...]:
+        """The commits of a setup in words."""
+        return self._labels[history.setup]
 
     @cached_property
     def _labels(self) -> dict[Setup, tuple[CommitLabel, ...]]:
         return {h.setup: tuple(map(commit_label, h.commits)) for h in self.histories}
 
-    def labels(self, history: SetupHistory) -> tuple[CommitLabel, ...]:
-        """The commits of a setup in words."""
-        return self._labels[history.setup]
+    def noise(self, history: History) -> Noise:
+        """How much times scatter on a setup."""
+        return self._noise[history.setup]
 
     @cached_property
     def _noise(self) -> dict[Setup, Noise]:
         return {history.setup: noise(history) for history in self.histories}
 
-    def noise(self, history: SetupHistory) -> Noise:
-        """How much times scatter on a setup."""
-        return self._noise[history.setup]
+    @cached_property
+    def failures(self) -> Mapping[int, Mapping[CaseName, str]]:
+        """Why cases failed, by the snapshot's id: read at once, since all rows are too many."""
+        statuses = ", ".join(f"'{status}'" for status in FAILURES)
+        _, failures = self.table.query(
+            'select snapshot, suite, kernel, implementation, time, "case", reason from results '
+            f"where status in ({statuses})"
+        )
+        reasons: dict[int, dict[CaseName, str]] = defaultdict(dict)
+        for snapshot, *name, reason in failures:
+            reasons[snapshot][CaseName(*name)] = reason or ""
+        return reasons
 
     @cached_property
-    def all_sources(self) -> bytes:
-        """Changes with anything that is told at all, but for the benchmarks' code."""
-        told = self.results
-        rest = repr((told.problems, told.machines, told.commits, sorted(self._slugs.items())))
-        own = [history.digest for history in self.histories]
-        return hashlib.sha256(b"".join([*own, rest.encode()])).digest()
+    def digest(self) -> str:
+        """Changes with anything that pages show, but for the benchmarks' code."""
+        table = self.table
+        shown = [table.problems, table.machines, table.commits, sorted(self._slugs.items())]
+        shown += [history.digest for history in self.histories]
+        return hashlib.sha256(repr(shown).encode()).hexdigest()
 
-    def changes_looked_for(self) -> AbstractContextManager[None]:
-        """Within it another process looks for changes; who asks for them waits for it."""
-        return self.histories[0].changes_looked_for() if self.histories else nullcontext()
-
-    @property
-    def waits_for_changes(self) -> bool:
-        """Whether another process still looks for them."""
-        return bool(self.histories) and self.histories[0].waits_for_changes
-
-    def settle(self) -> None:
-        """Wait for the changes, before several processes ask for them."""
-        for history in self.histories:
-            history.changes(next(iter(history.cases)))
+    @cached_property
+    def _slugs(self) -> dict[Setup, str]:
+        """Ends of file names by setup; the first has none."""
+        slugs: dict[Setup, str] = {}
+        for history in self.histories[1:]:
+            named = f"{history.setup.machine}-{history.setup.environment}"
+            slug = f"--{re.sub(r'[^A-Za-z0-9.]+', '-', named).strip('-.')[:60]}"
+            while slug in slugs.values():
+                slug += "-2"
+            slugs[history.setup] = slug
+        return slugs
 
     def address(self, setup: Setup | None, kernel: KernelKey | None = None) -> str:
         """File name of the overview or of a kernel's page on a setup."""
@@ -173,16 +160,16 @@ class Site:
 
     def page_address(self, page: str, setup: Setup) -> str:
         """File name of one of ``PAGES`` on a setup, or of one of ``SHARED_PAGES``."""
-        if page in SHARED_PAGES:
-            return f"{page}.html"
-        return f"{page}{self._slugs.get(setup, '')}.html"
+        return (
+            f"{page}.html" if page in SHARED_PAGES else f"{page}{self._slugs.get(setup, '')}.html"
+        )
 
     def navigation(
         self, setup: Setup | None, kernel: KernelKey | None = None, page: str | None = None
     ) -> Navigation:
         """Links of one page: of a kernel, of one of ``PAGES``, or else of the overview."""
-        history = next((h for h in self.histories if h.setup == setup), None)
-        kernels = self.current(history) if history else {}
+        kernels = self._current[setup] if setup else {}
+        others = self.histories if len(self.histories) > 1 and page not in SHARED_PAGES else ()
         return Navigation(
             overview=Link("Overview", self.address(setup), kernel is None and page is None),
             kernels=tuple(
@@ -190,8 +177,7 @@ class Site:
             ),
             setups=tuple(
                 Link(setup_label(h.setup), self._counterpart(h, kernel, page), h.setup == setup)
-                for h in self.histories
-                if len(self.histories) > 1 and page not in SHARED_PAGES
+                for h in others
             ),
             pages=tuple(
                 Link(title, self.page_address(name, setup), name == page)
@@ -200,9 +186,8 @@ class Site:
             ),
         )
 
-    def _counterpart(
-        self, history: SetupHistory, kernel: KernelKey | None, page: str | None
-    ) -> str:
+    def _counterpart(self, history: History, kernel: KernelKey | None, page: str | None) -> str:
+        """The same page on another setup; its overview where it has no such kernel."""
         if page:
             return self.page_address(page, history.setup)
         return self.address(history.setup, kernel if kernel in self.current(history) else None)
@@ -214,13 +199,9 @@ def kernel_label(key: KernelKey) -> str:
     return kernel if suite == kernel else f"{suite}.{kernel}"
 
 
-def _labels(setup: Setup) -> tuple[str, str]:
-    return setup.machine, setup.environment
-
-
 def setup_label(setup: Setup) -> str:
     """Machine and environment in words."""
-    return ", ".join(_labels(setup))
+    return f"{setup.machine}, {setup.environment}"
 
 
 def commit_label(commit: Commit) -> CommitLabel:

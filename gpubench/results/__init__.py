@@ -1,27 +1,47 @@
-"""asv's result files and the records beside them, as data: the only place to know the formats."""
+"""asv's result files and the records beside them as one table: the only place to know the formats.
 
-from gpubench.results.loading import load_results
+``open_table`` reads; ``Table`` gives the rows of a snapshot and the histories of setups; ``model``
+says what a row is and ``ratio`` what its intervals are.
+"""
+
 from gpubench.results.model import (
+    STATUSES,
     CaseName,
     Commit,
-    Outcome,
     Pair,
     Problem,
-    Results,
+    Row,
+    Setup,
     Snapshot,
     Status,
-    Timing,
 )
+from gpubench.results.ratio import VERDICTS, Ratio, Times, Verdict, geometric_mean
+from gpubench.results.rows import COMPARED_TIMES, LAUNCH_PARTS, measured_rows
+from gpubench.results.store import table_path
+from gpubench.results.table import ABSENT, History, Table, natural_order, open_table
 
 __all__ = [
+    "ABSENT",
+    "COMPARED_TIMES",
+    "LAUNCH_PARTS",
+    "STATUSES",
+    "VERDICTS",
     "CaseName",
     "Commit",
-    "Outcome",
+    "History",
     "Pair",
     "Problem",
-    "Results",
+    "Ratio",
+    "Row",
+    "Setup",
     "Snapshot",
     "Status",
-    "Timing",
-    "load_results",
+    "Table",
+    "Times",
+    "Verdict",
+    "geometric_mean",
+    "measured_rows",
+    "natural_order",
+    "open_table",
+    "table_path",
 ]

@@ -18,12 +18,12 @@ def order_commits(dates: Mapping[str, float], repository: Path | None) -> tuple[
     Commits that the repository knows keep its topological order. Others, from a rewritten or
     missing history, are put among them by their date.
     """
-    known = _from_git(dates, repository) if repository else []
-    missing = sorted(set(dates) - {commit.hash for commit in known}, key=lambda h: (dates[h], h))
+    commits = _from_git(dates, repository) if repository else []
+    missing = sorted(set(dates) - {commit.hash for commit in commits}, key=lambda h: (dates[h], h))
     for hash_ in missing:
-        place = next((i for i, c in enumerate(known) if c.date > dates[hash_]), len(known))
-        known.insert(place, Commit(hash_, dates[hash_]))
-    return tuple(known)
+        place = next((i for i, c in enumerate(commits) if c.date > dates[hash_]), len(commits))
+        commits.insert(place, Commit(hash_, dates[hash_]))
+    return tuple(commits)
 
 
 def _from_git(hashes: Iterable[str], repository: Path) -> list[Commit]:
@@ -59,12 +59,12 @@ def resolve_commit(text: str, commits: Iterable[Commit], repository: Path | None
     ``None`` where it is none of them. Raises ``ResultsError`` for a prefix that several share.
     """
     hashes = [commit.hash for commit in commits]
-    found = [h for h in hashes if len(text) >= 4 and (h.startswith(text) or text.startswith(h))]
-    if len(found) > 1:
-        short = ", ".join(hash_[: len(text) + 4] for hash_ in found[:4])
-        raise ResultsError(f"{text!r} names {len(found)} commits: {short}; give more of the hash")
-    if found or repository is None:
-        return found[0] if found else None
+    fitting = [h for h in hashes if len(text) >= 4 and (h.startswith(text) or text.startswith(h))]
+    if len(fitting) > 1:
+        short = ", ".join(hash_[: len(text) + 4] for hash_ in fitting[:4])
+        raise ResultsError(f"{text!r} names {len(fitting)} commits: {short}; give more of the hash")
+    if fitting or repository is None:
+        return fitting[0] if fitting else None
     full = _rev_parse(text, repository)
     return next((hash_ for hash_ in hashes if full and full.startswith(hash_)), None)
 

@@ -1,43 +1,27 @@
-"""What was measured, free of asv's formats: outcomes of cases at commits, on machines."""
+"""What was measured, free of asv's formats: one row for each case of each snapshot.
+
+All that a report, a comparison or a table in the terminal shows of a case is a field of its
+``Row``. Rows are made once, when a result file is read (``gpubench.results.rows``); whoever shows
+them calculates nothing of his own.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 from gpubench.names import BenchmarkName, Value
-from gpubench.record import CaseRecord
+from gpubench.results.ratio import Ratio
 
 Status = Literal["ok", "skipped", "failed", "wrong", "timed_out", "killed", "verified"]
 """``killed``: started, and neither finished nor stopped by asv's timeout. ``verified``: right on a
 device in software, which has no times."""
 
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """One measured time of one case; seconds."""
-
-    median: float
-    low: float
-    """Lower end of asv's 99 % interval of the median; ``-inf`` with too few samples."""
-    high: float
-    """Upper end of the interval; ``inf`` with too few samples."""
-    q25: float | None = None
-    q75: float | None = None
-    number: int | None = None
-    """Calls in one sample."""
-    repeat: int | None = None
-    """Samples."""
-    version: str | None = None
-    """asv's version of the benchmark: what is measured, as a hash."""
-
-    @property
-    def has_interval(self) -> bool:
-        """Whether both ends of the interval are known."""
-        return math.isfinite(self.low) and math.isfinite(self.high)
+STATUSES: tuple[Status, ...] = (
+    "ok", "skipped", "failed", "wrong", "timed_out", "killed", "verified",
+)  # fmt: skip
+"""Their order is that of the numbers which stand for them in arrays (``History.statuses``)."""
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -56,50 +40,140 @@ class CaseName:
     def benchmark(self) -> BenchmarkName:
         return BenchmarkName(self.suite, self.kernel, self.implementation, self.time)
 
-    @classmethod
-    def of(cls, benchmark: BenchmarkName, case: str) -> CaseName:
-        """The case of that identity in a benchmark."""
-        return cls(
-            benchmark.suite, benchmark.kernel, benchmark.implementation, benchmark.time, case
-        )
+
+@dataclass(frozen=True, order=True, slots=True)
+class Setup:
+    """Where cases are comparable over commits: one machine, one environment."""
+
+    machine: str
+    environment: str
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one case in one snapshot."""
+class Commit:
+    """A commit with results."""
 
-    name: CaseName
-    status: Status
-    reason: str | None = None
-    """Why there is no time, with the next step; ``None`` when there is one."""
-    timing: Timing | None = None
-    """Present exactly when the status is ``ok``."""
-    record: CaseRecord | None = None
-    """Conditions; ``None`` when only asv's number is left."""
-    bench: str | None = None
-    """What ``asv run --bench`` takes for it; ``None`` where its name says it (``class_name``)."""
+    hash: str
+    date: float
+    """Seconds since 1970."""
+    subject: str | None = None
+    """First line of its message; ``None`` without the repository."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One commit measured on one machine in one environment: one of asv's result files."""
+    """One commit measured on one setup: one of asv's result files, without its rows."""
 
-    machine: str
-    environment: str
-    commit: str
-    date: float
-    """Date of the commit, seconds since 1970."""
-    outcomes: Mapping[CaseName, Outcome] = field(default_factory=dict)
+    id: int
+    """Of this snapshot in the table, for as long as its files do not change."""
+    setup: Setup
+    commit: Commit
     facts: Mapping[str, Value | None] = field(default_factory=dict)
     """Of the last process that measured: ``cpu``, ``numba``, ``gpu``, ``driver`` ..."""
+    concerns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By backend, those facts that only some backends depend on (``RunRecord.concerns``)."""
     params: Mapping[str, Value | None] = field(default_factory=dict)
     """What asv's result file says of machine and environment: ``cpu``, ``python``, requirements."""
     measured_at: str | None = None
     """When those facts were taken, UTC, ISO 8601."""
     superseded: tuple[str, ...] = ()
-    """asv benchmarks left out because what they measure has changed since (their version)."""
-    stamp: tuple[int, ...] = ()
-    """Changes with its files; empty where it is of none."""
+    """asv benchmarks whose rows are left out, because what they measure has changed since (asv's
+    ``version`` of a benchmark)."""
+    digest: str = ""
+    """Changes with anything that its rows or these fields are made from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One case of one snapshot, or one that was just measured without asv.
+
+    Seconds, bytes, counts; ``None`` where something is not known or has no meaning. Text beside a
+    type is what ``gpubench query`` says of the column. A third entry is the SQL type of a *detail*:
+    what a case's rows mostly have in common over commits, so that the table holds it once.
+    """
+
+    name: CaseName
+    status: Annotated[Status, "ok, skipped, failed, wrong, timed_out, killed or verified"]
+    reason: Annotated[str | None, "why there is no time", "VARCHAR"] = None
+    """With the next step; ``None`` when there is a time."""
+    seconds: Annotated[float | None, "median of all samples"] = None
+    """Present exactly when the status is ``ok``."""
+    low: Annotated[float | None, "lower end of its interval, seconds"] = None
+    """See ``gpubench.results.ratio``."""
+    high: Annotated[float | None, "upper end of its interval, seconds"] = None
+    q25: Annotated[float | None, "lower quartile of the samples, seconds"] = None
+    q75: Annotated[float | None, "upper quartile of the samples, seconds"] = None
+    samples: Annotated[int | None, "how many samples were taken"] = None
+    runs_per_sample: Annotated[int | None, "runs in a sample, as asv stores it"] = None
+    rounds: Annotated[tuple[float, ...], "median of each round, seconds"] = ()
+    """Empty where they were not recorded."""
+    version: Annotated[str | None, "asv's version of the benchmark"] = None
+    """A hash of what is measured."""
+    is_baseline: Annotated[
+        bool, "whether others are measured against this implementation", "BOOLEAN"
+    ] = False
+    baseline: Annotated[CaseName | None, "implementation that the speedup is against"] = None
+    """Where that was measured in the same snapshot, with or without a time."""
+    baseline_status: Status | None = None
+    baseline_seconds: float | None = None
+    baseline_low: float | None = None
+    baseline_high: float | None = None
+    speedup: Annotated[Ratio | None, "the baseline's seconds over the case's"] = None
+    """Present where both have a time and the time is one of ``COMPARED_TIMES``."""
+    missing: Annotated[str | None, "why a case with a time has no speedup", "VARCHAR"] = None
+    """With the next step. The detail is what is said if the baseline was not measured."""
+    problem: Annotated[str, "the problem solved: identity of the baseline's case", "VARCHAR"] = ""
+    """All candidates of a baseline share it."""
+    pairs: Annotated[int, "pairs of samples that the speedup comes from, 0 for none", "INTEGER"] = 0
+    backend: Annotated[str, "backend of the implementation", "VARCHAR"] = ""
+    device: Annotated[str, "device that it ran on", "VARCHAR"] = ""
+    """Empty where neither a record nor the identity tells."""
+    title: Annotated[str | None, "the implementation's title", "VARCHAR"] = None
+    compiled: Annotated[bool | None, "whether its backend compiles", "BOOLEAN"] = None
+    values: Annotated[Mapping[str, Value], "value of each axis, JSON", "JSON"] = field(
+        default_factory=dict
+    )
+    """From the record, else from the identity."""
+    sizes: Annotated[Mapping[str, float], "array sizes by name, JSON", "JSON"] = field(
+        default_factory=dict
+    )
+    """From the record, else the problem's whole numbers."""
+    size: Annotated[float, "product of the sizes", "DOUBLE"] = 0.0
+    """Orders problems; 0 without any sizes."""
+    parameters: Annotated[str, "what of the problem is no size: dtype=float32", "VARCHAR"] = ""
+    """Neither a size nor a way to run."""
+    block: Annotated[tuple[int, ...] | None, "threads in a block", ["INTEGER"]] = None
+    grid: Annotated[tuple[int, ...] | None, "blocks in the grid", ["INTEGER"]] = None
+    shared_bytes: Annotated[int, "dynamic shared memory of a block", "BIGINT"] = 0
+    threads: Annotated[int | None, "threads that the implementation was given", "INTEGER"] = None
+    bytes: Annotated[int | None, "bytes moved by one run, by the suite's formula", "BIGINT"] = None
+    flops: Annotated[
+        int | None, "floating-point operations of one run, by the suite's formula", "BIGINT"
+    ] = None
+    bytes_per_second: Annotated[float | None, "bytes over seconds"] = None
+    """Of the ``COMPARED_TIMES`` only: the formula is that of a run of the kernel."""
+    flops_per_second: Annotated[float | None, "flops over seconds"] = None
+    max_abs_error: Annotated[
+        float | None, "largest absolute difference from the baseline's outputs", "DOUBLE"
+    ] = None
+    max_rel_error: Annotated[
+        float | None, "largest relative difference from the baseline's outputs", "DOUBLE"
+    ] = None
+    method: Annotated[str | None, "how samples were taken", "VARCHAR"] = None
+    """``host loop``, ``graph replay`` ..."""
+    batch: Annotated[int | None, "runs between two readings of the clock", "BIGINT"] = None
+    """``runs_per_sample`` of the record."""
+    conditions: Annotated[Mapping[str, Value], "what the backend says of the run, JSON", "JSON"] = (
+        field(default_factory=dict)
+    )
+    warnings: Annotated[tuple[str, ...], "warnings", ["VARCHAR"]] = ()
+    bench: Annotated[str | None, "what `asv run --bench` takes for a case of a pair", "VARCHAR"] = (
+        None
+    )
+    """``None`` where its name says it (``class_name``)."""
+    recorded: Annotated[
+        bool, "whether a record tells of it, or only asv's number is left", "BOOLEAN"
+    ] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,37 +190,9 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
-    """A commit with results."""
-
-    hash: str
-    date: float
-    """Seconds since 1970."""
-    subject: str | None = None
-    """First line of its message; ``None`` without the repository."""
-
-
-@dataclass(frozen=True, slots=True)
 class Problem:
     """A file, or a part of one, that was left out."""
 
     path: str
     """Relative to the results directory."""
     message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Results:
-    """Everything that a report is made from."""
-
-    snapshots: tuple[Snapshot, ...] = ()
-    """In the order of ``commits``, then by machine and environment."""
-    commits: tuple[Commit, ...] = ()
-    """Oldest first."""
-    machines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """asv's ``machine.json`` by the machine's name: ``cpu``, ``num_cpu``, ``os``, ``ram`` ..."""
-    problems: tuple[Problem, ...] = ()
-    sources: Mapping[BenchmarkName, str] = field(default_factory=dict)
-    """What asv shows as the code of a benchmark, of the newest run."""
-    kept: Path | None = None
-    """File beside which is kept, for the next time, what takes long to find out from results."""

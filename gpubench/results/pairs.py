@@ -8,7 +8,6 @@ baseline lacks, as a block shape.
 from __future__ import annotations
 
 import ast
-import difflib
 import itertools
 import re
 from collections import defaultdict
@@ -17,10 +16,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from gpubench.errors import did_you_mean
 from gpubench.names import BenchmarkName, Value, format_identity, format_value, parse_identity
 from gpubench.record import CaseRecord
 from gpubench.results.asv_files import Described
-from gpubench.results.model import CaseName, Outcome, Pair, Problem
+from gpubench.results.model import CaseName, Pair, Problem
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 """Names of the two implementations."""
@@ -33,8 +33,8 @@ _NO_TIME = ("track", "mem", "peakmem")
 class Roles:
     """What stored benchmarks are in pairs."""
 
-    names: Mapping[str, tuple[BenchmarkName, ...]] = field(default_factory=dict)
-    """By asv's name; one benchmark may be in several pairs."""
+    places: Mapping[str, tuple[BenchmarkName, ...]] = field(default_factory=dict)
+    """Names in pairs by asv's name; one benchmark may be in several pairs."""
     parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Names of the parameters, where asv's ``benchmarks.json`` tells them."""
 
@@ -57,14 +57,14 @@ def _identities(names: tuple[str, ...], stored: tuple[tuple[str, ...], ...]) -> 
 
 def roles_of(pairs: Iterable[Pair], described: Mapping[str, Described]) -> Roles:
     """Roles of the benchmarks that pairs name."""
-    names: dict[str, list[BenchmarkName]] = defaultdict(list)
+    places: dict[str, list[BenchmarkName]] = defaultdict(list)
     for pair in pairs:
-        names[pair.baseline].append(_role(pair, BASELINE))
-        names[pair.candidate].append(_role(pair, CANDIDATE))
+        places[pair.baseline].append(_place(pair, BASELINE))
+        places[pair.candidate].append(_place(pair, CANDIDATE))
     parameters = {
-        name: tuple(map(_word, described[name].param_names)) for name in names if name in described
+        name: tuple(map(_word, described[name].param_names)) for name in places if name in described
     }
-    return Roles({name: tuple(found) for name, found in names.items()}, parameters)
+    return Roles({name: tuple(names) for name, names in places.items()}, parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,32 +75,42 @@ class Partner:
     case: str | None
     """Identity of its baseline's case; ``None`` for the baseline itself."""
 
+    @property
+    def bench(self) -> str:
+        """What ``asv run --bench`` takes for both sides: a regular expression."""
+        return f"'^({'|'.join(map(re.escape, (self.pair.baseline, self.pair.candidate)))})'"
+
+    def record(self, case: str) -> CaseRecord:
+        """Stands for the record that a pair has none of: names the baseline of a candidate."""
+        if self.case is None:
+            return CaseRecord(self.pair.baseline, case, "ok", "", title=self.pair.baseline)
+        return CaseRecord(
+            self.pair.candidate,
+            case,
+            "ok",
+            "",
+            title=self.pair.candidate,
+            baseline_benchmark=_place(self.pair, BASELINE).asv_name,
+            baseline_case=self.case,
+        )
+
 
 def partners(names: Iterable[CaseName], pairs: Sequence[Pair]) -> dict[CaseName, Partner]:
     """Places of those cases that are of pairs."""
-    found: dict[CaseName, Partner] = {}
+    places: dict[CaseName, Partner] = {}
     by_kernel: dict[tuple[str, str], list[CaseName]] = defaultdict(list)
     for name in names if pairs else ():
         by_kernel[name.suite, name.kernel].append(name)
     for pair in pairs:
         cases = by_kernel.get((pair.suite, pair.name), [])
-        baselines = _Baselines(name.case for name in cases if name.implementation == BASELINE)
+        baselines = Baselines(name.case for name in cases if name.implementation == BASELINE)
         for name in cases:
             is_candidate = name.implementation == CANDIDATE
-            found[name] = Partner(pair, baselines.fitting(name.case) if is_candidate else None)
-    return found
-
-
-def with_partners(
-    outcomes: Mapping[CaseName, Outcome], pairs: Sequence[Pair]
-) -> dict[CaseName, Outcome]:
-    """Outcomes, those of pairs knowing their benchmark and, the candidates, their baseline."""
-    joined = dict(outcomes)
-    for name, partner in partners(outcomes, pairs).items():
-        found, record = outcomes[name], partner_record(name.case, partner)
-        bench = _bench(partner.pair)
-        joined[name] = Outcome(name, found.status, found.reason, found.timing, record, bench)
-    return joined
+            baseline = baselines.fitting(name.case) if is_candidate else None
+            if is_candidate and baseline is None:
+                baseline = name.case  # which is said to be missing
+            places[name] = Partner(pair, baseline)
+    return places
 
 
 def unfit(
@@ -111,14 +121,15 @@ def unfit(
         for role, name in ((BASELINE, pair.baseline), (CANDIDATE, pair.candidate)):
             if not _is_time(name, described):
                 message = f"its {role} {name!r} measures no time; a pair is of two time benchmarks"
-            elif _role(pair, role) not in seen:
-                message = f"no result file has its {role} {name!r}{_near(name, described)}"
+            elif _place(pair, role) not in seen:
+                hint = did_you_mean(name, described) or "; run `asv run`"
+                message = f"no result file has its {role} {name!r}{hint}"
             else:
                 continue
             yield Problem(f"pair {pair.suite}.{pair.name}", message)
 
 
-def _role(pair: Pair, implementation: str) -> BenchmarkName:
+def _place(pair: Pair, implementation: str) -> BenchmarkName:
     return BenchmarkName(pair.suite, pair.name, implementation, "kernel")
 
 
@@ -139,38 +150,21 @@ def _word(text: str) -> str:
     return re.sub(r"\s+", "\N{OPEN BOX}", text)
 
 
-@lru_cache(maxsize=2**16)
-def partner_record(case: str, partner: Partner) -> CaseRecord:
-    """What is known of a case; the same object for all commits, of which there may be thousands."""
-    pair = partner.pair
-    title = pair.baseline if partner.case is None else pair.candidate
-    baseline = None if partner.case is None else _role(pair, BASELINE).asv_name
-    return CaseRecord(
-        title, case, "ok", "", title=title, baseline_benchmark=baseline, baseline_case=partner.case
-    )
-
-
-@lru_cache(maxsize=2**10)
-def _bench(pair: Pair) -> str:
-    """A regular expression for both sides."""
-    return f"'^({'|'.join(map(re.escape, (pair.baseline, pair.candidate)))})'"
-
-
-class _Baselines:
-    """Cases of a baseline, found by the values that a candidate shares with them."""
+class Baselines:
+    """Cases of a baseline, looked up by the values that a candidate shares with them."""
 
     def __init__(self, cases: Iterable[str]) -> None:
         self._cases = {_values(case): case for case in cases}
         names = {frozenset(name for name, _ in values) for values in self._cases}
-        self._names = sorted(names, key=len, reverse=True)
+        self._names = sorted(names, key=lambda names: (-len(names), sorted(names)))
 
-    def fitting(self, case: str) -> str:
-        """The case with the most parameters that all agree; the same where none fits."""
+    def fitting(self, case: str) -> str | None:
+        """The case with the most values, all of which the other case has too."""
         values = _values(case)
         if values in self._cases:
             return self._cases[values]
         shared = (frozenset(v for v in values if v[0] in names) for names in self._names)
-        return next((self._cases[own] for own in shared if own in self._cases), case)
+        return next((self._cases[part] for part in shared if part in self._cases), None)
 
 
 @lru_cache(maxsize=2**16)
@@ -182,8 +176,3 @@ def _is_time(name: str, described: Mapping[str, Described]) -> bool:
     if name in described and described[name].kind:
         return described[name].kind == "time"
     return not name.rpartition(".")[2].lower().startswith(_NO_TIME)
-
-
-def _near(name: str, described: Mapping[str, Described]) -> str:
-    near = difflib.get_close_matches(name, described, n=1)
-    return f"; did you mean {near[0]!r}?" if near and near[0] != name else "; run `asv run`"

@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from gpubench.analysis.speedup import Speedup
 from gpubench.report import text
-from gpubench.report.choose import ChoiceView, ChoosePage, KernelChoice, Use
+from gpubench.report.choose import ChoiceView, ChoosePage, KernelChoice, Recommendation
+from gpubench.results import Ratio
 
 
 def choose_page(page: ChoosePage) -> Group:
@@ -38,16 +38,15 @@ def _kernel(kernel: KernelChoice) -> Iterator[RenderableType]:
 
 
 def _words(choice: ChoiceView) -> Iterator[Text]:
+    resident = "arrays already where the implementation works" if choice.host else "fastest"
+    yield from _recommendations(resident, choice.resident)
     if choice.host:
-        yield from _uses("arrays already where the implementation works", choice.resident)
-        yield from _uses("arrays in host memory, copies included", choice.host)
-    else:
-        yield from _uses("fastest", choice.resident)
+        yield from _recommendations("arrays in host memory, copies included", choice.host)
 
 
-def _uses(title: str, uses: Iterable[Use]) -> Iterator[Text]:
+def _recommendations(title: str, recommendations: Iterable[Recommendation]) -> Iterator[Text]:
     yield Text(f"  {title}:")
-    yield from (Text(f"    {use.words}") for use in uses)
+    yield from (Text(f"    {recommendation.words}") for recommendation in recommendations)
 
 
 def _table(choice: ChoiceView) -> Table:
@@ -66,5 +65,5 @@ def _table(choice: ChoiceView) -> Table:
     return table
 
 
-def _ratio(value: Speedup | None) -> str:
+def _ratio(value: Ratio | None) -> str:
     return f"{text.speedup(value)} ({text.interval(value)})" if value else ""

@@ -10,8 +10,9 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from gpubench.grid_tour import Place, Tour, Visit
+from gpubench.grid_tour import Place, Tour
 from gpubench.names import format_shape
+from gpubench.report.text import plural
 
 WIDTH = 80
 """Characters of a terminal that nobody has made wider."""
@@ -21,44 +22,48 @@ _FIRST_COLUMN, _GAP = len(" block \\ thread "), 2
 WARP = 32
 """Threads that run in step, on every NVIDIA GPU (CUDA C++ Programming Guide, "SIMT")."""
 
-_NAMES = "xyz"
-
 
 def grid_report(tour: Tour) -> Iterator[Table | str]:
     """What was launched, a table of blocks and threads, what it leaves out, and how it maps."""
-    threads = math.prod(tour.grid) * math.prod(tour.block)
+    blocks, threads = math.prod(tour.grid), math.prod(tour.block)
     yield (
-        f"{_count(math.prod(tour.grid), 'block')} of {_count(math.prod(tour.block), 'thread')}: "
-        f"{_count(threads, 'thread')}, on {tour.device} ({tour.name})"
+        f"{plural(blocks, 'block')} of {plural(threads, 'thread')}: "
+        f"{plural(blocks * threads, 'thread')}, on {tour.device} ({tour.name})"
     )
+    columns = _columns(tour)
     yield grid_table(tour)
-    if left_out := _left_out(tour):
-        yield left_out
+    left_out = [plural(blocks - MOST_ROWS, "block")] * (blocks > MOST_ROWS)
+    left_out += [f"{plural(threads - columns, 'thread')} of each block"] * (threads > columns)
+    if left_out:
+        yield f"not shown: {', '.join(left_out)}"
     yield from mapping(tour)
 
 
 def grid_table(tour: Tour) -> Table:
     """One row for each block, one column for each thread; in it, the thread's element."""
     dimensions = _dimensions(tour)
-    columns = list(islice(_places(tour.block), _columns(tour)))
-    heads = [_index(place, dimensions) for place in columns]
-    table = Table("block \\ thread", *heads, box=None, header_style="bold")
-    elements = {(visit.block, visit.thread): visit for visit in tour.visits}
+
+    def index(place: Place) -> str:
+        return ",".join(map(str, place[:dimensions]))
+
+    threads = list(islice(_places(tour.block), _columns(tour)))
+    table = Table("block \\ thread", *map(index, threads), box=None, header_style="bold")
+    elements = {(visit.block, visit.thread): visit.element for visit in tour.visits}
     for block in islice(_places(tour.grid), MOST_ROWS):
-        cells = [Text(_element(elements[block, thread], dimensions)) for thread in columns]
-        table.add_row(_index(block, dimensions), *cells)
+        cells = [Text(_element(elements[block, thread], dimensions)) for thread in threads]
+        table.add_row(index(block), *cells)
     return table
 
 
 def mapping(tour: Tour) -> Iterator[str]:
     """How a thread finds its element, and what that means for arrays of other shapes."""
     dimensions = _dimensions(tour)
-    names = _NAMES[:dimensions]
+    names = "xyz"[:dimensions]
     extents = [g * b for g, b in zip(tour.grid, tour.block, strict=True)][:dimensions]
     if dimensions == 1:
         yield (
             "i = cuda.grid(1) is blockIdx.x * blockDim.x + threadIdx.x: "
-            f"the threads cover an array of {_count(extents[0], 'element')}, a[i]"
+            f"the threads cover an array of {plural(extents[0], 'element')}, a[i]"
         )
     else:
         yield (
@@ -74,7 +79,11 @@ def mapping(tour: Tour) -> Iterator[str]:
         f"an array of another shape takes {', '.join(blocks)} blocks; threads beyond its end must "
         "not touch it"
     )
-    yield _warps(math.prod(tour.block))
+    threads = math.prod(tour.block)
+    warps = math.ceil(threads / WARP)
+    idle = warps * WARP - threads
+    lanes = f"; {plural(idle, 'lane')} of the last idle" if idle else ""
+    yield f"a block runs as {plural(warps, 'warp')} of {WARP} threads in step{lanes}"
 
 
 def grid_rows(tour: Tour) -> dict[str, Any]:
@@ -87,24 +96,9 @@ def grid_rows(tour: Tour) -> dict[str, Any]:
     return {**shapes, "device": tour.device, "name": tour.name, "threads": visits}
 
 
-def _warps(threads: int) -> str:
-    warps = -(-threads // WARP)
-    idle = warps * WARP - threads
-    lanes = f"; {_count(idle, 'lane')} of the last idle" if idle else ""
-    return f"a block runs as {_count(warps, 'warp')} of {WARP} threads in step{lanes}"
-
-
-def _left_out(tour: Tour) -> str | None:
-    rows = math.prod(tour.grid) - MOST_ROWS
-    columns = math.prod(tour.block) - _columns(tour)
-    parts = [_count(rows, "block")] if rows > 0 else []
-    parts += [f"{_count(columns, 'thread')} of each block"] if columns > 0 else []
-    return f"not shown: {', '.join(parts)}" if parts else None
-
-
 def _columns(tour: Tour) -> int:
     """Columns that fit beside the blocks' names, all as wide as the last element."""
-    widest = len(_element(tour.visits[-1], _dimensions(tour))) + _GAP
+    widest = len(_element(tour.visits[-1].element, _dimensions(tour))) + _GAP
     return min(MOST_COLUMNS, (WIDTH - _FIRST_COLUMN) // widest)
 
 
@@ -120,13 +114,5 @@ def _places(shape: Place) -> Iterator[Place]:
         yield x, y, z
 
 
-def _index(place: Place, dimensions: int) -> str:
-    return ",".join(map(str, place[:dimensions]))
-
-
-def _element(visit: Visit, dimensions: int) -> str:
-    return f"[{', '.join(map(str, visit.element[:dimensions][::-1]))}]"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def _element(element: Place, dimensions: int) -> str:
+    return f"[{', '.join(map(str, element[:dimensions][::-1]))}]"

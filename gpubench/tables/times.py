@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from statistics import median
 from typing import Any
 
 from rich.console import RenderableType
@@ -11,107 +12,101 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from gpubench.analysis.baseline import Compared, compare
+from gpubench.analysis.comparison import time_ratios
 from gpubench.analysis.control import FalseAlarms, false_alarms
-from gpubench.analysis.paired import paired_speedup
-from gpubench.analysis.rounds import Rounds, speedup_of_rounds
-from gpubench.analysis.speedup import Speedup
-from gpubench.measure.control import Twins
-from gpubench.measure.direct import Measured
+from gpubench.measure.direct import Measured, Twins
 from gpubench.names import format_shape
-from gpubench.record import CaseRecord
 from gpubench.report import text
-from gpubench.results import CaseName
-from gpubench.results.samples import outcome
+from gpubench.results import Ratio, Row, measured_rows
+from gpubench.results.ratio import paired_speedup
 from gpubench.tables.width import unwrapped
 
-COLOURS = {"faster": "green", "slower": "red", "unclear": ""}
+COLOURS = {"faster": "green", "slower": "red"}
 
 BANDWIDTHS = ("copy_bytes_per_second", "triad_bytes_per_second")
 """Conditions that say what the memory of a device attains."""
 
 
-def compared(measured: Iterable[Measured]) -> list[Compared]:
-    """Each measured case beside its baseline, by the report's rules. Rounds, which a result file of
-    asv does not tell, decide the interval of a speedup that is not of pairs."""
-    known = [(outcome(one.record, one.samples), one) for one in measured]
-    rounds = {found.name: one.by_round for found, one in known}
-    cases = compare({found.name: found for found, _ in known}).values()
-    return [_by_rounds(case, rounds) for case in cases]
+def rows_of(measured: Iterable[Measured]) -> list[Row]:
+    """Each measured case beside its baseline, by the report's rules."""
+    return measured_rows(
+        (one.record, one.samples, [median(samples) for samples in one.by_round]) for one in measured
+    )
 
 
-def _by_rounds(case: Compared, rounds: Mapping[CaseName, Rounds]) -> Compared:
-    record, baseline = case.outcome.record, case.baseline
-    if case.speedup is None or baseline is None or (record and record.pair_ratios):
-        return case
-    both = rounds[baseline.name], rounds[case.outcome.name]
-    return replace(case, speedup=speedup_of_rounds(*both))
-
-
-def kernel_report(cases: Sequence[Compared]) -> list[RenderableType]:
-    """The times of one kernel as a table, what there is to know of them, and what has no time."""
-    notes: dict[str, int] = {}
-    timed = [case for case in cases if case.outcome.timing is not None]
-    rows = [_cells(case, notes) for case in timed]
-    listed = [Text(f"  [{number}] {note}") for note, number in notes.items()]
-    table: list[RenderableType] = [_table(_title(cases[0]), rows)] if rows else []
-    return [*table, *listed, *_untimed(case for case in cases if not _is_skipped(case))]
-
-
-def skipped_report(cases: Iterable[Compared]) -> list[RenderableType]:
-    """Why cases of any kernel were not measured here: a line for each reason, as most are the
-    machine's."""
-    return list(_untimed(filter(_is_skipped, cases), by_kernel=True))
-
-
-def _is_skipped(case: Compared) -> bool:
-    return case.outcome.timing is None and case.outcome.status in ("skipped", "verified")
-
-
-def by_kernel(cases: Iterable[Compared]) -> list[list[Compared]]:
-    """Cases of each kernel."""
-    kernels: dict[tuple[str, str], list[Compared]] = {}
-    for case in cases:
-        name = case.outcome.name
-        kernels.setdefault((name.suite, name.kernel), []).append(case)
+def by_kernel(rows: Iterable[Row]) -> list[list[Row]]:
+    """Rows of each kernel."""
+    kernels: dict[str, list[Row]] = {}
+    for row in rows:
+        kernels.setdefault(_kernel(row), []).append(row)
     return list(kernels.values())
 
 
-def time_row(case: Compared) -> dict[str, Any]:
+def kernel_report(rows: Sequence[Row]) -> list[RenderableType]:
+    """The times of one kernel as a table, what there is to know of them, and what has no time."""
+    notes: dict[str, int] = {}
+    cells = [_cells(row, notes) for row in rows if row.seconds is not None]
+    parts: list[RenderableType] = []
+    if cells:
+        table = Table(title=_kernel(rows[0]), title_justify="left", box=None, header_style="bold")
+        names = [name for name in cells[0] if any(row[name] for row in cells)]
+        for name in names:
+            left = name in ("implementation", "case", "of", "verdict", "launch", "notes")
+            table.add_column(name, justify="left" if left else "right", no_wrap=True)
+        for row in cells:
+            table.add_row(*(row[name] for name in names))
+        parts.append(unwrapped(table))
+    parts += (Text(f"  [{number}] {note}") for note, number in notes.items())
+    return [*parts, *_reason_lines(row for row in rows if not _is_skipped(row))]
+
+
+def skipped_report(rows: Iterable[Row]) -> list[RenderableType]:
+    """Why cases of any kernel were not measured here: a line for each reason, as most are the
+    machine's."""
+    return list(_reason_lines(filter(_is_skipped, rows), of_all_kernels=True))
+
+
+def time_row(row: Row) -> dict[str, Any]:
     """One labelled time of one case as JSON shows it; seconds, bytes and operations."""
-    found, record = case.outcome, case.outcome.record
-    assert record is not None
-    seconds = found.timing.median if found.timing else None
+    seconds = {
+        "median": row.seconds,
+        "low": row.low,
+        "high": row.high,
+        "q25": row.q25,
+        "q75": row.q75,
+        "samples": row.samples,
+        "runs_per_sample": row.runs_per_sample,
+    }
     return {
-        "name": f"{found.name.benchmark.asv_name} {found.name.case}".strip(),
-        **asdict(found.name),
-        "status": found.status,
-        "reason": found.reason,
-        "seconds": _timing(case),
-        "speedup": _speedup(case.speedup, record),
-        "no_speedup": case.missing,
-        "bytes_per_second": _rate(record.bytes, seconds),
-        "flops_per_second": _rate(record.flops, seconds),
-        "attainable_share": _share(record, seconds),
-        "max_abs_error": record.max_abs_error,
-        "max_rel_error": record.max_rel_error,
-        "block": record.block,
-        "grid": record.grid,
-        "threads": record.threads,
-        "method": record.method,
-        "conditions": dict(record.conditions),
-        "warnings": list(record.warnings),
+        "name": f"{row.name.benchmark.asv_name} {row.name.case}".strip(),
+        **asdict(row.name),
+        "status": row.status,
+        "reason": row.reason,
+        "seconds": None if row.seconds is None else seconds,
+        "speedup": _speedup(row.speedup, row.pairs),
+        "no_speedup": row.missing,
+        "bytes_per_second": row.bytes_per_second,
+        "flops_per_second": row.flops_per_second,
+        "attainable_share": _share(row),
+        "max_abs_error": row.max_abs_error,
+        "max_rel_error": row.max_rel_error,
+        "block": row.block,
+        "grid": row.grid,
+        "threads": row.threads,
+        "method": row.method,
+        "conditions": dict(row.conditions),
+        "warnings": list(row.warnings),
     }
 
 
-def control_speedup(found: Twins) -> Speedup | None:
+def control_speedup(twins: Twins) -> Ratio | None:
     """What a comparison of a case with itself says; ``None`` where it failed."""
-    if not found.succeeded:
+    if not twins.succeeded:
         return None
-    if found.second is None:
-        record = found.first.record
+    if twins.second is None:
+        record = twins.first.record
         return paired_speedup(record.pair_ratios, record.pair_rounds)
-    return speedup_of_rounds(found.first.by_round, found.second.by_round)
+    return time_ratios(rows_of([twins.first]), rows_of([twins.second]))[0]
 
 
 def control_line(alarms: FalseAlarms) -> str:
@@ -123,177 +118,115 @@ def control_line(alarms: FalseAlarms) -> str:
     )
 
 
-def control_table(found: Sequence[Twins]) -> Table:
+def control_table(comparisons: Iterable[Twins]) -> Table:
     """Cases compared with themselves: how often, how often falsely, and the widest ratio seen."""
-    table = Table(box=None, header_style="bold")
-    for name in ("implementation", "case", "comparisons", "false alarms", "farthest ratio"):
-        table.add_column(name, justify="left" if name in ("implementation", "case") else "right")
-    for (implementation, case), group in _by_case(found).items():
-        speedups = [s for s in map(control_speedup, group) if s is not None]
-        alarms = false_alarms(speedups)
-        farthest = max(speedups, key=lambda s: max(s.value, 1 / s.value), default=None)
-        cells = (str(alarms.comparisons), str(alarms.alarms), text.speedup(farthest))
-        table.add_row(escape(implementation), escape(case), *cells)
+    table = Table("implementation", "case", box=None, header_style="bold")
+    for name in ("comparisons", "false alarms", "farthest ratio"):
+        table.add_column(name, justify="right")
+    by_case: dict[tuple[str, str], list[Ratio]] = {}
+    for twins in comparisons:
+        ratios = by_case.setdefault((twins.case.group.title, twins.case.identity), [])
+        if ratio := control_speedup(twins):
+            ratios.append(ratio)
+    for case, ratios in by_case.items():
+        alarms = false_alarms(ratios)
+        farthest = max(ratios, key=lambda ratio: max(ratio.value, 1 / ratio.value), default=None)
+        counts = (str(alarms.comparisons), str(alarms.alarms), text.speedup(farthest))
+        table.add_row(*map(escape, case), *counts)
     return unwrapped(table)
 
 
-def control_rows(found: Iterable[Twins]) -> list[dict[str, Any]]:
+def control_rows(comparisons: Iterable[Twins]) -> list[dict[str, Any]]:
     """Every comparison as JSON shows it."""
     return [
         {
-            "implementation": twins.case.subject.title,
+            "implementation": twins.case.group.title,
             "case": twins.case.identity,
             "status": twins.first.record.status,
             "reason": twins.first.record.reason,
-            "speedup": _speedup(control_speedup(twins), twins.first.record),
+            "speedup": _speedup(control_speedup(twins), len(twins.first.record.pair_ratios)),
         }
-        for twins in found
+        for twins in comparisons
     ]
 
 
-def _by_case(found: Iterable[Twins]) -> dict[tuple[str, str], list[Twins]]:
-    cases: dict[tuple[str, str], list[Twins]] = {}
-    for twins in found:
-        cases.setdefault((twins.case.subject.title, twins.case.identity), []).append(twins)
-    return cases
-
-
-def _table(title: str, rows: Sequence[dict[str, str]]) -> Table:
-    """Columns that nothing fills are left out; lines are as long as they are."""
-    table = Table(title=title, title_justify="left", box=None, header_style="bold")
-    for name in rows[0]:
-        if any(row[name] for row in rows):
-            left = name in ("implementation", "case", "of", "verdict", "launch", "notes")
-            table.add_column(name, justify="left" if left else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*(row[str(column.header)] for column in table.columns))
-    return unwrapped(table)
-
-
-def _title(case: Compared) -> str:
-    name = case.outcome.name
-    return name.suite if name.suite == name.kernel else f"{name.suite}/{name.kernel}"
-
-
-def _cells(case: Compared, notes: dict[str, int]) -> dict[str, str]:
+def _cells(row: Row, notes: dict[str, int]) -> dict[str, str]:
     """Text of one row by the column's name; ``notes`` are numbered as they come up."""
-    name, found, record = case.outcome.name, case.outcome.timing, case.outcome.record
-    assert record is not None and found is not None
-    share = _share(record, found.median)
-    numbers = (notes.setdefault(note, len(notes) + 1) for note in _notes(case, record))
+    pairs = f"speedup from {row.pairs} pairs of samples" if row.pairs and row.speedup else None
+    its_notes = filter(None, (pairs, row.missing, *row.warnings))
+    numbers = [notes.setdefault(note, len(notes) + 1) for note in its_notes]
+    share, verdict = _share(row), "baseline" if row.is_baseline else ""
+    if row.speedup:
+        colour = COLOURS.get(row.speedup.verdict)
+        verdict = f"[{colour}]{row.speedup.verdict}[/]" if colour else row.speedup.verdict
+    launch = text.plural(row.threads, "thread") if row.threads is not None else ""
+    if row.block and row.grid:
+        launch = f"{format_shape(row.grid)} blocks of {format_shape(row.block)}"
+    beyond = "over 100: cache-resident or undercounted"
     return {
-        "implementation": escape(name.implementation),
-        "case": escape(name.case),
-        "of": "" if name.time == "kernel" else text.time_label(name.time),
-        "time": text.seconds(found.median),
-        "99 % interval": text.seconds_interval(max(found.low, 0.0), found.high),
-        "speedup": text.speedup(case.speedup),
-        "its interval": text.interval(case.speedup) if case.speedup else "",
-        "verdict": _verdict(case),
-        "GB/s": text.rate(record.bytes, found.median),
-        "GFLOP/s": text.rate(record.flops or None, found.median),
-        "% of attainable": "" if share is None else _percent(share),
-        "error": text.error(record.max_rel_error),
-        "launch": _launch(record),
+        "implementation": escape(row.name.implementation),
+        "case": escape(row.name.case),
+        "of": "" if row.name.time == "kernel" else text.time_label(row.name.time),
+        "time": text.seconds(row.seconds),
+        "interval": text.seconds_interval(row.low, row.high),
+        "speedup": text.speedup(row.speedup),
+        "its interval": text.interval(row.speedup) if row.speedup else "",
+        "verdict": verdict,
+        "GB/s": text.rate(row.bytes_per_second),
+        "GFLOP/s": text.rate(row.flops_per_second or None),
+        "% of attainable": "" if share is None else beyond if share > 1 else f"{100 * share:.0f}",
+        "error": text.error(row.max_rel_error),
+        "launch": launch,
         "notes": escape("".join(f"[{number}]" for number in numbers)),
     }
 
 
-def _untimed(cases: Iterable[Compared], by_kernel: bool = False) -> list[RenderableType]:
+def _reason_lines(rows: Iterable[Row], *, of_all_kernels: bool = False) -> Iterable[Text]:
     """Why cases have no time: one line for each reason, with the cases that it is true of."""
     groups: dict[tuple[str, str, str], list[str]] = {}
-    for case in cases:
-        found = case.outcome
-        if found.timing is None:
-            what = "" if by_kernel else found.name.implementation
-            name = _named(case) if by_kernel else _short(case)
-            key = (found.status, what, found.reason or "no reason is known")
-            groups.setdefault(key, []).append(name)
-    return [_reason_line(*key, names) for key, names in groups.items()]
+    for row in rows:
+        name = row.name
+        if row.seconds is None:
+            time = "" if name.time == "kernel" else text.time_label(name.time)
+            case = ", ".join(filter(None, (name.case, time)))
+            if of_all_kernels:
+                case = f"{_kernel(row)} {name.implementation} {case}".strip()
+            implementation = "" if of_all_kernels else name.implementation
+            reason = row.reason or "no reason is known"
+            groups.setdefault((row.status, implementation, reason), []).append(case)
+    for (status, implementation, reason), cases in groups.items():
+        which = cases[0] if len(cases) == 1 else f"{len(cases)} cases, first {cases[0]}"
+        if implementation:
+            which = f"{implementation} ({which})" if cases[0] else implementation
+        style = "bold" if status in ("skipped", "verified") else "bold red"
+        line = Text("  ").append(text.status_label(status), style=style)
+        yield line.append(f": {which}: {reason}")
 
 
-def _reason_line(status: str, implementation: str, reason: str, names: Sequence[str]) -> Text:
-    urgent = status not in ("skipped", "verified")
-    which = names[0] if len(names) == 1 else f"{len(names)} cases, first {names[0]}"
-    if implementation:
-        which = f"{implementation} ({which})" if names[0] else implementation
-    line = Text("  ")
-    line.append(text.status_label(status), style="bold red" if urgent else "bold")
-    return line.append(f": {which}: {reason}")
+def _is_skipped(row: Row) -> bool:
+    return row.status in ("skipped", "verified")
 
 
-def _named(case: Compared) -> str:
-    return f"{_title(case)} {case.outcome.name.implementation} {_short(case)}".strip()
+def _kernel(row: Row) -> str:
+    suite, kernel = row.name.suite, row.name.kernel
+    return suite if suite == kernel else f"{suite}/{kernel}"
 
 
-def _short(case: Compared) -> str:
-    name = case.outcome.name
-    time = "" if name.time == "kernel" else text.time_label(name.time)
-    return ", ".join(part for part in (name.case, time) if part)
-
-
-def _verdict(case: Compared) -> str:
-    if case.speedup is None:
-        return "baseline" if case.is_baseline else ""
-    verdict = case.speedup.verdict
-    colour = COLOURS[verdict]
-    return f"[{colour}]{verdict}[/]" if colour else verdict
-
-
-def _notes(case: Compared, record: CaseRecord) -> list[str]:
-    said = (case.missing, *record.warnings)
-    paired = (
-        f"speedup from {len(record.pair_ratios)} pairs of samples"
-        if record.pair_ratios and case.speedup
-        else None
-    )
-    return [note for note in (paired, *said) if note]
-
-
-def _launch(record: CaseRecord) -> str:
-    if record.block is None or record.grid is None:
-        return "" if record.threads is None else text.plural(record.threads, "thread")
-    return f"{format_shape(record.grid)} blocks of {format_shape(record.block)}"
-
-
-def _timing(case: Compared) -> dict[str, Any] | None:
-    found = case.outcome.timing
-    if found is None:
+def _speedup(ratio: Ratio | None, pairs: int) -> dict[str, Any] | None:
+    if ratio is None:
         return None
     return {
-        "median": found.median,
-        "low": max(found.low, 0.0) if found.has_interval else None,
-        "high": found.high if found.has_interval else None,
-        "q25": found.q25,
-        "q75": found.q75,
-        "samples": found.repeat,
-        "runs_per_sample": found.number,
+        "value": ratio.value,
+        "low": ratio.low if ratio.has_interval else None,
+        "high": ratio.high if ratio.has_interval else None,
+        "verdict": ratio.verdict,
+        "pairs": pairs,
     }
 
 
-def _speedup(value: Speedup | None, record: CaseRecord) -> dict[str, Any] | None:
-    if value is None:
-        return None
-    return {
-        "value": value.value,
-        "low": value.low if value.has_interval else None,
-        "high": value.high if value.has_interval else None,
-        "verdict": value.verdict,
-        "pairs": len(record.pair_ratios),
-    }
-
-
-def _rate(amount: int | None, seconds: float | None) -> float | None:
-    return amount / seconds if amount is not None and seconds else None
-
-
-def _share(record: CaseRecord, seconds: float | None) -> float | None:
+def _share(row: Row) -> float | None:
     """Part of the device's attainable bandwidth; ``None`` where either is not known."""
-    rate = _rate(record.bytes, seconds)
-    known = map(record.conditions.get, BANDWIDTHS)
-    best = max((float(b) for b in known if isinstance(b, int | float)), default=0.0)
+    attained = [row.conditions.get(name) for name in BANDWIDTHS]
+    best = max((float(b) for b in attained if isinstance(b, int | float)), default=0.0)
+    rate = row.bytes_per_second
     return rate / best if rate is not None and best > 0 else None
-
-
-def _percent(share: float) -> str:
-    return "over 100: cache-resident or undercounted" if share > 1 else f"{100 * share:.0f}"

@@ -16,10 +16,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from gpubench.analysis.history import Setup
 from gpubench.names import Value, parse_identity
 from gpubench.record import CaseRecord, RunRecord, record_name, to_line
-from gpubench.results import CaseName, Commit, Outcome, Results, Snapshot, Timing
+from gpubench.results import CaseName, Commit, Ratio, Row, Setup, Snapshot
 
 Cause = Literal["kernel", "baseline", "environment", "shared"]
 Story = Literal[
@@ -35,6 +34,12 @@ QUIET: tuple[Story, ...] = ("noise", "outliers", "memory", "gaps")
 """Stories in which nothing is planted: every step in them is false."""
 
 IMPLEMENTATIONS = ("numpy", "numba")
+MeasuredSnapshot = tuple[Snapshot, Mapping[CaseName, Row]]
+"""A snapshot with its rows."""
+
+Ends = tuple[float, float, float]
+"""A time in seconds and both ends of its interval."""
+
 DAY = 86_400
 LEAST = 1.08
 """Smallest planted factor."""
@@ -72,7 +77,9 @@ class Planted:
 class GeneratedHistory:
     """Results and what was planted into them."""
 
-    results: Results
+    commits: tuple[Commit, ...]
+    measured: tuple[MeasuredSnapshot, ...]
+    """Snapshots with their rows, oldest commit first."""
     planted: tuple[Planted, ...]
     stories: Mapping[tuple[Setup, CaseName], Story] = field(default_factory=dict)
 
@@ -91,7 +98,7 @@ def generate(
 ) -> GeneratedHistory:
     """A history of ``machines * kernels * sizes * 2`` series; the same for the same arguments."""
     chance = random.Random(seed)
-    made: list[Snapshot] = []
+    made: list[MeasuredSnapshot] = []
     planted: list[Planted] = []
     stories: dict[tuple[Setup, CaseName], Story] = {}
     for number in range(machines):
@@ -106,9 +113,14 @@ def generate(
                 planted += steps
         stories |= {(setup, name): each.story for name, each in series.items()}
         made += _snapshots(chance, setup, series, commits, update)
-    made.sort(key=lambda snapshot: (snapshot.date, snapshot.machine))
-    history = tuple(Commit(commit_hash(i), float(i * DAY + DAY)) for i in range(commits))
-    return GeneratedHistory(Results(tuple(made), history), tuple(planted), stories)
+    made.sort(key=lambda item: (item[0].commit.date, item[0].setup))
+    return GeneratedHistory(
+        tuple(map(commit, range(commits))), tuple(made), tuple(planted), stories
+    )
+
+
+def commit(index: int) -> Commit:
+    return Commit(commit_hash(index), float(index * DAY + DAY))
 
 
 def commit_hash(index: int) -> str:
@@ -181,24 +193,16 @@ def _factor(chance: random.Random, sigma: float) -> float:
 def _snapshots(
     chance: random.Random, setup: Setup, series: Mapping[CaseName, _Series], commits: int,
     update: int,
-) -> list[Snapshot]:  # fmt: skip
+) -> list[MeasuredSnapshot]:  # fmt: skip
     noise = {name: _noise(chance, each, commits) for name, each in series.items()}
-    made = []
+    made: list[MeasuredSnapshot] = []
     for index in range(commits):
-        outcomes = {
-            name: _outcome(chance, name, each, each.levels[index] * math.exp(noise[name][index]))
+        times = {
+            name: _time(chance, each, each.levels[index] * math.exp(noise[name][index]))
             for name, each in series.items()
         }
-        made.append(
-            Snapshot(
-                machine=setup.machine,
-                environment=setup.environment,
-                commit=commit_hash(index),
-                date=float(index * DAY + DAY),
-                outcomes=outcomes,
-                facts=facts(index, update),
-            )
-        )
+        snapshot = Snapshot(index, setup, commit(index), facts(index, update))
+        made.append((snapshot, {name: _row(name, times) for name in times}))
     return made
 
 
@@ -225,64 +229,85 @@ def _noise(chance: random.Random, series: _Series, commits: int) -> list[float]:
     return found
 
 
-def _outcome(chance: random.Random, name: CaseName, series: _Series, median: float) -> Outcome:
-    record = CaseRecord(
-        benchmark=name.benchmark.asv_name,
-        case=name.case,
-        status="ok",
-        at="2026-03-01T10:00:00+00:00",
+def _time(chance: random.Random, series: _Series, median: float) -> Ends | None:
+    if series.story == "gaps" and chance.random() < 0.2:
+        return None
+    width = 1 + 2 * series.sigma
+    return median, median / width, median * width
+
+
+def _row(name: CaseName, times: Mapping[CaseName, Ends | None]) -> Row:
+    """One case with its speedup over the baseline of the same snapshot."""
+    ends, first = times[name], IMPLEMENTATIONS[0]
+    is_baseline = name.implementation == first
+    baseline = None if is_baseline else replace(name, implementation=first)
+    other, ratio = times[baseline] if baseline else None, None
+    if ends and other:
+        ratio = Ratio(other[0] / ends[0], other[1] / ends[2], other[2] / ends[1])
+    seconds, low, high = ends or (None, None, None)
+    return Row(
+        name,
+        status="ok" if ends else "failed",
+        reason=None if ends else "it ran out of memory",
+        seconds=seconds,
+        low=low,
+        high=high,
+        is_baseline=is_baseline,
+        baseline=baseline,
+        baseline_status=("ok" if other else "failed") if baseline else None,
+        speedup=ratio,
         backend=name.implementation,
         device="cpu",
     )
-    if series.story == "gaps" and chance.random() < 0.2:
-        return Outcome(name, "failed", "it ran out of memory", record=record)
-    width = 1 + 2 * series.sigma
-    return Outcome(name, "ok", timing=Timing(median, median / width, median * width), record=record)
 
 
 def write_files(history: GeneratedHistory, directory: Path, *, records: bool = False) -> int:
     """Write the results as asv's files, with gpubench's records if asked; returns how many."""
-    for snapshot in history.results.snapshots:
-        write_snapshot(snapshot, directory, records=records)
-    return len(history.results.snapshots)
+    for snapshot, rows in history.measured:
+        write_snapshot(snapshot, rows, directory, records=records)
+    return len(history.measured)
 
 
-def write_snapshot(snapshot: Snapshot, directory: Path, *, records: bool = False) -> None:
+def write_snapshot(
+    snapshot: Snapshot, rows: Mapping[CaseName, Row], directory: Path, *, records: bool = False
+) -> None:
     """The files of one commit on one machine."""
-    folder = directory / snapshot.machine
+    setup, commit_hash = snapshot.setup, snapshot.commit.hash
+    folder = directory / setup.machine
     folder.mkdir(parents=True, exist_ok=True)
-    machine = {"machine": snapshot.machine, "version": 1}
+    machine = {"machine": setup.machine, "version": 1}
     (folder / "machine.json").write_text(json.dumps(machine), encoding="utf-8")
-    path = folder / f"{snapshot.commit[:8]}-{snapshot.environment}.json"
-    path.write_text(json.dumps(_file(snapshot)), encoding="utf-8")
+    path = folder / f"{commit_hash[:8]}-{setup.environment}.json"
+    path.write_text(json.dumps(_file(snapshot, rows)), encoding="utf-8")
     if records:
-        record = folder / record_name(snapshot.commit, snapshot.environment)
-        record.write_text("".join(map(to_line, _lines(snapshot))), encoding="utf-8")
+        record = folder / record_name(commit_hash, setup.environment)
+        record.write_text("".join(map(to_line, _lines(snapshot, rows))), encoding="utf-8")
 
 
-def _lines(snapshot: Snapshot) -> Iterator[RunRecord | CaseRecord]:
+def _lines(snapshot: Snapshot, rows: Mapping[CaseName, Row]) -> Iterator[RunRecord | CaseRecord]:
     """What a run on the CPU records: for each case that it started, and what became of it."""
-    yield RunRecord("2026-03-01T10:00:00+00:00", snapshot.facts)
-    for name, outcome in snapshot.outcomes.items():
-        case = outcome.record
-        if case is None:
-            continue
-        size = parse_identity(name.case)["n"]
-        baseline = name.benchmark.asv_name.replace(name.implementation, IMPLEMENTATIONS[0])
-        is_baseline = name.implementation == IMPLEMENTATIONS[0]
-        yield replace(case, status="started", timeout=60.0)
+    at = "2026-03-01T10:00:00+00:00"
+    yield RunRecord(at, snapshot.facts)
+    for name, row in rows.items():
+        asv_name, size = name.benchmark.asv_name, parse_identity(name.case)["n"]
+        baseline = asv_name.replace(name.implementation, IMPLEMENTATIONS[0])
+        started = CaseRecord(
+            asv_name, name.case, "started", at, backend=row.backend, device=row.device, timeout=60.0
+        )
+        yield started
         yield replace(
-            case,
-            status="ok" if outcome.timing else "failed",
+            started,
+            timeout=None,
+            status="ok" if row.status == "ok" else "failed",
             values={"n": size},
             sizes=("n",),
-            baseline_benchmark=None if is_baseline else baseline,
-            baseline_case=None if is_baseline else name.case,
-            reason=outcome.reason,
+            baseline_benchmark=None if row.is_baseline else baseline,
+            baseline_case=None if row.is_baseline else name.case,
+            reason=row.reason,
             bytes=12 * int(size),
             flops=int(size),
-            max_abs_error=None if is_baseline else 1.2e-7,
-            max_rel_error=None if is_baseline else 3.1e-6,
+            max_abs_error=None if row.is_baseline else 1.2e-7,
+            max_rel_error=None if row.is_baseline else 3.1e-6,
             method="host loop",
             runs_per_sample=100,
             conditions={"threads": 1},
@@ -295,33 +320,32 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def _file(snapshot: Snapshot) -> dict[str, object]:
+def _file(snapshot: Snapshot, rows: Mapping[CaseName, Row]) -> dict[str, object]:
     """One result file of asv, format 2."""
-    benchmarks: dict[str, list[Outcome]] = {}
-    for name, outcome in snapshot.outcomes.items():
-        benchmarks.setdefault(name.benchmark.asv_name, []).append(outcome)
+    benchmarks: dict[str, list[Row]] = {}
+    for name, row in rows.items():
+        benchmarks.setdefault(name.benchmark.asv_name, []).append(row)
+    setup, commit = snapshot.setup, snapshot.commit
     return {
         "version": 2,
-        "commit_hash": snapshot.commit,
-        "env_name": snapshot.environment,
-        "date": int(snapshot.date * 1000),
-        "params": {"machine": snapshot.machine, "python": "3.11"},
+        "commit_hash": commit.hash,
+        "env_name": setup.environment,
+        "date": int(commit.date * 1000),
+        "params": {"machine": setup.machine, "python": "3.11"},
         "python": "3.11",
         "requirements": {},
         "env_vars": {},
         "result_columns": list(COLUMNS),
-        "results": {name: _row(outcomes, snapshot) for name, outcomes in benchmarks.items()},
+        "results": {name: _columns(cases, commit) for name, cases in benchmarks.items()},
         "durations": {},
     }
 
 
-def _row(outcomes: list[Outcome], snapshot: Snapshot) -> list[object]:
-    times = [outcome.timing for outcome in outcomes]
+def _columns(rows: list[Row], commit: Commit) -> list[object]:
     medians, lows, highs = (
-        [getattr(time, end) if time else None for time in times]
-        for end in ("median", "low", "high")
+        [getattr(row, end) for row in rows] for end in ("seconds", "low", "high")
     )
-    params = [[repr(outcome.name.case) for outcome in outcomes]]
-    started = int(snapshot.date * 1000)
-    ones = [1 if time else None for time in times]
+    params = [[repr(row.name.case) for row in rows]]
+    started = int(commit.date * 1000)
+    ones = [1 if row.status == "ok" else None for row in rows]
     return [medians, params, "v1", started, 1.0, lows, highs, lows, highs, ones, ones]

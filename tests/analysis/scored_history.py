@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from generated_history import QUIET, GeneratedHistory, Planted, generate
+from histories import history_of
 
-from gpubench.analysis.causes import Explained, explained_changes
-from gpubench.analysis.history import Setup, by_setup
+from gpubench.analysis.causes import ExplainedChange, explained_changes
+from gpubench.analysis.changes import changes_of
+from gpubench.results import CaseName, Row, Setup, Snapshot
 
 NEAR = 1
-"""Commits by which a found step may miss its place: noise can move a commit across a step."""
+"""Commits by which a claimed step may miss its place: noise can move a commit across a step."""
 
 
 @dataclass
@@ -20,31 +24,40 @@ class Score:
 
     counts: Counter[str] = field(default_factory=Counter)
     missed: list[Planted] = field(default_factory=list)
-    misjudged: list[tuple[Planted, Explained]] = field(default_factory=list)
-    invented: list[Explained] = field(default_factory=list)
+    misjudged: list[tuple[Planted, ExplainedChange]] = field(default_factory=list)
+    invented: list[ExplainedChange] = field(default_factory=list)
 
 
 def score(seed: int, **size: int) -> Score:
     """Generate a history and judge every claim about it."""
-    history, result = generate(seed, **size), Score()
-    place = {commit.hash: index for index, commit in enumerate(history.results.commits)}
-    result.counts["series"] = len(history.stories)
-    result.counts["series with nothing planted"] = sum(s in QUIET for s in history.stories.values())
-    for setup_history in by_setup(history.results):
-        _judge(result, history, setup_history.setup, explained_changes(setup_history), place)
+    generated, result = generate(seed, **size), Score()
+    place = {commit.hash: index for index, commit in enumerate(generated.commits)}
+    result.counts["series"] = len(generated.stories)
+    quiet = sum(story in QUIET for story in generated.stories.values())
+    result.counts["series with nothing planted"] = quiet
+    for setup in dict.fromkeys(snapshot.setup for snapshot, _ in generated.measured):
+        measured = [item for item in generated.measured if item[0].setup == setup]
+        history, rows = history_of(measured), {one.id: rows for one, rows in measured}
+        changes, _ = changes_of(history, {})
+        claims = explained_changes(history, changes, partial(_rows, rows))
+        _judge(result, generated, setup, claims, place)
     return result
+
+
+def _rows(rows: Mapping[int, Mapping[CaseName, Row]], snapshot: Snapshot) -> Mapping[CaseName, Row]:
+    return rows[snapshot.id]
 
 
 def _judge(
     result: Score,
-    history: GeneratedHistory,
+    generated: GeneratedHistory,
     setup: Setup,
-    claims: tuple[Explained, ...],
+    claims: tuple[ExplainedChange, ...],
     place: dict[str, int],
 ) -> None:
     open_claims = [claim for claim in claims if claim.change.kind == "step"]
     result.counts["differences at the newest commit"] += len(claims) - len(open_claims)
-    for planted in (planted for planted in history.planted if planted.setup == setup):
+    for planted in (planted for planted in generated.planted if planted.setup == setup):
         kind = "planted above noise" if planted.above_noise else "planted near noise"
         result.counts[kind] += 1
         claim = next((c for c in open_claims if _fits(c, planted, place)), None)
@@ -57,13 +70,13 @@ def _judge(
             result.misjudged.append((planted, claim))
             result.counts[f"{kind} as {planted.cause}, explained by {claim.cause}"] += 1
     for claim in open_claims:
-        story = history.stories[setup, claim.name]
+        story = generated.stories[setup, claim.name]
         result.counts[f"steps not planted, story {story}"] += 1
         if story in QUIET:
             result.invented.append(claim)
 
 
-def _fits(claim: Explained, planted: Planted, place: dict[str, int]) -> bool:
+def _fits(claim: ExplainedChange, planted: Planted, place: dict[str, int]) -> bool:
     near = (
         place[claim.before.hash] - NEAR <= planted.after - 1 <= place[claim.after.hash] - 1 + NEAR
     )

@@ -5,41 +5,49 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
+from histories import NUMBA, NUMPY, beside_numpy, history_of, snapshot, timed
 
-from gpubench.analysis.causes import Explained, explained_changes
-from gpubench.analysis.environment import FactChange
-from gpubench.analysis.history import by_setup
+from gpubench.analysis.causes import ExplainedChange, FactChange, explained_changes
+from gpubench.analysis.changes import changes_of
 from gpubench.names import Value
-from gpubench.record import CaseRecord
-from gpubench.results import CaseName, Commit, Outcome, Results, Snapshot, Timing
+from gpubench.results import CaseName
 
-NUMPY = CaseName("add", "add", "numpy", "kernel", "n=4")
-NUMBA = CaseName("add", "add", "numba", "kernel", "n=4")
 SIX = (1.0,) * 6
 Facts = Mapping[str, Value | None]
+Concerns = Mapping[str, tuple[str, ...]]
+
+
+def all_explained(
+    times: Mapping[CaseName, Sequence[float]],
+    facts: Sequence[Facts] = (),
+    device: str = "cpu",
+    concerns: Concerns | None = None,
+) -> tuple[ExplainedChange, ...]:
+    """Changes of a history with these times at its commits."""
+    measured = []
+    for index in range(len(next(iter(times.values())))):
+        commit = snapshot(index, facts=facts[index] if facts else {}, concerns=concerns or {})
+        rows = (
+            timed(name, values[index], backend=name.implementation, device=device)
+            for name, values in times.items()
+        )
+        measured.append((commit, beside_numpy(rows)))
+    history, rows_of = history_of(measured), {one.id: rows for one, rows in measured}
+    changes, _ = changes_of(history, {})
+    return explained_changes(history, changes, lambda one: rows_of[one.id])
 
 
 def explained(
-    times: Mapping[CaseName, Sequence[float]], facts: Sequence[Facts] = (), device: str = "cpu"
-) -> dict[CaseName, list[Explained]]:
-    """Changes of each case, oldest first, of a history with these times at its commits."""
-    length = len(next(iter(times.values())))
-    commits = tuple(Commit(f"{index:040x}", float(index)) for index in range(length))
-    snapshots = []
-    for index, commit in enumerate(commits):
-        outcomes = {name: timed(name, values[index], device) for name, values in times.items()}
-        told = facts[index] if facts else {}
-        snapshots.append(Snapshot("runner", "env", commit.hash, commit.date, outcomes, told))
-    (history,) = by_setup(Results(tuple(snapshots), commits))
-    found: dict[CaseName, list[Explained]] = {name: [] for name in times}
-    for item in reversed(explained_changes(history)):
-        found[item.name].append(item)
-    return found
-
-
-def timed(name: CaseName, median: float, device: str) -> Outcome:
-    record = CaseRecord("", "", "ok", "", backend=name.implementation, device=device)
-    return Outcome(name, "ok", timing=Timing(median, median * 0.99, median * 1.01), record=record)
+    times: Mapping[CaseName, Sequence[float]],
+    facts: Sequence[Facts] = (),
+    device: str = "cpu",
+    concerns: Concerns | None = None,
+) -> dict[CaseName, list[ExplainedChange]]:
+    """The same by case, oldest first."""
+    by_case: dict[CaseName, list[ExplainedChange]] = {name: [] for name in times}
+    for item in reversed(all_explained(times, facts, device, concerns)):
+        by_case[item.name].append(item)
+    return by_case
 
 
 def updated(**fact: tuple[Value | None, Value | None]) -> list[Facts]:
@@ -97,11 +105,30 @@ def test_only_facts_that_a_case_depends_on_count(
     assert found.cause == cause
 
 
-def test_a_fact_told_before_and_after_a_gap_counts_within_it() -> None:
-    told = updated(numba=("0.65", "0.68"))
-    told[5] = told[6] = {}
+@pytest.mark.parametrize(
+    ("name", "fact", "cause"),
+    [
+        (NUMBA, "llvm", "environment"),
+        (NUMPY, "llvm", "baseline"),
+        (NUMPY, "python", "environment"),
+    ],
+)
+def test_a_record_says_which_facts_concern_which_backend(
+    name: CaseName, fact: str, cause: str
+) -> None:
+    concerns = {"numba": ("llvm", "tbb"), "other": ("opencl",)}
+    facts = updated(**{fact: ("1", "2")})
 
-    (found,) = explained({NUMBA: SIX + (2.0,) * 6}, told)[NUMBA]
+    (found,) = explained({name: SIX + (2.0,) * 6}, facts, "cpu", concerns)[name]
+
+    assert found.cause == cause
+
+
+def test_a_fact_recorded_before_and_after_a_gap_counts_within_it() -> None:
+    facts = updated(numba=("0.65", "0.68"))
+    facts[5] = facts[6] = {}
+
+    (found,) = explained({NUMBA: SIX + (2.0,) * 6}, facts)[NUMBA]
 
     assert found.cause == "environment"
 
@@ -112,12 +139,12 @@ def test_kernel_and_baseline_moving_alike_share_the_cause() -> None:
     assert [item.cause for items in found.values() for item in items] == ["shared", "shared"]
 
 
-def test_a_baseline_that_moved_otherwise_is_told_beside() -> None:
+def test_a_baseline_that_moved_otherwise_is_said_beside() -> None:
     (found,) = explained({NUMPY: SIX + (0.5,) * 6, NUMBA: SIX + (2.0,) * 6})[NUMBA]
 
     assert found.cause == "kernel"
     assert found.baseline_change is not None
-    assert found.baseline_change.factor == pytest.approx(2.0)
+    assert found.baseline_change.ratio.value == pytest.approx(2.0)
 
 
 def test_a_step_that_was_undone_says_where_it_recovered() -> None:
@@ -134,12 +161,21 @@ def test_half_a_recovery_is_none() -> None:
 
 
 def test_the_newest_change_comes_first() -> None:
-    commits = tuple(Commit(f"{index:040x}", float(index)) for index in range(18))
-    times = SIX + (2.0,) * 6 + (4.0,) * 6
-    snapshots = tuple(
-        Snapshot("m", "e", c.hash, c.date, {NUMBA: timed(NUMBA, t, "cpu")})
-        for c, t in zip(commits, times, strict=True)
-    )
-    (history,) = by_setup(Results(snapshots, commits))
+    changes = all_explained({NUMBA: SIX + (2.0,) * 6 + (4.0,) * 6})
 
-    assert [item.after.date for item in explained_changes(history)] == [12.0, 6.0]
+    assert [item.after.date for item in changes] == [12.0, 6.0]
+
+
+def test_a_gap_at_either_end_leaves_the_facts_unknown() -> None:
+    facts: list[Facts] = [{}] * 6 + [{"numba": "0.68"}] * 6
+
+    (found,) = explained({NUMBA: SIX + (2.0,) * 6}, facts)[NUMBA]
+
+    assert (found.cause, found.facts) == ("kernel", None)
+
+
+def test_speedups_before_and_after_stand_beside_a_change() -> None:
+    (found,) = explained({NUMPY: SIX * 2, NUMBA: SIX + (2.0,) * 6})[NUMBA]
+
+    assert [ratio and ratio.value for ratio in found.speedups] == [1.0, 0.5]
+    assert found.baseline == NUMPY

@@ -4,38 +4,29 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
+from histories import beside_numpy, timed
 
-from gpubench.analysis.baseline import compare
 from gpubench.analysis.choice import Choice, Repayment, choices, repayment
-from gpubench.record import CaseRecord
-from gpubench.results import CaseName, Outcome, Timing
-
-BASELINE = "suites.add__numpy.time_kernel"
+from gpubench.results import CaseName, Row
 
 
-def outcome(
+def case(
     implementation: str,
     n: int,
     seconds: float,
     time: str = "kernel",
     device: str = "cpu",
     spread: float = 0.01,
-) -> Outcome:
+) -> Row:
     name = CaseName("add", "add", implementation, time, f"n={n}")
-    own = {} if implementation == "numpy" else {"baseline": BASELINE}
-    record = CaseRecord(
-        name.benchmark.asv_name, name.case, "ok", "", device=device, values={"n": n},
-        sizes=("n",), baseline_benchmark=own.get("baseline"),
-        baseline_case=name.case if own else None,
-    )  # fmt: skip
-    timing = Timing(seconds, seconds * (1 - spread), seconds * (1 + spread))
-    return Outcome(name, "ok", timing=timing, record=record)
+    return timed(name, seconds, spread, device=device, sizes={"n": n}, size=float(n))
 
 
-def choice(*outcomes: Outcome) -> Choice:
-    (found,) = choices(compare({o.name: o for o in outcomes}).values())
+def choice(*rows: Row) -> Choice:
+    (found,) = choices(beside_numpy(rows).values())
     return found
 
 
@@ -45,8 +36,8 @@ def spans(found: Choice) -> list[tuple[tuple[str, ...], float, float]]:
 
 def test_sizes_with_the_same_winner_are_one_stretch() -> None:
     found = choice(
-        *(outcome("numpy", n, 1.0) for n in (1, 2, 4, 8)),
-        *(outcome("fast", n, t) for n, t in ((1, 2.0), (2, 1.5), (4, 0.5), (8, 0.1))),
+        *(case("numpy", n, 1.0) for n in (1, 2, 4, 8)),
+        *(case("fast", n, t) for n, t in ((1, 2.0), (2, 1.5), (4, 0.5), (8, 0.1))),
     )
 
     assert spans(found) == [(("numpy",), 1, 2), (("fast",), 4, 8)]
@@ -54,16 +45,24 @@ def test_sizes_with_the_same_winner_are_one_stretch() -> None:
 
 
 def test_what_is_not_clearly_slower_is_named_as_an_equal() -> None:
-    found = choice(outcome("numpy", 1, 1.0), outcome("fast", 1, 0.99), outcome("slow", 1, 2.0))
+    found = choice(case("numpy", 1, 1.0), case("fast", 1, 0.99), case("slow", 1, 2.0))
 
     assert spans(found) == [(("fast", "numpy"), 1, 1)]
 
 
+def test_implementations_are_compared_whatever_the_versions_of_their_benchmarks() -> None:
+    rows = case("numpy", 1, 1.0), case("fast", 1, 0.5)
+
+    found = choice(*(replace(row, version=f"v{number}") for number, row in enumerate(rows)))
+
+    assert spans(found) == [(("fast",), 1, 1)]
+
+
 def test_arrays_in_host_memory_are_judged_with_their_copies() -> None:
     found = choice(
-        outcome("numpy", 1, 1.0),
-        outcome("cuda", 1, 0.01, device="cuda:0"),
-        outcome("cuda", 1, 3.0, "end_to_end", device="cuda:0"),
+        case("numpy", 1, 1.0),
+        case("cuda", 1, 0.01, device="cuda:0"),
+        case("cuda", 1, 3.0, "end_to_end", device="cuda:0"),
     )
 
     assert [s.labels for s in found.resident] == [("cuda",)]
@@ -71,34 +70,34 @@ def test_arrays_in_host_memory_are_judged_with_their_copies() -> None:
 
 
 def test_without_end_to_end_times_nothing_is_said_of_host_memory() -> None:
-    found = choice(outcome("numpy", 1, 1.0), outcome("cuda", 1, 0.01, device="cuda:0"))
+    found = choice(case("numpy", 1, 1.0), case("cuda", 1, 0.01, device="cuda:0"))
 
     assert found.host == ()
 
 
 def test_each_combination_of_parameters_is_a_choice_of_its_own() -> None:
-    outcomes = {}
+    rows = []
     for dtype in ("float32", "float64"):
         name = CaseName("add", "add", "numpy", "kernel", f"n=1 dtype={dtype}")
-        outcomes[name] = Outcome(name, "ok", timing=Timing(1.0, 0.9, 1.1))
+        rows.append(timed(name, 1.0, parameters=f"dtype={dtype}"))
 
-    found = choices(compare(outcomes).values())
+    found = choices(rows)
 
     assert [c.parameters for c in found] == ["dtype=float32", "dtype=float64"]
 
 
 def test_a_wrong_case_is_never_chosen() -> None:
     name = CaseName("add", "add", "broken", "kernel", "n=1")
-    found = choice(outcome("numpy", 1, 1.0), Outcome(name, "wrong", "differs"))
+    found = choice(case("numpy", 1, 1.0), Row(name, "wrong", "differs"))
 
     assert spans(found) == [(("numpy",), 1, 1)]
     assert found.alternatives == ()
 
 
 def repaid(seconds: float, baseline: float, own: float) -> Repayment | None:
-    found = compare({o.name: o for o in (outcome("numpy", 1, baseline), outcome("jit", 1, own))})
-    (compared,) = (c for c in found.values() if not c.is_baseline)
-    return repayment(Timing(seconds, 0.9 * seconds, 1.1 * seconds), compared)
+    rows = beside_numpy([case("numpy", 1, baseline), case("jit", 1, own)])
+    (compared,) = (row for row in rows.values() if not row.is_baseline)
+    return repayment(case("jit", 1, seconds, "compile", spread=0.1), compared)
 
 
 def test_compilation_is_repaid_by_the_time_that_each_call_saves() -> None:
@@ -122,12 +121,12 @@ def test_the_true_crossover_lies_within_its_interval(seed: int) -> None:
     chance = random.Random(seed)
     overhead, gain = 10 ** chance.uniform(-6, -4), chance.uniform(1.5, 20)
     true = overhead / (1e-9 * (1 - 1 / gain))
-    outcomes = []
+    rows = []
     for n in (4**k for k in range(3, 14)):
         for name, seconds in (("numpy", n * 1e-9), ("fast", overhead + n * 1e-9 / gain)):
             noisy = seconds * chance.gauss(1, 0.004)
-            outcomes.append(outcome(name, n, noisy, spread=0.015))
-    (found,) = choice(*outcomes).alternatives
+            rows.append(case(name, n, noisy, spread=0.015))
+    (found,) = choice(*rows).alternatives
 
     assert found.crossover.size is not None
     assert (found.crossover.slower or 0) < true < found.crossover.size

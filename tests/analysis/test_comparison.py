@@ -3,35 +3,52 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import product
 
 import pytest
+from histories import NUMBA, NUMPY, beside_numpy, snapshot, timed
 
-from gpubench.analysis.comparison import Comparison, Difference, compare_snapshots, verdict_of
-from gpubench.analysis.speedup import Speedup
-from gpubench.record import CaseRecord
-from gpubench.results import CaseName, Outcome, Snapshot, Status, Timing
-
-NUMPY = CaseName("add", "add", "numpy", "kernel", "n=4")
-NUMBA = CaseName("add", "add", "numba", "kernel", "n=4")
-
-
-def timed(
-    name: CaseName, median: float, width: float = 0.01, version: str | None = "v1"
-) -> Outcome:
-    low, high = median * (1 - width), median * (1 + width)
-    return Outcome(name, "ok", timing=Timing(median, low, high, version=version))
-
-
-def untimed(name: CaseName, status: Status, reason: str = "because") -> Outcome:
-    return Outcome(name, status, reason)
+from gpubench.analysis.causes import changed_facts
+from gpubench.analysis.comparison import (
+    APART,
+    SAME,
+    Difference,
+    SnapshotComparison,
+    compare_rows,
+    untimed_verdicts,
+    verdict_of,
+)
+from gpubench.names import Value
+from gpubench.results import STATUSES, CaseName, Ratio, Row, Status
 
 
-def snapshot(*outcomes: Outcome, superseded: tuple[str, ...] = (), **facts: str) -> Snapshot:
-    named = {outcome.name: outcome for outcome in outcomes}
-    return Snapshot("runner", "env", "a" * 40, 1.0, named, facts, superseded=superseded)
+def untimed(name: CaseName, status: Status, reason: str = "because") -> Row:
+    return Row(name, status, reason)
 
 
-def only(comparison: Comparison, name: CaseName = NUMBA) -> Difference:
+def versioned(
+    name: CaseName, seconds: float, width: float = 0.01, version: str | None = "v1"
+) -> Row:
+    return timed(name, seconds, width, version=version)
+
+
+def compared(
+    old: Row | tuple[Row, ...],
+    new: Row | tuple[Row, ...],
+    left_out: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
+    facts: tuple[Mapping[str, Value], Mapping[str, Value]] = ({}, {}),
+) -> SnapshotComparison:
+    """One snapshot against another."""
+    before, after = (
+        beside_numpy((side,) if isinstance(side, Row) else side) for side in (old, new)
+    )
+    one, other = (snapshot(i, superseded=left_out[i], facts=facts[i]) for i in (0, 1))
+    return compare_rows(one, other, before, after)
+
+
+def only(comparison: SnapshotComparison, name: CaseName = NUMBA) -> Difference:
     (found,) = [item for item in comparison.differences if item.name == name]
     return found
 
@@ -54,14 +71,16 @@ def only(comparison: Comparison, name: CaseName = NUMBA) -> Difference:
 def test_the_interval_of_the_ratio_gives_the_verdict(
     low: float, value: float, high: float, verdict: str
 ) -> None:
-    assert verdict_of(Speedup(value, low, high)) == verdict
+    assert verdict_of(Ratio(value, low, high)) == verdict
 
 
-def test_the_implementation_s_own_time_is_compared_and_its_baseline_s_change_is_told() -> None:
-    old = snapshot(timed(NUMPY, 4.0), timed(NUMBA, 1.0))
-    new = snapshot(timed(NUMPY, 2.0), timed(NUMBA, 1.0))
-
-    found = only(compare_snapshots(old, new))
+def test_the_implementation_s_own_time_is_compared_and_its_baseline_s_change_is_said() -> None:
+    found = only(
+        compared(
+            (versioned(NUMPY, 4.0), versioned(NUMBA, 1.0)),
+            (versioned(NUMPY, 2.0), versioned(NUMBA, 1.0)),
+        )
+    )
 
     assert found.verdict == "same"
     assert found.ratio is not None
@@ -72,17 +91,18 @@ def test_the_implementation_s_own_time_is_compared_and_its_baseline_s_change_is_
 
 def test_what_differs_comes_first_the_largest_before_the_others() -> None:
     names = [CaseName("add", "add", "numba", "kernel", f"n={n}") for n in range(1, 7)]
-    old = snapshot(*(timed(name, 1.0) for name in names))
-    new = snapshot(
-        timed(names[0], 1.0),
-        timed(names[1], 1.5),
-        timed(names[2], 0.5),
-        timed(names[3], 3.0),
-        untimed(names[4], "wrong"),
-        timed(names[5], 1.0, width=0.3),
-    )
 
-    found = compare_snapshots(old, new)
+    found = compared(
+        tuple(versioned(name, 1.0) for name in names),
+        (
+            versioned(names[0], 1.0),
+            versioned(names[1], 1.5),
+            versioned(names[2], 0.5),
+            versioned(names[3], 3.0),
+            untimed(names[4], "wrong"),
+            versioned(names[5], 1.0, width=0.3),
+        ),
+    )
 
     verdicts = [(item.name.case, item.verdict) for item in found.differences]
     assert verdicts == [
@@ -97,19 +117,24 @@ def test_what_differs_comes_first_the_largest_before_the_others() -> None:
     assert [item.name.case for item in found.differing] == ["n=4", "n=2", "n=5", "n=3"]
 
 
+def test_differences_of_one_size_come_in_the_natural_order_of_their_names() -> None:
+    names = [CaseName("add", "add", "numba", "kernel", f"n={n}") for n in (64, 1024, 8)]
+    rows = tuple(versioned(name, 1.0) for name in names)
+
+    found = compared(rows, rows)
+
+    assert [item.name.case for item in found.differences] == ["n=8", "n=64", "n=1024"]
+
+
 @pytest.mark.parametrize("status", ["wrong", "failed", "timed_out", "killed"])
 def test_a_case_that_lost_its_time_has_failed_with_its_reason(status: Status) -> None:
-    found = only(
-        compare_snapshots(snapshot(timed(NUMBA, 1.0)), snapshot(untimed(NUMBA, status, "overflow")))
-    )
+    found = only(compared(versioned(NUMBA, 1.0), untimed(NUMBA, status, "overflow {n}")))
 
-    assert (found.verdict, found.note, found.ratio) == ("failed", "overflow", None)
+    assert (found.verdict, found.note, found.ratio) == ("failed", "overflow {n}", None)
 
 
 def test_a_case_that_failed_before_and_has_a_time_again_is_mended() -> None:
-    found = only(
-        compare_snapshots(snapshot(untimed(NUMBA, "wrong", "off")), snapshot(timed(NUMBA, 1.0)))
-    )
+    found = only(compared(untimed(NUMBA, "wrong", "off"), versioned(NUMBA, 1.0)))
 
     assert (found.verdict, found.note) == ("mended", "wrong before: off")
 
@@ -122,63 +147,91 @@ def test_a_case_that_failed_before_and_has_a_time_again_is_mended() -> None:
         ("wrong", "failed", "wrong before, failed after"),
         ("verified", "verified", "verified on both sides"),
         ("wrong", "skipped", "wrong before, skipped after"),
+        ("timed_out", "killed", "timed out before, killed after"),
     ],
 )
 def test_without_times_nothing_is_compared(old: Status, new: Status, note: str) -> None:
-    found = only(compare_snapshots(snapshot(untimed(NUMBA, old)), snapshot(untimed(NUMBA, new))))
+    found = only(compared(untimed(NUMBA, old), untimed(NUMBA, new)))
 
     assert (found.verdict, found.note, found.ratio) == ("not compared", note, None)
 
 
-def test_a_wrong_case_shows_no_ratio_though_its_record_holds_a_time() -> None:
-    record = CaseRecord("suites.add__numba.time_kernel", "n=4", "wrong", "2026-01-01")
-    wrong = Outcome(NUMBA, "wrong", "off", record=record)
+def test_every_pair_of_statuses_without_two_times_has_a_verdict() -> None:
+    pairs = set(product(STATUSES, STATUSES)) - {("ok", "ok")}
 
-    assert only(compare_snapshots(snapshot(timed(NUMBA, 1.0)), snapshot(wrong))).ratio is None
+    assert set(untimed_verdicts()) == pairs
+    assert untimed_verdicts()["ok", "skipped"] == (
+        "not compared", "measured before, skipped after"
+    )  # fmt: skip
 
 
 def test_times_of_two_versions_are_not_comparable() -> None:
-    old, new = snapshot(timed(NUMBA, 1.0)), snapshot(timed(NUMBA, 3.0, version="v2"))
-
-    found = only(compare_snapshots(old, new))
+    found = only(compared(versioned(NUMBA, 1.0), versioned(NUMBA, 3.0, version="v2")))
 
     assert (found.verdict, found.ratio) == ("not comparable", None)
     assert found.note == "what it measures has changed between the two"
 
 
-def test_a_version_that_was_left_out_on_one_side_is_not_comparable_there() -> None:
-    old = snapshot(superseded=(NUMBA.benchmark.asv_name,))
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_version_that_was_left_out_on_one_side_is_not_comparable_there(side: int) -> None:
+    sides: list[tuple[Row, ...]] = [(versioned(NUMBA, 1.0),), (versioned(NUMBA, 1.0),)]
+    left_out: list[tuple[str, ...]] = [(), ()]
+    sides[side], left_out[side] = (), (NUMBA.benchmark.asv_name,)
 
-    found = compare_snapshots(old, snapshot(timed(NUMBA, 1.0)))
+    found = compared(sides[0], sides[1], left_out=(left_out[0], left_out[1]))
 
     assert only(found).verdict == "not comparable"
-    assert (only(found).old, found.only_new) == (None, ())
+    assert (only(found).old, only(found).new)[side] is None
+    assert (found.only_old, found.only_new) == ((), ())
 
 
 def test_a_missing_version_is_comparable_with_any() -> None:
-    old, new = snapshot(timed(NUMBA, 1.0, version=None)), snapshot(timed(NUMBA, 1.0))
+    found = compared(versioned(NUMBA, 1.0, version=None), versioned(NUMBA, 1.0))
 
-    assert only(compare_snapshots(old, new)).verdict == "same"
+    assert only(found).verdict == "same"
+
+
+def test_a_baseline_of_another_version_says_nothing() -> None:
+    old = versioned(NUMPY, 4.0), versioned(NUMBA, 1.0)
+    new = versioned(NUMPY, 2.0, version="v2"), versioned(NUMBA, 1.0)
+
+    assert only(compared(old, new)).baseline is None
 
 
 def test_too_few_samples_are_unclear_and_say_so() -> None:
-    sparse = Outcome(NUMBA, "ok", timing=Timing(1.0, -math.inf, math.inf))
+    sparse = replace(versioned(NUMBA, 1.0), low=None, high=None)
 
-    found = only(compare_snapshots(snapshot(timed(NUMBA, 9.0)), snapshot(sparse)))
+    found = only(compared(versioned(NUMBA, 9.0), sparse))
 
     assert (found.verdict, found.note) == ("unclear", "too few samples for an interval")
 
 
 def test_cases_of_one_side_only_are_listed() -> None:
-    found = compare_snapshots(snapshot(timed(NUMPY, 1.0)), snapshot(timed(NUMBA, 1.0)))
+    found = compared(versioned(NUMPY, 1.0), versioned(NUMBA, 1.0))
 
     assert (found.only_old, found.only_new, found.differences) == ((NUMPY,), (NUMBA,), ())
 
 
-def test_facts_that_differ_are_told_and_passing_ones_are_not() -> None:
-    old = snapshot(numba="0.65.0", driver="580", run="1", host="a")
-    new = snapshot(numba="0.68.1", driver="580", run="2", host="b")
+def test_facts_that_differ_are_said_and_passing_ones_are_not() -> None:
+    old = {"numba": "0.65.0", "driver": "580", "run": "1", "host": "a"}
+    new = {"numba": "0.68.1", "driver": "580", "run": "2", "host": "b"}
 
-    assert [(f.name, f.old, f.new) for f in compare_snapshots(old, new).facts] == [
-        ("numba", "0.65.0", "0.68.1")
-    ]
+    found = compared((), (), facts=(old, new))
+
+    assert [(f.name, f.old, f.new) for f in found.facts] == [("numba", "0.65.0", "0.68.1")]
+
+
+def test_what_is_clearly_apart_is_not_the_same_however_narrow_the_interval() -> None:
+    assert verdict_of(Ratio(APART, 1.01, 1.2)) == "faster"
+    assert verdict_of(Ratio(1 / APART, 0.97, 0.99)) == "slower"
+    assert verdict_of(Ratio(APART - 0.001, 1.01, 1.2)) == "unclear"
+    assert verdict_of(Ratio(APART - 0.001, 1.01, SAME)) == "same"
+    assert verdict_of(Ratio(APART, 0.99, SAME)) == "same"
+    assert verdict_of(Ratio(1 / 1.05, 0.9519, 0.9529)) == "slower"
+
+
+def test_what_asv_says_of_the_environment_counts_where_no_record_does() -> None:
+    old = snapshot(0, facts={"numpy": "2.3"}, params={"numpy": "2.2", "cpu": "A", "machine": "x"})
+    new = snapshot(1, facts={"numpy": "2.3"}, params={"numpy": "2.4", "cpu": "B", "machine": "y"})
+
+    assert [(f.name, f.old, f.new) for f in changed_facts(old, new)] == [("cpu", "A", "B")]

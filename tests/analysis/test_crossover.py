@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gpubench.analysis.crossover import Crossover, crossover
-from gpubench.analysis.speedup import Speedup
+from gpubench.analysis.choice import Crossover, crossover
+from gpubench.results import Ratio
 
-FASTER, SLOWER, UNCLEAR = Speedup(2, 1.9, 2.1), Speedup(0.5, 0.4, 0.6), Speedup(1.1, 0.9, 1.3)
+FASTER, SLOWER, UNCLEAR = Ratio(2, 1.9, 2.1), Ratio(0.5, 0.4, 0.6), Ratio(1.1, 0.9, 1.3)
 
 
 def test_it_is_the_first_size_that_wins_with_all_larger_ones() -> None:

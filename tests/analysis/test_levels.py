@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from asv.step_detect import solve_potts_approx
 
-from gpubench.analysis import levels
-from gpubench.analysis.levels import BLOCK, SettledFits, Values, fit, settled_length
+from gpubench.analysis import changes
+from gpubench.analysis.changes import BLOCK, Logarithms, SettledFits, fit, settled_length
 
 
-def stepping(count: int, *steps: int, size: float = 0.3, seed: int = 1) -> Values:
-    """Values with a scatter of 0.02 that go up and down by turns, at these places."""
+def stepping(count: int, *steps: int, size: float = 0.3, seed: int = 1) -> Logarithms:
+    """Logarithms with a scatter of 0.02 that go up and down by turns, at these places."""
     noise = np.random.default_rng(seed).normal(0.0, 0.02, count)
     places = np.arange(count)
     return noise + size * (sum((places >= step).astype(float) for step in steps) % 2)
 
 
-def ends(values: Values, fits: SettledFits) -> list[int]:
+def ends(values: Logarithms, fits: SettledFits) -> list[int]:
     return [level.stop for level in fit(values, fits)]
 
 
@@ -36,7 +36,9 @@ def test_what_is_settled_ends_a_block_or_two_before_the_newest() -> None:
 def test_a_step_is_where_the_whole_fit_has_it_wherever_blocks_end(step: int) -> None:
     for count in range(7 * BLOCK, 8 * BLOCK, 5):
         values = stepping(count, step, size=0.16)
-        whole, _, _ = solve_potts_approx(values.tolist(), [1.0] * count, gamma=levels._cost(values))
+        whole, _, _ = solve_potts_approx(
+            values.tolist(), [1.0] * count, gamma=changes._cost(values)
+        )
         assert ends(values, SettledFits()) == list(whole) == [step, count]
 
 
@@ -52,9 +54,9 @@ def test_levels_have_the_median_of_all_their_values() -> None:
 
 def test_values_that_follow_leave_the_settled_part_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     lengths: list[int] = []
-    own = levels._stops
+    own = changes._stops
     monkeypatch.setattr(
-        levels, "_stops", lambda values, cost: (lengths.append(len(values)), own(values, cost))[1]
+        changes, "_stops", lambda values, cost: (lengths.append(len(values)), own(values, cost))[1]
     )
     whole, fits = stepping(12 * BLOCK, 100, 250, 300), SettledFits()
 

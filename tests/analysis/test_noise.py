@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
 
-from gpubench.analysis.history import by_setup
-from gpubench.analysis.noise import Noise, noise
-from gpubench.results import CaseName, Commit, Outcome, Results, Snapshot, Timing
+import pytest
+from histories import history_of, snapshot, timed
+
+from gpubench.analysis.noise import RECENT, Noise, noise
+from gpubench.results import CaseName
 
 
 def measured(*commits: dict[str, float | None]) -> Noise:
-    snapshots, known = [], []
-    for day, times in enumerate(commits):
-        outcomes = {}
-        for case, seconds in times.items():
-            name = CaseName("s", "k", "numpy", "kernel", case)
-            timing = Timing(seconds, 0.99 * seconds, 1.01 * seconds) if seconds else None
-            outcomes[name] = Outcome(name, "ok" if timing else "failed", timing=timing)
-        known.append(Commit(f"{day:08}", day))
-        snapshots.append(Snapshot("box", "env", f"{day:08}", day, outcomes))
-    return noise(by_setup(Results(tuple(snapshots), tuple(known)))[0])
+    rows = [
+        {name: timed(name, s) for case, s in times.items() if (name := numpy(case))}
+        for times in commits
+    ]
+    return noise(history_of([(snapshot(day), row) for day, row in enumerate(rows)]))
+
+
+def numpy(case: str) -> CaseName:
+    return CaseName("s", "k", "numpy", "kernel", case)
 
 
 def test_half_widths_are_relative_to_the_median() -> None:
@@ -36,5 +37,22 @@ def test_neighbours_are_compared_case_by_case_over_gaps() -> None:
     assert found.between == pytest.approx(0.01)
 
 
+def test_only_the_newest_times_count() -> None:
+    loud = [{"n=1": float(2 ** (day % 2))} for day in range(20)]
+    quiet = [{"n=1": 1.0} for _ in range(RECENT)]
+
+    found = measured(*loud, *quiet)
+
+    assert (found.neighbours, found.between) == (RECENT - 1, 0.0)
+
+
 def test_no_interval_is_no_noise() -> None:
     assert measured({"n=1": None}).within is None
+
+
+def test_a_time_whose_ends_are_not_known_has_no_width() -> None:
+    row = replace(timed(numpy("n=1"), 1.0), low=None, high=None)
+
+    found = noise(history_of([(snapshot(), {row.name: row})]))
+
+    assert (found.times, found.within) == (0, None)

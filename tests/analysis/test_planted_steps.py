@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scored_history import Score, score
 
-from gpubench.analysis.changes import THRESHOLD, may_hold_a_step
-from gpubench.analysis.levels import SettledFits, fit
-from gpubench.results import load_results
+from gpubench.analysis.changes import THRESHOLD, SettledFits, fit, may_hold_a_step
+from gpubench.results import open_table
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +64,14 @@ def test_generated_files_are_read_back(tmp_path: Path) -> None:
 
     assert write_files(history, tmp_path) == 24
 
-    loaded = load_results(tmp_path)
-    assert (len(loaded.snapshots), loaded.problems) == (24, ())
-    first, again = history.results.snapshots[0], loaded.snapshots[0]
-    medians = [
-        {name: outcome.timing and outcome.timing.median for name, outcome in one.outcomes.items()}
-        for one in (first, again)
-    ]
-    assert medians[0] == medians[1]
+    table = open_table(tmp_path)
+    (setup,) = table.setups
+    assert (len(table.snapshots(setup)), table.problems) == (24, ())
+    read = table.rows(table.snapshots(setup)[0])
+    _, generated = history.measured[0]
+    assert {name: row.seconds for name, row in read.items()} == {
+        name: row.seconds for name, row in generated.items()
+    }
 
 
 def test_the_same_seed_makes_the_same_history() -> None:

@@ -11,10 +11,9 @@ from generated_history import generate, write_files
 from report_sample import START, commit_hash, write_sample
 from result_files import CommitFiles
 
-from gpubench.analysis.history import Setup
 from gpubench.report.render import write_report
 from gpubench.report.site import Site
-from gpubench.results import Results, load_results
+from gpubench.results import Setup, open_table
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)> {{ 7 * 7 }}"
 LONG = "a_very_long_name_of_a_kernel_that_no_column_of_a_table_was_ever_made_for"
@@ -78,10 +77,11 @@ def write_every_state(directory: Path) -> Report:
     for index in range(12):
         _write_hostile(results, index)
     (results / "runner" / "<i>damaged.json").write_text("{")
-    loaded = load_results(results)
-    first = write_report(loaded, directory / "site")
-    empty = write_report(Results(), directory / "empty")
-    return Report(first.parent, Site(loaded), empty)
+    table = open_table(results)
+    first = write_report(table, directory / "site")
+    (directory / "nothing").mkdir()
+    empty = write_report(open_table(directory / "nothing"), directory / "empty")
+    return Report(first.parent, Site(table), empty)
 
 
 def _write_hostile(directory: Path, index: int) -> None:

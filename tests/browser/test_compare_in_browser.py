@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from itertools import permutations, product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from opened_pages import Open, until
@@ -11,82 +12,189 @@ from playwright.sync_api import Page
 from report_sample import write_sample
 from result_files import CommitFiles
 
-from gpubench.analysis.comparison import compare_snapshots
-from gpubench.analysis.sides import setup_of
-from gpubench.report.compare_data import pair_address
-from gpubench.report.comparison_view import comparison_view
-from gpubench.report.markdown import markdown
+from gpubench.analysis.comparison import compare_rows
+from gpubench.report import text
+from gpubench.report.compare import pair_address
+from gpubench.report.comparison_view import (
+    ComparisonView,
+    DifferenceRow,
+    SideCell,
+    comparison_view,
+    markdown,
+    side_words,
+)
 from gpubench.report.render import write_report
-from gpubench.results import Results, Snapshot, load_results
+from gpubench.results import STATUSES, Snapshot, Table, open_table
+from gpubench.tables.comparisons import comparison_row
 
 pytestmark = pytest.mark.browser
 
+DAY = 86_400
+NAMES = [f"suites.add__{name}.time_kernel" for name in ("numpy", "numba", "numba_parallel")]
 
-def told(page: Page) -> str:
+
+def snapshots(table: Table) -> list[Snapshot]:
+    return [snapshot for setup in table.setups for snapshot in table.snapshots(setup)]
+
+
+def in_python(table: Table, old: Snapshot, new: Snapshot, **how: Any) -> ComparisonView:
+    return comparison_view(compare_rows(old, new, table.rows(old), table.rows(new)), **how)
+
+
+def markdown_on(page: Page) -> str:
     """The Markdown of the comparison that the page shows."""
     until(page, "!/^$|Reading/.test(document.querySelector('#told').textContent)")
     return page.input_value("#markdown")
 
 
-def without_reasons(text: str) -> str:
-    """The page names the status of a case without a time; its reason is on the kernel's page."""
-    return re.sub(r"^(\| [!✓].*\|).*\|$", r"\1", text, flags=re.MULTILINE)
-
-
-def in_python(results: Results, old: Snapshot, new: Snapshot) -> str:
-    commits = {commit.hash: commit for commit in results.commits}
-    return markdown(comparison_view(compare_snapshots(old, new), commits))
-
-
-def address(old: Snapshot, new: Snapshot) -> str:
-    return pair_address((setup_of(old), old.commit), (setup_of(new), new.commit))
-
-
 @pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Results:
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Table:
     """Six kernels, four implementations, twelve commits."""
     directory = tmp_path_factory.mktemp("sample") / "results"
     write_sample(directory)
-    return load_results(directory)
+    return open_table(directory)
 
 
-def test_any_two_snapshots_are_compared_as_in_python(
-    sample: Results, tmp_path: Path, open_page: Open
+def test_snapshots_of_one_and_of_two_machines_are_compared_as_in_python(
+    sample: Table, tmp_path: Path, open_page: Open
 ) -> None:
     site = write_report(sample, tmp_path / "site").parent
-    runner = [one for one in sample.snapshots if one.machine == "runner"]
-    gpu_box = [one for one in sample.snapshots if one.machine == "gpu-box"]
+    of_machine = {setup.machine: sample.snapshots(setup) for setup in sample.setups}
+    runner, gpu_box = of_machine["runner"], of_machine["gpu-box"]
 
-    for old, new in ((runner[3], runner[11]), (runner[11], runner[3]), (runner[9], gpu_box[1])):
-        shown = open_page(site / "compare.html", address(old, new))
+    for pair in ((runner[3], runner[11]), (runner[11], runner[3]), (runner[9], gpu_box[1])):
+        shown = open_page(site / "compare.html", pair_address(*pair))
 
-        assert without_reasons(told(shown.page)) == without_reasons(in_python(sample, old, new))
+        assert markdown_on(shown.page) == markdown(in_python(sample, *pair))
+
+
+def write_every_status(directory: Path) -> None:
+    """Seven commits and another machine; at each commit every status moves on by one case.
+
+    Times of seven cases are the same, faster, slower or too uncertain; a baseline changes, an
+    implementation is of another version at first, one is missing at times, one is timed in pairs.
+    """
+    for index in range(8):
+        machine = "a,b&c" if index < 7 else "<i>other"
+        files = CommitFiles(directory, f"{index:x}" * 40, DAY * (index + 1), machine)
+        files.facts(numba=f"0.{65 + index // 2}", run=index, **{"blas": "other"} if index else {})
+        for place in range(len(STATUSES)):
+            _write_case(files, f"n={place}", STATUSES[(place + index) % len(STATUSES)])
+            files.time(NAMES[0], f"n={place}", 4.0 + (index // 3) * place)
+        for place in range(len(STATUSES)):
+            seconds = 1.0 + 0.03 * ((index * place) % 5)
+            spread, count = (0.01, 0.2)[place == 5], 10 if place != 6 else 1 + index % 2 * 9
+            files.time(NAMES[1], f"m={place}", seconds, spread=spread, count=count)
+        if index != 1:
+            files.time(NAMES[2], "only=1", 1.0)
+        files.time(NAMES[2], "paired=1", 2.0).time(NAMES[0], "paired=1", 3.0)
+        files.record(
+            NAMES[2], "paired=1", baseline_benchmark=NAMES[0], baseline_case="paired=1",
+            pair_ratios=(1.8, 1.9, 2.0, 2.1, 2.2, 2.0, 2.0, 2.0),
+        )  # fmt: skip
+        files.time("suites.scale__numpy.time_kernel", "n=1", 1.0 + index)
+        files.versions["suites.scale__numpy.time_kernel"] = "v0" if index < 2 else "v1"
+        files.write()
+
+
+def _write_case(files: CommitFiles, case: str, status: str) -> None:
+    name = NAMES[1]
+    if status == "ok":
+        files.time(name, case, 1.0)
+    elif status in ("skipped", "verified"):
+        files.not_applicable(name, case)
+    else:
+        files.missing(name, case)
+    files.record(
+        name, case, "started" if status == "killed" else status,
+        reason=None if status == "ok" else f"{status}: <b>{files.commit[:2]}</b> | {{new}} {case}",
+        baseline_benchmark=NAMES[0], baseline_case=case,
+    )  # fmt: skip
+
+
+def cells(row: DifferenceRow) -> list[str]:
+    """Texts of a row of the table that the page shows, from what ``compare --json`` is made of."""
+    change = [row.verdict]
+    if row.ratio:
+        factor, interval = text.factor(row.ratio), text.factor_interval(row.ratio)
+        if row.verdict in ("slower", "faster"):
+            change = [factor, interval]
+        else:
+            change = [row.verdict, f"{factor}, {interval}"]
+    speedups = [text.speedup(side.speedup) for side in (row.old, row.new)]
+    return [
+        row.label,
+        " ".join(filter(None, [row.sign, *change])),
+        _side(row.old),
+        _side(row.new),
+        " → ".join(speedups) if all(speedups) else "",
+        "; ".join(filter(None, (row.note, row.baseline))),
+    ]
+
+
+def _side(side: SideCell) -> str:
+    if side.timing is None:
+        return side_words(side)
+    return f"{side_words(side)} {text.seconds_interval(side.timing.low, side.timing.high)}"
+
+
+ROWS = """() => [...document.querySelectorAll("#comparison tbody tr")].map((row) =>
+  [...row.children].map((cell) => {
+    const parts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    const texts = [];
+    while (parts.nextNode()) texts.push(parts.currentNode.data.trim());
+    return texts.filter(Boolean).join(" ");
+  }))"""
+
+
+def test_any_two_snapshots_with_any_statuses_are_compared_as_by_the_command(
+    tmp_path: Path, open_page: Open
+) -> None:
+    write_every_status(tmp_path / "results")
+    table = open_table(tmp_path / "results")
+    site = write_report(table, tmp_path / "site").parent
+    page = open_page(site / "compare.html").page
+    statuses = set()
+
+    for pair in permutations(snapshots(table), 2):
+        page.evaluate("(address) => { location.hash = address }", f"{pair_address(*pair)}&all=1")
+        view = in_python(table, *pair, everything=True)
+        shown = "(title) => document.querySelector('#told').textContent.startsWith(title)"
+        until(page, shown, f"{view.title}: ")
+
+        expected = {row.label: cells(row) for row in view.rows}
+        assert {row[0]: row for row in page.evaluate(ROWS)} == expected
+        assert page.inner_text("#comparison strong") == view.counts_line
+        assert page.input_value("#markdown") == markdown(in_python(table, *pair))
+        listed = comparison_row(view)["cases"]
+        statuses |= {(case["old"]["status"], case["new"]["status"]) for case in listed}
+
+    assert statuses >= set(product(STATUSES, STATUSES))
 
 
 def test_versions_missing_baselines_and_few_samples_are_told_as_in_python(
     tmp_path: Path, open_page: Open
 ) -> None:
-    names = [f"suites.add__{name}.time_kernel" for name in ("numpy", "numba", "numba_parallel")]
     for index in range(3):
-        files = CommitFiles(tmp_path / "results", f"{index:x}" * 40, 86_400 * (index + 1), "a,b&c")
+        files = CommitFiles(tmp_path / "results", f"{index:x}" * 40, DAY * (index + 1), "a,b&c")
         files.facts(numba=f"0.{65 + index}", run=index)
-        for name in names[(index == 1) :]:
-            files.time(name, "n=4", 1.0 + index * (name == names[2]), count=1 + 9 * (index < 2))
-        files.time(names[0], f"n={8 + index}", 2.0, spread=0.2)
-        files.versions[names[1]] = "v0" if index == 0 else "v1"
+        for name in NAMES[(index == 1) :]:
+            files.time(name, "n=4", 1.0 + index * (name == NAMES[2]), count=1 + 9 * (index < 2))
+        files.time(NAMES[0], f"n={8 + index}", 2.0, spread=0.2)
+        files.versions[NAMES[1]] = "v0" if index == 0 else "v1"
         files.write()
-    results = load_results(tmp_path / "results")
-    site = write_report(results, tmp_path / "site").parent
+    table = open_table(tmp_path / "results")
+    site = write_report(table, tmp_path / "site").parent
 
     for old, new in ((0, 1), (0, 2), (1, 0)):
-        pair = results.snapshots[old], results.snapshots[new]
-        shown = open_page(site / "compare.html", address(*pair))
+        pair = snapshots(table)[old], snapshots(table)[new]
+        shown = open_page(site / "compare.html", pair_address(*pair))
 
-        assert told(shown.page) == in_python(results, *pair)
+        assert markdown_on(shown.page) == markdown(in_python(table, *pair))
 
 
 def test_an_address_that_names_nothing_says_so(
-    sample: Results, tmp_path: Path, open_page: Open
+    sample: Table, tmp_path: Path, open_page: Open
 ) -> None:
     site = write_report(sample, tmp_path / "site").parent
 

@@ -8,7 +8,6 @@ from click.testing import CliRunner
 from gpubench.cli import main
 from gpubench.measure.direct import Measured
 from gpubench.record import CaseRecord
-from gpubench.results.samples import timing
 from gpubench.tables import times
 
 SUITE = """\
@@ -150,7 +149,7 @@ def test_json_has_seconds_and_conditions(project):
     assert (plain["implementation"], plain["speedup"]) == ("plain", None)
     assert quick["name"] == "suites.scale__quick.time_kernel n=8"
     assert quick["seconds"]["median"] == pytest.approx(1e-3)
-    assert (quick["seconds"]["samples"], quick["seconds"]["runs_per_sample"]) == (24, 1)
+    assert (quick["seconds"]["samples"], quick["seconds"]["runs_per_sample"]) == (20, 1)
     assert quick["speedup"]["value"] == pytest.approx(4.0)
     assert (quick["speedup"]["verdict"], quick["speedup"]["pairs"]) == ("faster", 0)
     assert quick["bytes_per_second"] == pytest.approx(1e9)
@@ -158,15 +157,36 @@ def test_json_has_seconds_and_conditions(project):
     assert quick["method"] == "scripted"
 
 
-def test_no_interval_of_a_time_begins_below_zero():
+def interval_of(rounds):
+    """Interval of a time as JSON has it and as the table shows it."""
     record = CaseRecord("suites.scale__plain.time_kernel", "n=8", "ok", "now")
-    erratic = (1e-4, 9e-3, 1e-4, 9e-3, 1e-4)
-    assert timing(erratic).low < 0  # asv's model of few samples
-    (case,) = times.compared([Measured(record, erratic)])
-    assert times.time_row(case)["seconds"]["low"] == 0.0
-    (table, *_) = times.kernel_report([case])
-    (shown,) = next(column for column in table.columns if column.header == "99 % interval").cells
-    assert shown.translate(str.maketrans(PLAIN)).startswith("0-")
+    samples = tuple(seconds for taken in rounds for seconds in taken)
+    (row,) = times.rows_of([Measured(record, samples, tuple(map(len, rounds)))])
+    (table, *_) = times.kernel_report([row])
+    (cell,) = next(column for column in table.columns if column.header == "interval").cells
+    found = times.time_row(row)["seconds"]
+    return found["low"], found["high"], cell.translate(str.maketrans(PLAIN))
+
+
+def test_the_interval_of_a_time_is_that_of_the_medians_of_its_rounds():
+    erratic = [(1e-4, 9e-3, 1e-4), (9e-3, 9e-3, 1e-4), (2e-4,), (2e-4,), (2e-4,)]
+    assert interval_of(erratic) == (1e-4, 9e-3, "0.100-9.00 ms")
+
+
+def test_few_rounds_have_no_interval_however_many_samples_they_took():
+    assert interval_of([(1e-4, 2e-4) * 50] * 4) == (None, None, "no interval")
+
+
+@pytest.mark.parametrize("time", ["compile", "transfer", "launch"])
+def test_no_rate_is_stated_of_a_time_that_is_not_of_a_run(time):
+    record = CaseRecord(
+        f"suites.scale__plain.time_{time}", "n=8", "ok", "now", bytes=10**6, flops=1
+    )
+    (row,) = times.rows_of([Measured(record, (1e-3,) * 5)])
+    shown = times.time_row(row)
+    assert (shown["bytes_per_second"], shown["flops_per_second"]) == (None, None)
+    (table,) = times.kernel_report([row])
+    assert not {"GB/s", "GFLOP/s"} & {column.header for column in table.columns}
 
 
 def test_the_number_of_samples_can_be_given(project):
@@ -207,9 +227,9 @@ def test_ctrl_c_prints_what_there_is(project, monkeypatch):
             raise KeyboardInterrupt
         return real(job)
 
-    real = worker.take_round
-    monkeypatch.setattr(worker, "take_round", take)
+    real = worker.take_turn
+    monkeypatch.setattr(worker, "take_turn", take)
     result = run("scale", "-a", "implementation=quick", "-a", "n=8", code=130)
     assert "interrupted: this is what there is" in result.stderr
     (row,) = (row for row in cells(result.stdout) if row[:1] == ["quick"])
-    assert row[6:10] == ["4.00x", "no", "interval", "unclear"]
+    assert row[6:9] == ["4.00x", "4.00-4.00x", "faster"]

@@ -1,4 +1,4 @@
-"""Lets the tests of the report use the builder of result files."""
+"""Lets the tests of the report use the builders of result files, of rows and of histories."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "results"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
 
 from report_sample import write_sample
 
-from gpubench.results import Results, load_results
+from gpubench.results import Table, open_table
 
 
 @pytest.fixture(scope="session")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Results:
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Table:
     """Six kernels, four implementations, twelve commits."""
     directory = tmp_path_factory.mktemp("sample") / "results"
     write_sample(directory)
-    return load_results(directory)
+    return open_table(directory)

@@ -13,7 +13,7 @@ from gpubench.report import changes
 from gpubench.report.changes import ChangesPage
 from gpubench.report.render import write_report
 from gpubench.report.site import Site
-from gpubench.results import Results, load_results
+from gpubench.results import Table, open_table
 
 NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
 
@@ -22,7 +22,7 @@ Times = Callable[[int], float]
 
 def history(
     directory: Path, numba: Times, numpy: Times = lambda _: 4.0, commits: int = 12, **facts: Times
-) -> Results:
+) -> Table:
     """Two cases over so many commits; seconds and facts by the commit's index."""
     for index in range(commits):
         files = CommitFiles(directory, f"{index:x}" * 40, (index + 1) * 86_400)
@@ -32,10 +32,10 @@ def history(
         files.record(NUMBA, "n=4", device="cpu", backend="numba",
                      baseline_benchmark=NUMPY, baseline_case="n=4")  # fmt: skip
         files.write()
-    return load_results(directory)
+    return open_table(directory)
 
 
-def page_of(results: Results) -> ChangesPage:
+def page_of(results: Table) -> ChangesPage:
     site = Site(results)
     return changes.build(site.histories[0], site)
 
@@ -119,7 +119,7 @@ def test_a_change_at_the_newest_commit_alone_is_called_so(tmp_path: Path) -> Non
     assert row.kind == "difference at the newest commit"
 
 
-def test_cases_that_changed_alike_share_a_row(sample: Results) -> None:
+def test_cases_that_changed_alike_share_a_row(sample: Table) -> None:
     site = Site(sample)
     (runner,) = [h for h in site.histories if h.setup.machine == "runner"]
 
@@ -151,7 +151,7 @@ def test_without_a_record_the_page_says_what_it_cannot_know(tmp_path: Path) -> N
         files = CommitFiles(tmp_path, f"{index:x}" * 40, (index + 1) * 86_400)
         files.time(NUMBA, "n=4", 1.5 if index >= 7 else 1.0).write()
 
-    page = page_of(load_results(tmp_path))
+    page = page_of(open_table(tmp_path))
 
     assert [state.title for state in page.states] == ["No record of the environment"]
 

@@ -10,18 +10,17 @@ import pytest
 from full_kernel import write_full_kernel
 from result_files import CommitFiles
 
-from gpubench.analysis.speedup import Speedup
 from gpubench.errors import ResultsError
 from gpubench.report import choose
-from gpubench.report.choose import ChoosePage, Use, chosen_pages
-from gpubench.report.render import plain
+from gpubench.report.choose import ChoosePage, Recommendation, chosen_pages
+from gpubench.report.exports import plain
 from gpubench.report.site import Site
-from gpubench.results import Results, load_results
+from gpubench.results import Ratio, Table, open_table
 
 NARROW = "\N{NARROW NO-BREAK SPACE}"
 
 
-def page_of(results: Results, machine: str | None = None) -> ChoosePage:
+def page_of(results: Table, machine: str | None = None) -> ChoosePage:
     site = Site(results)
     history = next(h for h in site.histories if machine in (None, h.setup.machine))
     return choose.build(history, site)
@@ -30,7 +29,7 @@ def page_of(results: Results, machine: str | None = None) -> ChoosePage:
 @pytest.fixture
 def full(tmp_path: Path) -> ChoosePage:
     write_full_kernel(tmp_path)
-    return page_of(load_results(tmp_path))
+    return page_of(open_table(tmp_path))
 
 
 def test_the_whole_of_a_kernel_with_every_time(full: ChoosePage) -> None:
@@ -38,10 +37,10 @@ def test_the_whole_of_a_kernel_with_every_time(full: ChoosePage) -> None:
     (choice,) = kernel.choices
 
     assert full.verdict == "At the largest size numba_cuda is the fastest."
-    assert choice.resident == (Use("numba_cuda", True, "at every size measured", ""),)
+    assert choice.resident == (Recommendation("numba_cuda", True, "at every size measured", ""),)
     assert choice.host == (
-        Use("numpy", True, "up to n = 4,096", ""),
-        Use("numba", True, "from n = 65,536 on", "n = 4,096"),
+        Recommendation("numpy", True, "up to n = 4,096", ""),
+        Recommendation("numba", True, "from n = 65,536 on", "n = 4,096"),
     )
     rows = {row.label: plain_row(row) for row in choice.rows}
     assert rows == {
@@ -71,7 +70,7 @@ def plain_row(row: choose.ChoiceRow) -> dict[str, object]:
 def test_without_compile_times_the_page_says_what_to_add(tmp_path: Path) -> None:
     write_full_kernel(tmp_path, compiled=False)
 
-    (choice,) = page_of(load_results(tmp_path)).kernels[0].choices
+    (choice,) = page_of(open_table(tmp_path)).kernels[0].choices
 
     assert {row.compilation for row in choice.rows} == {"not measured"}
     assert choice.notes == (
@@ -80,7 +79,7 @@ def test_without_compile_times_the_page_says_what_to_add(tmp_path: Path) -> None
     )
 
 
-def test_the_verdict_counts_the_kernels_of_each_winner(sample: Results) -> None:
+def test_the_verdict_counts_the_kernels_of_each_winner(sample: Table) -> None:
     assert page_of(sample, "gpu-box").verdict == (
         "At the largest size numba_cuda is the fastest in all 6 kernels."
     )
@@ -99,19 +98,19 @@ def test_the_verdict_names_three_winners_and_counts_the_others(tmp_path: Path) -
                 files.time(name, "n=4", seconds)
     files.write()
 
-    assert page_of(load_results(tmp_path)).verdict == (
+    assert page_of(open_table(tmp_path)).verdict == (
         "At the largest size, of 8 kernels, the fastest is numba in 3, cuda_a in 2, c in 1 and "
         "another in 2."
     )
 
 
-def test_where_nothing_copies_there_is_nothing_to_say_of_copies(sample: Results) -> None:
+def test_where_nothing_copies_there_is_nothing_to_say_of_copies(sample: Table) -> None:
     choices = [c for kernel in page_of(sample, "runner").kernels for c in kernel.choices]
 
     assert not any(choice.copies for choice in choices)
 
 
-def test_equals_are_named_as_such(sample: Results) -> None:
+def test_equals_are_named_as_such(sample: Table) -> None:
     (kernel,) = [k for k in page_of(sample, "runner").kernels if k.kernel.label == "vector_add"]
 
     newest = kernel.choices[0].resident[-1]
@@ -121,7 +120,7 @@ def test_equals_are_named_as_such(sample: Results) -> None:
     )
 
 
-def test_copies_that_eat_the_gain_are_said_to(sample: Results) -> None:
+def test_copies_that_eat_the_gain_are_said_to(sample: Table) -> None:
     kernels = {kernel.kernel.label: kernel for kernel in page_of(sample, "gpu-box").kernels}
 
     def transfers(label: str) -> str:
@@ -133,7 +132,7 @@ def test_copies_that_eat_the_gain_are_said_to(sample: Results) -> None:
     assert transfers("norm") == "the copies eat the gain: no clear difference is left"
 
 
-def test_what_was_measured_elsewhere_only_is_named(sample: Results) -> None:
+def test_what_was_measured_elsewhere_only_is_named(sample: Table) -> None:
     kernels = {kernel.kernel.label: kernel for kernel in page_of(sample, "runner").kernels}
 
     assert kernels["norm"].elsewhere == (
@@ -142,7 +141,7 @@ def test_what_was_measured_elsewhere_only_is_named(sample: Results) -> None:
     assert [(r.status, r.count) for r in kernels["norm"].reasons] == [("skipped", 20)]
 
 
-def test_a_wrong_implementation_is_not_recommended(sample: Results) -> None:
+def test_a_wrong_implementation_is_not_recommended(sample: Table) -> None:
     (matmul,) = [k for k in page_of(sample, "runner").kernels if k.kernel.label == "matmul"]
 
     text = str(plain_uses(matmul))
@@ -159,34 +158,34 @@ def test_one_size_says_that_it_is_the_only_one(tmp_path: Path) -> None:
     files.time("suites.add__numpy.time_kernel", "n=8", 1.0)
     files.time("suites.add__fast.time_kernel", "n=8", 0.5).write()
 
-    (choice,) = page_of(load_results(tmp_path)).kernels[0].choices
+    (choice,) = page_of(open_table(tmp_path)).kernels[0].choices
 
-    assert choice.resident == (Use("fast", True, "at n = 8, the only size", ""),)
+    assert choice.resident == (Recommendation("fast", True, "at n = 8, the only size", ""),)
 
 
 def test_without_any_speedup_the_page_says_what_comes_next(tmp_path: Path) -> None:
     files = CommitFiles(tmp_path, "a" * 40, 86_400)
     files.missing("suites.add__fast.time_kernel", "n=8").write()
 
-    page = page_of(load_results(tmp_path))
+    page = page_of(open_table(tmp_path))
 
     assert page.verdict == "Nothing to choose from: no case has a time here."
     assert [state.title for state in page.states] == ["Nothing to compare"]
 
 
-def test_one_kernel_may_be_asked_for_by_either_name(sample: Results) -> None:
+def test_one_kernel_may_be_asked_for_by_either_name(sample: Table) -> None:
     for name in ("norm", "norm.norm"):
         pages = chosen_pages(sample, name, "runner", None)
         assert [k.kernel.label for page in pages for k in page.kernels] == ["norm"]
     assert pages[0].verdict == "At the largest size numba_parallel is the fastest."
 
 
-def test_an_unknown_kernel_names_those_that_there_are(sample: Results) -> None:
+def test_an_unknown_kernel_names_those_that_there_are(sample: Table) -> None:
     with pytest.raises(ResultsError, match=r"kernel 'nrom': there are increment_by_one, mandel"):
         chosen_pages(sample, "nrom", None, None)
 
 
-def test_an_unknown_machine_names_those_that_there_are(sample: Results) -> None:
+def test_an_unknown_machine_names_those_that_there_are(sample: Table) -> None:
     with pytest.raises(ResultsError, match=r"there are runner, virtualenv-py3\.11 and gpu-box"):
         chosen_pages(sample, None, "laptop", None)
 
@@ -195,4 +194,4 @@ def test_the_view_model_is_plain_data(full: ChoosePage) -> None:
     from dataclasses import asdict
 
     (row, _) = plain(asdict(full))["kernels"][0]["choices"][0]["rows"]
-    assert Speedup(**row["speedup"]).verdict == "faster"
+    assert Ratio(**row["speedup"]).verdict == "faster"

@@ -11,18 +11,16 @@ from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
+import pytest
 from result_files import CommitFiles
 
-from gpubench.analysis.comparison import compare_snapshots
-from gpubench.analysis.history import Setup
+from gpubench.analysis.comparison import compare_rows
 from gpubench.report import compare
-from gpubench.report.compare import ComparePage
-from gpubench.report.compare_data import data_files, pair_address, setup_key
-from gpubench.report.comparison_view import comparison_view
-from gpubench.report.markdown import escaped, markdown
-from gpubench.report.render import write_report
+from gpubench.report.compare import ComparePage, pair_address, setup_key
+from gpubench.report.comparison_view import comparison_view, escaped, markdown
+from gpubench.report.render import scripts, write_report
 from gpubench.report.site import Site
-from gpubench.results import Results, load_results
+from gpubench.results import Commit, Setup, Snapshot, Table, open_table
 
 NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
 
@@ -31,7 +29,7 @@ def commit(directory: Path, letter: str, day: int, machine: str = "runner") -> C
     return CommitFiles(directory, letter * 40, day * 86_400, machine)
 
 
-def three_cases(directory: Path) -> Results:
+def three_cases(directory: Path) -> Table:
     """One case slower, one wrong, one the same; the baseline became faster, Numba was updated."""
     old = commit(directory, "a", 1).facts(numba="0.65.0")
     new = commit(directory, "b", 2).facts(numba="0.68.1")
@@ -43,10 +41,10 @@ def three_cases(directory: Path) -> Results:
     new.record(NUMBA, "n=16", "wrong", reason="off by | one")
     old.write()
     new.write()
-    return load_results(directory)
+    return open_table(directory)
 
 
-def page_of(results: Results, machine: str | None = None) -> ComparePage:
+def page_of(results: Table, machine: str | None = None) -> ComparePage:
     site = Site(results)
     (history, *_) = [h for h in site.histories if machine in (None, h.setup.machine)]
     return compare.build(history, site)
@@ -123,10 +121,10 @@ def test_a_long_comparison_is_cut_and_says_so(tmp_path: Path) -> None:
         new.time(NUMBA, f"n={n}", 2.0)
     old.write()
     new.write()
-    results = load_results(tmp_path)
-    commits = {one.hash: one for one in results.commits}
+    table = open_table(tmp_path)
+    pair = table.snapshots(table.setups[0])
 
-    view = comparison_view(compare_snapshots(*results.snapshots), commits, most=55)
+    view = comparison_view(compare_rows(*pair, *map(table.rows, pair)), most=55)
 
     assert (len(view.rows), view.more) == (55, 5)
     assert "and 10 more" in markdown(view).splitlines()
@@ -137,7 +135,7 @@ def test_other_machines_are_set_against_this_one_at_their_newest_commits(tmp_pat
     commit(tmp_path, "b", 2).time(NUMBA, "n=4", 1.0).write()
     commit(tmp_path, "a", 1, "other").time(NUMBA, "n=4", 4.0).time(NUMBA, "n=8", 4.0).write()
 
-    (other,) = page_of(load_results(tmp_path), "runner").others
+    (other,) = page_of(open_table(tmp_path), "runner").others
 
     assert other.heading == "other, virtualenv-py3.11"
     assert other.comparison.counts == {"slower": 1}
@@ -150,7 +148,7 @@ def test_other_machines_are_set_against_this_one_at_their_newest_commits(tmp_pat
 def test_one_commit_says_what_a_comparison_needs(tmp_path: Path) -> None:
     commit(tmp_path, "a", 1).time(NUMBA, "n=4", 1.0).write()
 
-    page = page_of(load_results(tmp_path))
+    page = page_of(open_table(tmp_path))
 
     assert page.verdict == "There is one commit so far, and nothing before it to compare with."
     assert (page.newest, page.others, page.export, page.choosable) == (None, (), None, False)
@@ -158,47 +156,51 @@ def test_one_commit_says_what_a_comparison_needs(tmp_path: Path) -> None:
 
 
 def test_an_address_escapes_what_a_name_holds() -> None:
-    hostile, plain = Setup("a,b&c", "env#1"), Setup("m", "e")
+    hostile = Snapshot(1, Setup("a,b&c", "env#1"), Commit("a" * 40, 0))
+    plain = Snapshot(2, Setup("m", "e"), Commit("b" * 40, 0))
 
-    assert pair_address((hostile, "a" * 40), (plain, "b" * 40)) == (
-        "a=aaaaaaaa,a%2Cb%26c,env%231&b=bbbbbbbb,m,e"
-    )
+    assert pair_address(hostile, plain) == ("a=aaaaaaaa,a%2Cb%26c,env%231&b=bbbbbbbb,m,e")
 
 
-def scripts(results: Results) -> dict[str, list[Any]]:
-    """Arguments of the call that each script is."""
-    found = {}
-    for file in data_files(Site(results)):
-        content = file.content()
-        start, end = content.index("(...") + 4, content.rindex(");")
-        found[file.address] = json.loads(content[start:end])
-    return found
+def arguments(table: Table) -> dict[str, list[Any]]:
+    """Arguments of the call that each script is, by its address."""
+    calls = {address: content() for address, content, _ in scripts(Site(table))}
+    return {
+        address: json.loads(call[call.index("(...") + 4 : call.rindex(");")])
+        for address, call in calls.items()
+    }
 
 
 def test_a_snapshot_s_script_holds_medians_intervals_and_statuses(tmp_path: Path) -> None:
-    found = scripts(three_cases(tmp_path))
+    found = arguments(three_cases(tmp_path))
     key = setup_key(Setup("runner", "virtualenv-py3.11"))
 
     labels = found[f"compare-data/{key}.js"][1]["labels"]
     name, content = found[f"compare-data/{key}-bbbbbbbb.js"]
-    numbers = struct.unpack("<12f", b64decode(content["times"]))
+    numbers = struct.unpack("<16f", b64decode(content["numbers"]))
 
     assert name == f"{key}-bbbbbbbb"
     assert labels == ["add numba n=4", "add numba n=8", "add numba n=16", "add numpy n=4"]
     assert content["status"] == "oowo"
     assert numbers[0] == 1.5
     assert numbers[1] < 1.5 < numbers[2]
-    assert all(math.isnan(number) for number in numbers[6:9])
+    assert numbers[3] == pytest.approx(2.0 / 1.5)
+    assert all(math.isnan(number) for number in numbers[8:12])
+    assert math.isnan(numbers[15])  # a baseline has no speedup
+    assert content["reasons"] == {"2": "off by | one"}
     assert content["facts"]["numba"] == ["Numba", "0.68.1"]
 
 
 def test_the_index_names_every_setup_and_its_commits(tmp_path: Path) -> None:
-    (index,) = scripts(three_cases(tmp_path))["compare-data/index.js"]
+    (index,) = arguments(three_cases(tmp_path))["compare-data/index.js"]
 
     (setup,) = index["setups"]
     assert (setup["machine"], setup["label"]) == ("runner", "runner, virtualenv-py3.11")
     assert setup["commits"] == [["aaaaaaaa", "1970-01-02", ""], ["bbbbbbbb", "1970-01-03", ""]]
-    assert index["same"] == 1.05
+    assert (index["same"], index["apart"]) == (1.05, 1.05)
+    assert index["untimed"]["ow"] == ["failed", "{new}"]
+    assert index["untimed"]["to"] == ["mended", "timed out before: {old}"]
+    assert index["untimed"]["ss"] == ["not compared", "skipped on both sides"]
 
 
 def test_a_version_left_out_and_an_absent_case_have_their_letters(tmp_path: Path) -> None:
@@ -206,18 +208,18 @@ def test_a_version_left_out_and_an_absent_case_have_their_letters(tmp_path: Path
     old.versions[NUMPY] = "v0"
     old.write()
     commit(tmp_path, "b", 2).time(NUMPY, "n=4", 3.0).time(NUMBA, "n=4", 3.0).write()
-    results = load_results(tmp_path)
+    table = open_table(tmp_path)
     key = setup_key(Setup("runner", "virtualenv-py3.11"))
 
-    assert scripts(results)[f"compare-data/{key}-aaaaaaaa.js"][1]["status"] == "-v"
+    assert arguments(table)[f"compare-data/{key}-aaaaaaaa.js"][1]["status"] == "-v"
 
 
 def test_scripts_of_commits_that_are_gone_are_removed(tmp_path: Path) -> None:
-    results, site = three_cases(tmp_path / "results"), tmp_path / "site"
-    write_report(results, site)
+    table, site = three_cases(tmp_path / "results"), tmp_path / "site"
+    write_report(table, site)
     (site / "compare-data" / "gone-cccccccc.js").write_text("")
 
-    write_report(results, site)
+    write_report(table, site)
 
     key = setup_key(Setup("runner", "virtualenv-py3.11"))
     assert sorted(path.name for path in (site / "compare-data").iterdir()) == sorted(

@@ -16,7 +16,7 @@ from full_kernel import write_full_kernel
 from result_files import CommitFiles, write_machine
 
 from gpubench.report.render import view_models
-from gpubench.results import load_results
+from gpubench.results import open_table
 
 GOLDEN = Path(__file__).parent / "golden"
 COMMITS = 12
@@ -64,7 +64,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Each page's view model as text, by the name of its golden file."""
     directory = tmp_path_factory.mktemp("golden")
     write_results(directory)
-    found = view_models(load_results(directory))
+    found = view_models(open_table(directory))
     text = json.dumps(rounded(found), ensure_ascii=False).replace(str(directory), "RESULTS")
     return {
         f"{address}.json": json.dumps(model, indent=1, ensure_ascii=False) + "\n"

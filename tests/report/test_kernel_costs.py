@@ -10,19 +10,18 @@ from result_files import CommitFiles
 from stored_asv_project import PAIR, write_benchmarks, write_format_2
 
 from gpubench.report import kernel
-from gpubench.report.kernel import KernelPage
-from gpubench.report.measured_source import Code
+from gpubench.report.charts import NoRoofline, share_words
+from gpubench.report.figures import roofline_figure
+from gpubench.report.kernel import KernelPage, MeasuredCode
 from gpubench.report.render import write_report
-from gpubench.report.roofline import Missing, share_words
-from gpubench.report.roofline_figure import roofline_figure
 from gpubench.report.site import Site
-from gpubench.results import Results, load_results
+from gpubench.results import Table, open_table
 
 NARROW = "\N{NARROW NO-BREAK SPACE}"
 
 
-def page_of(results: Results, name: str = "scale") -> KernelPage:
-    site = Site(results)
+def page_of(table: Table, name: str = "scale") -> KernelPage:
+    site = Site(table)
     key = next(key for key in site.current(site.histories[0]) if key[1] == name)
     return kernel.build(site.histories[0], key, site)
 
@@ -30,7 +29,7 @@ def page_of(results: Results, name: str = "scale") -> KernelPage:
 @pytest.fixture
 def full(tmp_path: Path) -> KernelPage:
     write_full_kernel(tmp_path)
-    return page_of(load_results(tmp_path))
+    return page_of(open_table(tmp_path))
 
 
 def test_the_roofline_says_how_near_each_implementation_comes(full: KernelPage) -> None:
@@ -48,7 +47,7 @@ def test_the_roofline_says_how_near_each_implementation_comes(full: KernelPage) 
 
 def test_the_cpu_without_a_measured_ceiling_says_which_command_gives_it(full: KernelPage) -> None:
     assert full.rooflines.missing == (
-        Missing(
+        NoRoofline(
             "the bandwidth of the CPU was not measured; a kernel named triad or copy gives it.",
             "asv run --bench __triad__",
         ),
@@ -80,10 +79,10 @@ def test_without_work_the_page_says_what_to_add(tmp_path: Path) -> None:
     files = CommitFiles(tmp_path, "a" * 40, 86_400)
     files.time("suites.add__numpy.time_kernel", "n=8", 1.0).write()
 
-    page = page_of(load_results(tmp_path), "add")
+    page = page_of(open_table(tmp_path), "add")
 
     assert page.rooflines.missing == (
-        Missing("the suite does not say how many bytes are moved: add work.", None),
+        NoRoofline("the suite does not say how many bytes are moved: add work.", None),
     )
 
 
@@ -109,7 +108,7 @@ def test_kernel_only_stands_beside_end_to_end(full: KernelPage) -> None:
     assert round(row.end_to_end.value, 2) == 2.37
 
 
-def test_one_labelled_time_is_not_split(sample: Results) -> None:
+def test_one_labelled_time_is_not_split(sample: Table) -> None:
     assert page_of(sample, "norm").split == ()
 
 
@@ -118,13 +117,13 @@ def test_the_yaml_and_the_code_are_shown_apart(full: KernelPage) -> None:
 
     assert measured is not None
     assert (measured.place, measured.declaration) == ("suites/scale.yaml:4", YAML)
-    assert measured.codes[-1] == Code("numba_cuda", CODE)
+    assert measured.codes[-1] == MeasuredCode("numba_cuda", CODE)
     assert [code.implementation for code in measured.codes] == ["numpy", "numba", "numba_cuda"]
 
 
 def test_source_is_text_and_not_markup(tmp_path: Path) -> None:
     write_full_kernel(tmp_path / "results")
-    site = write_report(load_results(tmp_path / "results"), tmp_path / "site").parent
+    site = write_report(open_table(tmp_path / "results"), tmp_path / "site").parent
 
     html = (site / "kernel-scale.html").read_text(encoding="utf-8")
     assert "note: &lt;b&gt;text, not markup&lt;/b&gt;" in html
@@ -136,7 +135,7 @@ def test_a_pair_says_what_it_does_not_know_and_how_to_run_it(tmp_path: Path) -> 
     values: list[float | None] = [8.0, 8.0, 8.0, 8.0]
     write_format_2(tmp_path, 1, {PAIR.baseline: values, PAIR.candidate: values * 2})
 
-    page = page_of(load_results(tmp_path, pairs=[PAIR]), "norm")
+    page = page_of(open_table(tmp_path, pairs=[PAIR]), "norm")
 
     assert page.title == "sums.norm"
     assert page.rooflines.missing[0].why == (
@@ -144,7 +143,7 @@ def test_a_pair_says_what_it_does_not_know_and_how_to_run_it(tmp_path: Path) -> 
     )
     assert [entry.title for entry in page.legend] == [PAIR.baseline, PAIR.candidate]
     assert page.measured is not None
-    assert page.measured.codes[0] == Code("baseline", "def time_numpy(self): ...")
+    assert page.measured.codes[0] == MeasuredCode("baseline", "def time_numpy(self): ...")
     assert page.measured.declaration == ""
 
 

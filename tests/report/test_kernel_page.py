@@ -9,16 +9,15 @@ from pathlib import Path
 from result_files import CommitFiles
 
 from gpubench.report import kernel
-from gpubench.report.figures import size_figure
-from gpubench.report.history_chart import HistoryChart
-from gpubench.report.history_figure import history_figure
+from gpubench.report.charts import HistoryChart
+from gpubench.report.figures import history_figure, size_figure
 from gpubench.report.kernel import KernelPage
 from gpubench.report.site import Site
-from gpubench.results import Results, load_results
+from gpubench.results import Table, open_table
 
 
-def kernel_page(results: Results, name: str, machine: str | None = None) -> KernelPage:
-    site = Site(results)
+def kernel_page(table: Table, name: str, machine: str | None = None) -> KernelPage:
+    site = Site(table)
     history = next(h for h in site.histories if machine in (None, h.setup.machine))
     return kernel.build(history, (name, name), site)
 
@@ -31,7 +30,7 @@ def commit(directory: Path, letter: str = "a", day: int = 1) -> CommitFiles:
     return CommitFiles(directory, letter * 40, day * 86_400)
 
 
-def test_the_verdict_names_the_fastest_implementation_and_its_launch(sample: Results) -> None:
+def test_the_verdict_names_the_fastest_implementation_and_its_launch(sample: Table) -> None:
     page = kernel_page(sample, "matmul", "gpu-box")
 
     assert page.verdict == (
@@ -39,7 +38,7 @@ def test_the_verdict_names_the_fastest_implementation_and_its_launch(sample: Res
     )
 
 
-def test_the_history_marks_the_slower_commit_in_words_and_in_the_chart(sample: Results) -> None:
+def test_the_history_marks_the_slower_commit_in_words_and_in_the_chart(sample: Table) -> None:
     history = kernel_page(sample, "vector_add", "runner").history
 
     assert history is not None
@@ -62,7 +61,7 @@ def stepping(directory: Path, steps: tuple[int, ...], commits: int) -> HistoryCh
         seconds = 1.0 + sum(index >= step for step in steps) % 2
         files = CommitFiles(directory, f"{index:08x}" + "0" * 32, 86_400 * (index + 1))
         files.time(add("numpy"), "n=4", 4.0).time(add("numba"), "n=4", seconds).write()
-    history = kernel_page(load_results(directory), "add").history
+    history = kernel_page(open_table(directory), "add").history
     assert history is not None
     return history
 
@@ -84,7 +83,7 @@ def test_a_long_history_is_a_line_without_markers(tmp_path: Path) -> None:
     assert {trace["error_y"]["width"] for trace in many if "error_y" in trace} == {0}
 
 
-def test_a_wrong_case_keeps_its_history_and_has_no_speedup_since(sample: Results) -> None:
+def test_a_wrong_case_keeps_its_history_and_has_no_speedup_since(sample: Table) -> None:
     history = kernel_page(sample, "matmul", "runner").history
 
     assert history is not None
@@ -101,7 +100,7 @@ def test_a_wrong_case_keeps_its_history_and_has_no_speedup_since(sample: Results
     ]
 
 
-def test_no_wrong_or_skipped_row_shows_a_time_or_speedup(sample: Results) -> None:
+def test_no_wrong_or_skipped_row_shows_a_time_or_speedup(sample: Table) -> None:
     rows = [
         row
         for machine in ("runner", "gpu-box")
@@ -113,7 +112,7 @@ def test_no_wrong_or_skipped_row_shows_a_time_or_speedup(sample: Results) -> Non
     assert all(row.timing is None and row.speedup is None and row.reason for row in rows)
 
 
-def test_the_crossover_is_said_in_words(sample: Results) -> None:
+def test_the_crossover_is_said_in_words(sample: Table) -> None:
     (chart,) = kernel_page(sample, "norm", "runner").sizes
 
     assert chart.axis == "n"
@@ -124,7 +123,7 @@ def test_the_crossover_is_said_in_words(sample: Results) -> None:
     assert size_figure(chart)["layout"]["xaxis"]["ticktext"][0] == "2<sup>10</sup>"
 
 
-def test_the_heatmap_outlines_the_fastest_launch_of_each_size(sample: Results) -> None:
+def test_the_heatmap_outlines_the_fastest_launch_of_each_size(sample: Table) -> None:
     (launches,) = kernel_page(sample, "matmul", "gpu-box").launches
 
     assert launches.columns == ("n=1024", "n=16384", "n=262144", "n=1048576")
@@ -134,7 +133,7 @@ def test_the_heatmap_outlines_the_fastest_launch_of_each_size(sample: Results) -
     assert sum(cell.best for row in launches.rows for cell in row.cells) == 4
 
 
-def test_impossible_launches_carry_their_reason(sample: Results) -> None:
+def test_impossible_launches_carry_their_reason(sample: Table) -> None:
     (launches,) = kernel_page(sample, "matmul", "gpu-box").launches
 
     impossible = launches.rows[-1].cells
@@ -144,14 +143,14 @@ def test_impossible_launches_carry_their_reason(sample: Results) -> None:
     assert launches.reasons[0].startswith("block 2048 has 2048 threads, the limit is 1024")
 
 
-def test_without_a_gpu_the_heatmap_shows_the_reasons(sample: Results) -> None:
+def test_without_a_gpu_the_heatmap_shows_the_reasons(sample: Table) -> None:
     (launches,) = kernel_page(sample, "matmul", "runner").launches
 
     assert launches.sentence == "No launch of numba_cuda has a time: skipped."
     assert {cell.footnote for row in launches.rows for cell in row.cells} == {1}
 
 
-def test_labelled_times_stand_side_by_side(sample: Results) -> None:
+def test_labelled_times_stand_side_by_side(sample: Table) -> None:
     times = kernel_page(sample, "norm", "gpu-box").times
 
     assert times is not None
@@ -163,11 +162,11 @@ def test_labelled_times_stand_side_by_side(sample: Results) -> None:
     assert kernel_only.median < end_to_end.median
 
 
-def test_one_labelled_time_makes_no_table(sample: Results) -> None:
+def test_one_labelled_time_makes_no_table(sample: Table) -> None:
     assert kernel_page(sample, "norm", "runner").times is None
 
 
-def test_rates_and_errors_come_from_the_record(sample: Results) -> None:
+def test_rates_and_errors_come_from_the_record(sample: Table) -> None:
     rows = kernel_page(sample, "norm", "runner").cases
 
     row = next(r for r in rows if (r.implementation, r.case) == ("numba", "n=1048576"))
@@ -181,7 +180,7 @@ def test_a_swept_grid_becomes_the_columns(tmp_path: Path) -> None:
         files.time(add("cuda"), f"n=64 block={block} grid={grid}", seconds)
     files.write()
 
-    (launches,) = kernel_page(load_results(tmp_path), "add").launches
+    (launches,) = kernel_page(open_table(tmp_path), "add").launches
 
     assert (launches.problem, launches.columns) == ("n=64", ("2", "4"))
     assert [row.label for row in launches.rows] == ["32", "64"]
@@ -194,7 +193,7 @@ def test_rows_of_the_heatmap_name_only_what_varies(tmp_path: Path) -> None:
         files.time(add("cuda"), f"n=64 tile={tile} block={block} device=cuda:1", 4.0)
     files.write()
 
-    (launches,) = kernel_page(load_results(tmp_path), "add").launches
+    (launches,) = kernel_page(open_table(tmp_path), "add").launches
 
     assert [row.label for row in launches.rows] == ["tile=8 block=8x8", "tile=16 block=16x16"]
 
@@ -203,7 +202,7 @@ def test_one_size_draws_no_chart_over_size(tmp_path: Path) -> None:
     files = commit(tmp_path).time(add("numpy"), "n=64", 8.0).time(add("numba"), "n=64", 4.0)
     files.write()
 
-    assert kernel_page(load_results(tmp_path), "add").sizes == ()
+    assert kernel_page(open_table(tmp_path), "add").sizes == ()
 
 
 def test_each_combination_of_parameters_has_a_chart_over_size(tmp_path: Path) -> None:
@@ -214,7 +213,7 @@ def test_each_combination_of_parameters_has_a_chart_over_size(tmp_path: Path) ->
             files.time(add("numba"), f"n={n} dtype={dtype}", 4.0)
     files.write()
 
-    charts = kernel_page(load_results(tmp_path), "add").sizes
+    charts = kernel_page(open_table(tmp_path), "add").sizes
 
     assert [chart.parameters for chart in charts] == ["dtype=float32", "dtype=float64"]
 
@@ -222,7 +221,7 @@ def test_each_combination_of_parameters_has_a_chart_over_size(tmp_path: Path) ->
 def test_a_missing_baseline_says_which_command_comes_next(tmp_path: Path) -> None:
     commit(tmp_path).time(add("numba"), "n=64", 4.0).write()
 
-    states = kernel_page(load_results(tmp_path), "add").states
+    states = kernel_page(open_table(tmp_path), "add").states
 
     assert [state.title for state in states] == ["One commit so far", "No baseline"]
     assert states[1].why == (
@@ -235,7 +234,7 @@ def test_a_missing_baseline_says_which_command_comes_next(tmp_path: Path) -> Non
 def test_nothing_but_failures_says_so(tmp_path: Path) -> None:
     commit(tmp_path).missing(add("numpy"), "n=64").write()
 
-    page = kernel_page(load_results(tmp_path), "add")
+    page = kernel_page(open_table(tmp_path), "add")
 
     assert page.verdict == "No speedup can be stated at this commit."
     assert "No times" in [state.title for state in page.states]
@@ -245,7 +244,130 @@ def test_a_kernel_left_out_at_the_newest_commit_says_so(tmp_path: Path) -> None:
     commit(tmp_path, "a", 1).time(add("numpy"), "n=64", 4.0).write()
     commit(tmp_path, "b", 2).time("suites.norm__numpy.time_kernel", "n=64", 4.0).write()
 
-    states = kernel_page(load_results(tmp_path), "add").states
+    states = kernel_page(open_table(tmp_path), "add").states
 
     assert states[0].title == "Not measured at the newest commit"
     assert states[0].command == "asv run --bench add bbbbbbbb^!"
+
+
+def test_the_verdict_of_several_cases_says_of_how_many_and_that_it_is_unclear(
+    tmp_path: Path,
+) -> None:
+    files = commit(tmp_path)
+    for dtype in ("float32", "float64"):
+        files.time(add("numpy"), f"n=64 dtype={dtype}", 4.02, spread=0.1)
+        files.time(add("numba"), f"n=64 dtype={dtype}", 4.0, spread=0.1)
+    files.write()
+
+    page = kernel_page(open_table(tmp_path), "add")
+
+    assert page.verdict.startswith("numba reaches 1.00× (")
+    assert page.verdict.endswith(
+        ") the speed of numpy at n=64 dtype=float32 and 1 more case: unclear."
+    )
+
+
+def test_all_cases_stand_by_implementation_then_labelled_time_then_size(tmp_path: Path) -> None:
+    files = commit(tmp_path)
+    for n in (128, 64):
+        for benchmark in (add("numba", "compile"), add("numba"), add("numpy"), add("array")):
+            files.time(benchmark, f"n={n}", 4.0)
+    files.write()
+
+    rows = kernel_page(open_table(tmp_path), "add").cases
+
+    assert [(row.implementation, row.time, row.case) for row in rows] == [
+        (implementation, time, f"n={n}")
+        for implementation, time in (
+            ("numpy", "kernel"), ("array", "kernel"), ("numba", "kernel"), ("numba", "compile"),
+        )
+        for n in (64, 128)
+    ]  # fmt: skip
+
+
+def test_a_launch_is_said_by_its_blocks_or_by_its_threads(tmp_path: Path) -> None:
+    files = commit(tmp_path)
+    launches: dict[str, dict[str, object]] = {
+        "plain": {"grid": (4, 1, 1), "block": (16, 16, 1)},
+        "shared": {"grid": (4, 1, 1), "block": (256, 1, 1), "shared_bytes": 1024},
+        "threads": {"threads": 2},
+        "one": {"threads": 1},
+        "none": {},
+    }
+    for name, launch in launches.items():
+        files.time(add(name), "n=64", 4.0).record(add(name), "n=64", **launch)
+    files.write()
+
+    rows = kernel_page(open_table(tmp_path), "add").cases
+
+    assert {row.implementation: row.launch for row in rows} == {
+        "plain": "4 blocks of 16x16",
+        "shared": "4 blocks of 256, 1024 B shared",
+        "threads": "2 threads",
+        "one": "1 thread",
+        "none": "",
+    }
+
+
+def test_warnings_of_the_record_stand_with_the_case(tmp_path: Path) -> None:
+    files = commit(tmp_path).time(add("numpy"), "n=64", 4.0)
+    files.record(add("numpy"), "n=64", warnings=("the clock fell", "batch of 1")).write()
+
+    (row,) = kernel_page(open_table(tmp_path), "add").cases
+
+    assert (row.status, row.reason) == ("ok", "the clock fell; batch of 1")
+
+
+def test_titles_come_from_the_record_and_colours_follow_the_names(tmp_path: Path) -> None:
+    files = commit(tmp_path).time(add("numba"), "n=64", 1.0).time(add("numpy"), "n=64", 4.0)
+    files.time(add("array"), "n=64", 4.0)
+    files.record(add("numba"), "n=64", title="Numba, one thread").write()
+
+    legend = kernel_page(open_table(tmp_path), "add").legend
+
+    assert [(e.implementation, e.title, e.rank, e.is_baseline) for e in legend] == [
+        ("numpy", "", 0, True),
+        ("array", "", 1, False),
+        ("numba", "Numba, one thread", 2, False),
+    ]
+
+
+def test_a_baseline_alone_has_its_history(tmp_path: Path) -> None:
+    for letter, day in (("a", 1), ("b", 2)):
+        commit(tmp_path, letter, day).time(add("numpy"), "n=64", 4.0).write()
+
+    history = kernel_page(open_table(tmp_path), "add").history
+
+    assert history is not None
+    assert [(series.implementation, series.is_baseline) for series in history.series] == [
+        ("numpy", True)
+    ]
+
+
+def test_what_never_had_a_time_has_no_history(tmp_path: Path) -> None:
+    commit(tmp_path).missing(add("numba"), "n=64").write()
+
+    assert kernel_page(open_table(tmp_path), "add").history is None
+
+
+def test_a_call_that_compiles_nothing_is_one_bar(tmp_path: Path) -> None:
+    files = commit(tmp_path).time(add("cuda", "transfer"), "n=64", 3.0)
+    files.time(add("cuda"), "n=64", 1.0).write()
+
+    (row,) = kernel_page(open_table(tmp_path), "add").split
+
+    (bar,) = row.bars
+    assert (bar.label, bar.seconds) == ("a call", 4.0)
+    assert [(part.time, part.left, part.width) for part in bar.parts] == [
+        ("transfer", 0.0, 750.0),
+        ("kernel", 750.0, 250.0),
+    ]
+
+
+def test_a_device_that_only_the_identity_names_is_not_said_twice(tmp_path: Path) -> None:
+    files = commit(tmp_path).time(add("cuda"), "n=64 device=cuda:1", 1.0)
+    files.time(add("numba"), "n=64", 1.0).record(add("numba"), "n=64", device="cpu").write()
+
+    rows = kernel_page(open_table(tmp_path), "add").cases
+
+    assert [(row.case, row.device) for row in rows] == [("n=64 device=cuda:1", ""), ("n=64", "cpu")]

@@ -15,12 +15,12 @@ from gpubench.report import exports, machines
 from gpubench.report.machines import MachinesPage
 from gpubench.report.render import write_report
 from gpubench.report.site import Site
-from gpubench.results import Results, load_results
+from gpubench.results import Table, open_table
 
 NARROW = "\N{NARROW NO-BREAK SPACE}"
 
 
-def page_of(results: Results) -> MachinesPage:
+def page_of(results: Table) -> MachinesPage:
     return machines.build(Site(results))
 
 
@@ -28,13 +28,13 @@ def rows_of(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
-def test_the_verdict_counts_where_the_numbers_come_from(sample: Results) -> None:
+def test_the_verdict_counts_where_the_numbers_come_from(sample: Table) -> None:
     assert page_of(sample).verdict == (
         "2 machines, 2 environments, 12 commits: 14 result files, nothing left out."
     )
 
 
-def test_every_setup_has_its_facts_and_its_noise(sample: Results) -> None:
+def test_every_setup_has_its_facts_and_its_noise(sample: Table) -> None:
     runner, gpu = page_of(sample).setups
 
     assert (gpu.panel.name, runner.panel.name) == ("gpu-box", "runner")
@@ -50,7 +50,7 @@ def test_every_setup_has_its_facts_and_its_noise(sample: Results) -> None:
 def test_readings_of_a_device_are_shown_with_their_units_and_range(tmp_path: Path) -> None:
     write_full_kernel(tmp_path)
 
-    (setup,) = page_of(load_results(tmp_path)).setups
+    (setup,) = page_of(open_table(tmp_path)).setups
     facts = {device.device: dict(device.facts) for device in setup.devices}
 
     assert facts["cuda:0"] == {
@@ -66,7 +66,7 @@ def test_readings_of_a_device_are_shown_with_their_units_and_range(tmp_path: Pat
 def test_one_commit_says_from_when_scatter_shows(tmp_path: Path) -> None:
     write_full_kernel(tmp_path)
 
-    (setup,) = page_of(load_results(tmp_path)).setups
+    (setup,) = page_of(open_table(tmp_path)).setups
 
     assert setup.noise[1] == "Scatter from commit to commit shows from the second commit on."
 
@@ -75,7 +75,7 @@ def test_files_that_were_left_out_are_named(tmp_path: Path) -> None:
     write_full_kernel(tmp_path)
     (tmp_path / "gpu-box" / "half.json").write_text('{"version": 2')
 
-    page = page_of(load_results(tmp_path))
+    page = page_of(open_table(tmp_path))
 
     assert page.verdict.endswith("1 result file, 1 part left out.")
     assert page.problems[0].path == "gpu-box/half.json"
@@ -85,10 +85,10 @@ def test_results_without_a_record_say_what_is_not_known(tmp_path: Path) -> None:
     files = CommitFiles(tmp_path, "a" * 40, 86_400)
     files.time("suites.add__numpy.time_kernel", "n=8", 1.0).write()
 
-    assert [s.title for s in page_of(load_results(tmp_path)).states] == ["No facts recorded"]
+    assert [s.title for s in page_of(open_table(tmp_path)).states] == ["No facts recorded"]
 
 
-def test_the_files_hold_every_case_and_are_linked(sample: Results, tmp_path: Path) -> None:
+def test_the_files_hold_every_case_and_are_linked(sample: Table, tmp_path: Path) -> None:
     site = write_report(sample, tmp_path).parent
     cases = rows_of((site / "cases.csv").read_text(encoding="utf-8"))
 
@@ -101,8 +101,8 @@ def test_the_files_hold_every_case_and_are_linked(sample: Results, tmp_path: Pat
     assert {path.name for path in site.iterdir()} >= {file.address for file in exports.FILES}
 
 
-def test_no_wrong_case_has_a_time_or_speedup_in_the_files(sample: Results) -> None:
-    files = {file.address: file.content() for file in exports.data_files(Site(sample))}
+def test_no_wrong_case_has_a_time_or_speedup_in_the_files(sample: Table) -> None:
+    files = exports.contents(Site(sample))
     rows = [row for row in rows_of(files["cases.csv"]) if row["status"] != "ok"]
 
     assert rows
@@ -128,8 +128,8 @@ def test_numbers_stay_numbers() -> None:
 
 def test_a_machine_row_tells_one_fact(tmp_path: Path) -> None:
     write_full_kernel(tmp_path)
-    site = Site(load_results(tmp_path))
-    files = {file.address: file.content() for file in exports.data_files(site)}
+    site = Site(open_table(tmp_path))
+    files = exports.contents(site)
 
     rows = {(r["kind"], r["name"]): r["value"] for r in rows_of(files["machines.csv"])}
 

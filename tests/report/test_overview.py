@@ -9,18 +9,17 @@ from pathlib import Path
 from result_files import CommitFiles, write_machine
 
 from gpubench.report import overview
-from gpubench.report.matrix import Cell
-from gpubench.report.overview import Overview
+from gpubench.report.overview import MatrixCell, Overview
 from gpubench.report.site import Site
-from gpubench.results import Results, load_results
+from gpubench.results import Table, open_table
 
 NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
 
 
-def first_page(results: Results, machine: str | None = None) -> Overview:
-    site = Site(results)
+def first_page(table: Table, machine: str | None = None) -> Overview:
+    site = Site(table)
     chosen = [h for h in site.histories if machine in (None, h.setup.machine)]
-    return overview.build(results, chosen[0] if chosen else None, site)
+    return overview.build(chosen[0] if chosen else None, site)
 
 
 def commit(directory: Path, letter: str, day: int) -> CommitFiles:
@@ -31,12 +30,12 @@ def columns(page: Overview) -> list[str]:
     return [column.name for column in page.matrix.columns]
 
 
-def cell(page: Overview, kernel: str, implementation: str) -> Cell:
+def cell(page: Overview, kernel: str, implementation: str) -> MatrixCell:
     row = next(row for row in page.matrix.rows if row.kernel.label == kernel)
     return row.cells[columns(page).index(implementation)]
 
 
-def test_one_sentence_gives_the_verdict(sample: Results) -> None:
+def test_one_sentence_gives_the_verdict(sample: Table) -> None:
     page = first_page(sample, "runner")
 
     assert page.verdict == (
@@ -50,7 +49,7 @@ def test_one_sentence_gives_the_verdict(sample: Results) -> None:
     )
 
 
-def test_the_baseline_stands_first_with_its_time(sample: Results) -> None:
+def test_the_baseline_stands_first_with_its_time(sample: Table) -> None:
     page = first_page(sample, "runner")
 
     assert columns(page) == ["numpy", "numba", "numba_parallel", "numba_cuda"]
@@ -59,19 +58,19 @@ def test_the_baseline_stands_first_with_its_time(sample: Results) -> None:
     assert page.matrix.rows[0].baseline_seconds is not None
 
 
-def test_a_skipped_implementation_shows_no_speedup(sample: Results) -> None:
+def test_a_skipped_implementation_shows_no_speedup(sample: Table) -> None:
     found = cell(first_page(sample, "runner"), "norm", "numba_cuda")
 
     assert (found.speedup, found.status, found.note) == (None, "skipped", "20 cases")
 
 
-def test_a_wrong_implementation_shows_no_speedup(sample: Results) -> None:
+def test_a_wrong_implementation_shows_no_speedup(sample: Table) -> None:
     found = cell(first_page(sample, "runner"), "matmul", "numba_parallel")
 
     assert (found.speedup, found.status, found.note) == (None, "wrong", "4 cases")
 
 
-def test_the_regression_is_found_with_factor_and_commit(sample: Results) -> None:
+def test_the_regression_is_found_with_factor_and_commit(sample: Table) -> None:
     (change,) = first_page(sample, "runner").regressions
 
     assert (change.name.kernel, change.name.implementation) == ("vector_add", "numba_parallel")
@@ -80,13 +79,13 @@ def test_the_regression_is_found_with_factor_and_commit(sample: Results) -> None
     assert len(change.spark.marks) == 1
 
 
-def test_an_improvement_is_no_regression(sample: Results) -> None:
+def test_an_improvement_is_no_regression(sample: Table) -> None:
     (change,) = first_page(sample, "runner").improvements
 
     assert (change.name.kernel, change.name.implementation) == ("mandelbrot", "numba")
 
 
-def test_cases_without_a_time_are_grouped_by_reason_the_urgent_first(sample: Results) -> None:
+def test_cases_without_a_time_are_grouped_by_reason_the_urgent_first(sample: Table) -> None:
     wrong, skipped = first_page(sample, "runner").reasons
 
     assert (wrong.status, wrong.count) == ("wrong", 4)
@@ -98,7 +97,7 @@ def test_cases_without_a_time_are_grouped_by_reason_the_urgent_first(sample: Res
     )
 
 
-def test_machines_stand_side_by_side(sample: Results) -> None:
+def test_machines_stand_side_by_side(sample: Table) -> None:
     page = first_page(sample, "gpu-box")
 
     assert [(row.setup.label, row.setup.address) for row in page.setups] == [
@@ -118,7 +117,7 @@ def measured(directory: Path, days: dict[str, range]) -> list[tuple[str, str]]:
             hash_ = f"{day:08x}{0:032x}"
             files = CommitFiles(directory, hash_, day * 86_400, machine=machine)
             files.time(NUMPY, "n=4", 1.0).write()
-    setups = first_page(load_results(directory)).setups
+    setups = first_page(open_table(directory)).setups
     return [(row.setup.label.partition(",")[0], row.setup.address) for row in setups]
 
 
@@ -135,7 +134,7 @@ def test_a_machine_that_measures_no_more_is_the_last(tmp_path: Path) -> None:
     assert [machine for machine, _ in listed] == ["new", "old"]
 
 
-def test_the_machine_is_described_by_the_record_and_asv(sample: Results) -> None:
+def test_the_machine_is_described_by_the_record_and_asv(sample: Table) -> None:
     machine = first_page(sample, "runner").machine
 
     assert machine is not None
@@ -150,7 +149,7 @@ def test_without_a_record_asv_s_description_stands(tmp_path: Path) -> None:
     files = commit(tmp_path, "a", 1).time(NUMPY, "n=4", 3.0).write()
     write_machine(tmp_path, files.machine, ram="17179869184")
 
-    machine = first_page(load_results(tmp_path)).machine
+    machine = first_page(open_table(tmp_path)).machine
 
     assert machine is not None
     assert dict(machine.facts) == {
@@ -164,7 +163,7 @@ def test_a_regression_in_a_history_of_four_commits_is_marked(tmp_path: Path) -> 
     for day, (letter, seconds) in enumerate(zip("abcd", (1.0, 1.0, 2.0, 2.0), strict=True), 1):
         commit(tmp_path, letter, day).time(NUMPY, "n=4", 3.0).time(NUMBA, "n=4", seconds).write()
 
-    page = first_page(load_results(tmp_path))
+    page = first_page(open_table(tmp_path))
 
     (change,) = page.regressions
     assert change.claim == "slower than the previous commit: intervals do not overlap"
@@ -175,8 +174,8 @@ def test_a_regression_in_a_history_of_four_commits_is_marked(tmp_path: Path) -> 
     )
 
 
-def test_nothing_measured_says_which_command_comes_next() -> None:
-    page = first_page(Results())
+def test_nothing_measured_says_which_command_comes_next(tmp_path: Path) -> None:
+    page = first_page(open_table(tmp_path))
 
     assert page.verdict == "No results yet."
     assert [state.command for state in page.states] == ["asv run --quick"]
@@ -185,7 +184,7 @@ def test_nothing_measured_says_which_command_comes_next() -> None:
 def test_one_commit_says_what_more_would_show(tmp_path: Path) -> None:
     commit(tmp_path, "a", 1).time(NUMPY, "n=4", 3.0).write()
 
-    page = first_page(load_results(tmp_path))
+    page = first_page(open_table(tmp_path))
 
     assert [state.title for state in page.states] == ["One commit so far"]
     assert page.verdict.startswith("No speedup can be stated for 1 kernel of 1 suite at aaaaaaaa")
@@ -195,7 +194,7 @@ def test_a_case_that_was_verified_in_software_shows_no_speedup(tmp_path: Path) -
     files = commit(tmp_path, "a", 1).time(NUMPY, "n=4", 3.0).time(NUMBA, "n=4", 1.0)
     files.record(NUMBA, "n=4", "verified").write()
 
-    found = cell(first_page(load_results(tmp_path)), "add", "numba")
+    found = cell(first_page(open_table(tmp_path)), "add", "numba")
 
     assert (found.speedup, found.status, found.note) == (None, "verified", "")
 
@@ -203,7 +202,7 @@ def test_a_case_that_was_verified_in_software_shows_no_speedup(tmp_path: Path) -
 def test_a_missing_baseline_is_said_in_the_cell(tmp_path: Path) -> None:
     commit(tmp_path, "a", 1).time(NUMBA, "n=4", 1.0).write()
 
-    found = cell(first_page(load_results(tmp_path)), "add", "numba")
+    found = cell(first_page(open_table(tmp_path)), "add", "numba")
 
     assert found.speedup is None
     assert found.note.startswith("no baseline: ")
@@ -213,7 +212,7 @@ def test_a_speedup_that_allows_1x_is_called_unclear(tmp_path: Path) -> None:
     files = commit(tmp_path, "a", 1).time(NUMPY, "n=4", 1.02, spread=0.1)
     files.time(NUMBA, "n=4", 1.0, spread=0.1).write()
 
-    page = first_page(load_results(tmp_path))
+    page = first_page(open_table(tmp_path))
 
     assert page.counts == {"unclear": 1, "baseline": 1}
     assert page.verdict.endswith("unclear, the interval allows 1.00× or is not known.")
@@ -223,7 +222,7 @@ def test_a_kernel_last_measured_earlier_says_at_which_commit(tmp_path: Path) -> 
     commit(tmp_path, "a", 1).time(NUMPY, "n=4", 3.0).write()
     commit(tmp_path, "b", 2).time("suites.norm__numpy.time_kernel", "n=4", 3.0).write()
 
-    rows = {row.kernel.label: row.commit for row in first_page(load_results(tmp_path)).matrix.rows}
+    rows = {row.kernel.label: row.commit for row in first_page(open_table(tmp_path)).matrix.rows}
 
     assert rows["norm"] is None
     assert rows["add"] is not None
@@ -235,7 +234,7 @@ def test_what_was_only_skipped_stands_behind_what_has_a_speedup(tmp_path: Path) 
     skipped = "suites.add__cuda.time_kernel"
     files.record(skipped, "n=4", "skipped", reason="no GPU").missing(skipped, "n=4").write()
 
-    page = first_page(load_results(tmp_path))
+    page = first_page(open_table(tmp_path))
 
     assert columns(page) == ["numpy", "numba", "cuda"]
     found = cell(page, "add", "cuda")
@@ -248,7 +247,7 @@ def test_values_of_an_older_version_are_announced(tmp_path: Path) -> None:
     old.write()
     commit(tmp_path, "b", 2).time(NUMPY, "n=4", 3.0).write()
 
-    titles = [state.title for state in first_page(load_results(tmp_path)).states]
+    titles = [state.title for state in first_page(open_table(tmp_path)).states]
 
     assert titles == ["Older values are left out"]
 
@@ -268,7 +267,7 @@ def many_implementations(directory: Path) -> Overview:
         files.record(benchmark, "n=4", status, backend=backend, values={"n": 4}, sizes=("n",))
         files.time(benchmark, "n=4", seconds) if seconds else files.missing(benchmark, "n=4")
     files.write()
-    return first_page(load_results(directory))
+    return first_page(open_table(directory))
 
 
 def test_more_than_six_implementations_share_a_column_for_each_backend(tmp_path: Path) -> None:
@@ -293,7 +292,7 @@ def test_a_size_that_is_not_the_row_s_is_said_in_the_cell(tmp_path: Path) -> Non
     files = commit(tmp_path, "a", 1).time(NUMPY, "n=4", 3.0).time(NUMPY, "n=8", 6.0)
     files.time(NUMBA, "n=8", 1.0).time("suites.add__other.time_kernel", "n=4", 1.0).write()
 
-    page = first_page(load_results(tmp_path))
+    page = first_page(open_table(tmp_path))
 
     assert page.matrix.rows[0].size == "n = 8"
     assert (cell(page, "add", "numba").note, cell(page, "add", "other").note) == ("", "n = 4")
@@ -303,10 +302,51 @@ def test_a_baseline_with_flaws_keeps_its_time_and_says_them(tmp_path: Path) -> N
     files = commit(tmp_path, "a", 1).time(NUMPY, "n=4", 3.0).missing(NUMPY, "n=8")
     files.record(NUMPY, "n=8", "timed_out").write()
 
-    page = first_page(load_results(tmp_path))
+    page = first_page(open_table(tmp_path))
 
     assert page.matrix.rows[0].baseline_seconds == 3.0
     assert (cell(page, "add", "numpy").is_baseline, cell(page, "add", "numpy").note) == (
         True,
         "1 timed out",
     )
+
+
+def test_each_kernel_counts_once_in_the_mean_with_its_fastest(tmp_path: Path) -> None:
+    files = commit(tmp_path, "a", 1)
+    for kernel, fast in (("add", 1.0), ("norm", 4.0)):
+        for name, seconds in (("numpy", 4.0), ("slow", 8.0), ("fast", fast)):
+            files.time(f"suites.{kernel}__{name}.time_kernel", "n=4", seconds)
+    files.write()
+
+    speedup = first_page(open_table(tmp_path)).speedup
+
+    assert speedup is not None
+    assert round(speedup.value, 6) == 2.0  # the geometric mean of 4 and 1
+
+
+def test_the_largest_changes_are_listed_and_no_more_than_eight(tmp_path: Path) -> None:
+    for day, letter in enumerate("ab", 1):
+        files = commit(tmp_path, letter, day)
+        for index in range(10):
+            seconds = 1.0 + index if letter == "b" else 1.0
+            files.time(f"suites.k{index}__numba.time_kernel", "n=4", seconds)
+        files.write()
+
+    page = first_page(open_table(tmp_path))
+
+    assert [change.name.kernel for change in page.regressions] == [f"k{i}" for i in range(9, 1, -1)]
+    assert page.improvements == ()
+
+
+def test_of_an_implementation_that_changed_at_every_size_the_largest_change_is_listed(
+    tmp_path: Path,
+) -> None:
+    for day, letter in enumerate("ab", 1):
+        files = commit(tmp_path, letter, day)
+        for n, factor in ((4, 2.0), (8, 3.0), (16, 1.5)):
+            files.time(NUMBA, f"n={n}", factor if letter == "b" else 1.0)
+        files.write()
+
+    (change,) = first_page(open_table(tmp_path)).regressions
+
+    assert (change.name.case, round(change.factor, 6)) == ("n=8", 3.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +12,8 @@ import pytest
 from gpubench.errors import GpubenchError
 from gpubench.report import serving
 from gpubench.report.render import write_report
-from gpubench.report.serving import ReportServer, Source, rewrite_on_change, stamp
-from gpubench.results import Results
+from gpubench.report.serving import ReportServer, changes_of_files, rewrite_on_change
+from gpubench.results import Table
 
 PAGE = "<!doctype html><body>hello</body>\n"
 
@@ -144,66 +143,65 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     )
 
 
-def test_a_stamp_changes_with_every_file_that_is_written_added_or_removed(tmp_path: Path) -> None:
-    sources = (Source(tmp_path, ("*.json", "*/*.json")),)
-    (tmp_path / "box").mkdir()
-    first = tmp_path / "box" / "a.json"
-    stamps = [stamp(sources)]
-    for content in ("1", "22"):
-        first.write_text(content)
-        stamps.append(stamp(sources))
-    found = first.stat()
-    os.utime(first, ns=(found.st_atime_ns, found.st_mtime_ns + 1))
-    stamps.append(stamp(sources))
-    (tmp_path / "b.txt").write_text("not looked at")
-    assert stamp(sources) == stamps[-1]
-    first.rename(tmp_path / "c.json")
-    stamps.append(stamp(sources))
-
-    assert len(set(stamps)) == len(stamps)
+def seen(changes: Iterator[set[tuple[object, str]]]) -> set[str]:
+    """Names of the next files that change."""
+    return {Path(path).name for _, path in next(filter(None, changes))}
 
 
-class Watching:
-    """Looks that find what is given, then Ctrl-C; what is told and how often is written."""
+def test_a_file_that_is_written_added_or_removed_is_a_change(tmp_path: Path) -> None:
+    box, output = tmp_path / "results" / "box", tmp_path / "reports" / "html"
+    box.mkdir(parents=True)
+    output.mkdir(parents=True)
+    changes = changes_of_files([tmp_path / "results", tmp_path / "not there"], output)
+    assert next(changes) == set()
 
-    def __init__(self, *looks: str) -> None:
-        self._looks = [frozenset({(text, 0, 0)}) for text in looks]
+    (box / "a.json").write_text("1")
+    assert seen(changes) == {"a.json"}
+    (box / "a.json").write_text("22")
+    assert seen(changes) == {"a.json"}
+    (box / "a.json").rename(box / "c.jsonl")
+    assert seen(changes) == {"a.json", "c.jsonl"}
+    (box / "c.jsonl").unlink()
+    assert seen(changes) == {"c.jsonl"}
+
+
+def test_pages_and_files_that_are_no_source_are_no_change(tmp_path: Path) -> None:
+    output = tmp_path / "reports" / "html"
+    output.mkdir(parents=True)
+    changes = changes_of_files([tmp_path / "reports"], output)
+    next(changes)
+
+    (output / "index.html").write_text("a page")
+    (tmp_path / "reports" / "notes.txt").write_text("not looked at")
+    (tmp_path / "reports" / "overview.html").write_text("a template")
+
+    assert seen(changes) == {"overview.html"}
+
+
+class Rewriting:
+    """Counts how often is written; what is told."""
+
+    def __init__(self, fault: Exception | None = None) -> None:
         self.told: list[str] = []
-        self.fault: Exception | None = None
         self.written = 0
-
-    def look(self) -> serving.Stamp:
-        if not self._looks:
-            raise KeyboardInterrupt
-        return self._looks.pop(0)
+        self._fault = fault
 
     def rewrite(self) -> None:
         self.written += 1
-        if self.fault:
-            raise self.fault
-
-    def watch(self, server: ReportServer) -> None:
-        written = frozenset({("a", 0, 0)})
-        with pytest.raises(KeyboardInterrupt):
-            rewrite_on_change(server, self.look, self.rewrite, self.told.append, written)
+        if self._fault:
+            raise self._fault
 
 
-@pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "SECONDS", 0.0)
+def test_every_change_is_written_and_told(server: ReportServer) -> None:
+    version, rewriting = server.version, Rewriting()
 
+    changes = [set(), {"a"}, set(), set(), {"a", "b"}, set()]
+    rewrite_on_change(server, changes, rewriting.rewrite, rewriting.told.append)
 
-@pytest.mark.usefixtures("at_once")
-def test_a_change_is_written_once_it_stands_still(server: ReportServer) -> None:
-    version, watching = server.version, Watching("a", "b", "c", "c", "c", "d", "d")
-
-    watching.watch(server)
-
-    assert (watching.written, watching.told) == (2, ["written again", "written again"])
+    assert (rewriting.written, rewriting.told) == (2, ["written again", "written again"])
     assert server.version != version
 
 
-@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
@@ -214,16 +212,15 @@ def test_a_change_is_written_once_it_stands_still(server: ReportServer) -> None:
 def test_a_fault_is_told_and_the_old_pages_stay(
     server: ReportServer, fault: Exception, words: str
 ) -> None:
-    version, watching = server.version, Watching("b", "b", "b")
-    watching.fault = fault
+    version, rewriting = server.version, Rewriting(fault)
 
-    watching.watch(server)
+    rewrite_on_change(server, [{"a"}], rewriting.rewrite, rewriting.told.append)
 
-    assert watching.told == [f"the pages stay as they were: {words}"]
-    assert (watching.written, server.version) == (1, version)
+    assert rewriting.told == [f"the pages stay as they were: {words}"]
+    assert (rewriting.written, server.version) == (1, version)
 
 
-def test_a_real_page_gets_the_script_at_its_end(sample: Results, tmp_path: Path) -> None:
+def test_a_real_page_gets_the_script_at_its_end(sample: Table, tmp_path: Path) -> None:
     index = write_report(sample, tmp_path / "html")
     with ReportServer(index.parent, 0) as server, server.serving():
         body = ask(server, "/index.html")[2]

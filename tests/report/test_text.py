@@ -8,8 +8,8 @@ import math
 
 import pytest
 
-from gpubench.analysis.speedup import Speedup
 from gpubench.report import text
+from gpubench.results import Ratio
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,7 @@ def test_an_interval_shares_the_unit_of_its_upper_end() -> None:
 
     assert found.replace("\N{NARROW NO-BREAK SPACE}", " ") == "0.900–1.10 ms"
     assert text.seconds_interval(-math.inf, math.inf) == "no interval"
+    assert text.seconds_interval(None, None) == "no interval"
 
 
 @pytest.mark.parametrize(
@@ -50,17 +51,22 @@ def test_factors_have_three_digits(value: float, expected: str) -> None:
     [(1.0, 0), (1.02, 0), (1.2, 1), (1.9, 2), (2.0, 3), (5, 4), (16, 5), (1 / 2, -3), (1 / 17, -5)],
 )
 def test_the_colour_scale_is_symmetric_around_1x(value: float, step: int) -> None:
-    assert text.level(Speedup(value, value, value)) == step
+    assert text.level(Ratio(value, value, value)) == step
 
 
 def test_an_unknown_interval_is_said() -> None:
-    assert text.interval(Speedup(2.0, 0.0, math.inf)) == "no interval"
-    assert text.interval(Speedup(2.0, 1.9, 2.1)) == "1.90–2.10×"
+    assert text.interval(Ratio(2.0, 0.0, math.inf)) == "no interval"
+    assert text.interval(Ratio(2.0, 1.9, 2.1)) == "1.90–2.10×"
 
 
-def test_rates_need_an_amount() -> None:
-    assert text.rate(4_000_000_000, 2.0) == "2.00"
-    assert text.rate(None, 2.0) == ""
+def test_a_rate_is_in_billions_a_second_and_may_be_unknown() -> None:
+    assert text.rate(2e9) == "2.00"
+    assert text.rate(None) == ""
+
+
+def test_sizes_are_named_and_grouped_by_thousands() -> None:
+    assert text.sizes({"n": 1_048_576.0, "width": 2.5}) == "n = 1,048,576, width = 2.50"
+    assert text.sizes({}) == ""
 
 
 def test_plurals_and_lists() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from asv.results import Results
 from asv.runner import BenchmarkResult
 
-from gpubench.record import CaseRecord, RunRecord, record_name, to_line
+from gpubench.record import CaseRecord, Line, RoundsRecord, RunRecord, record_name, to_line
 
 AT = "2026-03-01T10:00:00+00:00"
 
@@ -37,7 +37,7 @@ class CommitFiles:
     values: dict[str, dict[str, list[float] | float | None]] = field(
         default_factory=lambda: defaultdict(dict)
     )
-    lines: list[RunRecord | CaseRecord] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     started_at: float | None = None
 
@@ -58,6 +58,10 @@ class CommitFiles:
     ) -> CommitFiles:
         at = str(fields.pop("at", AT))
         self.lines.append(CaseRecord(benchmark, case, status, at, **fields))  # type: ignore[arg-type]
+        return self
+
+    def rounds(self, benchmark: str, case: str, *medians: float) -> CommitFiles:
+        self.lines.append(RoundsRecord(benchmark, case, AT, medians))
         return self
 
     def facts(self, **facts: object) -> CommitFiles:

@@ -1,16 +1,15 @@
-"""asv's files and the records beside them become outcomes; what cannot be read is named."""
+"""asv's files and the records beside them become rows; what cannot be read is named."""
 
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import pytest
 from result_files import CommitFiles, write_machine
 
 from gpubench.errors import ResultsError
-from gpubench.results import CaseName, Outcome, Problem, load_results
+from gpubench.results import CaseName, Problem, Row, Snapshot, Table, open_table
 
 FIRST, SECOND = "a" * 40, "b" * 40
 ADD = "suites.vector_add__numba.time_kernel"
@@ -22,33 +21,40 @@ def commit(directory: Path, hash_: str = FIRST, date: int = 1_000) -> CommitFile
     return CommitFiles(directory, hash_, date)
 
 
-def only_outcome(directory: Path) -> Outcome:
-    (snapshot,) = load_results(directory).snapshots
-    assert list(snapshot.outcomes) == [NAME]
-    return snapshot.outcomes[NAME]
+def snapshots_of(table: Table) -> list[Snapshot]:
+    """Oldest commit first."""
+    return [snapshot for setup in table.setups for snapshot in table.snapshots(setup)]
+
+
+def only_rows(table: Table) -> dict[CaseName, Row]:
+    (snapshot,) = snapshots_of(table)
+    return table.rows(snapshot)
+
+
+def only_row(directory: Path) -> Row:
+    rows = only_rows(open_table(directory))
+    assert list(rows) == [NAME]
+    return rows[NAME]
 
 
 def test_a_time_comes_with_its_interval_quartiles_and_counts(tmp_path: Path) -> None:
     commit(tmp_path).time(ADD, CASE, 2e-3).write()
 
-    outcome = only_outcome(tmp_path)
+    row = only_row(tmp_path)
 
-    assert (outcome.status, outcome.reason, outcome.record) == ("ok", None, None)
-    timing = outcome.timing
-    assert timing is not None
-    assert timing.median == pytest.approx(2e-3)
-    assert timing.low < timing.q25 < timing.median < timing.q75 < timing.high
-    assert (timing.number, timing.repeat, timing.version) == (1, 10, "v1")
+    assert (row.status, row.reason, row.recorded) == ("ok", None, False)
+    assert row.seconds == pytest.approx(2e-3)
+    ends = row.low, row.q25, row.seconds, row.q75, row.high
+    assert list(ends) == sorted(ends)  # type: ignore[type-var]
+    assert (row.runs_per_sample, row.samples, row.version) == (1, 10, "v1")
 
 
 def test_a_single_sample_leaves_the_interval_unknown(tmp_path: Path) -> None:
     commit(tmp_path).time(ADD, CASE, 1.0, count=1).write()
 
-    timing = only_outcome(tmp_path).timing
+    row = only_row(tmp_path)
 
-    assert timing is not None
-    assert (timing.low, timing.high) == (-math.inf, math.inf)
-    assert not timing.has_interval
+    assert (row.seconds, row.low, row.high) == (1.0, None, None)
 
 
 def test_the_record_gives_conditions_to_a_time(tmp_path: Path) -> None:
@@ -56,59 +62,58 @@ def test_the_record_gives_conditions_to_a_time(tmp_path: Path) -> None:
         ADD, CASE, "ok", bytes=4096
     ).write()
 
-    outcome = only_outcome(tmp_path)
+    row = only_row(tmp_path)
 
-    assert outcome.status == "ok"
-    assert outcome.record is not None
-    assert outcome.record.bytes == 4096
+    assert row.status == "ok"
+    assert (row.recorded, row.bytes, row.bytes_per_second) == (True, 4096, 4096.0)
 
 
 @pytest.mark.parametrize("status", ["wrong", "failed", "skipped"])
 def test_a_status_of_the_record_hides_asv_s_time(tmp_path: Path, status: str) -> None:
     commit(tmp_path).time(ADD, CASE, 1.0).record(ADD, CASE, status, reason="because").write()
 
-    outcome = only_outcome(tmp_path)
+    row = only_row(tmp_path)
 
-    assert (outcome.status, outcome.reason, outcome.timing) == (status, "because", None)
+    assert (row.status, row.reason, row.seconds) == (status, "because", None)
 
 
 def test_a_case_that_was_verified_in_software_has_no_time(tmp_path: Path) -> None:
     commit(tmp_path).time(ADD, CASE, 1.0).record(ADD, CASE, "verified", reason="because").write()
 
-    outcome = only_outcome(tmp_path)
+    row = only_row(tmp_path)
 
-    assert (outcome.status, outcome.reason, outcome.timing) == ("verified", "because", None)
+    assert (row.status, row.reason, row.seconds) == ("verified", "because", None)
 
 
 def test_what_earlier_releases_simulated_counts_as_verified(tmp_path: Path) -> None:
     commit(tmp_path).time(ADD, CASE, 1.0).record(ADD, CASE, "ok", simulated=True).write()
 
-    outcome = only_outcome(tmp_path)
+    row = only_row(tmp_path)
 
-    assert (outcome.status, outcome.timing) == ("verified", None)
-    assert outcome.reason is not None and "Numba's simulator" in outcome.reason
+    assert (row.status, row.seconds) == ("verified", None)
+    assert row.reason is not None and "Numba's simulator" in row.reason
 
 
 def test_no_value_and_no_record_is_a_failure_with_the_next_step(tmp_path: Path) -> None:
     commit(tmp_path).missing(ADD, CASE).write()
 
-    outcome = only_outcome(tmp_path)
+    row = only_row(tmp_path)
 
     expected = "asv stored no value and there is no record; run `asv run --show-stderr`"
-    assert (outcome.status, outcome.reason) == ("failed", expected)
+    assert (row.status, row.reason) == ("failed", expected)
 
 
 def test_not_applicable_without_a_record_is_skipped(tmp_path: Path) -> None:
     commit(tmp_path).not_applicable(ADD, CASE).write()
 
-    assert only_outcome(tmp_path).status == "skipped"
+    assert only_row(tmp_path).status == "skipped"
 
 
 def test_wrong_in_one_round_of_a_run_outlives_a_later_ok(tmp_path: Path) -> None:
     files = commit(tmp_path).time(ADD, CASE, 1.0).facts(run=7)
     files.record(ADD, CASE, "wrong", reason="differs").record(ADD, CASE, "ok").write()
 
-    assert only_outcome(tmp_path).status == "wrong"
+    assert only_row(tmp_path).status == "wrong"
 
 
 def test_a_failure_of_an_earlier_run_gives_way_to_a_later_one(tmp_path: Path) -> None:
@@ -116,14 +121,14 @@ def test_a_failure_of_an_earlier_run_gives_way_to_a_later_one(tmp_path: Path) ->
     files.facts(run=7).record(ADD, CASE, "failed", reason="out of memory")
     files.facts(run=8).record(ADD, CASE, "ok").write()
 
-    assert only_outcome(tmp_path).status == "ok"
+    assert only_row(tmp_path).status == "ok"
 
 
 def test_a_failure_in_one_round_of_a_run_outlives_a_later_ok(tmp_path: Path) -> None:
     files = commit(tmp_path).time(ADD, CASE, 1.0).facts(run=7)
     files.record(ADD, CASE, "failed", reason="out of memory").record(ADD, CASE, "ok").write()
 
-    assert only_outcome(tmp_path).status == "failed"
+    assert only_row(tmp_path).status == "failed"
 
 
 def test_started_until_its_timeout_is_timed_out(tmp_path: Path) -> None:
@@ -132,11 +137,10 @@ def test_started_until_its_timeout_is_timed_out(tmp_path: Path) -> None:
     files.record(ADD, CASE, "started", at="2026-03-01T10:00:00+00:00", timeout=60.0)
     files.record(ADD, other, "ok", at="2026-03-01T10:01:01+00:00").write()
 
-    (snapshot,) = load_results(tmp_path).snapshots
-    outcome = snapshot.outcomes[NAME]
+    row = only_rows(open_table(tmp_path))[NAME]
 
-    assert outcome.status == "timed_out"
-    assert outcome.reason == (
+    assert row.status == "timed_out"
+    assert row.reason == (
         "started and never finished, most likely stopped by its timeout of 60 s; "
         "raise `timeout` under `sampling`, or make the case smaller"
     )
@@ -148,21 +152,20 @@ def test_started_and_gone_before_its_timeout_was_killed(tmp_path: Path) -> None:
     files.record(ADD, CASE, "started", at="2026-03-01T10:00:00+00:00", timeout=60.0)
     files.record(ADD, other, "ok", at="2026-03-01T10:00:04+00:00").write()
 
-    (snapshot,) = load_results(tmp_path).snapshots
-    outcome = snapshot.outcomes[NAME]
+    row = only_rows(open_table(tmp_path))[NAME]
 
-    assert outcome.status == "killed"
-    assert outcome.reason is not None
-    assert "before its timeout of 60 s, most likely killed" in outcome.reason
+    assert row.status == "killed"
+    assert row.reason is not None
+    assert "before its timeout of 60 s, most likely killed" in row.reason
 
 
 def test_started_in_a_run_that_asv_never_stored_was_interrupted(tmp_path: Path) -> None:
     commit(tmp_path).record(ADD, CASE, "started", timeout=60.0).write()
 
-    outcome = only_outcome(tmp_path)
+    row = only_row(tmp_path)
 
-    assert outcome.status == "killed"
-    assert outcome.reason == (
+    assert row.status == "killed"
+    assert row.reason == (
         "asv was stopped before it stored a time; run `asv run --skip-existing-successful`"
     )
 
@@ -173,10 +176,11 @@ def test_values_of_an_older_version_are_another_history(tmp_path: Path) -> None:
     old.write()
     commit(tmp_path, SECOND, 2_000).time(ADD, CASE, 2.0).write()
 
-    first, second = load_results(tmp_path).snapshots
+    table = open_table(tmp_path)
+    first, second = snapshots_of(table)
 
-    assert (dict(first.outcomes), first.superseded) == ({}, (ADD,))
-    assert list(second.outcomes) == [NAME]
+    assert (table.rows(first), first.superseded) == ({}, (ADD,))
+    assert list(table.rows(second)) == [NAME]
 
 
 def test_an_old_commit_measured_again_lately_decides_the_version(tmp_path: Path) -> None:
@@ -185,19 +189,20 @@ def test_an_old_commit_measured_again_lately_decides_the_version(tmp_path: Path)
     again.write()
     commit(tmp_path, SECOND, 2_000).time(ADD, CASE, 2.0).write()
 
-    first, second = load_results(tmp_path).snapshots
+    table = open_table(tmp_path)
+    first, second = snapshots_of(table)
 
-    assert list(first.outcomes) == [NAME]
+    assert list(table.rows(first)) == [NAME]
     assert second.superseded == (ADD,)
 
 
 def test_benchmarks_of_others_are_passed_over(tmp_path: Path) -> None:
     commit(tmp_path).time("bench_io.Read.time_read", "x", 1.0).time(ADD, CASE, 1.0).write()
 
-    results = load_results(tmp_path)
+    table = open_table(tmp_path)
 
-    assert list(results.snapshots[0].outcomes) == [NAME]
-    assert results.problems == ()
+    assert list(only_rows(table)) == [NAME]
+    assert table.problems == ()
 
 
 def test_format_1_is_read(tmp_path: Path) -> None:
@@ -215,10 +220,9 @@ def test_format_1_is_read(tmp_path: Path) -> None:
     }
     (tmp_path / "runner" / "aaaaaaaa-py3.11.json").write_text(json.dumps(content))
 
-    timing = only_outcome(tmp_path).timing
+    row = only_row(tmp_path)
 
-    assert timing is not None
-    assert (timing.low, timing.median, timing.high, timing.repeat) == (0.9, 1.0, 1.1, 5)
+    assert (row.low, row.seconds, row.high, row.samples) == (0.9, 1.0, 1.1, 5)
 
 
 DAMAGED = {
@@ -239,12 +243,12 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_shown(
     content, message = DAMAGED[name]
     (tmp_path / "runner" / name).write_text(content)
 
-    results = load_results(tmp_path)
+    table = open_table(tmp_path)
 
-    (problem,) = results.problems
+    (problem,) = table.problems
     assert problem.path == f"runner/{name}"
     assert problem.message.startswith(message)
-    assert len(results.snapshots) == 1
+    assert len(snapshots_of(table)) == 1
 
 
 def test_a_hash_that_is_none_is_refused_before_git_sees_it(tmp_path: Path) -> None:
@@ -253,10 +257,10 @@ def test_a_hash_that_is_none_is_refused_before_git_sees_it(tmp_path: Path) -> No
     content["commit_hash"] = "--all"
     files.result_path.write_text(json.dumps(content))
 
-    results = load_results(tmp_path, tmp_path)
+    table = open_table(tmp_path, tmp_path)
 
-    assert results.snapshots == ()
-    assert [p.message for p in results.problems] == ["'--all' is no commit hash"]
+    assert table.setups == ()
+    assert [p.message for p in table.problems] == ["'--all' is no commit hash"]
 
 
 def test_a_benchmark_of_other_shape_is_named_and_the_others_are_read(tmp_path: Path) -> None:
@@ -266,10 +270,10 @@ def test_a_benchmark_of_other_shape_is_named_and_the_others_are_read(tmp_path: P
     content["results"][other][1] = [["'n=1'"], ["2"]]
     files.result_path.write_text(json.dumps(content))
 
-    results = load_results(tmp_path)
+    table = open_table(tmp_path)
 
-    assert list(results.snapshots[0].outcomes) == [NAME]
-    (problem,) = results.problems
+    assert list(only_rows(table)) == [NAME]
+    (problem,) = table.problems
     assert problem.message.startswith(f"{other} is left out: it has parameters")
 
 
@@ -279,10 +283,10 @@ def test_a_half_written_line_of_a_record_is_named_and_the_others_count(tmp_path:
     with files.record_path.open("a") as record:
         record.write('{"format": 1, "kind": "case", "bench')
 
-    results = load_results(tmp_path)
+    table = open_table(tmp_path)
 
-    assert results.snapshots[0].outcomes[NAME].status == "wrong"
-    (problem,) = results.problems
+    assert only_rows(table)[NAME].status == "wrong"
+    (problem,) = table.problems
     assert problem.path.endswith(".gpubench.jsonl")
     assert problem.message.startswith("line 2 is left out: no line of a gpubench record")
 
@@ -297,12 +301,12 @@ def test_a_record_line_with_foreign_fields_is_left_out(
     line = {"format": 1, "kind": "case", "benchmark": ADD, "case": CASE, "status": "ok", "at": ""}
     files.record_path.write_text(json.dumps(line | fields) + "\n")
 
-    results = load_results(tmp_path)
+    table = open_table(tmp_path)
 
-    assert [problem.message for problem in results.problems] == [
+    assert [problem.message for problem in table.problems] == [
         "line 1 is left out: a field holds what gpubench does not write"
     ]
-    assert results.snapshots[0].outcomes[NAME].status == "ok"
+    assert only_rows(table)[NAME].status == "ok"
 
 
 def test_a_file_in_another_machine_s_folder_is_left_out(tmp_path: Path) -> None:
@@ -311,18 +315,18 @@ def test_a_file_in_another_machine_s_folder_is_left_out(tmp_path: Path) -> None:
     write_machine(tmp_path, "other")
     (tmp_path / "aside.json").rename(tmp_path / "other" / files.result_path.name)
 
-    results = load_results(tmp_path)
+    table = open_table(tmp_path)
 
     expected = "it is of the machine 'runner', in the folder of another"
-    assert results.problems == (Problem(f"other/{files.result_path.name}", expected),)
+    assert table.problems == (Problem(f"other/{files.result_path.name}", expected),)
 
 
 def test_a_directory_that_does_not_exist_holds_no_results(tmp_path: Path) -> None:
-    assert load_results(tmp_path / "none").snapshots == ()
+    assert open_table(tmp_path / "none").setups == ()
 
 
 def test_a_file_in_place_of_the_directory_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("")
 
     with pytest.raises(ResultsError, match=r"is a file; give the directory, such as \.asv/results"):
-        load_results(tmp_path / "results")
+        open_table(tmp_path / "results")

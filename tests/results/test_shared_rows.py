@@ -1,4 +1,4 @@
-"""What files have in common is settled once, and comes out as if each file were settled alone."""
+"""What files have in common is made once, and comes out as if each file were read alone."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 from result_files import AT, CommitFiles
 
 from gpubench.record import CaseRecord
-from gpubench.results import digests, layouts, load_results
-from gpubench.results.columns import columns_of
+from gpubench.results import open_table, rows
+from gpubench.results.pairs import Roles
+from gpubench.results.reading import SnapshotFiles, read_batch, snapshot_files
 
 NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
 CASES = ("n=1", "n=2", "n=3")
 
-Tell = Callable[[CommitFiles, str, str], None]
-"""Makes two files tell of a case of a benchmark."""
+Write = Callable[[CommitFiles, str, str], None]
+"""Writes a case of a benchmark into two files."""
 
 
 def ok(files: CommitFiles, benchmark: str, case: str, **fields: object) -> None:
@@ -101,6 +101,11 @@ def simulated_before(files: CommitFiles, benchmark: str, case: str) -> None:
     files.time(benchmark, case, 1e-3).record(benchmark, case, "ok", simulated=True)
 
 
+def of_rounds(files: CommitFiles, benchmark: str, case: str) -> None:
+    ok(files, benchmark, case)
+    files.rounds(benchmark, case, *(1e-3 * (1 + files.date % place) for place in range(1, 7)))
+
+
 def paired(files: CommitFiles, benchmark: str, case: str) -> None:
     ok(files, benchmark, case, pair_ratios=(1.5, 1.6))
 
@@ -109,38 +114,47 @@ RARE = (
     ok_without_record, of_another_baseline, two_rounds, measured_again, before_any_run,
     failed_at_first, failed_in_a_round, wrong,
     skipped, not_applicable, missing, stopped, timed_out, in_the_record_alone, verified,
-    simulated_before, paired,
+    simulated_before, of_rounds, paired,
 )  # fmt: skip
 
 
-def write(directory: Path, index: int, told: Callable[[str, str], Tell]) -> None:
+def write(directory: Path, index: int, writes: Callable[[str, str], Write]) -> None:
     files = CommitFiles(directory, f"{index:08x}{0:032x}", date=86_400 * (index + 1)).facts(run=1)
     for benchmark in (NUMPY, NUMBA):
         for case in CASES:
-            told(benchmark, case)(files, benchmark, case)
+            writes(benchmark, case)(files, benchmark, case)
     files.write()
 
 
-def assert_as_if_alone(directory: Path, files: int) -> None:
-    snapshots = load_results(directory).snapshots
-    assert len(snapshots) == files
-    for snapshot in snapshots:
-        kept, alone = columns_of(snapshot.outcomes), columns_of(dict(snapshot.outcomes))
-        assert (kept.cases.names, kept.cases.links) == (alone.cases.names, alone.cases.links)
-        assert kept.statuses.tolist() == alone.statuses.tolist()
-        assert np.array_equal(kept.times, alone.times, equal_nan=True)
-        assert dict(kept.ratios) == dict(alone.ratios)
+def read(files: list[SnapshotFiles]) -> list[str]:
+    """All that is read of each file, but for numbers that depend on the files before it."""
+    batch = read_batch(files, Roles(), ())
+    names, details = batch.rows.names, batch.rows.details
+    columns = {name: column.tolist() for name, column in batch.rows.cells.items()}
+    read: list[tuple[object, ...]] = [(repr(head),) for head in batch.heads]
+    for cells in zip(*columns.values(), strict=True):
+        row = dict(zip(columns, cells, strict=True))
+        case, detail, baseline = row.pop("case"), row.pop("detail"), row.pop("baseline")
+        read[row.pop("snapshot")] += (
+            (names[case], details[detail], None if baseline is None else names[baseline], row),
+        )
+    return [repr(sorted(rows, key=repr)) for rows in read]
+
+
+def assert_as_if_alone(directory: Path) -> None:
+    files = snapshot_files(directory)
+    assert read(files) == [only for one in files for only in read([one])]
 
 
 @pytest.mark.parametrize("order", [RARE, RARE[::-1]], ids=["in order", "reversed"])
-def test_a_case_is_not_taken_for_one_that_is_told_of_otherwise(
-    tmp_path: Path, order: tuple[Tell, ...]
+def test_a_case_is_not_taken_for_one_of_another_story(
+    tmp_path: Path, order: tuple[Write, ...]
 ) -> None:
     rarities = [(rare, place) for rare in order for place in CASES]
     for index, (rare, place) in enumerate(rarities):
         write(tmp_path, index, lambda _, case, r=rare, p=place: r if case == p else ok)
 
-    assert_as_if_alone(tmp_path, len(rarities))
+    assert_as_if_alone(tmp_path)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -149,16 +163,15 @@ def test_each_file_comes_out_as_if_it_were_alone(tmp_path: Path, seed: int) -> N
     for index in range(60):
         write(tmp_path, index, lambda *_: chance.choice(RARE) if chance.random() < 0.1 else ok)
 
-    assert_as_if_alone(tmp_path, 60)
+    assert_as_if_alone(tmp_path)
 
 
-def test_what_files_have_in_common_is_settled_once(
+def test_what_files_have_in_common_is_made_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    digests._layouts.cache_clear()
-    settled: list[object] = []
-    own = layouts.settled
-    monkeypatch.setattr(layouts, "settled", lambda entry: (settled.append(entry), own(entry))[1])
+    made: list[object] = []
+    detail = rows._detail
+    monkeypatch.setattr(rows, "_detail", lambda *of: (made.append(of), detail(*of))[1])
     for index in range(5):
         files = CommitFiles(tmp_path, f"{index:08x}{0:032x}", date=86_400 * (index + 1)).facts(
             run=index
@@ -167,8 +180,8 @@ def test_what_files_have_in_common_is_settled_once(
             ok(files, NUMPY, case)
         files.write()
 
-    snapshots = load_results(tmp_path).snapshots
+    table = open_table(tmp_path)
+    (numpy, *_), *_ = table.history(table.setups[0]).times
 
-    times = [columns_of(snapshot.outcomes).times[0, 0] for snapshot in snapshots]
-    assert len(settled) == len(CASES)
-    assert times == pytest.approx([1e-3 * (1 + 86_400 * day % 7) for day in range(1, 6)])
+    assert len(made) == len(CASES)
+    assert numpy.tolist() == pytest.approx([1e-3 * (1 + 86_400 * day % 7) for day in range(1, 6)])

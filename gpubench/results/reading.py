@@ -1,0 +1,172 @@
+"""Result files and the records beside them become batches of rows, in several processes if many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from gpubench.collecting import without_collecting
+from gpubench.parallel import in_processes
+from gpubench.record import SUFFIX, RunRecord
+from gpubench.results.asv_files import UnreadableFile, read_result_file, result_paths
+from gpubench.results.model import Pair
+from gpubench.results.pairs import Roles
+from gpubench.results.records import RecordFile, RecordReader
+from gpubench.results.rows import RowColumns, RowsOfFiles
+
+MUCH = 2**25
+"""Bytes from which several processes read: 32 MiB take about a second, as starting them does."""
+
+BATCH = 2**25
+"""Bytes of files that are read together. What they have in common is decoded once for each batch;
+what they have not is in memory until its end, in some three times as many bytes."""
+
+Stamp = tuple[int, int, int, int]
+"""Size and time of change in ns, of the result file and of the record; -1 where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFiles:
+    """A result file and the record beside it, either of which may be missing."""
+
+    name: str
+    """Path of both below the results directory, without suffix."""
+    result: Path | None
+    record: Path | None
+    stamp: Stamp
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotHead:
+    """What the two files say beside rows: columns of the table ``snapshots``, and ``versions``."""
+
+    name: str
+    """As of ``SnapshotFiles``."""
+    stamp: tuple[int, ...]
+    """Empty where a file could not be opened: that may change while the file does not."""
+    machine: str
+    environment: str
+    commit: str
+    """Eight characters where only a record is left."""
+    has_result: bool
+    date: float
+    """Of the commit; without a result file when it was measured. Seconds since 1970."""
+    measured_at: str | None
+    facts: Mapping[str, Any]
+    concerns: Mapping[str, Any]
+    params: Mapping[str, Any]
+    faults: Sequence[tuple[str, str]]
+    """File and what is wrong with it."""
+    is_empty: bool
+    """Whether there is nothing of gpubench's in the two files."""
+    versions: Sequence[tuple[str, str | None, float]]
+    """asv's name, version and start of each benchmark; the start in seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Several files, read."""
+
+    heads: Sequence[SnapshotHead]
+    rows: RowColumns
+    """``snapshot`` is an index into ``heads``."""
+
+
+def snapshot_files(results_dir: Path) -> list[SnapshotFiles]:
+    """All result files and records, in the order of their paths."""
+    results = {path.with_suffix(""): path for path in result_paths(results_dir)}
+    records = {
+        path.with_name(path.name.removesuffix(SUFFIX)): path
+        for path in results_dir.glob(f"*/*{SUFFIX}")
+    }
+    return [
+        SnapshotFiles(
+            stem.relative_to(results_dir).as_posix(),
+            results.get(stem),
+            records.get(stem),
+            (*_stamp(results.get(stem)), *_stamp(records.get(stem))),
+        )
+        for stem in sorted(results.keys() | records.keys())
+    ]
+
+
+def _stamp(path: Path | None) -> tuple[int, int]:
+    try:
+        stat = path.stat() if path else None
+    except OSError:
+        stat = None
+    return (stat.st_size, stat.st_mtime_ns) if stat else (-1, -1)
+
+
+def read_all(
+    files: Iterable[SnapshotFiles],
+    roles: Roles,
+    pairs: Sequence[Pair],
+    processes: int | None = None,
+) -> Iterator[Batch]:
+    """Read files in batches, in their order; in several processes where there is much."""
+    batches: list[list[SnapshotFiles]] = []
+    size = 0
+    for file in files:
+        if size // BATCH >= len(batches):
+            batches.append([])
+        batches[-1].append(file)
+        size += max(file.stamp[0], 0) + max(file.stamp[2], 0)
+    read = partial(read_batch, roles=roles, pairs=pairs)
+    yield from in_processes(read, batches, processes or (None if size >= MUCH else 1))
+
+
+def read_batch(files: Iterable[SnapshotFiles], roles: Roles, pairs: Sequence[Pair]) -> Batch:
+    """Read some files; what cannot be read is named in the faults."""
+    records, rows = RecordReader(), RowsOfFiles(pairs)
+    with without_collecting():
+        heads = [_read(number, file, records, rows, roles) for number, file in enumerate(files)]
+        return Batch(heads, rows.columns())
+
+
+def _read(
+    number: int, files: SnapshotFiles, records: RecordReader, rows: RowsOfFiles, roles: Roles
+) -> SnapshotHead:
+    record = records.read(files.record) if files.record else RecordFile()
+    faults = [(f"{files.name}{SUFFIX}", fault) for fault in record.faults]
+    result, opened = None, record.opened
+    folder, _, stem = files.name.partition("/")
+    if files.result:
+        try:
+            result = read_result_file(files.result, folder, roles)
+        except UnreadableFile as error:
+            faults.insert(0, (f"{files.name}.json", str(error)))
+            opened = opened and not isinstance(error.__cause__, OSError)
+    if result:
+        faults[:0] = [(f"{files.name}.json", fault) for fault in result.faults]
+    rows.add(number, result, record)
+    commit, _, environment = stem.partition("-")
+    benchmarks = result.benchmarks if result else ()
+    run = record.run or RunRecord("")
+    return SnapshotHead(
+        name=files.name,
+        stamp=files.stamp if opened else (),
+        machine=folder,
+        environment=result.environment if result else environment,
+        commit=result.commit if result else commit,
+        has_result=result is not None,
+        date=result.date if result else _seconds(run.at),
+        measured_at=run.at or None,
+        facts=run.facts,
+        concerns=run.concerns,
+        params=result.params if result else {},
+        faults=faults,
+        is_empty=not (benchmarks or record.stories),
+        versions=[(b.asv_name, b.version, b.started_at) for b in benchmarks],
+    )
+
+
+def _seconds(at: str) -> float:
+    try:
+        return datetime.fromisoformat(at).timestamp()
+    except ValueError:
+        return 0.0

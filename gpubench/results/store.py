@@ -1,0 +1,370 @@
+"""The table's file: a DuckDB database that is brought up to date with the results directory.
+
+The rows of a snapshot hold while its two files have the size and time of change that they had when
+they were read, and ``FORMAT`` and the pairs are the same. That is the only rule of what is stale:
+everything else in the file is derived from rows, or is named by what it was made from.
+
+The file is data: opening it executes nothing, and the connection reaches no other file, no network
+and no extension. One process writes it; others read it meanwhile as it was, or do without.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import duckdb
+import numpy as np
+from duckdb import DuckDBPyConnection
+from numpy.typing import NDArray
+
+from gpubench.errors import GpubenchError
+from gpubench.results.model import STATUSES, Pair, Row
+from gpubench.results.pairs import Roles
+from gpubench.results.ratio import VERDICTS
+from gpubench.results.reading import Batch, SnapshotFiles, SnapshotHead, read_all
+
+FORMAT = 1
+"""Raised when what is stored, or what is read from the files, changes."""
+
+FOLDER = ".gpubench-cache"
+"""Beside the results directory, with a ``.gitignore`` of its own."""
+
+CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    # A foreign file could hold a view that reads other files or asks for extensions.
+    "enable_external_access": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+    # What was read stays in memory up to here: the file itself is in the system's cache.
+    "memory_limit": "128MB",
+}
+
+_TEXTS = {
+    name: hint.__metadata__
+    for name, hint in get_type_hints(Row, include_extras=True).items()
+    if hasattr(hint, "__metadata__")
+}
+DETAILS = {name: text[1] for name, text in _TEXTS.items() if len(text) == 2}
+"""SQL types of the fields of ``Row`` that are in ``details.content``."""
+
+_STATUS = f"{[*STATUSES]}[p.status + 1]"
+_VERDICT = f"{[*VERDICTS]}[p.verdict + 1]"
+_SOURCES = {
+    "status": _STATUS,
+    "missing": "if(p.unmeasured, d.missing, p.missing)",
+    "pairs": "if(p.speedup is null, 0, d.pairs)",
+    "baseline": "b.implementation",
+}
+"""Where columns of the view ``results`` come from that a table does not have as they are."""
+
+_FIRST_COLUMNS = (
+    ("snapshot", "s.id", "number of the snapshot: one commit on one machine in one environment"),
+    ("machine", "s.machine", "name of the machine"),
+    ("environment", "s.environment", "asv's name of the environment"),
+    ("commit", 's."commit"', "hash of the commit"),
+    ("date", "make_timestamp((s.date * 1000000)::bigint)", "date of the commit, UTC"),
+    ("measured_at", "s.measured_at", "when the last process began to measure, UTC"),
+    ("suite", "c.suite", "suite"),
+    ("kernel", "c.kernel", "kernel"),
+    ("implementation", "c.implementation", "implementation of the kernel"),
+    ("time", "c.time", "which time: kernel, end_to_end, transfer, launch, compile, cold"),
+    ("case", 'c."case"', "identity of the case"),
+)
+_COLUMNS_AFTER = {
+    "baseline": [("baseline_case", 'b."case"', "identity of the baseline's case")],
+    "speedup": [
+        ("speedup_low", "p.speedup_low", "lower end of its interval"),
+        ("speedup_high", "p.speedup_high", "upper end of its interval"),
+        ("verdict", _VERDICT, "faster, slower or unclear"),
+    ],
+}
+
+_TABLES = """
+create table meta (key varchar);
+create table snapshots (
+    id integer, name varchar, stamp bigint[], machine varchar, environment varchar,
+    "commit" varchar, has_result boolean, date double, measured_at varchar, facts varchar,
+    concerns varchar, params varchar, faults varchar, is_empty boolean
+);
+create table versions (snapshot integer, benchmark varchar, version varchar, started_at double);
+create table superseded (snapshot integer, benchmark varchar);
+create table cases (
+    id integer, benchmark varchar, suite varchar, kernel varchar, implementation varchar,
+    time varchar, "case" varchar
+);
+create table details (id integer, key varchar, content varchar);
+create table rows (
+    snapshot integer, "case" integer, detail integer, version varchar, status utinyint,
+    seconds double, low double, high double, q25 double, q75 double, runs_per_sample bigint,
+    samples bigint, rounds double[], baseline integer, speedup double, speedup_low double,
+    speedup_high double, verdict utinyint, bytes_per_second double, flops_per_second double,
+    missing varchar
+);
+create table fits (machine varchar, environment varchar, key varchar, stops integer[]);
+
+create view superseded_cases as
+select s.snapshot, c.id as "case" from superseded s join cases c using (benchmark);
+
+-- Without rows of versions that were superseded, and without speedups against such.
+create view present as
+select r.* replace (
+    if(lost."case" is null, r.baseline, null) as baseline,
+    if(lost."case" is null, r.speedup, null) as speedup,
+    if(lost."case" is null, r.speedup_low, null) as speedup_low,
+    if(lost."case" is null, r.speedup_high, null) as speedup_high,
+    if(lost."case" is null, r.verdict, null) as verdict
+), lost."case" is not null and coalesce(r.missing, r.speedup::varchar) is not null as unmeasured
+from rows r
+left join superseded_cases old on old.snapshot = r.snapshot and old."case" = r."case"
+left join superseded_cases lost on lost.snapshot = r.snapshot and lost."case" = r.baseline
+where old."case" is null;
+"""
+
+
+def _schema() -> str:
+    """The tables and the view ``results``, for people: all columns with their meaning."""
+    columns = [*_FIRST_COLUMNS]
+    for name, (meaning, *_) in _TEXTS.items():
+        table = "d" if name in DETAILS else "p"
+        columns.append((name, _SOURCES.get(name, f'{table}."{name}"'), meaning))
+        columns += _COLUMNS_AFTER.get(name, ())
+    sources = ", ".join(f'{source} as "{name}"' for name, source, _ in columns)
+    comments = "; ".join(
+        f"""comment on column results."{name}" is '{meaning.replace("'", "''")}'"""
+        for name, _, meaning in columns
+    )
+    return f"""
+        {_TABLES}
+        create view results as select {sources} from present p
+        join snapshots s on s.id = p.snapshot
+        join cases c on c.id = p."case"
+        left join cases b on b.id = p.baseline
+        join (
+            select id, unnest(from_json(content, '{json.dumps(DETAILS)}')) from details
+        ) d on d.id = p.detail;
+        {comments};
+    """
+
+
+_DAMAGED = (duckdb.Error, ValueError, RuntimeError)
+"""What DuckDB raises for a file that is none of its own, or of another release."""
+
+
+class Busy(GpubenchError):
+    """The file cannot be opened or written now."""
+
+
+def in_memory(
+    files: Sequence[SnapshotFiles], roles: Roles, pairs: Sequence[Pair]
+) -> DuckDBPyConnection:
+    """A table of these files that is not kept."""
+    connection = duckdb.connect(config=CONFIG)
+    connection.execute(_schema())
+    _update(connection, files, roles, pairs)
+    return connection
+
+
+def up_to_date(
+    path: Path, files: Sequence[SnapshotFiles], roles: Roles, pairs: Sequence[Pair]
+) -> DuckDBPyConnection:
+    """The table's file, brought up to date; a damaged or foreign one is made anew.
+
+    Raises ``Busy`` where it is not up to date and cannot be written.
+    """
+    try:
+        try:
+            return _up_to_date(path, files, roles, pairs)
+        except _DAMAGED:
+            for stale in (path, path.with_name(f"{path.name}.wal")):
+                stale.unlink(missing_ok=True)
+            return _up_to_date(path, files, roles, pairs)
+    except (OSError, *_DAMAGED) as error:
+        raise Busy(f"it cannot be written: {str(error).splitlines()[0]}") from error
+
+
+def _up_to_date(
+    path: Path, files: Sequence[SnapshotFiles], roles: Roles, pairs: Sequence[Pair]
+) -> DuckDBPyConnection:
+    key = digest(repr((FORMAT, roles, pairs)))
+    is_new = not path.exists()
+    if not is_new:
+        connection = connect(path, read_only=True)
+        try:
+            if connection.execute("select key from meta").fetchall() != [(key,)]:
+                raise ValueError("it is of another format, or of other pairs")
+            if not any(_outdated(connection, files)):
+                return connection
+        except _DAMAGED:
+            connection.close()
+            raise
+        connection.close()
+    path.parent.mkdir(exist_ok=True)
+    (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
+    with closing(connect(path, read_only=False)) as connection:
+        connection.execute("begin")
+        if is_new:
+            connection.execute(_schema())
+            connection.execute("insert into meta values (?)", [key])
+        _update(connection, files, roles, pairs)
+        connection.execute("commit")
+    return connect(path, read_only=True)
+
+
+def connect(path: Path, *, read_only: bool) -> DuckDBPyConnection:
+    """Raises ``Busy`` while another process writes it, or reads it where this one wants to write;
+    one of ``_DAMAGED`` for a foreign file."""
+    try:
+        return duckdb.connect(path, read_only=read_only, config=CONFIG)
+    except (duckdb.IOException, duckdb.ConnectionException) as error:
+        if "set lock" in str(error) or "different configuration" in str(error):
+            raise Busy("another process has it open") from error
+        raise
+
+
+def _outdated(
+    connection: DuckDBPyConnection, files: Sequence[SnapshotFiles]
+) -> tuple[list[SnapshotFiles], list[int]]:
+    """Files that are new or have changed, and snapshots that no longer hold."""
+    rows = connection.execute("select name, id, stamp from snapshots").fetchall()
+    stamps = {name: stamp for name, _, stamp in rows}
+    changed = [file for file in files if stamps.get(file.name) != [*file.stamp]]
+    hold = {file.name for file in files} - {file.name for file in changed}
+    return changed, [number for name, number, _ in rows if name not in hold]
+
+
+def _update(
+    connection: DuckDBPyConnection,
+    files: Sequence[SnapshotFiles],
+    roles: Roles,
+    pairs: Sequence[Pair],
+) -> None:
+    """Read what is new or has changed, and forget what is no longer there."""
+    changed, lost = _outdated(connection, files)
+    run = connection.execute
+    if lost:
+        run("delete from snapshots where id in (select unnest(?))", [lost])
+        for table in ("rows", "versions"):
+            run(f"delete from {table} where snapshot in (select unnest(?))", [lost])
+    for batch in read_all(changed, roles, pairs):
+        _insert(connection, batch)
+    # A record alone knows eight characters of its commit; other files may know the rest.
+    run("""
+        update snapshots set "commit" = coalesce(
+            (select max(f."commit") from snapshots f
+            where f.has_result and f."commit"[:8] = snapshots."commit"[:8]),
+            "commit"[:8]
+        ) where not has_result
+    """)
+    # Values of another version than the newest that ran are another history. Older files of
+    # asv do not say when a benchmark started: then its commit's date stands for it.
+    run("""
+        create or replace table superseded as
+        with ran as (
+            select v.*, s.name, if(v.started_at > 0, v.started_at, s.date) as moment
+            from versions v join snapshots s on s.id = v.snapshot
+        ), newest as (
+            select benchmark, last(version order by moment, name) as version
+            from ran group by benchmark
+        )
+        select ran.snapshot, benchmark from ran join newest using (benchmark)
+        where ran.version is not null and ran.version is distinct from newest.version
+    """)
+
+
+def _insert(connection: DuckDBPyConnection, batch: Batch) -> None:
+    (first,) = connection.execute("select coalesce(max(id) + 1, 0) from snapshots").fetchall()[0]
+    heads = {f.name: [getattr(head, f.name) for head in batch.heads] for f in fields(SnapshotHead)}
+    versions = [
+        (number, *version)
+        for number, of_file in enumerate(heads.pop("versions"), first)
+        for version in of_file
+    ]
+    texts = {
+        name: [json.dumps(value) for value in heads[name]]
+        for name in ("facts", "concerns", "params", "faults")
+    }
+    numbers = range(first, first + len(batch.heads))
+    insert(connection, "snapshots", id=numbers, **heads | texts)
+    names = "snapshot", "benchmark", "version", "started_at"
+    insert(connection, "versions", **dict(zip(names, zip(*versions, strict=True), strict=False)))
+
+    rows = batch.rows
+    if not rows.names:
+        return
+    parts = "suite", "kernel", "implementation", "time", "case"
+    cases = _shared(
+        connection,
+        "cases",
+        parts,
+        benchmark=[name.benchmark.asv_name for name in rows.names],
+        **{part: [getattr(name, part) for name in rows.names] for part in parts},
+    )
+    contents = [json.dumps({n: getattr(detail, n) for n in DETAILS}) for detail in rows.details]
+    keys = [digest(content) for content in contents]
+    details = _shared(connection, "details", ("key",), key=keys, content=contents)
+    cells = rows.cells
+    baseline = np.ma.masked_array(cases[cells["baseline"]], np.ma.getmaskarray(cells["baseline"]))
+    numbers_of_table = {
+        "snapshot": cells["snapshot"] + first,
+        "case": cases[cells["case"]],
+        "detail": details[cells["detail"]],
+        "baseline": baseline,
+    }
+    insert(connection, "rows", **{**cells, **numbers_of_table})
+
+
+def _shared(
+    connection: DuckDBPyConnection, table: str, keys: Sequence[str], **columns: Sequence[str]
+) -> NDArray[np.int32]:
+    """Numbers of these rows in a table of what many snapshots share; new ones are added."""
+    using = ", ".join(f'"{key}"' for key in keys)
+    register(connection, place=range(len(columns[keys[0]])), **columns)
+    connection.execute(f"""
+        insert into {table} by name
+        select (select count(*) from {table}) + row_number() over (order by place) - 1 as id,
+            * exclude place
+        from (select distinct on ({using}) * from batch anti join {table} using ({using}))
+    """)
+    numbers = connection.execute(
+        f"select {table}.id from batch join {table} using ({using}) order by place"
+    ).fetchnumpy()
+    return np.asarray(numbers["id"], np.int32)
+
+
+def insert(connection: DuckDBPyConnection, table: str, **columns: Iterable[Any]) -> None:
+    """Append rows; ``None`` and what is masked become NULL."""
+    if columns:
+        register(connection, **columns)
+        connection.execute(f"insert into {table} by name select * from batch")
+
+
+def register(connection: DuckDBPyConnection, **columns: Iterable[Any]) -> None:
+    """Columns as the table ``batch`` of queries."""
+    connection.register(
+        "batch",
+        {
+            name: column if isinstance(column, np.ndarray) else np.fromiter(column, object)
+            for name, column in columns.items()
+        },
+    )
+
+
+def digest(*texts: str) -> str:
+    """Changes with any of the texts."""
+    value = hashlib.blake2b(digest_size=16)
+    for text in texts:
+        value.update(text.encode())
+    return value.hexdigest()
+
+
+def table_path(results_dir: Path) -> Path:
+    """Where the table of a results directory is kept."""
+    place = results_dir.resolve()
+    name = hashlib.sha256(str(place).encode()).hexdigest()[:16]
+    return place.parent / FOLDER / f"{name}.duckdb"

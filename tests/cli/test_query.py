@@ -1,0 +1,125 @@
+"""``gpubench query``: SQL over stored results."""
+
+from __future__ import annotations
+
+import csv
+import json
+from io import StringIO
+from pathlib import Path
+
+import duckdb
+import pytest
+from click.testing import CliRunner, Result
+from result_files import CommitFiles
+
+from gpubench.cli import main
+
+NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    files = CommitFiles(tmp_path / ".asv" / "results", "a" * 40, 86_400)
+    files.time(NUMPY, "n=4", 4.0).record(NUMPY, "n=4", backend="numpy", device="cpu")
+    files.time(NUMBA, "n=4 block=2", 2.0)
+    against = {"baseline_benchmark": NUMPY, "baseline_case": "n=4"}
+    files.record(NUMBA, "n=4 block=2", block=(2, 1), conditions={"threads": 3}, **against)
+    files.rounds(NUMBA, "n=4 block=2", 1.9, 1.95, 2.0, 2.05, 2.1)
+    files.write()
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["query", *arguments])
+
+
+def rows(sql: str) -> list[dict[str, object]]:
+    result = run("--json", sql)
+    assert result.exit_code == 0, result.output
+    found: list[dict[str, object]] = json.loads(result.stdout)
+    return found
+
+
+def test_a_query_over_the_view_gives_a_table(project: Path) -> None:
+    result = run("select kernel, max(speedup) as best from results where speedup > 1 group by 1")
+
+    assert result.exit_code == 0
+    assert [line.split() for line in result.stdout.splitlines()] == [
+        ["kernel", "best"],
+        ["add", "2"],
+    ]
+
+
+def test_the_view_has_what_a_report_shows_under_plain_names(project: Path) -> None:
+    (row,) = rows("select * from results where implementation = 'numba'")
+
+    assert (row["machine"], row["commit"], row["date"]) == (
+        "runner",
+        "a" * 40,
+        "1970-01-02 00:00:00",
+    )
+    assert (row["status"], row["verdict"], row["seconds"], row["speedup"]) == ("ok", "faster", 2, 2)
+    assert (row["low"], row["high"], row["rounds"]) == (1.9, 2.1, [1.9, 1.95, 2.0, 2.05, 2.1])
+    assert (row["baseline"], row["baseline_case"], row["problem"]) == ("numpy", "n=4", "n=4")
+    assert (row["block"], json.loads(str(row["conditions"]))) == ([2, 1], {"threads": 3})
+    assert (row["samples"], row["runs_per_sample"], row["version"]) == (10, 1, "v1")
+
+
+def test_json_columns_are_looked_into_with_sql(project: Path) -> None:
+    sql = "select conditions->>'threads' as threads from results where speedup is not null"
+
+    assert rows(sql) == [{"threads": "3"}]
+
+
+def test_csv_has_the_names_of_the_columns_first(project: Path) -> None:
+    result = run("--csv", "select implementation, seconds from results order by 2")
+
+    lines = list(csv.reader(StringIO(result.stdout)))
+    assert [line[0] for line in lines] == ["implementation", "numba", "numpy"]
+    assert float(lines[1][1]) == pytest.approx(2.0)
+
+
+def test_without_sql_every_column_is_told_with_its_meaning(project: Path) -> None:
+    result = run("--json")
+
+    columns = {row["column"]: row for row in json.loads(result.stdout)}
+    (row,) = rows("select * from results limit 1")
+    assert list(columns) == list(row)
+    assert all(column["meaning"] for column in columns.values())
+    assert columns["speedup"]["meaning"] == "the baseline's seconds over the case's"
+
+
+def test_the_file_is_named_for_a_notebook(project: Path) -> None:
+    path = run("--path").stdout.strip()
+
+    with duckdb.connect(path, read_only=True) as connection:
+        assert connection.execute("select count(*) from results").fetchone() == (2,)
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("select kernl from results", 'Binder Error: Referenced column "kernl" not found'),
+        ("delete from rows", "attached in read-only mode"),
+        ("copy (select 1) to 'stolen.csv'", "file system operations are disabled"),
+        ("install httpfs", "file system operations are disabled"),
+        ("select", "Parser Error"),
+    ],
+)
+def test_an_error_is_one_line(project: Path, sql: str, message: str) -> None:
+    result = run(sql)
+
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert not list(project.glob("*.csv"))
+
+
+def test_two_answers_at_once_are_refused(project: Path) -> None:
+    assert run("--json", "--csv", "select 1").exit_code == 2
+    assert run("--path", "select 1").exit_code == 2
+
+
+def test_a_statement_without_rows_shows_none(project: Path) -> None:
+    assert run("--json", "select * from results where false").stdout == "[]\n"

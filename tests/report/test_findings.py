@@ -1,0 +1,151 @@
+"""Parts that several pages show: times, changes, and why a case has no time."""
+
+# ruff: noqa: RUF001 (the pages write multiplication signs and en dashes)
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from histories import NUMBA, NUMPY, history_of, snapshot, timed
+
+from gpubench.analysis.changes import FEWEST_POINTS, Change
+from gpubench.report.findings import (
+    Timing,
+    case_words,
+    change_view,
+    change_words,
+    counts_in_words,
+    history_length,
+    history_spark,
+    reason_views,
+    timing,
+)
+from gpubench.results import CaseName, History, Ratio, Row, Status
+
+NARROW = "\N{NARROW NO-BREAK SPACE}"
+SLOWER = Change("step", 0, 2, 1.0, 2.0, Ratio(0.5, 0.4, 0.6))
+
+
+def history() -> History:
+    """``numba`` has times at the first, the third and the fourth of five commits and fails at the
+    last; the second does not know it."""
+    seconds = ({NUMBA: 1.0}, {NUMPY: 1.0}, {NUMBA: 2.0}, {NUMBA: 2.0}, {NUMBA: None})
+    return history_of(
+        [
+            (snapshot(index), {name: timed(name, value) for name, value in commit.items()})
+            for index, commit in enumerate(seconds)
+        ]
+    )
+
+
+def test_a_time_is_shown_with_its_interval_and_its_spread() -> None:
+    row = timed(NUMBA, 2.0, q25=1.9, q75=2.1, samples=10, runs_per_sample=3, version="v1")
+
+    assert timing(row) == Timing(2.0, 1.98, 2.02, 1.9, 2.1, number=3, repeat=10, version="v1")
+    assert timing(timed(NUMBA, None)) is None
+
+
+def test_a_change_is_said_with_its_factor_and_its_two_commits() -> None:
+    words = change_words(history(), SLOWER)
+
+    assert (words.slower, words.factor, words.claim) == (True, 2.0, "step: slower by 2.00×")
+    assert (words.before.date, words.after.date) == ("unknown date", "1970-01-01")
+
+
+def test_two_commits_apart_are_no_step() -> None:
+    words = change_words(
+        history(), replace(SLOWER, kind="difference", new=0.5, ratio=Ratio(2, 1, 3))
+    )
+
+    assert words.claim == "faster than the previous commit: intervals do not overlap"
+
+
+def test_a_history_is_drawn_over_the_commits_that_know_its_case() -> None:
+    spark = history_spark(history(), NUMBA, (SLOWER,))
+
+    assert spark.label == (
+        f"3 commits with a time, first 1.00{NARROW}s, last 2.00{NARROW}s; 1 change"
+    )
+    (line,) = spark.lines
+    first, second, third = (tuple(map(float, point.split(","))) for point in line.split())
+    assert first[1] > second[1] == third[1]
+    assert spark.marks == (second,)
+    assert spark.last == third
+
+
+def test_a_case_without_any_time_has_an_empty_picture_that_says_so() -> None:
+    of = history_of([(snapshot(), {NUMBA: timed(NUMBA, None)})])
+
+    spark = history_spark(of, NUMBA, ())
+
+    assert (spark.lines, spark.last) == ((), None)
+    assert spark.label == "0 commits with a time; 0 changes"
+
+
+def test_a_change_carries_its_case_and_its_history() -> None:
+    view = change_view(history(), NUMBA, SLOWER)
+
+    assert (view.name, view.old, view.new) == (NUMBA, 1.0, 2.0)
+    assert view.spark == history_spark(history(), NUMBA, (SLOWER,))
+
+
+def without_a_time(status: Status, reason: str, *cases: str) -> list[Row]:
+    return [Row(CaseName("add", "add", "cuda", "kernel", case), status, reason) for case in cases]
+
+
+def test_cases_with_the_same_reason_are_one_line_that_names_some_of_them() -> None:
+    cases = [f"n={n}" for n in range(7)]
+
+    (view,) = reason_views(without_a_time("failed", "broken", *cases))
+
+    assert (view.count, view.reason) == (7, "broken")
+    assert view.examples == ("add cuda n=0", "add cuda n=1", "add cuda n=2", "add cuda n=3")
+
+
+@pytest.mark.parametrize(
+    ("status", "command"),
+    [
+        ("wrong", "asv run --quick --show-stderr --bench add__cuda"),
+        ("failed", "asv run --quick --show-stderr --bench add__cuda"),
+        ("killed", "asv run --show-stderr --bench add__cuda"),
+        ("timed_out", "asv run --show-stderr --bench add__cuda"),
+        ("verified", "asv run --bench add__cuda"),
+        ("skipped", "gpubench devices"),
+    ],
+)
+def test_every_status_without_a_time_has_a_next_step(status: Status, command: str) -> None:
+    (view,) = reason_views(without_a_time(status, "why", "n=1"))
+
+    assert view.command == command
+
+
+def test_benchmarks_of_a_pair_are_run_by_their_own_name() -> None:
+    row = replace(without_a_time("failed", "why", "n=1")[0], bench="sums.time_fast")
+
+    (view,) = reason_views([row])
+
+    assert view.command == "asv run --quick --show-stderr --bench sums.time_fast"
+
+
+def test_what_has_a_time_has_no_reason() -> None:
+    assert reason_views([timed(NUMPY, 1.0)]) == ()
+
+
+def test_a_case_is_named_without_what_says_itself() -> None:
+    assert case_words(NUMPY) == "add numpy n=4"
+    other = CaseName("sums", "norm", "cuda", "end_to_end", "")
+    assert case_words(other) == "sums.norm cuda (end to end)"
+
+
+def test_counts_are_a_list_for_people() -> None:
+    counts = {"faster": 1_400, "not compared": 2, "timed_out": 1}
+
+    assert counts_in_words(counts) == "1,400 faster, 2 not compared and 1 timed out"
+
+
+def test_a_short_history_says_from_when_on_steps_are_claimed() -> None:
+    assert history_length(FEWEST_POINTS) is None
+    words = history_length(1)
+    assert words is not None
+    assert words.startswith(f"1 commit measured. Steps are claimed from {FEWEST_POINTS} on")
