@@ -25,12 +25,11 @@ from conditions import print_conditions, progress, scratch_project
 from gpubench.backends import registry
 from gpubench.measure.execution import Execution
 from gpubench.measure.inputs import draw_inputs
-from gpubench.measure.sampling import sized
+from gpubench.measure.sampling import Measurement
 from gpubench.measure.targets import load_target
 from gpubench.measure.times import kernel
 from gpubench.plan.case import Case
-from gpubench.plan.lookup import case_at, locate
-from gpubench.plan.plan import build_plan
+from gpubench.plan.plan import build_plan, case_at, locate
 from gpubench.suite.loading import load_suites
 
 Ways = tuple[float, float, float]
@@ -135,7 +134,8 @@ def in_turn(place: dict[str, object], samples: int) -> Ways:
     case = case_at(place)
     with registry.get(case.backend).open(case.device) as session:
         execution = Execution(session, case, load_target(case), draw_inputs(case))
-        sampling = sized(kernel(execution), case.kernel.sampling)
+        sampling = Measurement(kernel(execution))
+        sampling.size(case.kernel.sampling)
         timer, runs = timeit.Timer(execution.call), sampling.runs
         ways = (
             sampling.restored_sample,

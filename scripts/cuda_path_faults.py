@@ -44,9 +44,8 @@ class Mutation:
     new: str
 
 
-SAMPLING, SAMPLER = "cuda_sampling.py", "cuda_sampler.py"
+SAMPLING, PROTOCOL = "cuda_sampling.py", "protocol.py"
 SESSION, DRIVER, NUMBA = "cuda_session.py", "cuda_driver.py", "numba_cuda.py"
-CLOCKS, CEILINGS = "cuda_clocks.py", "cuda_ceilings.py"
 
 MUTATIONS = (
     Mutation(
@@ -81,14 +80,14 @@ MUTATIONS = (
     Mutation(
         "copy: on another stream",
         NUMBA,
-        "target.copy_to_device(source, stream=self._stream)",
-        "target.copy_to_device(source, stream=self._cuda.stream())",
+        "native.copy_to_device(pristine, stream=self._stream)",
+        "native.copy_to_device(pristine, stream=self._cuda.stream())",
     ),
     Mutation(
         "copy: source and target swapped",
         NUMBA,
-        "target.copy_to_device(source, stream=self._stream)",
-        "source.copy_to_device(target, stream=self._stream)",
+        "native.copy_to_device(pristine, stream=self._stream)",
+        "pristine.copy_to_device(native, stream=self._stream)",
     ),
     Mutation(
         "kernels: launched on the default stream",
@@ -111,8 +110,8 @@ MUTATIONS = (
     Mutation(
         "launchers: get the default stream",
         NUMBA,
-        "LaunchContext(self._stream, shape.grid",
-        "LaunchContext(self._cuda.default_stream(), shape.grid",
+        "LaunchContext.on(self._stream, launch)",
+        "LaunchContext.on(self._cuda.default_stream(), launch)",
     ),
     Mutation(
         "devices: always the first",
@@ -191,25 +190,25 @@ MUTATIONS = (
     Mutation(
         "graphs: the executable stays",
         DRIVER,
-        "            self._handles.callback(self._api.cuGraphExecDestroy, self._executable)\n",
+        "                handles.callback(api.cuGraphExecDestroy, self._executable)\n",
         "",
     ),
     Mutation(
         "graphs: the captured graph stays",
         DRIVER,
-        "        self._handles.callback(api.cuGraphDestroy, graph)\n",
+        "            handles.callback(api.cuGraphDestroy, graph)\n",
         "",
     ),
     Mutation(
         "graphs: launched once less",
         SAMPLING,
-        "[self._graph(self._most).replay] * whole if whole else []",
-        "[self._graph(self._most).replay] * (whole - 1) if whole else []",
+        "[self._graph(most, most).replay] * whole if whole else []",
+        "[self._graph(most, most).replay] * (whole - 1) if whole else []",
     ),
     Mutation(
         "graphs: the rest of a batch is dropped",
         SAMPLING,
-        "            replays.append(self._graph(rest).replay)",
+        "            replays.append(self._graph(rest, most).replay)",
         "            pass",
     ),
     Mutation(
@@ -221,8 +220,8 @@ MUTATIONS = (
     Mutation(
         "held back: a batch's last part is dropped",
         SAMPLING,
-        "[self._most] * whole + [rest] * bool(rest)",
-        "[self._most] * whole",
+        "[most] * whole + [rest] * bool(rest)",
+        "[most] * whole",
     ),
     Mutation(
         "held back: no watch on a call that waits", SAMPLING, "            watch.start()\n", ""
@@ -241,21 +240,21 @@ MUTATIONS = (
     ),
     Mutation(
         "sampler: the first, compiling call is in the sample",
-        SAMPLER,
+        SAMPLING,
         "        call()  # compiles and loads, which nothing below may do\n",
         "",
     ),
     Mutation(
         "sessions: nothing waited for at the end",
-        "managed.py",
+        PROTOCOL,
         "            if kind is None:\n                self.synchronize()\n",
         "            pass\n",
     ),
     Mutation(
-        "restore: the wrong way round",
+        "flush: nothing is queued",
         SESSION,
-        "self._cuda.copy(native, pristine)",
-        "self._cuda.copy(pristine, native)",
+        "        self.restore(*self._flushed)\n",
+        "        pass\n",
     ),
     Mutation(
         "layout: Fortran order is lost",
@@ -268,12 +267,6 @@ MUTATIONS = (
         SESSION,
         "if launch is not None and (fault := launch_fault(launch, self._limits)):",
         "if False:",
-    ),
-    Mutation(
-        "clock: does not wait for earlier work",
-        SESSION,
-        "        self._cuda.synchronize()\n        self._cuda.record(begin)",
-        "        self._cuda.record(begin)",
     ),
     Mutation("errors: a lost device is an ordinary error", NUMBA, '    "ILLEGAL_ADDRESS",\n', ""),
     Mutation(

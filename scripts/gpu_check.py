@@ -15,7 +15,6 @@ import platform
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -114,7 +113,7 @@ def _conditions(device: str) -> dict[str, Any]:
     from gpubench.measure.facts import run_facts
 
     packages = ("gpubench", "numba-cuda", "cuda-bindings", "cuda-core", "cuda-bench")
-    with _session(device) as (session, _):
+    with _session(device) as session:
         facts = dict(session.facts())
     versions = {name: _version(name) for name in packages}
     command = " ".join(sys.argv)
@@ -129,24 +128,12 @@ def _version(name: str) -> str | None:
 
 
 @contextmanager
-def _facade(device: str) -> Iterator[Any]:
-    from gpubench.backends.numba_cuda import NumbaCuda
-
-    facade = NumbaCuda(device)
-    try:
-        yield facade
-    finally:
-        facade.close()
-
-
-@contextmanager
-def _session(device: str) -> Iterator[tuple[Any, Any]]:
-    """A facade and the session on it; leaving closes both."""
-    from gpubench.backends.cuda_session import CudaSession
+def _session(device: str) -> Iterator[Any]:
     from gpubench.backends.limits import ARCHITECTURE_LIMITS
+    from gpubench.backends.numba_cuda import NumbaCudaSession
 
-    with _facade(device) as facade, CudaSession(facade, ARCHITECTURE_LIMITS) as session:
-        yield session, facade
+    with NumbaCudaSession(device, ARCHITECTURE_LIMITS) as session:
+        yield session
 
 
 def _tests(device: str) -> Iterator[Line]:
@@ -164,41 +151,41 @@ def _tests(device: str) -> Iterator[Line]:
     yield Line("tests marked gpu", summary, done.returncode == 0)
 
 
-def _triad(facade: Any, elements: int) -> Callable[[], Any]:
+def _triad(session: Any, elements: int) -> Callable[[], Any]:
     """A bound triad over arrays of so many float64, run once so that it is compiled."""
     from gpubench.backends.protocol import Launch
 
-    arrays = [facade.allocate(8 * elements) for _ in range(3)]
+    arrays = [session.allocate(8 * elements) for _ in range(3)]
     grid = (-(-elements // BLOCK), 1, 1)
-    call = facade.kernel("triad", Launch(block=(BLOCK, 1, 1), grid=grid), arrays)
+    call = session.kernel("triad", Launch(block=(BLOCK, 1, 1), grid=grid), arrays)
     call()
-    facade.synchronize()
+    session.synchronize()
     return call
 
 
-def _sizes(facade: Any) -> list[int]:
+def _sizes(session: Any) -> list[int]:
     """Sizes that fit twice into the memory that is free."""
-    return [size for size in SIZES if 2 * 3 * 8 * size < facade.free_bytes()]
+    return [size for size in SIZES if 2 * 3 * 8 * size < session.free_bytes()]
 
 
 def _ways(device: str) -> Iterator[Line]:
     """Graph replay, held-back stream and plain events on the same kernels."""
-    from gpubench.backends.cuda_sampling import GraphReplay, HeldBack, PlainEvents
+    from gpubench.backends.cuda_sampling import BestWay
 
-    with _facade(device) as facade:
-        for size in _sizes(facade):
-            call = _triad(facade, size)
-            ways = {"plain": PlainEvents(facade, call, time.perf_counter)}
-            with_gate = {"held back": HeldBack(facade, call, 1)} if facade.can_hold else {}
-            made = {"graph": GraphReplay(facade, call, 1), **with_gate, **ways}
-            yield _agreement(size, {name: _run_seconds(way) for name, way in made.items()})
+    with _session(device) as session:
+        for size in _sizes(session):
+            call = _triad(session, size)
+            best = BestWay(session, call)
+            held_back = {"held back": best.held_back} if session.can_hold else {}
+            ways = {"graph": best.graph_replay, **held_back, "plain": best.plain_events}
+            yield _agreement(size, {name: _run_seconds(way) for name, way in ways.items()})
 
 
-def _run_seconds(way: Any) -> float:
+def _run_seconds(way: Callable[[int], float]) -> float:
     """Seconds of one run: the median of samples of about a millisecond or more."""
-    one = min(way.seconds(10) for _ in range(3)) / 10
+    one = min(way(10) for _ in range(3)) / 10
     runs = max(10, min(1000, int(2e-3 / one)))
-    return median(way.seconds(runs) / runs for _ in range(SAMPLES))
+    return median(way(runs) / runs for _ in range(SAMPLES))
 
 
 def _agreement(size: int, seconds: Mapping[str, float]) -> Line:
@@ -213,13 +200,13 @@ def _agreement(size: int, seconds: Mapping[str, float]) -> Line:
 
 def _bandwidth(device: str) -> Iterator[Line]:
     """Copy and triad by kernels, beside the device's own copy over arrays of the same size."""
-    with _session(device) as (session, facade):
+    with _session(device) as session:
         ceilings = session.ceilings()
         peak = session.facts().get("peak_bytes_per_second")
-        own = _own_copy(facade, ceilings.array_bytes)
+        own = _own_copy(session, session.ceiling_bytes())
     rates = {
-        "copy": ceilings.copy_bytes_per_second,
-        "triad": ceilings.triad_bytes_per_second,
+        "copy": ceilings["copy_bytes_per_second"],
+        "triad": ceilings["triad_bytes_per_second"],
         "the device's own copy": own,
     }
     of_peak = {n: f" ({r / peak:.0%} of datasheet)" if peak else "" for n, r in rates.items()}
@@ -228,12 +215,12 @@ def _bandwidth(device: str) -> Iterator[Line]:
     yield Line("attained bandwidth", found, ok, {"rates": rates, "peak": peak})
 
 
-def _own_copy(facade: Any, nbytes: int) -> float:
+def _own_copy(session: Any, nbytes: int) -> float:
     """Bytes per second that the device's own copy of so many bytes reads and writes."""
     from gpubench.backends.cuda_sampling import BestWay
 
-    target, source = (facade.allocate(nbytes) for _ in range(2))
-    way = BestWay(facade, partial(facade.copy, target, source))
+    target, source = (session.allocate(nbytes) for _ in range(2))
+    way = BestWay(session, partial(session.restore, target, source))
     return 2 * nbytes / min(way.seconds(4) / 4 for _ in range(SAMPLES))
 
 
@@ -247,8 +234,8 @@ def _cuda_bench(device: str) -> Iterator[Line]:
         yield Line("against cuda-bench", "only compared on cuda:0", None)
         return
     theirs = _their_seconds()
-    with _facade(device) as facade:
-        sizes = [size for size in _sizes(facade) if size in theirs]
+    with _session(device) as session:
+        sizes = [size for size in _sizes(session) if size in theirs]
     for size in sizes:
         for label, seconds in _our_seconds(device, size).items():
             yield _comparison(label, size, seconds, theirs[size].get(label))
@@ -256,8 +243,8 @@ def _cuda_bench(device: str) -> Iterator[Line]:
 
 def _our_seconds(device: str, size: int) -> dict[str, float]:
     """``kernel`` and ``cold`` as ``gpubench.measure.times`` takes them."""
-    with _session(device) as (session, facade):
-        call = _triad(facade, size)
+    with _session(device) as session:
+        call = _triad(session, size)
         sampler = session.sampler(call)
         runs = max(1, min(1000, int(2e-3 / (sampler.seconds(10) / 10))))
         kernel = median(sampler.seconds(runs) / runs for _ in range(SAMPLES))
@@ -311,8 +298,9 @@ def _cuda_bench_child(output: Path) -> None:
     import cuda.bench as bench
     from numba import cuda
 
-    from gpubench.backends.numba_cuda_kernels import KERNELS
+    from gpubench.backends.numba_cuda import moving_kernels
 
+    triad_kernel = moving_kernels()["triad"]
     free = cuda.current_context().get_memory_info()[0]
 
     def triad(state: Any) -> None:
@@ -322,12 +310,12 @@ def _cuda_bench_child(output: Path) -> None:
             return
         arrays = [cuda.device_array(elements) for _ in range(3)]
         grid = -(-elements // BLOCK)
-        KERNELS["triad"][grid, BLOCK](*arrays)  # compiles
+        triad_kernel[grid, BLOCK](*arrays)  # compiles
         cuda.synchronize()
 
         def launch(launched: Any) -> None:
             stream = cuda.external_stream(launched.get_stream().addressof())
-            KERNELS["triad"][grid, BLOCK, stream](*arrays)
+            triad_kernel[grid, BLOCK, stream](*arrays)
 
         state.exec(launch, batched=True)
 
@@ -351,8 +339,8 @@ def _streaming(device: str) -> Iterator[Line]:
     """Bandwidth of the kernels that only move memory, beside the device's own copy."""
     import gpu_library
 
-    with _session(device) as (session, facade):
-        own = _own_copy(facade, session.ceilings().array_bytes)
+    with _session(device) as session:
+        own = _own_copy(session, session.ceiling_bytes())
     for kernel, rate in gpu_library.streams(gpu_library.cuda_cases(device)):
         found = f"{rate / 1e9:.0f} GB/s, {rate / own:.0%} of the device's own copy"
         yield Line(kernel, found, rate >= STREAMS_REACH * own, {"rate": rate, "own": own})

@@ -13,10 +13,10 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from gpubench.backends import registry
-from gpubench.measure.direct import LEAST_ROUNDS, Job, take_round
+from gpubench.measure.conditions import why_not
+from gpubench.measure.direct import Job, take_turn
 from gpubench.measure.execution import Execution
 from gpubench.measure.inputs import draw_inputs
-from gpubench.measure.readiness import why_not
 from gpubench.measure.targets import load_target
 from gpubench.measure.verification import expected_outputs, verify
 from gpubench.plan.case import Case
@@ -74,7 +74,7 @@ def cuda_cases(device: str, preset: str | None = None) -> list[Case]:
 
 def faults(cases: Iterable[Case]) -> dict[str, str]:
     """Why outputs are wrong or cannot be had, by the case; those that cannot run are left out."""
-    found = {f"{case.subject.title} {case.identity}": _fault(case) for case in cases}
+    found = {f"{case.group.title} {case.identity}": _fault(case) for case in cases}
     return {name: fault for name, fault in found.items() if fault}
 
 
@@ -119,7 +119,7 @@ def fastest(cases: Sequence[Case]) -> Fastest:
 
 
 def _seconds(case: Case) -> float:
-    samples = take_round(Job(case, samples=LEAST_ROUNDS * SAMPLES)).samples
+    samples = take_turn(Job(case, samples=SAMPLES)).samples
     return median(samples) if samples else inf
 
 

@@ -16,15 +16,14 @@ from pathlib import Path
 
 from conditions import print_conditions, progress
 
-from gpubench.analysis.baseline import Compared
 from gpubench.analysis.headline import Headline, headline
-from gpubench.analysis.speedup import Speedup, geometric_mean
-from gpubench.measure.direct import jobs, measure, take_round
+from gpubench.measure.direct import jobs, measure, take_turn
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
 from gpubench.report import text
+from gpubench.results import Ratio, Row, geometric_mean
 from gpubench.suite.loading import load_suites
-from gpubench.tables.times import by_kernel, compared
+from gpubench.tables.times import by_kernel, rows_of
 
 SUITES = Path(__file__).parent.parent / "suites"
 CALLS = {"empty_launch", "block_limits", "grid_limits"}
@@ -41,11 +40,11 @@ def main() -> None:
     given = parser.parse_args()
     print_conditions()
     kernels = largest(build_plan(load_suites(given.suites, given.preset), 0).cases())
-    best: dict[str, Speedup] = {}
+    best: dict[str, Ratio] = {}
     for forms in measured(kernels, given.samples):
         speedups = list(shown(forms))
         if speedups:
-            name = forms[0].cases[0].outcome.name.kernel
+            name = forms[0].cases[0].name.kernel
             best[name] = max(speedups, key=lambda one: one.value)
     computing = [speedup for name, speedup in best.items() if name not in CALLS]
     print("\ngeometric mean, the faster form of each kernel:")
@@ -68,7 +67,7 @@ def largest(cases: Iterable[Case]) -> list[list[Case]]:
 
 def elements(case: Case) -> float:
     """The product of a case's sizes."""
-    return math.prod(float(case.values[name]) for name in case.sizes)
+    return math.prod(float(case.values[name]) for name in case.group.size_names)
 
 
 def measured(kernels: list[list[Case]], samples: int) -> Iterator[list[Headline]]:
@@ -76,18 +75,18 @@ def measured(kernels: list[list[Case]], samples: int) -> Iterator[list[Headline]
     show = progress(len(kernels), "kernel")
     for number, cases in enumerate(kernels):
         work = [job for job in jobs(cases, samples) if job.time == "kernel"]
-        found = dict(measure(work, take_round))
-        for kernel in by_kernel(compared(found.values())):
+        found = dict(measure(work, take_turn))
+        for kernel in by_kernel(rows_of(found.values())):
             print_problems(kernel)
-            names = {case.outcome.name.implementation for case in kernel if not case.is_baseline}
+            names = {row.name.implementation for row in kernel if not row.is_baseline}
             yield [headline(kernel, name) for name in sorted(names)]
         show(number + 1)
 
 
-def shown(forms: list[Headline]) -> Iterator[Speedup]:
+def shown(forms: list[Headline]) -> Iterator[Ratio]:
     """Print one line for each form, and give its speedup."""
     for form in forms:
-        name = form.cases[0].outcome.name
+        name = form.cases[0].name
         where = f"{name.suite}.{name.kernel}  {name.implementation}"
         problem = ", ".join(case.problem for case in form.cases)
         print(f"{where:55} {told(form.speedup):28} {problem}", flush=True)
@@ -95,15 +94,14 @@ def shown(forms: list[Headline]) -> Iterator[Speedup]:
             yield form.speedup
 
 
-def print_problems(kernel: Iterable[Compared]) -> None:
+def print_problems(kernel: Iterable[Row]) -> None:
     """Name the cases without a time: no speedup tells that they are missing from it."""
-    for case in kernel:
-        if case.outcome.status != "ok":
-            name, status = case.outcome.name, case.outcome.status
-            print(f"    {name.implementation} {name.case} {status}: {case.outcome.reason}")
+    for row in kernel:
+        if row.status != "ok":
+            print(f"    {row.name.implementation} {row.name.case} {row.status}: {row.reason}")
 
 
-def told(speedup: Speedup | None) -> str:
+def told(speedup: Ratio | None) -> str:
     return (
         "no speedup" if speedup is None else f"{text.speedup(speedup)} ({text.interval(speedup)})"
     )

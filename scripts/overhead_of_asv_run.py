@@ -180,8 +180,10 @@ def files(given: argparse.Namespace) -> dict[str, str]:
     made["by_hand/benchmarks/vectors.py"] = BY_HAND.format(**values) + "".join(classes)
     configuration = {"version": 1, "project": "p", "repo": ".", "branches": ["HEAD"]}
     for project in PROJECTS:
+        plugins = [] if project == "by_hand" else [".gpubench.asv_plugin"]
+        results = {"environment_type": "existing", "results_dir": ".asv/results"}
         made[f"{project}/asv.conf.json"] = json.dumps(
-            {**configuration, "environment_type": "existing", "results_dir": ".asv/results"}
+            {**configuration, **results, "plugins": plugins}
         )
     return made
 
