@@ -6,7 +6,7 @@ import ast
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -268,10 +268,3 @@ def _values(stored: Sequence[_Stored]) -> NDArray[np.float64]:
     if len(wrong):
         raise ValueError(f"{wrong[0]!s} is no time")
     return values
-
-
-def result_paths(results_dir: Path) -> Iterator[Path]:
-    """Result files, in order: every ``<machine>/*.json`` but asv's two files of another kind."""
-    for path in sorted(results_dir.glob("*/*.json")):
-        if path.name not in ("machine.json", "benchmarks.json"):
-            yield path

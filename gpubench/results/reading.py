@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,11 +14,15 @@ from typing import Any
 from gpubench.collecting import without_collecting
 from gpubench.parallel import in_processes
 from gpubench.record import SUFFIX, RunRecord
-from gpubench.results.asv_files import UnreadableFile, read_result_file, result_paths
+from gpubench.results.asv_files import UnreadableFile, read_result_file
 from gpubench.results.model import Pair
 from gpubench.results.pairs import Roles
 from gpubench.results.records import RecordFile, RecordReader
 from gpubench.results.rows import RowColumns, RowsOfFiles
+
+RESULT_SUFFIX = ".json"
+NO_RESULTS = ("machine.json", "benchmarks.json")
+"""asv's files of another kind in the folders of results."""
 
 MUCH = 2**25
 """Bytes from which several processes read: 32 MiB take about a second, as starting them does."""
@@ -78,25 +84,33 @@ class Batch:
 
 def snapshot_files(results_dir: Path) -> list[SnapshotFiles]:
     """All result files and records, in the order of their paths."""
-    results = {path.with_suffix(""): path for path in result_paths(results_dir)}
-    records = {
-        path.with_name(path.name.removesuffix(SUFFIX)): path
-        for path in results_dir.glob(f"*/*{SUFFIX}")
-    }
-    return [
-        SnapshotFiles(
-            stem.relative_to(results_dir).as_posix(),
-            results.get(stem),
-            records.get(stem),
-            (*_stamp(results.get(stem)), *_stamp(records.get(stem))),
+    if not results_dir.is_dir():
+        return []
+    files: dict[tuple[str, str], dict[str, os.DirEntry[str]]] = defaultdict(dict)
+    # A report looks at every file each time: listing a folder of thousands with pathlib takes
+    # longer than all else that is done where none has changed.
+    for folder in os.scandir(results_dir):
+        for entry in os.scandir(folder) if folder.is_dir() else ():
+            suffix = SUFFIX if entry.name.endswith(SUFFIX) else RESULT_SUFFIX
+            if entry.name.endswith(suffix) and entry.name not in NO_RESULTS:
+                files[folder.name, entry.name.removesuffix(suffix)][suffix] = entry
+    listed = []
+    for (folder_name, stem), entries in sorted(files.items()):
+        result, record = entries.get(RESULT_SUFFIX), entries.get(SUFFIX)
+        listed.append(
+            SnapshotFiles(
+                name=f"{folder_name}/{stem}",
+                result=Path(result.path) if result else None,
+                record=Path(record.path) if record else None,
+                stamp=(*_stamp(result), *_stamp(record)),
+            )
         )
-        for stem in sorted(results.keys() | records.keys())
-    ]
+    return listed
 
 
-def _stamp(path: Path | None) -> tuple[int, int]:
+def _stamp(entry: os.DirEntry[str] | None) -> tuple[int, int]:
     try:
-        stat = path.stat() if path else None
+        stat = entry.stat() if entry else None
     except OSError:
         stat = None
     return (stat.st_size, stat.st_mtime_ns) if stat else (-1, -1)
