@@ -69,8 +69,8 @@ def test_paired_mode_takes_no_time_of_a_baseline_in_software(tmp_path, monkeypat
 def test_the_command_that_times_shows_that_it_is_right_and_no_time(tmp_path):
     work = jobs([case(tmp_path)])
     found = [one for _, one in measure(work, take_turn)]
-    rows = times.compared(found)
-    assert [(row.outcome.status, row.outcome.timing) for row in rows] == [("verified", None)] * 2
+    rows = times.rows_of(found)
+    assert [(row.status, row.seconds) for row in rows] == [("verified", None)] * 2
     (line,) = times.skipped_report(rows)
     assert str(line).startswith("  right, no time: 2 cases, first sample base")
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from result_files import CommitFiles
 
-from gpubench.analysis.comparison import compare_rows
+from gpubench.analysis.comparison import APART, SAME, compare_rows
 from gpubench.report import compare
 from gpubench.report.compare import ComparePage, pair_address, setup_key
 from gpubench.report.comparison_view import comparison_view, escaped, markdown
@@ -197,7 +197,7 @@ def test_the_index_names_every_setup_and_its_commits(tmp_path: Path) -> None:
     (setup,) = index["setups"]
     assert (setup["machine"], setup["label"]) == ("runner", "runner, virtualenv-py3.11")
     assert setup["commits"] == [["aaaaaaaa", "1970-01-02", ""], ["bbbbbbbb", "1970-01-03", ""]]
-    assert (index["same"], index["apart"]) == (1.05, 1.05)
+    assert (index["same"], index["apart"]) == (SAME, APART)
     assert index["untimed"]["ow"] == ["failed", "{new}"]
     assert index["untimed"]["to"] == ["mended", "timed out before: {old}"]
     assert index["untimed"]["ss"] == ["not compared", "skipped on both sides"]
