@@ -7,42 +7,52 @@ from collections.abc import Iterator
 from itertools import islice
 
 from gpubench.errors import Fault
-from gpubench.suite.model import Array, FunctionFill, Implementation, Kernel, LikeFill, formulas
+from gpubench.suite.expressions import MAX_DEPTH, Expression
+from gpubench.suite.model import (
+    Array,
+    FormulaFill,
+    FunctionFill,
+    Implementation,
+    Kernel,
+    LikeFill,
+    formulas,
+)
 from gpubench.suite.reader import MAX_FAULTS
 from gpubench.suite.tree import Node, Path
 from gpubench.suite.types import (
     DEVICE_FACTS,
     DTYPES,
+    INDICES,
     RULE_NAMES,
     TARGET_FIELDS,
     suggestion,
+    unknown,
 )
 from gpubench.suite.validation import Validated
 
 
-def check_suite(validated: Validated, root: Node) -> Iterator[Fault]:
-    """Faults between the fields of a suite; ``root`` is the tree with what is unsound still in it.
+def check_suite(validated: Validated, root: Node, preset: str | None = None) -> Iterator[Fault]:
+    """Faults between the fields of a suite; ``root`` is the tree with what is unsound still in it,
+    ``preset`` the one that was applied.
 
-    An axis, array or scalar that nothing uses is told only where nothing else is wrong: what is
-    wrong may have been its use.
+    What is missing (outputs, a use of an axis, array or scalar) is told only where nothing else is
+    wrong: what is wrong may have been it.
     """
     yield from _kernels_or_pairs(root)
+    sound, raw = validated.sound.fields("kernels"), root.fields("kernels")
     for name, kernel in (validated.suite.kernels if validated.suite else {}).items():
-        sound, raw = validated.sound.find("kernels", name), root.find("kernels", name)
-        if sound is None or raw is None:
-            continue
-        checks = _KernelChecks(name, kernel, sound, raw)
+        checks = _KernelChecks(name, kernel, sound[name], raw[name])
         faults = list(islice(checks.faults(), MAX_FAULTS + 1))
         yield from faults
         if not faults and not validated.faults:
-            yield from checks.unused()
+            yield from checks.nothing_written()
+            yield from checks.unused(preset)
 
 
 def _kernels_or_pairs(root: Node) -> Iterator[Fault]:
     kernels, pairs = root.find("kernels"), root.find("pairs")
     if kernels and pairs:
-        message = "both kernels and pairs; a suite has one of them"
-        yield pairs.key_fault(message)
+        yield pairs.key_fault("both kernels and pairs; a suite has one of them")
     elif not kernels and not pairs:
         yield root.origin.fault("missing field 'kernels' in the suite (or 'pairs' instead)")
     for field, node in (("kernels", kernels), ("pairs", pairs)):
@@ -55,6 +65,11 @@ def _kernels_or_pairs(root: Node) -> Iterator[Fault]:
             if name.content in names:
                 yield name.origin.fault(f"the pair {name.content!r} is there twice")
             names.add(name.content)
+        baseline, candidate = pair.find("baseline"), pair.find("candidate")
+        if baseline and candidate and baseline.content == candidate.content:
+            yield candidate.origin.fault(
+                f"{candidate.content!r} is compared with itself; name another benchmark"
+            )
 
 
 # --- presets
@@ -69,32 +84,34 @@ def check_presets(root: Node) -> Iterator[Fault]:
             if name in kernels:
                 yield from _overlay(overlay, [kernels[name]], f"kernel {name!r}")
             else:
-                yield overlay.key_fault(f"unknown kernel {name!r}{suggestion(name, kernels)}")
+                yield overlay.key_fault(unknown("kernel", name, kernels))
 
 
 def _overlay(overlay: Node, kernels: list[Node], where: str) -> Iterator[Fault]:
     """Names in a preset, or in its part for one kernel, that none of the kernels declares."""
-    for field in ("sizes", "parameters", "implementations"):
-        declared = dict.fromkeys(name for kernel in kernels for name in kernel.fields(field))
-        zips = [item for kernel in kernels for item in kernel.fields(field).items()]
-        for name, change in overlay.fields(field).items():
-            if name in declared:
-                continue
-            hint = suggestion(name, declared)
-            if group := next((group for group, size in zips if name in size.fields("zip")), None):
-                hint = f"; it moves together with others: write {group}: {{zip: ...}}"
-            yield change.key_fault(f"{field[:-1]} {name!r} is not declared by {where}{hint}")
-    launched: dict[str, bool] = {}
-    for kernel in kernels:
-        for name, implementation in kernel.fields("implementations").items():
-            launched[name] = launched.get(name, False) or "launch" in implementation.entries
-    if "launch" in overlay.entries and not any(launched.values()):
+    launched = {
+        name
+        for kernel in kernels
+        for name, implementation in kernel.fields("implementations").items()
+        if "launch" in implementation.entries
+    }
+    if "launch" in overlay.entries and not launched:
         message = f"no implementation of {where} declares a launch"
         yield overlay.entries["launch"].key_fault(message)
-    for name, change in overlay.fields("implementations").items():
-        if "launch" in change.entries and not launched.get(name, True):
-            message = f"implementation {name!r} declares no launch"
-            yield change.entries["launch"].key_fault(message)
+    for field in ("sizes", "parameters", "let", "arrays", "scalars", "implementations"):
+        kind = "constant" if field == "let" else field[:-1]
+        declared = [item for kernel in kernels for item in kernel.fields(field).items()]
+        names = dict.fromkeys(name for name, _ in declared)
+        for name, change in overlay.fields(field).items():
+            if name not in names:
+                hint = suggestion(name, names)
+                groups = (group for group, size in declared if name in size.fields("zip"))
+                if group := next(groups, None):
+                    hint = f"; it moves together with others: write {group}: {{zip: ...}}"
+                yield change.key_fault(f"{kind} {name!r} is not declared by {where}{hint}")
+            elif field == "implementations" and name not in launched and "launch" in change.entries:
+                message = f"implementation {name!r} declares no launch"
+                yield change.entries["launch"].key_fault(message)
 
 
 # --- one kernel
@@ -113,45 +130,49 @@ class _KernelChecks:
         self.node = sound
         self.raw = raw
         sizes = [
-            item  # zipped sizes taken apart
+            item  # zipped axes taken apart
             for key, size in raw.fields("sizes").items()
             for item in (size.fields("zip") or {key: size}).items()
         ]
+        zipped = (size.fields("zip") for size in raw.fields("sizes").values())
+        self.parameters = {n: axis for axes in zipped for n, axis in axes.items()}
+        self.parameters |= raw.fields("parameters")
         axes = [*sizes, *raw.fields("parameters").items()]
         self.axes = tuple(name for name, _ in axes)
-        self.parameters = raw.fields("parameters")
+        self.let = raw.fields("let")
+        self.names = (*self.axes, *self.let)
+        """What every formula may use."""
         self.arrays = raw.fields("arrays")
         self.scalars = raw.fields("scalars")
-        self.declared = [*axes, *self.arrays.items(), *self.scalars.items()]
+        self.implementations = raw.fields("implementations")
+        self.declared = [*axes, *self.let.items(), *self.arrays.items(), *self.scalars.items()]
         self.made = _texts(raw.find("init", "returns"))
         self.rooted: set[str] = set()  # arrays whose fill is seen to lead into no circle
 
     def faults(self) -> Iterator[Fault]:
         """Every fault but those of ``unused``."""
-        yield from self.declared_twice()
-        for name, array in self.kernel.arrays.items():
-            yield from self.dtype(("arrays", name, "dtype"), array.dtype)
-            yield from self.fill(name, array)
-        for name, scalar in self.kernel.scalars.items():
-            if scalar.dtype is not None:
-                yield from self.dtype(("scalars", name, "dtype"), scalar.dtype)
-        yield from self.arguments()
-        yield from self.formulas()
-        for name, implementation in self.kernel.implementations.items():
-            yield from self.target(name)
-            yield from self.cover(name, implementation)
-        yield from self.baseline()
-        yield from self.includes()
-
-    def fault(self, path: Path, message: str) -> Fault:
-        return (self.node.find(*path) or self.node).origin.fault(message)
-
-    def declared_twice(self) -> Iterator[Fault]:
         counts = Counter(name for name, _ in self.declared)
         for name, node in dict(self.declared).items():  # the last of several
             if counts[name] > 1:
                 message = f"{name!r} is declared twice in kernel {self.name!r}; rename one of them"
                 yield node.key_fault(message)
+        for name, array in self.kernel.arrays.items():
+            yield from self.dtype(("arrays", name, "dtype"), array.dtype)
+            yield from self.fill(name, array)
+        for name, scalar in self.kernel.scalars.items():
+            yield from self.dtype(("scalars", name, "dtype"), scalar.dtype)
+        yield from self.arguments()
+        yield from self.formulas()
+        for name, implementation in self.kernel.implementations.items():
+            yield from self.target(name)
+            yield from self.cover(name, implementation)
+        yield from self.circles()
+        yield from self.outputs()
+        yield from self.baseline()
+        yield from self.includes()
+
+    def fault(self, path: Path, message: str) -> Fault:
+        return (self.node.find(*path) or self.node).origin.fault(message)
 
     def fill(self, name: str, array: Array) -> Iterator[Fault]:
         path = ("arrays", name, "fill")
@@ -162,13 +183,34 @@ class _KernelChecks:
             yield self.fault(path, message)
         elif name in self.made:
             yield self.fault(path, f"array {name!r} is made by init; it takes no fill")
+        elif isinstance(array.fill, FormulaFill):
+            yield from self.indices(path, name, array.fill, len(array.shape))
         if isinstance(array.fill, LikeFill):
             yield from self.like((*path, "like"), name, array.fill.like)
+
+    def indices(self, path: Path, name: str, fill: FormulaFill, dimensions: int) -> Iterator[Fault]:
+        """An index for each dimension, called like nothing else that the formula may mean."""
+        indices, declared = fill.indices or INDICES[:dimensions], dict(self.declared)
+        if len(indices) != dimensions:
+            message = (
+                f"found {len(indices)} indices; array {name!r} needs {dimensions}, one for each"
+                " dimension: indices: [i, j] for example"
+            )
+            yield self.fault((*path, "indices") if fill.indices else path, message)
+        for index in indices:
+            if index in declared and (fill.indices or index in fill.formula.names):
+                message = (
+                    f"{index!r} is an index of array {name!r} and something that the kernel"
+                    " declares; name the indices otherwise, indices: [p, q] for example"
+                )
+                yield self.fault((*path, "formula"), message)
+        scope = (*self.names, *indices)
+        yield from self.scope((*path, "formula"), fill.formula, scope)
 
     def like(self, path: Path, name: str, other: str) -> Iterator[Fault]:
         candidates = (*self.arrays, *self.made)
         if other not in candidates:
-            yield self.fault(path, f"unknown array {other!r}{suggestion(other, candidates)}")
+            yield self.fault(path, unknown("array", other, candidates))
             return
         seen = {name}
         while other in self.kernel.arrays and not (other in seen or other in self.rooted):
@@ -180,27 +222,21 @@ class _KernelChecks:
         else:
             yield self.fault(path, f"array {name!r} is filled like itself; fill one of them")
 
-    def dtype(self, path: Path, dtype: str) -> Iterator[Fault]:
+    def dtype(self, path: Path, dtype: str | None) -> Iterator[Fault]:
         """A name of NumPy's, or of a parameter that has nothing but such names."""
-        if dtype in DTYPES:
+        if dtype is None or dtype in DTYPES:
             return
         if dtype not in self.parameters:
-            hint = suggestion(dtype, (*DTYPES, *self.parameters))
-            yield self.fault(path, f"unknown dtype {dtype!r}{hint}")
-            return
-        values = self.node.find("parameters", dtype, "values")
-        values = values or self.node.find("parameters", dtype)
-        for value in values.items if values else ():
+            yield self.fault(path, unknown("dtype", dtype, (*DTYPES, *self.parameters)))
+        for value in _values(self.parameters.get(dtype)):
             if value.content not in DTYPES:
-                hint = suggestion(str(value.content), DTYPES)
-                yield value.origin.fault(f"unknown dtype {value.content!r}{hint}")
+                yield value.origin.fault(unknown("dtype", value.content, DTYPES))
 
     def arguments(self) -> Iterator[Fault]:
-        declared = dict.fromkeys((*self.arrays, *self.made, *self.scalars, *self.axes))
+        declared = dict.fromkeys((*self.arrays, *self.made, *self.scalars, *self.names))
         for index, name in enumerate(self.kernel.call):
             if name not in declared:
-                hint = suggestion(name, declared)
-                yield self.fault(("call", index), f"unknown argument {name!r}{hint}")
+                yield self.fault(("call", index), unknown("argument", name, declared))
         for index, name in enumerate(self.kernel.returns):
             if name in declared and name not in self.arrays:
                 message = f"{name!r} is declared already; name what is returned otherwise"
@@ -208,39 +244,41 @@ class _KernelChecks:
 
     def formulas(self) -> Iterator[Fault]:
         """Names in formulas that are not in their scope."""
-        kernel, axes, rules = self.kernel, self.axes, (*self.axes, *RULE_NAMES)
+        kernel, names, rules = self.kernel, self.names, (*self.names, *RULE_NAMES)
+        yield from self.scope(("let",), kernel.let, names, without_arrays="in let")
         for name, array in kernel.arrays.items():
-            yield from self.scope(("arrays", name, "shape"), array.shape, axes, arrays=False)
-        yield from self.scope(("scalars",), kernel.scalars, axes)
-        yield from self.scope(("implementations",), kernel.implementations, axes)
-        yield from self.scope(("work",), kernel.work, axes)
-        yield from self.scope(("include",), kernel.include, axes)
+            path, where = ("arrays", name, "shape"), "in the shape of an array"
+            yield from self.scope(path, array.shape, names, without_arrays=where)
+        yield from self.scope(("scalars",), kernel.scalars, names)
+        yield from self.scope(("implementations",), kernel.implementations, names)
+        yield from self.scope(("work",), kernel.work, names)
+        yield from self.scope(("include",), kernel.include, names)
         yield from self.scope(("exclude",), kernel.exclude, rules)
         yield from self.scope(("skip",), kernel.skip, (*rules, *DEVICE_FACTS))
 
     def scope(
-        self, path: Path, part: object, names: tuple[str, ...], arrays: bool = True
+        self, path: Path, part: object, names: tuple[str, ...], without_arrays: str = ""
     ) -> Iterator[Fault]:
         in_scope = frozenset(names)
         for inner, formula in formulas(part):
             node = self.node.find(*path, *inner)
             if node is None:  # a default
                 continue
-            for use in formula.name_uses:
-                if use.name not in in_scope:
-                    yield node.formula_fault(self.unknown(use.name, names), use.offset)
-            for use in formula.array_uses:
-                if not arrays:
-                    problem = "itemsize and size are not known in the shape of an array"
-                elif use.name in self.arrays:
+            for name, offset in formula.name_uses.items():
+                if name not in in_scope:
+                    yield node.formula_fault(self.not_in_scope(name, names), offset)
+            for name, offset in formula.array_uses.items():
+                if without_arrays:
+                    problem = f"itemsize and size are not known {without_arrays}"
+                elif name in self.arrays:
                     continue
-                elif use.name in (*self.made, *_texts(self.raw.find("returns"))):
-                    problem = f"the shape of {use.name!r} is not declared; add it to arrays"
+                elif name in (*self.made, *_texts(self.raw.find("returns"))):
+                    problem = f"the shape of {name!r} is not declared; add it to arrays"
                 else:
-                    problem = f"unknown array {use.name!r}{suggestion(use.name, self.arrays)}"
-                yield node.formula_fault(problem, use.offset)
+                    problem = unknown("array", name, self.arrays)
+                yield node.formula_fault(problem, offset)
 
-    def unknown(self, name: str, scope: tuple[str, ...]) -> str:
+    def not_in_scope(self, name: str, scope: tuple[str, ...]) -> str:
         """What is wrong with a name that a formula uses though it is not in its ``scope``."""
         if name in self.arrays or name in self.made:
             return f"{name!r} is an array; formulas use itemsize({name}) or size({name})"
@@ -250,20 +288,56 @@ class _KernelChecks:
             return f"{name!r} is a fact of the device; only skip may use it"
         if name in RULE_NAMES:
             return f"{name!r} is known only to exclude and skip"
-        axes = self.parameters.values()
-        values = (text for axis in axes for text in _texts(axis.find("values") or axis))
-        if name in DTYPES or name in values:
+        if name in DTYPES or any(name in _texts(axis) for axis in self.parameters.values()):
             return f"unknown name {name!r}; text is written in quotes: '{name}'"
-        return f"unknown name {name!r}{suggestion(name, scope)}"
+        return unknown("name", name, scope)
+
+    def circles(self) -> Iterator[Fault]:
+        """A name of ``let`` that leads back to itself, or over more names than anybody follows."""
+        depths: dict[str, int] = {}
+
+        def depth(name: str, chain: tuple[str, ...]) -> int:
+            """How many names lie between this one and the axes; counts to a little over the most
+            that is allowed."""
+            value = self.kernel.let.get(name)
+            if name in chain or len(chain) > MAX_DEPTH:
+                return MAX_DEPTH + 1
+            if name not in depths and isinstance(value, Expression):
+                inner = (depth(used, (*chain, name)) for used in value.names)
+                depths[name] = 1 + max(inner, default=0)
+            return depths.get(name, 0)
+
+        for name in self.kernel.let:
+            if depth(name, ()) > MAX_DEPTH:
+                message = (
+                    f"{name!r} leads back to itself, or over more than {MAX_DEPTH} other names;"
+                    " a name of let is over axes, or over names that are"
+                )
+                yield self.fault(("let", name), message)
+                return
+
+    def outputs(self) -> Iterator[Fault]:
+        """Outputs that ``check`` names are there, and one at least is compared."""
+        written = ("out", "inout")
+        outputs = [n for n, array in self.kernel.arrays.items() if array.intent in written]
+        outputs += self.kernel.returns
+        for name, node in self.node.fields("check", "outputs").items():
+            if name in self.arrays and name not in outputs:
+                intent = self.kernel.arrays[name].intent
+                message = f"array {name!r} has intent {intent}; outputs are {', '.join(outputs)}"
+                yield node.key_fault(message)
+            elif name not in outputs:
+                yield node.key_fault(unknown("output", name, outputs))
+        if outputs and self.kernel.check.uncompared().keys() >= set(outputs):
+            message = "no output is compared, so that a wrong kernel would get a time; compare one"
+            yield self.fault(("check", "outputs"), message)
 
     def target(self, name: str) -> Iterator[Fault]:
         """Exactly one way to name what is called, and only what goes with it."""
-        node = self.raw.find("implementations", name)
-        if node is None:
-            return
-        needed = f"implementation {name!r} has exactly one of {', '.join(TARGET_FIELDS)}"
+        node = self.implementations[name]
         given = [field for field in TARGET_FIELDS if field in node.entries]
         if len(given) != 1:
+            needed = f"implementation {name!r} has exactly one of {', '.join(TARGET_FIELDS)}"
             if not given:
                 yield node.key_fault(f"{needed}; found none")
             for extra in given[1:]:
@@ -272,31 +346,27 @@ class _KernelChecks:
         (kind,) = given
         if kind == "source" and "entry" not in node.entries:
             yield node.entries[kind].key_fault("missing field 'entry' beside source")
-        if kind != "source" and "entry" in node.entries:
-            yield node.entries["entry"].key_fault(f"entry goes with source; found {kind}")
-        if kind not in ("factory", "source") and "with" in node.entries:
-            message = f"with goes with factory or source; found {kind}"
-            yield node.entries["with"].key_fault(message)
+        for field, kinds in (("entry", ("source",)), ("with", ("factory", "source"))):
+            if field in node.entries and kind not in kinds:
+                message = f"{field} goes with {' or '.join(kinds)}; found {kind}"
+                yield node.entries[field].key_fault(message)
 
     def cover(self, name: str, implementation: Implementation) -> Iterator[Fault]:
         """A grid that covers needs something to cover."""
-        launch, raw = implementation.launch, self.raw.find("implementations", name, "launch")
-        if launch is None or launch.over is not None or "cover" not in launch.grids():
+        launch, raw = implementation.launch, self.implementations[name].fields("launch")
+        if launch is None or "cover" not in launch.grids() or "over" in raw:
             return
-        intents = [array.find("intent") for array in self.raw.fields("arrays").values()]
-        writes = any(intent and intent.content in ("out", "inout") for intent in intents)
-        if writes or raw is None or "over" in raw.entries:
-            return
-        message = "cover needs an array with intent out or inout, or over: [...]"
-        yield raw.entries.get("grid", raw).key_fault(message)
+        intents = (array.find("intent") for array in self.arrays.values())
+        if not any(intent and intent.content in ("out", "inout") for intent in intents):
+            at = raw.get("grid") or self.implementations[name].entries["launch"]
+            yield at.key_fault("cover needs an array with intent out or inout, or over: [...]")
 
     def baseline(self) -> Iterator[Fault]:
-        names, baseline = tuple(self.raw.fields("implementations")), self.kernel.baseline
+        names, baseline = tuple(self.implementations), self.kernel.baseline
         if baseline in names:
             return
         if "baseline" in self.raw.entries:
-            hint = suggestion(baseline, names)
-            yield self.fault(("baseline",), f"unknown implementation {baseline!r}{hint}")
+            yield self.fault(("baseline",), unknown("implementation", baseline, names))
         elif len(names) > 1:
             message = (
                 f"kernel {self.name!r} has no implementation 'numpy' to measure against;"
@@ -305,28 +375,52 @@ class _KernelChecks:
             yield self.raw.entries["implementations"].key_fault(message)
 
     def includes(self) -> Iterator[Fault]:
-        names = tuple(self.raw.fields("implementations"))
         for index, include in enumerate(self.kernel.include):
             path, name = ("include", index), include.implementation
-            if name not in names:
-                message = f"unknown implementation {name!r}{suggestion(name, names)}"
+            if name not in self.implementations:
+                message = unknown("implementation", name, self.implementations)
                 yield self.fault((*path, "implementation"), message)
-            for axis in include.values:
+            values = self.node.find(*path, "values")
+            for axis, node in values.entries.items() if values else ():
                 if axis not in self.axes:
-                    message = f"unknown axis {axis!r}{suggestion(axis, self.axes)}"
-                    if node := self.node.find(*path, "values", axis):
-                        yield node.key_fault(message)
+                    yield node.key_fault(unknown("axis", axis, self.axes))
 
-    def unused(self) -> Iterator[Fault]:
-        """Axes, arrays and scalars that nothing uses: no case would differ by them."""
-        used = self.used()
+    def nothing_written(self) -> Iterator[Fault]:
+        """A kernel without outputs: any other would be as right."""
+        intents = (array.intent for array in self.kernel.arrays.values())
+        if self.kernel.returns or any(intent in ("out", "inout") for intent in intents):
+            return
+        message = (
+            f"kernel {self.name!r} writes nothing that could be checked: give the arrays that it"
+            " writes `intent: out` or `inout`, or name what it returns in `returns`"
+        )
+        yield self.raw.key_fault(message)
+
+    def unused(self, preset: str | None) -> Iterator[Fault]:
+        """Axes, arrays, scalars and constants that nothing uses: no case would differ by them."""
+        kernel = self.kernel
+        fills = [array.fill for array in kernel.arrays.values()]
+        used = {*kernel.call, *kernel.returns, *self.made}
+        used |= {array.dtype for array in kernel.arrays.values()}
+        used |= {scalar.dtype for scalar in kernel.scalars.values() if scalar.dtype}
+        used |= {fill.like for fill in fills if isinstance(fill, LikeFill)}
+        anywhere = set(used)
+        for path, formula in formulas(kernel):
+            used |= formula.arrays
+            anywhere |= formula.names
+            if path[0] in ("arrays", "scalars", "implementations"):
+                used |= formula.names
         for kind, nodes in (("array", self.arrays), ("scalar", self.scalars)):
             for name, node in nodes.items():
                 if name not in used:
                     yield node.key_fault(f"{kind} {name!r} is used by nothing; name it in call")
-        fills = [array.fill for array in self.kernel.arrays.values()]
-        if self.kernel.init or any(isinstance(fill, FunctionFill) for fill in fills):
-            return  # a function that draws data is given every axis
+        if kernel.init or any(isinstance(fill, FunctionFill) for fill in fills):
+            return  # a function that draws data is given every axis and constant
+        for name, node in self.let.items():
+            if name not in anywhere and preset is None:  # which may replace what uses it
+                message = f"{name!r} is used by no formula and not in call; use it, or remove it"
+                yield node.key_fault(message)
+        used |= kernel.axes_behind(used)
         for size in self.raw.fields("sizes").values():
             if not used.isdisjoint(members := size.fields("zip")):
                 used |= members.keys()  # they move together with one that is used
@@ -338,20 +432,11 @@ class _KernelChecks:
                 )
                 yield node.key_fault(message)
 
-    def used(self) -> set[str]:
-        kernel = self.kernel
-        used = {*kernel.call, *kernel.returns, *self.made}
-        used |= {array.dtype for array in kernel.arrays.values()}
-        used |= {scalar.dtype for scalar in kernel.scalars.values() if scalar.dtype}
-        fills = (array.fill for array in kernel.arrays.values())
-        used |= {fill.like for fill in fills if isinstance(fill, LikeFill)}
-        for path, formula in formulas(kernel):
-            used |= formula.arrays
-            if path[0] in ("arrays", "scalars", "implementations"):
-                used |= formula.names
-        return used
+
+def _values(axis: Node | None) -> tuple[Node, ...]:
+    """Items of a list, or of the ``values`` of an axis that is written as a mapping."""
+    return (axis.find("values") or axis).items if axis else ()
 
 
-def _texts(node: Node | None) -> tuple[str, ...]:
-    items = node.items if node else ()
-    return tuple(item.content for item in items if isinstance(item.content, str))
+def _texts(axis: Node | None) -> tuple[str, ...]:
+    return tuple(item.content for item in _values(axis) if isinstance(item.content, str))

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar
 
 from gpubench.errors import GpubenchError, did_you_mean
 
@@ -27,9 +27,9 @@ LIMIT = 2**128
 """Largest magnitude of a number, and of a fraction's numerator and denominator: beyond every size
 and seed of NumPy (64 bits), and still a few words of memory."""
 
-ARRAY_FUNCTIONS = ("itemsize", "size")
+ARRAYFUNCTIONS = ("itemsize", "size")
 """Functions of an array's name: bytes of one element, number of elements."""
-FUNCTION_NAMES = ("cdiv", "ceil", "floor", "min", "max", "abs", "log2", *ARRAY_FUNCTIONS)
+FUNCTION_NAMES = ("cdiv", "ceil", "floor", "min", "max", "abs", "log2", *ARRAYFUNCTIONS)
 CONSTANTS: Mapping[str, bool] = {"true": True, "false": False}
 """Names that are values, spelled as in YAML."""
 
@@ -44,22 +44,13 @@ Result = int | float | bool | str | Fraction
 Number = int | float | Fraction
 
 
-class ArrayInfo(Protocol):
-    """What ``itemsize`` and ``size`` ask of an array; a NumPy array answers it too."""
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-
-
 Scope = Mapping[str, Any]
-Arrays = Mapping[str, ArrayInfo]
+Arrays = Mapping[str, Any]
+"""Arrays by name, for ``itemsize`` and ``size``, which are attributes as of NumPy's arrays."""
 Run = Callable[[Scope, Arrays], Result]
 """One compiled part of a formula."""
+Comparisons = list[tuple[Callable[..., Any], Run]]
+"""What has to hold between an operand and the one before it, and that operand."""
 
 
 class ExpressionError(GpubenchError):
@@ -72,13 +63,6 @@ class ExpressionError(GpubenchError):
         self.text = text
         self.offset = offset
         """Characters before the place in ``text``."""
-
-
-class Name(NamedTuple):
-    """A name in a formula, and the number of characters before its first use."""
-
-    name: str
-    offset: int
 
 
 class Expression:
@@ -96,16 +80,15 @@ class Expression:
     """Names of values that it reads (functions and arrays inside ``itemsize``/``size`` apart)."""
     arrays: frozenset[str]
     """Names of arrays that it asks ``itemsize`` or ``size`` of."""
-    name_uses: tuple[Name, ...]
-    """First use of each of ``names``, in the order of the text."""
-    array_uses: tuple[Name, ...]
-    """First use of each of ``arrays``, in the order of the text."""
+    name_uses: Mapping[str, int]
+    """Characters before the first use of each of ``names``, in the order of the text."""
+    array_uses: Mapping[str, int]
+    """Characters before the first use of each of ``arrays``, in the order of the text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._run, self.name_uses, self.array_uses = _compile(text)
-        self.names = frozenset(use.name for use in self.name_uses)
-        self.arrays = frozenset(use.name for use in self.array_uses)
+        self.names, self.arrays = frozenset(self.name_uses), frozenset(self.array_uses)
 
     def evaluate(self, scope: Scope, arrays: Arrays | None = None) -> int | float | bool | str:
         """Value of the formula; whole numbers are ``int``, other quotients ``float``.
@@ -213,9 +196,9 @@ _floor_divide = _exact(operator.floordiv)
 def _divide(left: Result, right: Result) -> Number:
     """Quotient; exact, and whole where it can be, when neither operand is a float."""
     dividend, divisor = _number(left), _number(right)
-    if isinstance(dividend, float) or isinstance(divisor, float):
-        return _bounded(dividend / divisor)
-    return _bounded(Fraction(dividend) / Fraction(divisor))
+    if not isinstance(dividend, float) and not isinstance(divisor, float):
+        dividend = Fraction(dividend)
+    return _bounded(dividend / divisor)
 
 
 def _power(left: Result, right: Result) -> Number:
@@ -232,16 +215,7 @@ def _power(left: Result, right: Result) -> Number:
     bits = max(abs(base.numerator), base.denominator).bit_length() - 1
     if bits * abs(exponent) > LIMIT.bit_length():
         raise ValueError("the result is larger than 2**128")
-    if abs(base) == 1:  # only here, and at 0, is the exponent unbounded
-        exponent %= 2
-    if not base:
-        exponent = max(-1, min(1, exponent))
     return _bounded(Fraction(base) ** exponent)
-
-
-def _absolute(value: Result) -> Number:
-    operand = _number(value)
-    return -operand if operand < 0 else operand
 
 
 def _log2(value: Result) -> int | float:
@@ -265,7 +239,7 @@ def _ordered(operation: Callable[[Any, Any], bool]) -> Callable[[Result, Result]
     return apply
 
 
-_BINARY: Mapping[type[ast.operator], Callable[[Result, Result], Result]] = {
+OPERATIONS: Mapping[type[ast.operator | ast.unaryop], Callable[..., Result]] = {
     ast.Add: _exact(operator.add),
     ast.Sub: _exact(operator.sub),
     ast.Mult: _exact(operator.mul),
@@ -273,8 +247,11 @@ _BINARY: Mapping[type[ast.operator], Callable[[Result, Result], Result]] = {
     ast.FloorDiv: _floor_divide,
     ast.Mod: _exact(operator.mod),
     ast.Pow: _power,
+    ast.UAdd: lambda value: +_number(value),
+    ast.USub: lambda value: -_number(value),
+    ast.Not: operator.not_,
 }
-_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Result, Result], bool]] = {
+COMPARISONS: Mapping[type[ast.cmpop], Callable[[Result, Result], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Lt: _ordered(operator.lt),
@@ -282,14 +259,15 @@ _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Result, Result], bool]] = {
     ast.Gt: _ordered(operator.gt),
     ast.GtE: _ordered(operator.ge),
 }
-_FUNCTIONS: Mapping[str, tuple[Callable[..., Result], int, int]] = {
+FUNCTIONS: Mapping[str, tuple[Callable[..., Result], int, int]] = {
     # ceil(a / b) in whole numbers: how many blocks of b hold a
     "cdiv": (lambda left, right: -_floor_divide(-_number(left), right), 2, 2),
     "ceil": (lambda value: math.ceil(_number(value)), 1, 1),
     "floor": (lambda value: math.floor(_number(value)), 1, 1),
     "min": (lambda *values: min(map(_number, values)), 2, MAX_LENGTH),
     "max": (lambda *values: max(map(_number, values)), 2, MAX_LENGTH),
-    "abs": (_absolute, 1, 1),
+    # not Python's abs(), which makes a number of a boolean
+    "abs": (lambda value: max(_number(value), -_number(value)), 1, 1),
     "log2": (_log2, 1, 1),
 }
 """Functions of values: what computes them, fewest and most arguments."""
@@ -298,24 +276,45 @@ _FUNCTIONS: Mapping[str, tuple[Callable[..., Result], int, int]] = {
 # --- from a syntax tree to nested functions
 
 
+_REFUSED: Mapping[type[ast.expr], str] = {
+    ast.BinOp: "this operator is",
+    ast.UnaryOp: "'~' is",
+    ast.Attribute: "attributes are",
+    ast.Tuple: "a comma outside a function is",
+}
+"""What to call a part of Python that is no part of a formula."""
+
+
 @lru_cache(maxsize=4096)
-def _compile(text: str) -> tuple[Run, tuple[Name, ...], tuple[Name, ...]]:
-    compiler = _Compiler(text)
-    run = compiler.compile(_parse(text), 0)
-    return run, _in_order(compiler.names), _in_order(compiler.arrays)
+def _compile(text: str) -> tuple[Run, Mapping[str, int], Mapping[str, int]]:
+    compiler = Compiler(text)
+    run = compiler.compiled()
+    names, arrays = (
+        dict(sorted(uses.items(), key=operator.itemgetter(1)))
+        for uses in (compiler.names, compiler.arrays)
+    )
+    return run, names, arrays
 
 
-def _in_order(uses: Mapping[str, int]) -> tuple[Name, ...]:
-    return tuple(sorted((Name(*use) for use in uses.items()), key=operator.attrgetter("offset")))
+class Compiler:
+    """Turns a formula into nested functions, collecting the names on the way.
 
+    What they do to values stands in the three tables and in ``compared``, ``chosen`` and
+    ``and_or``: another kind of arithmetic replaces these.
+    """
 
-class _Compiler:
-    """Turns a syntax tree into nested functions, collecting the names on the way."""
+    operations: ClassVar[Mapping[Any, Callable[..., Any]]] = OPERATIONS
+    comparisons: ClassVar[Mapping[Any, Callable[..., Any]]] = COMPARISONS
+    functions: ClassVar[Mapping[str, tuple[Callable[..., Any], int, int]]] = FUNCTIONS
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.names: dict[str, int] = {}
         self.arrays: dict[str, int] = {}
+
+    def compiled(self) -> Run:
+        """The whole formula; raises ``ExpressionError`` where the text is none."""
+        return self.compile(_parse(self.text), 0)
 
     def compile(self, node: ast.expr, depth: int) -> Run:
         if depth > MAX_DEPTH:
@@ -329,33 +328,22 @@ class _Compiler:
                 raise self.error(node, f"{value!r} is not part of a formula")
             case ast.Name(id=name):
                 return self.name(node, name)
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-                return self.applied(node, _BINARY[type(op)], (left, right), depth)
-            case ast.UnaryOp(op=ast.UAdd() | ast.USub() as op, operand=operand):
-                sign = -1 if isinstance(op, ast.USub) else 1
-                return self.applied(node, lambda value: sign * _number(value), (operand,), depth)
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return self.applied(node, operator.not_, (operand,), depth)
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATIONS:
+                return self.applied(node, self.operations[type(op)], (left, right), depth)
+            case ast.UnaryOp(op=op, operand=operand) if type(op) in OPERATIONS:
+                return self.applied(node, self.operations[type(op)], (operand,), depth)
             case ast.BoolOp(op=op, values=values):
                 parts = [self.compile(value, depth + 1) for value in values]
-                return _and_or(parts, stops_at=isinstance(op, ast.Or))
+                return self.and_or(parts, stops_at=isinstance(op, ast.Or))
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 condition, yes, no = (self.compile(n, depth + 1) for n in (test, body, orelse))
-                return lambda s, a: yes(s, a) if condition(s, a) else no(s, a)
+                return self.chosen(condition, yes, no)
             case ast.Compare():
                 return self.comparison(node, depth)
             case ast.Call():
                 return self.call(node, depth)
-            case ast.BinOp():
-                raise self.error(node, f"this operator is not part of a formula; {ALLOWED}")
-            case ast.UnaryOp():
-                raise self.error(node, f"'~' is not part of a formula; {ALLOWED}")
-            case ast.Attribute():
-                raise self.error(node, f"attributes are not part of a formula; {ALLOWED}")
-            case ast.Tuple():
-                what = "a comma outside a function is"
-                raise self.error(node, f"{what} not part of a formula; {ALLOWED}")
-        raise self.error(node, f"this is not part of a formula; {ALLOWED}")
+        what = _REFUSED.get(type(node), "this is")
+        raise self.error(node, f"{what} not part of a formula; {ALLOWED}")
 
     def error(self, node: ast.expr, problem: str) -> ExpressionError:
         return ExpressionError(problem, self.text, self.offset(node))
@@ -391,11 +379,11 @@ class _Compiler:
         return guarded
 
     def name(self, node: ast.expr, name: str) -> Run:
-        text, offset = self.text, self.offset(node)
         if name in CONSTANTS:
             return lambda scope, arrays: CONSTANTS[name]
         if name in FUNCTION_NAMES:
             raise self.error(node, f"{name!r} is a function; write {name}(...)")
+        text, offset = self.text, self.offset(node)
         self.names.setdefault(name, offset)
 
         def lookup(scope: Scope, arrays: Arrays) -> Result:
@@ -408,13 +396,18 @@ class _Compiler:
         return lookup
 
     def comparison(self, node: ast.Compare, depth: int) -> Run:
-        """``a < b <= c``: each operand is computed once, and none after the first that fails."""
+        """``a < b <= c``."""
         first = self.compile(node.left, depth + 1)
         rest = []
         for op, operand in zip(node.ops, node.comparators, strict=True):
-            if type(op) not in _COMPARISONS:
+            if type(op) not in COMPARISONS:
                 raise self.error(node, f"'in' and 'is' are not part of a formula; {ALLOWED}")
-            rest.append((_COMPARISONS[type(op)], self.compile(operand, depth + 1)))
+            rest.append((self.comparisons[type(op)], self.compile(operand, depth + 1)))
+
+        return self.guarded(node, self.compared(first, rest))
+
+    def compared(self, first: Run, rest: Comparisons) -> Run:
+        """Each operand is computed once, and none after the first that fails."""
 
         def run(scope: Scope, arrays: Arrays) -> Result:
             left = first(scope, arrays)
@@ -425,17 +418,37 @@ class _Compiler:
                 left = right
             return True
 
-        return self.guarded(node, run)
+        return run
+
+    def chosen(self, condition: Run, yes: Run, no: Run) -> Run:
+        """``yes if condition else no``: one of the two is computed."""
+        return lambda s, a: yes(s, a) if condition(s, a) else no(s, a)
+
+    def and_or(self, parts: list[Run], stops_at: bool) -> Run:
+        """``and`` and ``or`` as in Python: parts after the one that decides are not computed."""
+
+        def run(scope: Scope, arrays: Arrays) -> Result:
+            for part in parts:
+                result = part(scope, arrays)
+                if bool(result) is stops_at:
+                    break
+            return result
+
+        return run
 
     def call(self, node: ast.Call, depth: int) -> Run:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
-        if name in ARRAY_FUNCTIONS:
-            return self.array_call(name, node)
-        if name not in _FUNCTIONS:
+        if name in ARRAYFUNCTIONS:
+            match node:
+                case ast.Call(args=[ast.Name(id=array) as argument], keywords=[]):
+                    self.arrays.setdefault(array, self.offset(argument))
+                    return self.guarded(argument, lambda scope, arrays: _asked(name, array, arrays))
+            raise self.error(node, f"{name}() takes the name of one array")
+        if name not in FUNCTIONS:
             shown = f" {name!r}" if name else ""
             hint = did_you_mean(name, FUNCTION_NAMES) or f"; there are {', '.join(FUNCTION_NAMES)}"
             raise self.error(node, f"unknown function{shown}{hint}")
-        function, fewest, most = _FUNCTIONS[name]
+        function, fewest, most = self.functions[name]
         if node.keywords or not fewest <= len(node.args) <= most:
             count = "1 argument" if fewest == 1 else f"{fewest} arguments"
             needed = f"{count} or more" if most > fewest else count
@@ -443,32 +456,12 @@ class _Compiler:
             raise self.error(node, f"{name}() takes {needed}, found {given}")
         return self.applied(node, function, node.args, depth)
 
-    def array_call(self, function: str, node: ast.Call) -> Run:
-        if node.keywords or len(node.args) != 1 or not isinstance(node.args[0], ast.Name):
-            raise self.error(node, f"{function}() takes the name of one array")
-        array, text, offset = node.args[0].id, self.text, self.offset(node.args[0])
-        self.arrays.setdefault(array, offset)
 
-        def run(scope: Scope, arrays: Arrays) -> Result:
-            if array not in arrays:
-                raise ExpressionError(_unknown("array", array, arrays), text, offset)
-            return int(getattr(arrays[array], function))
-
-        return run
-
-
-def _and_or(parts: list[Run], stops_at: bool) -> Run:
-    """``and`` and ``or`` as in Python: the parts after the one that decides are not computed."""
-
-    def run(scope: Scope, arrays: Arrays) -> Result:
-        result: Result = not stops_at
-        for part in parts:
-            result = part(scope, arrays)
-            if bool(result) is stops_at:
-                break
-        return result
-
-    return run
+def _asked(function: str, array: str, arrays: Arrays) -> int:
+    """``itemsize`` or ``size`` of an array."""
+    if array not in arrays:
+        raise ValueError(_unknown("array", array, arrays))
+    return int(getattr(arrays[array], function))
 
 
 def _unknown(kind: str, name: str, candidates: Iterable[str]) -> str:

@@ -47,8 +47,7 @@ class LoadedSuite:
         """
         node = self.root
         for step in path:
-            child = node.find(step)
-            if child is None:
+            if (child := node.find(step)) is None:
                 break
             node = child
         return node.origin
@@ -88,29 +87,37 @@ def load_suites(paths: Iterable[Path | str], preset: str | None = None) -> tuple
         if not inside:
             faults.append(Fault(str(path), 0, 0, "no suite here; suite files end in .yaml"))
         files |= dict.fromkeys(inside)
-    drafts = [_draft(file, preset) for file in files]
-    faults += [fault for draft in drafts for fault in draft.faults]
-    faults += _same_names(drafts)
-    faults += _unknown_preset(drafts, preset)
+    read = [_load_file(file, preset) for file in files]
+    faults += [fault for _, _, of_file in read for fault in of_file]
+    roots = {str(file): root for file, (_, root, _) in zip(files, read, strict=True) if root}
+    origins: dict[str, Origin] = {}
+    for root in roots.values():
+        name = root.find("suite")
+        if name and isinstance(name.content, str):
+            first = origins.setdefault(name.content, name.origin)
+            if first is not name.origin:
+                message = f"suite {name.content!r} is there twice; the other is {first}"
+                faults.append(name.origin.fault(message))
+    presets = sorted({key for root in roots.values() for key in root.fields("presets")})
+    if preset is not None and preset not in presets and roots:
+        hint = suggestion(preset, presets) or "; there are no presets"
+        where = ", ".join([*roots][:3]) + (" ..." if len(roots) > 3 else "")
+        faults.append(Fault(where, 0, 0, f"unknown preset {preset!r}{hint}"))
     if faults:
         raise SuiteError(faults)
-    return tuple(_loaded(draft, preset) for draft in drafts)
+    return tuple(loaded for loaded, _, _ in read if loaded)
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    path: Path
-    root: Node | None
-    """The tree with the preset applied."""
-    suite: Suite | None
-    presets: tuple[str, ...]
-    faults: tuple[Fault, ...]
+def _load_file(
+    path: Path, preset: str | None
+) -> tuple[LoadedSuite | None, Node | None, tuple[Fault, ...]]:
+    """The suite with its preset, the tree of the file, and the faults of all of its presets.
 
-
-def _draft(path: Path, preset: str | None) -> _Draft:
+    The suite is ``None`` where nothing of it is left, the tree where the file cannot be read.
+    """
     root, read_faults = _assembled(path, (path,))
     if root is None:
-        return _Draft(path, None, None, (), read_faults)
+        return None, None, read_faults
     faults: list[Fault] = []
     name = root.find("suite")
     if name and name.content != path.stem and NAME.fullmatch(str(name.content)):
@@ -118,9 +125,6 @@ def _draft(path: Path, preset: str | None) -> _Draft:
             f"suite {name.content!r} in {path.name}; write suite: {path.stem}, or rename the file"
         )
         faults.append(name.origin.fault(message))
-    validated = validate(root)
-    faults += [*validated.faults, *_first(check_suite(validated, root))]
-    suite, chosen = validated.suite, root
     presets = root.find("presets")
     names, size = tuple(root.fields("presets")), root.count()
     if presets and len(names) * size > MAX_PRESET_VALUES:
@@ -131,14 +135,23 @@ def _draft(path: Path, preset: str | None) -> _Draft:
         faults.append(presets.origin.fault(message))
         names = ()
     else:
-        faults += _first(check_presets(root))
-    for preset_name in names:
-        changed = apply_preset(root, preset_name)
+        faults += islice(check_presets(root), MAX_FAULTS + 1)
+    warnings: tuple[Fault, ...] = ()
+    if preset is not None and preset not in names:
+        listed = ", ".join(names) or "none"
+        message = f"preset {preset!r} is not in this suite, which stands as it is; it has: {listed}"
+        warnings, preset = (Fault(str(path), 0, 0, message),), None
+    loaded = None
+    for preset_name in (None, *names):
+        changed = root if preset_name is None else apply_preset(root, preset_name)
         validated = validate(changed)
-        faults += [*validated.faults, *_first(check_suite(validated, changed))]
-        if preset_name == preset:
-            suite, chosen = validated.suite, changed
-    return _Draft(path, chosen, suite, names, _without_repeats(read_faults, faults))
+        faults += [
+            *validated.faults,
+            *islice(check_suite(validated, changed, preset_name), MAX_FAULTS + 1),
+        ]
+        if validated.suite and preset_name == preset:
+            loaded = LoadedSuite(validated.suite, path, preset, warnings, changed)
+    return loaded, root, _without_repeats(read_faults, faults)
 
 
 def _assembled(path: Path, chain: tuple[Path, ...]) -> tuple[Node | None, tuple[Fault, ...]]:
@@ -163,10 +176,6 @@ def _assembled(path: Path, chain: tuple[Path, ...]) -> tuple[Node | None, tuple[
     return (extend(base, root) if base else root), (*faults, *base_faults)
 
 
-def _first(faults: Iterable[Fault]) -> Iterable[Fault]:
-    return islice(faults, MAX_FAULTS + 1)
-
-
 def _without_repeats(read: Sequence[Fault], later: Sequence[Fault]) -> tuple[Fault, ...]:
     """All faults, without those at a place where reading already met one."""
     places = {(fault.path, fault.line, fault.column) for fault in read}
@@ -176,40 +185,6 @@ def _without_repeats(read: Sequence[Fault], later: Sequence[Fault]) -> tuple[Fau
         return tuple(faults)
     more = f"more than {MAX_FAULTS} faults; these are the first"
     return (*faults[:MAX_FAULTS], replace(faults[0], line=0, column=0, message=more))
-
-
-def _same_names(drafts: Sequence[_Draft]) -> list[Fault]:
-    first: dict[str, Origin] = {}
-    faults = []
-    for draft in drafts:
-        node = draft.root.find("suite") if draft.root else None
-        if node is None or not isinstance(node.content, str):
-            continue
-        if node.content in first:
-            message = f"suite {node.content!r} is there twice; the other is {first[node.content]}"
-            faults.append(node.origin.fault(message))
-        first.setdefault(node.content, node.origin)
-    return faults
-
-
-def _unknown_preset(drafts: Sequence[_Draft], preset: str | None) -> list[Fault]:
-    names = sorted({name for draft in drafts for name in draft.presets})
-    readable = [str(draft.path) for draft in drafts if draft.root]
-    if preset is None or preset in names or not readable:
-        return []
-    hint = suggestion(preset, names) or "; there are no presets"
-    paths = ", ".join(readable[:3]) + (" ..." if len(readable) > 3 else "")
-    return [Fault(paths, 0, 0, f"unknown preset {preset!r}{hint}")]
-
-
-def _loaded(draft: _Draft, preset: str | None) -> LoadedSuite:
-    assert draft.suite is not None and draft.root is not None  # a suite without faults has both
-    if preset is None or preset in draft.presets:
-        return LoadedSuite(draft.suite, draft.path, preset, (), draft.root)
-    names = ", ".join(draft.presets) or "none"
-    message = f"preset {preset!r} is not in this suite, which stands as it is; it has: {names}"
-    warning = Fault(str(draft.path), 0, 0, message)
-    return LoadedSuite(draft.suite, draft.path, None, (warning,), draft.root)
 
 
 def kernel_excerpt(loaded: LoadedSuite, kernel: str) -> Excerpt:

@@ -55,38 +55,32 @@ def apply_preset(suite: Node, name: str) -> Node:
         kernel = _apply(kernel, preset)
         overlay = preset.find("kernels", kernel_name)
         kernels[kernel_name] = _apply(kernel, overlay) if overlay else kernel
-    return _with_fields(suite, kernels=replace(suite.entries["kernels"], content=kernels))
+    return _with(suite, {"kernels": replace(suite.entries["kernels"], content=kernels)})
 
 
 def _apply(kernel: Node, overlay: Node) -> Node:
     """A kernel with what a preset, or its part for this kernel, changes in it."""
-    fields = {}
-    for field in ("sizes", "parameters"):
-        if axes := kernel.entries.get(field):
-            changes = overlay.fields(field)
-            changed = {
-                name: _replace_axis(axis, changes[name]) if name in changes else axis
-                for name, axis in axes.entries.items()
-            }
-            fields[field] = replace(axes, content=changed)
-    for field in ("devices", "measure"):
-        if field in overlay.entries:
-            fields[field] = overlay.entries[field]
-    if sampling := overlay.entries.get("sampling"):
-        base = kernel.entries.get("sampling")
-        fields["sampling"] = _changed(base, sampling) if base else sampling
+    replaced = ("devices", "measure", "sampling")
+    fields = {field: overlay.entries[field] for field in replaced if field in overlay.entries}
+    if "sampling" in fields and (base := kernel.entries.get("sampling")):
+        fields["sampling"] = _changed(base, fields["sampling"])
+    for field in ("sizes", "parameters", "let", "arrays", "scalars"):
+        if declared := kernel.entries.get(field):
+            laid_over = _replace_axis if field in ("sizes", "parameters") else _changed
+            old, new = declared.entries, overlay.fields(field)
+            named = {name: laid_over(old[name], new[name]) for name in new if name in old}
+            fields[field] = _with(declared, named)
     if implementations := kernel.entries.get("implementations"):
-        changes = overlay.fields("implementations")
-        launch = overlay.entries.get("launch")
-        changed = {}
+        changed, launch = {}, overlay.entries.get("launch")
         for name, implementation in implementations.entries.items():
             if launch and (base := implementation.entries.get("launch")):
-                implementation = _with_fields(implementation, launch=_changed(base, launch))
-            if name in changes and changes[name].entries:
-                implementation = _changed(implementation, changes[name])
+                implementation = _with(implementation, {"launch": _changed(base, launch)})
+            change = overlay.find("implementations", name)
+            if change and change.entries:
+                implementation = _changed(implementation, change)
             changed[name] = implementation
         fields["implementations"] = replace(implementations, content=changed)
-    return _with_fields(kernel, **fields)
+    return _with(kernel, fields)
 
 
 def _changed(base: Node, over: Node) -> Node:
@@ -94,8 +88,8 @@ def _changed(base: Node, over: Node) -> Node:
     return replace(extend(base, over), key=base.key)
 
 
-def _with_fields(node: Node, **fields: Node) -> Node:
-    return replace(node, content={**node.entries, **fields})
+def _with(node: Node, fields: dict[str, Node]) -> Node:
+    return replace(node, content=node.entries | fields)
 
 
 def _labelled(node: Node, preset: str) -> Node:

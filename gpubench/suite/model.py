@@ -11,10 +11,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, model_validator
 
-from gpubench.names import Value
+from gpubench.names import Value, format_identity
 from gpubench.suite.expressions import Expression
 from gpubench.suite.types import (
     FILL_FORMS,
+    FORMULA,
     FUNCTION,
     LIKE,
     LIST,
@@ -37,6 +38,7 @@ from gpubench.suite.types import (
     LaunchExtent,
     Model,
     Name,
+    PresetName,
     Reference,
     Seconds,
     SizeValue,
@@ -45,9 +47,7 @@ from gpubench.suite.types import (
     WarmupSeconds,
     Whole,
     Words,
-    by_fill_form,
     by_form,
-    by_size_form,
     problem,
 )
 
@@ -74,34 +74,36 @@ class Range(Model):
     default: AxisValue | None = None
     """The value that is left out of a case's name, so that history is kept."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _no_zip(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "zip" in value:
+            raise problem("what moves together is written once: sizes: {NAME: {zip: {...}}}")
+        return value
+
     @model_validator(mode="after")
     def _check(self) -> Range:
         given = [form for form in RANGE_FORMS if getattr(self, form) is not None]
         if len(given) != 1:
             forms, listed = ", ".join(RANGE_FORMS), " and ".join(given) or "none"
             raise problem(f"exactly one of {forms} is needed; found {listed}")
-        if message := self._ends_problem():
-            raise problem(message, (given[0],))
-        if (count := self.count()) > MAX_VALUES:
+        if self.values is None:
+            first, last, *step = getattr(self, given[0])
+            kind, least = ("factor", 2) if self.geometric else ("step", 1)
+            if last < first:
+                message = f"runs from {first} to {last}; the last is not below the first"
+                raise problem(message, (given[0],))
+            if step and step[0] < least:
+                message = f"found the {kind} {step[0]}; allowed: {least} or more"
+                raise problem(message, (given[0],))
+        if self.linear:  # counted before it is made: it may have 2**128 values
+            count = (last - first) // (step[0] if step else 1) + 1
+        else:
+            count = len(self.expand())
+        if count > MAX_VALUES:
             message = f"found {count} values; allowed: at most {MAX_VALUES}"
             raise problem(message, (given[0],))
         return self
-
-    def _ends_problem(self) -> str | None:
-        first, last, *step = self.pow2 or self.geometric or self.linear or (0, 0)
-        if last < first:
-            return f"runs from {first} to {last}; the last is not below the first"
-        kind, least = ("factor", 2) if self.geometric else ("step", 1)
-        if step and step[0] < least:
-            return f"found the {kind} {step[0]}; allowed: {least} or more"
-        return None
-
-    def count(self) -> int:
-        """Number of values; makes none of a range that may be very long."""
-        if self.values is not None or self.geometric is not None:
-            return len(self.expand())
-        first, last, *step = self.pow2 or self.linear or ()
-        return (last - first) // (step[0] if step else 1) + 1
 
     def expand(self) -> tuple[Value, ...]:
         """The values of the axis, in order; both ends where the steps reach them."""
@@ -135,33 +137,38 @@ Axis = Annotated[
     by_form(f"a list of values, or a mapping with one of {', '.join(RANGE_FORMS)}"),
 ]
 """An axis as written: a list, or a mapping."""
-SizeAxis = Annotated[
-    SizeValues | Annotated[SizeRange, MAPPING],
-    by_form(f"a list of whole numbers, or a mapping with one of {', '.join(RANGE_FORMS)}"),
+# A value may be there twice: what has to differ are the values that belong together.
+ZippedAxis = Annotated[
+    Annotated[tuple[AxisValue, ...], Field(min_length=1), LIST] | Annotated[Range, MAPPING],
+    by_form(f"a list of values, or a mapping with one of {', '.join(RANGE_FORMS)}"),
 ]
 
 
 class Zip(Model):
-    """Sizes that move together."""
+    """Axes that move together."""
 
-    zip: Annotated[dict[AxisName, SizeAxis], Field(min_length=1)]
-    """Sizes by name, each with the same number of values."""
+    zip: Annotated[dict[AxisName, ZippedAxis], Field(min_length=1)]
+    """Axes by name, each with the same number of values. Whole numbers from 0 make it a size, other
+    values a parameter. A value may come again, but not the same values together."""
 
     @model_validator(mode="after")
     def _check(self) -> Zip:
-        counts = {
-            name: axis.count() if isinstance(axis, Range) else len(axis)
-            for name, axis in self.zip.items()
-        }
+        counts = {name: len(axis_values(axis)) for name, axis in self.zip.items()}
         if len(set(counts.values())) > 1:
             listed = ", ".join(f"{name} has {count}" for name, count in list(counts.items())[:10])
-            raise problem(f"sizes that move together need equally many values; {listed}")
+            raise problem(f"axes that move together need equally many values; {listed}")
+        rows: dict[str, int] = {}
+        for index, row in enumerate(zip(*map(axis_values, self.zip.values()), strict=True)):
+            text = format_identity(dict(zip(self.zip, row, strict=True)))
+            if (first := rows.setdefault(text, index)) != index:
+                message = f"{text} is there twice, as values {first + 1} and {index + 1}"
+                raise problem(f"{message}; remove one of them")
         return self
 
 
 Size = Annotated[
     SizeValues | Annotated[SizeRange, MAPPING] | Annotated[Zip, ZIP],
-    by_size_form,
+    by_form("a list of whole numbers, a range, or zip", ZIP),
 ]
 
 
@@ -182,6 +189,15 @@ class FunctionFill(Model):
     """`module:name`, called with the case's values and a seeded Generator."""
 
 
+class FormulaFill(Model):
+    """Values by a formula over the indices of the array."""
+
+    formula: Formula
+    """Formula over indices, axes and `let`: `i * j % 7 / n`."""
+    indices: tuple[AxisName, ...] = ()
+    """Names of the indices, one for each dimension; absent: i, j, k, l."""
+
+
 class LikeFill(Model):
     """The same values as another array."""
 
@@ -190,8 +206,11 @@ class LikeFill(Model):
 
 
 Fill = Annotated[
-    Annotated[FillWord, SINGLE] | Annotated[LikeFill, LIKE] | Annotated[FunctionFill, FUNCTION],
-    by_fill_form,
+    Annotated[FillWord, SINGLE]
+    | Annotated[FormulaFill, FORMULA]
+    | Annotated[LikeFill, LIKE]
+    | Annotated[FunctionFill, FUNCTION],
+    by_form(FILL_FORMS, FORMULA, LIKE, FUNCTION),
 ]
 
 
@@ -336,17 +355,60 @@ Tolerances = Annotated[
 ]
 
 
+class OutputCheck(Model):
+    """How one output is compared, where that is not as the others are."""
+
+    rtol: Tolerances | None = None
+    """Relative tolerance; absent: that of `check`."""
+    atol: Tolerances | None = None
+    """Absolute tolerance; absent: that of `check`."""
+    norm: Literal["max", "l2"] | None = None
+    """`max` or `l2`; absent: that of `check`."""
+    compare: StrictBool = True
+    """`false`: it is written and not compared."""
+    reason: Words | None = None
+    """Why it is not compared, for people; only with `compare: false`, which needs it."""
+
+    @model_validator(mode="after")
+    def _check(self) -> OutputCheck:
+        if self.compare and self.reason is not None:
+            raise problem("a reason goes with compare: false; remove one or add the other")
+        if not self.compare and self.reason is None:
+            raise problem("compare: false needs a reason: why may this output be anything?")
+        given = [field for field in ("rtol", "atol", "norm") if getattr(self, field) is not None]
+        if not self.compare and given:
+            raise problem(f"compare: false takes no {given[0]}; remove one of them", (given[0],))
+        return self
+
+
 class Check(Model):
     """How an implementation's outputs are compared with the baseline's."""
 
     rtol: Tolerances | None = None
-    """Relative tolerance, one number or one for each dtype."""
+    """Relative tolerance, one number or one for each dtype; absent: 1e-2 for float16, 1e-5 for
+    float32, 1e-12 for float64."""
     atol: Tolerances | None = None
-    """Absolute tolerance, one number or one for each dtype."""
+    """Absolute tolerance, one number or one for each dtype; absent: `rtol` times the root mean
+    square of the baseline's output, with `norm: l2` 0."""
     norm: Literal["max", "l2"] = "max"
     """`max` compares element by element, `l2` the norm of the difference."""
     function: Reference | None = None
-    """`module:name` of a checker of one's own."""
+    """`module:name` of a checker of one's own, called with outputs and expected."""
+    outputs: dict[Identifier, OutputCheck] = Field(default={})
+    """What is different for single outputs, by the name of an array or of what is returned."""
+
+    def of(self, name: str) -> Check:
+        """How the output of this name is compared: its own tolerances before those of all."""
+        output = self.outputs.get(name)
+        if output is None:
+            return self
+        own = output.model_dump(include={"rtol", "atol", "norm"}, exclude_none=True)
+        return self.model_copy(update=own)
+
+    def uncompared(self) -> dict[str, str]:
+        """Outputs that are written and not compared: the reason, by name."""
+        outputs = self.outputs.items()
+        return {name: output.reason or "" for name, output in outputs if not output.compare}
 
 
 Repeat = Annotated[
@@ -418,6 +480,9 @@ class Kernel(Model):
     """Whole numbers by name: axes that become the extents of arrays."""
     parameters: dict[AxisName, Axis] = Field({})
     """Any other axis: dtypes, tile widths, options."""
+    let: dict[AxisName, Computed] = Field({})
+    """Constants and intermediate values by name: a number, a boolean, or a formula over axes and
+    other names of `let`. Every formula and the call may use them; no case is named by them."""
     arrays: dict[Identifier, Array] = Field({})
     """What the kernel works on, by name."""
     init: Init | None = None
@@ -450,6 +515,39 @@ class Kernel(Model):
     include: tuple[Include, ...] = ()
     """Whole extra cases."""
 
+    def axes_behind(self, names: Iterable[str]) -> frozenset[str]:
+        """The same names, those of ``let`` replaced by what their formulas use, however deep."""
+        if not self.let:
+            return frozenset(names)
+        pending, seen = list(names), set[str]()
+        while pending:
+            name = pending.pop()
+            value = self.let.get(name)
+            if name not in seen and isinstance(value, Expression):
+                pending += value.names
+            seen.add(name)
+        return frozenset(seen - self.let.keys())
+
+
+class ArrayOverlay(Model):
+    """What a preset changes in one array."""
+
+    shape: tuple[Extent, ...] | None = None
+    """Extents, instead."""
+    dtype: str | None = None
+    """NumPy's name of a type, or the name of a parameter, instead."""
+    fill: Fill | None = None
+    """First contents, instead."""
+
+
+class ScalarOverlay(Model):
+    """What a preset changes in one scalar."""
+
+    value: Computed | None = None
+    """A number, a boolean, or a formula, instead."""
+    dtype: str | None = None
+    """NumPy's name of a type, or of a parameter, instead."""
+
 
 class ImplementationOverlay(Model):
     """What a preset changes in one implementation."""
@@ -467,6 +565,12 @@ class Overlay(Model):
     """Values of sizes, instead."""
     parameters: dict[AxisName, Axis] = Field({})
     """Values of parameters, instead."""
+    let: dict[AxisName, Computed] = Field({})
+    """Constants and intermediate values, instead."""
+    arrays: dict[Identifier, ArrayOverlay] = Field({})
+    """Changes of single arrays."""
+    scalars: dict[Identifier, ScalarOverlay] = Field({})
+    """Changes of single scalars."""
     launch: Launch | None = None
     """Blocks and grids, for every implementation that declares a launch."""
     devices: Annotated[tuple[DeviceName, ...], Field(min_length=1)] | None = None
@@ -516,7 +620,7 @@ class Suite(Model):
     """Another suite file, relative to this one: maps merge, lists replace."""
     backend: Name | None = None
     """Backend of every implementation that neither says one nor is called like one."""
-    presets: dict[Name, Preset] = Field({})
+    presets: dict[PresetName, Preset] = Field({})
     """Named changes, one chosen by `--preset`."""
     kernels: dict[Name, Kernel] = Field({})
     """The kernels, by name."""

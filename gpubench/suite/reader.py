@@ -19,7 +19,7 @@ import yaml
 
 from gpubench.errors import Fault
 from gpubench.suite.expressions import LIMIT
-from gpubench.suite.tree import Node, Origin, Scalar
+from gpubench.suite.tree import Node, Origin, Scalar, shortened
 
 # Bounds far beyond what a person writes: the largest suite of this project has 15 KB, some 1,000
 # values and 6 levels.
@@ -69,8 +69,6 @@ def read_suite_file(path: Path | str) -> tuple[Node | None, tuple[Fault, ...]]:
 
 def read_suite_text(text: str, path: str) -> tuple[Node | None, tuple[Fault, ...]]:
     """The same for a text; ``path`` is the name that faults and places carry."""
-    if faults := _invisible_characters(text, path):
-        return None, faults
     builder = _Builder(text, path)
     try:
         return builder.document(), tuple(builder.faults)
@@ -89,20 +87,6 @@ _NAMED_CHARACTERS = {
     "\xa0": "a non-breaking space (U+00A0); write an ordinary blank",
     "\ufeff": "a byte-order mark (U+FEFF); save the file as UTF-8 without one",
 }
-
-
-def _invisible_characters(text: str, path: str) -> tuple[Fault, ...]:
-    """The first one of each line."""
-    faults = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if match := _INVISIBLE.search(line):
-            code = ord(match[0])
-            other = f"the character U+{code:04X}, which is not visible; remove it"
-            message = _NAMED_CHARACTERS.get(match[0], other)
-            faults.append(Fault(path, number, match.start() + 1, message))
-        if len(faults) == MAX_FAULTS:
-            break
-    return tuple(faults)
 
 
 _ALIAS = (
@@ -131,6 +115,13 @@ class _Builder:
         self.events = self.formulas_joined(self.parsed(text))
 
     def document(self) -> Node | None:
+        for number, line in enumerate(self.lines, start=1):
+            if match := _INVISIBLE.search(line):  # the first one of each line
+                other = f"the character U+{ord(match[0]):04X}, which is not visible; remove it"
+                message = _NAMED_CHARACTERS.get(match[0], other)
+                self.tell(Fault(self.path, number, match.start() + 1, message))
+        if self.faults:
+            raise Unreadable
         next(self.events)  # the stream's start
         start = next(self.events)
         if not isinstance(start, yaml.DocumentStartEvent):
@@ -144,8 +135,7 @@ class _Builder:
         if not isinstance(after, yaml.StreamEndEvent):
             self.fault(after.start_mark, "a second document; a file holds one suite")
         if not root.entries:
-            message = "a suite is a mapping; it starts with version: 1"
-            self.faults.append(root.origin.fault(message))
+            self.tell(root.origin.fault("a suite is a mapping; it starts with version: 1"))
             return None
         return root
 
@@ -168,44 +158,45 @@ class _Builder:
         Between brackets ``cdiv(n, 16)`` is the two texts ``cdiv(n`` and ``16)``. Between braces the
         second is a key with an empty value. What was meant is plain, and is told as a fault.
         """
-        flow: list[bool] = []  # of each open collection: is it in brackets or braces?
-        parts: list[Event] = []  # from a text with an open parenthesis to where that is closed
+        opened: list[Event] = []  # the starts of the collections around an event
         for event in events:
-            if parts:
-                parts.append(event)
-                open_parentheses = sum(map(_balance, parts))
-                if _is_plain(event) and open_parentheses > 0 and len(parts) < 2 * MAX_PARTS:
+            if opened and opened[-1].flow_style and _is_plain(event) and _balance(event) > 0:
+                parts, left_open = [event], _balance(event)
+                while _is_plain(parts[-1]) and left_open > 0 and len(parts) < 2 * MAX_PARTS:
+                    parts.append(next(events))
+                    left_open += _balance(parts[-1])
+                closed = _is_plain(parts[-1]) and left_open <= 0
+                in_braces = isinstance(opened[-1], yaml.MappingStartEvent)
+                if closed and in_braces and len(parts) % 2 == 0:
+                    # The first part is a value, so that the last is a key: its value is empty.
+                    parts.append(next(events))
+                    closed = _is_plain(parts[-1]) and parts[-1].value == ""
+                if closed:
+                    yield self.joined(parts)
                     continue
-                cut, parts = parts, []
-                if not _is_plain(event) or open_parentheses > 0:
-                    yield from cut[:-1]  # no formula: the texts are what they are
-                else:
-                    yield self.joined(cut)
-                    event = next(events)
-                    if _is_plain(event) and event.value == "":
-                        continue  # the empty value of the last part, where that is a key
+                *before, event = parts  # no formula: the texts are what they are
+                yield from before
             if isinstance(event, yaml.SequenceStartEvent | yaml.MappingStartEvent):
-                flow.append(bool(event.flow_style))
+                opened.append(event)
             elif isinstance(event, yaml.SequenceEndEvent | yaml.MappingEndEvent):
-                flow.pop()
-            elif flow and flow[-1] and _is_plain(event) and _balance(event) > 0:
-                parts = [event]
-                continue
+                opened.pop()
             yield event
 
     def joined(self, parts: list[Event]) -> Event:
         formula = ", ".join(part.value for part in parts if part.value)
-        shown = formula if len(formula) <= 80 else f"{formula[:77]}..."
         message = "inside brackets and braces YAML cuts a formula at its commas; write it in quotes"
         start = parts[0].start_mark
-        self.fault(start, f'{message}: "{shown}"')
+        self.fault(start, f'{message}: "{shortened(formula, 80)}"')
         return yaml.ScalarEvent(None, None, (True, False), formula, start, parts[0].end_mark)
+
+    def tell(self, fault: Fault) -> None:
+        self.faults.append(fault)
+        if len(self.faults) >= MAX_FAULTS:
+            raise Unreadable
 
     def fault(self, mark: Mark, message: str) -> None:
         line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-        self.faults.append(Fault(self.path, line, column, message))
-        if len(self.faults) >= MAX_FAULTS:
-            raise Unreadable
+        self.tell(Fault(self.path, line, column, message))
 
     def stop(self, mark: Mark, message: str) -> NoReturn:
         self.fault(mark, message)
@@ -293,13 +284,9 @@ def _balance(event: Event) -> int:
     return int(event.value.count("(") - event.value.count(")"))
 
 
-# What an unquoted text stands for. YAML 1.1: https://yaml.org/type/, as PyYAML reads it; YAML 1.2:
-# the core schema, https://yaml.org/spec/1.2.2/#103-core-schema.
 _BOOLEANS = dict.fromkeys(("true", "True", "TRUE"), True)
 _BOOLEANS |= dict.fromkeys(("false", "False", "FALSE"), False)
 _NULLS = frozenset(("", "~", "null", "Null", "NULL"))
-_INT = re.compile(r"[-+]?(0|[1-9][0-9]*)")
-_FLOAT = re.compile(r"[-+]?[0-9]+\.[0-9]*([eE][-+][0-9]+)?|\.[0-9]+")
 _MAX_DIGITS = 50
 """Digits that are looked at: 2**128 has 39, and Python refuses to read more than 4,300."""
 
@@ -315,56 +302,43 @@ def read_plain(text: str) -> tuple[Scalar, str | None]:
         return None, "there is no value here; write one, or leave the field out"
     if not text[0].isdigit() and text[0] not in "+-.oOyYnN":
         return text, None  # no number and no trap starts so
-    if _INT.fullmatch(text):
-        return _within_bounds(text, _whole(text), None)
-    if _FLOAT.fullmatch(text):
-        return _within_bounds(text, float(text), None)
-    for pattern, why, read in _TRAPS:
-        if pattern.fullmatch(text):
-            return _within_bounds(text, read(text), why)
+    for pattern, why, read in _SPELLINGS:
+        if not pattern.fullmatch(text):
+            continue
+        value, shown = read(text), repr(shortened(text, 40))
+        if isinstance(value, int) and abs(value) > LIMIT:
+            return 1, f"{shown} is too large; numbers go up to 2**128"
+        if isinstance(value, float) and not math.isfinite(value):
+            return 1.0, f"{shown} is too large for a number"
+        if why is None:
+            return value, None
+        safe = value
+        if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+            safe = int(value)  # a float of this size has all its digits
+        if not isinstance(value, str):
+            safe = yaml.safe_dump(safe).splitlines()[0]  # read as the same by every YAML
+        return value, why.format(text=shown, quoted=f'"{text[:30]}"', value=safe)
     return text, None
-
-
-def _within_bounds(text: str, value: Any, why: str | None) -> tuple[Scalar, str | None]:
-    shown = repr(text if len(text) <= 40 else f"{text[:37]}...")
-    if isinstance(value, int) and abs(value) > LIMIT:
-        return 1, f"{shown} is too large; numbers go up to 2**128"
-    if isinstance(value, float) and not math.isfinite(value):
-        return 1.0, f"{shown} is too large for a number"
-    if why is None:
-        return value, None
-    return value, why.format(text=shown, quoted=f'"{text[:30]}"', value=_spelled(value))
-
-
-def _spelled(value: Scalar) -> str:
-    """``value`` in a spelling that every YAML reads as the same."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if not isinstance(value, float):
-        return str(value)
-    if value.is_integer() and abs(value) < 1e15:  # below this a float has all its digits
-        return str(int(value))
-    mantissa, exponent, power = repr(value).partition("e")
-    return f"{mantissa if '.' in mantissa else mantissa + '.0'}{exponent}{power}"
 
 
 def _whole(text: str) -> int:
     return int(text.replace("_", "")[:_MAX_DIGITS])
 
 
-def _underscored(text: str) -> int | float:
-    return float(text.replace("_", "")) if "." in text else _whole(text)
-
-
 _OR_TEXT = "write {value}, or {quoted} for the text"
-_TRAPS: tuple[tuple[re.Pattern[str], str, Callable[[str], Scalar]], ...] = (
+# What an unquoted text stands for. YAML 1.1: https://yaml.org/type/, as PyYAML reads it; YAML 1.2:
+# the core schema, https://yaml.org/spec/1.2.2/#103-core-schema.
+_SPELLINGS: tuple[tuple[re.Pattern[str], str | None, Callable[[str], Any]], ...] = (
+    (re.compile(r"[-+]?(0|[1-9][0-9]*)"), None, _whole),
+    (re.compile(r"[-+]?[0-9]+\.[0-9]*([eE][-+][0-9]+)?|\.[0-9]+"), None, float),
     (
         re.compile(r"(on|off|yes|no)", re.IGNORECASE),
         "{text} is a boolean in YAML 1.1 and text in YAML 1.2; " + _OR_TEXT,
         lambda text: text.lower() in ("on", "yes"),
     ),
     (
-        re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+"),
+        # "++" and "*+" give nothing back, so that a long row of digits is read once.
+        re.compile(r"[-+]?([0-9]++\.?[0-9]*+|\.[0-9]++)[eE][-+]?[0-9]+"),
         "{text} is text in YAML 1.1 and a number in YAML 1.2; write {value}",
         float,
     ),
@@ -382,7 +356,7 @@ _TRAPS: tuple[tuple[re.Pattern[str], str, Callable[[str], Scalar]], ...] = (
     (
         re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?"),
         "{text} is a number in YAML 1.1 and text in YAML 1.2; " + _OR_TEXT,
-        _underscored,
+        lambda text: float(text.replace("_", "")) if "." in text else _whole(text),
     ),
     (
         re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?"),
@@ -401,4 +375,5 @@ _TRAPS: tuple[tuple[re.Pattern[str], str, Callable[[str], Scalar]], ...] = (
         str,
     ),
 )
-"""Spellings that are not the same everywhere: how to tell them, what to say, what was meant."""
+"""Spellings of numbers, and those that YAML's versions read differently: how to tell them, what to
+say (``None``: nothing is wrong), what was meant."""

@@ -8,21 +8,14 @@ about another are checked by the loader alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from gpubench.suite.expressions import FUNCTION_NAMES, MAX_DEPTH, MAX_LENGTH
 from gpubench.suite.model import MAX_VALUES, RANGE_FORMS, Suite
 from gpubench.suite.reader import MAX_BYTES
 from gpubench.suite.reader import MAX_DEPTH as MAX_NESTING
-from gpubench.suite.types import (
-    DEVICE_FACTS,
-    DTYPES,
-    FILLS,
-    RESERVED,
-    RULE_NAMES,
-    TARGET_FIELDS,
-)
+from gpubench.suite.types import DEVICE_FACTS, DTYPES, FILLS, RESERVED, RULE_NAMES, TARGET_FIELDS
 
 Schema = dict[str, Any]
 
@@ -61,7 +54,10 @@ def suite_schema() -> Schema:
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "gpubench suite",
         **whole,
-        "properties": {name: _described(schema) for name, schema in properties.items()},
+        # What an editor shows for a field, whichever branch it is checked by.
+        "properties": {
+            name: {"description": field["description"]} for name, field in properties.items()
+        },
         "if": {"required": ["extends"]},
         "then": {"properties": _partial(properties)},
         "else": {"properties": properties, **required},
@@ -74,49 +70,35 @@ def schema_text() -> str:
     return json.dumps(suite_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _described(schema: Schema) -> Schema:
-    """What an editor shows for a field of a suite, whichever branch it is checked by."""
-    return {"description": schema["description"]} if "description" in schema else {}
-
-
 def _clean(schema: Any) -> Any:
     """The generated schema in the words of draft 07, without titles and without ``null``."""
     if isinstance(schema, list):
         return [_clean(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    return _shaped({key: _cleaned(key, part) for key, part in schema.items() if _keep(key, part)})
-
-
-def _keep(key: str, part: Any) -> bool:
-    titles = key == "title" and isinstance(part, str)
-    return not titles and not (key == "default" and part is None)
-
-
-def _cleaned(key: str, part: Any) -> Any:
-    if key in ("properties", "$defs"):  # their keys are names, not words of the schema
-        return {name: _clean(schema) for name, schema in part.items()}
-    if key == "description":
-        return " ".join(part.split())
-    return part if key in ("default", "required", "enum") else _clean(part)
-
-
-def _shaped(schema: Schema) -> Schema:
-    if "$defs" in schema:
-        schema["definitions"] = schema.pop("$defs")
-    if "prefixItems" in schema:
-        schema |= {"items": schema.pop("prefixItems"), "additionalItems": False}
-    if "patternProperties" in schema:
-        schema["additionalProperties"] = False
-    for word in ("oneOf", "anyOf"):  # alternatives of the model exclude one another
-        if word in schema:
-            schema |= _alternatives(schema.pop(word))
-    return schema
-
-
-def _alternatives(parts: list[Schema]) -> Schema:
-    kept = [part for part in parts if part != {"type": "null"}]
-    return kept[0] if len(kept) == 1 else {"anyOf": kept}
+    clean: Schema = {}
+    # What the last three become stands at the end, as it does in the schema that is published.
+    for key in sorted(schema, key=("prefixItems", "oneOf", "anyOf").__contains__):
+        match key, schema[key]:
+            case ("title", str()) | ("default", None):
+                continue
+            case "properties" | "$defs", by_name:  # its keys are names, not words of the schema
+                word = "definitions" if key == "$defs" else key
+                clean[word] = {name: _clean(part) for name, part in by_name.items()}
+            case "description", text:
+                clean[key] = " ".join(text.split())
+            case "default" | "required" | "enum", values:
+                clean[key] = values
+            case "prefixItems", items:
+                clean |= {"items": _clean(items), "additionalItems": False}
+            case "oneOf" | "anyOf", parts:  # alternatives of the model exclude one another
+                kept = [_clean(part) for part in parts if part != {"type": "null"}]
+                clean |= kept[0] if len(kept) == 1 else {"anyOf": kept}
+            case _, part:
+                clean[key] = _clean(part)
+    if "patternProperties" in clean:
+        clean["additionalProperties"] = False
+    return clean
 
 
 def _partial(schema: Any) -> Any:
@@ -140,21 +122,25 @@ END = "<!-- end of the generated reference -->"
 _SECTIONS = (
     ("Kernel", "`kernels.NAME`"),
     ("SizeRange", "`sizes.NAME`, as a range"),
-    ("Zip", "`sizes.NAME`, sizes that move together"),
+    ("Zip", "`sizes.NAME`, axes that move together"),
     ("Range", "`parameters.NAME`, as a range"),
     ("Array", "`arrays.NAME`"),
+    ("FormulaFill", "`fill`, as a formula"),
     ("Init", "`init`"),
     ("Scalar", "`scalars.NAME`"),
     ("Implementation", "`implementations.NAME`"),
     ("Launch", "`launch`"),
     ("Work", "`work`"),
     ("Check", "`check`"),
+    ("OutputCheck", "`check.outputs.NAME`"),
     ("Sampling", "`sampling`"),
     ("Exclude", "an item of `exclude`"),
     ("Skip", "an item of `skip`"),
     ("Include", "an item of `include`"),
     ("Preset", "`presets.NAME`"),
     ("Overlay", "`presets.NAME.kernels.NAME`"),
+    ("ArrayOverlay", "`presets.NAME.arrays.NAME`"),
+    ("ScalarOverlay", "`presets.NAME.scalars.NAME`"),
     ("ImplementationOverlay", "`presets.NAME.implementations.NAME`"),
     ("Pair", "an item of `pairs`"),
 )
@@ -169,56 +155,44 @@ def reference_markdown() -> str:
     return "\n".join([*sections, _words()])
 
 
-def _section(title: str, schema: dict[str, Any]) -> str:
-    lines = [f"### {title}", "", schema["description"], "", *_table(schema)]
-    return "\n".join(lines) + "\n"
-
-
-def _table(schema: dict[str, Any]) -> Iterator[str]:
-    yield "| field | type | default | meaning |"
-    yield "| --- | --- | --- | --- |"
-    required = schema.get("required", ())
+def _section(title: str, schema: Schema) -> str:
+    lines = [f"### {title}", "", schema["description"], "", "| field | type | default | meaning |"]
+    lines.append("| --- | --- | --- | --- |")
     for name, field in schema["properties"].items():
-        default = "required" if name in required else _default(field)
-        yield f"| `{name}` | {_type(field)} | {default} | {field.get('description', '')} |"
-
-
-def _default(field: dict[str, Any]) -> str:
-    default = field.get("default")
-    if default in (None, [], {}) or isinstance(default, dict):
-        return ""
-    shown = ", ".join(map(str, default)) if isinstance(default, list) else str(default).lower()
-    return f"`{shown}`"
-
-
-def _type(schema: dict[str, Any]) -> str:
-    """Words for what a field may be."""
-    if "$ref" in schema:
-        return "mapping"
-    if "anyOf" in schema:
-        return _either([_type(part) for part in schema["anyOf"]])
-    if "enum" in schema or "const" in schema:
-        words = schema.get("enum", [schema.get("const")])
-        return _either([f"`{word}`" for word in words])
-    return _plain_type(schema)
-
-
-def _plain_type(schema: dict[str, Any]) -> str:
-    kind = schema.get("type")
-    if isinstance(kind, list):
-        return _either(["number" if one == "integer" else _KINDS[one] for one in kind])
-    if kind == "array":
-        items = schema.get("items", {})
-        return "list" if isinstance(items, list) else f"list of: {_type(items)}"
-    if kind == "object":
-        return "mapping by name"
-    return "formula" if "maxLength" in schema else _KINDS[str(kind)]
+        default = field.get("default")
+        if name in schema.get("required", ()):
+            shown = "required"
+        elif default in (None, [], {}) or isinstance(default, dict):
+            shown = ""
+        else:
+            listed = isinstance(default, list)
+            shown = f"`{', '.join(map(str, default)) if listed else str(default).lower()}`"
+        lines.append(f"| `{name}` | {_type(field)} | {shown} | {field.get('description', '')} |")
+    return "\n".join(lines) + "\n"
 
 
 _KINDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true, false"}
 
 
-def _either(words: list[str]) -> str:
+def _type(schema: Schema) -> str:
+    """Words for what a field may be."""
+    match schema:
+        case {"$ref": _}:
+            return "mapping"
+        case {"anyOf": parts}:
+            words = [_type(part) for part in parts]
+        case {"enum": [*values]} | {"const": values}:
+            words = [f"`{value}`" for value in (values if isinstance(values, list) else [values])]
+        case {"type": [*kinds]}:
+            words = ["number" if kind == "integer" else _KINDS[kind] for kind in kinds]
+        case {"type": "array", "items": dict() as items}:
+            return f"list of: {_type(items)}"
+        case {"type": "array"}:
+            return "list"
+        case {"type": "object"}:
+            return "mapping by name"
+        case _:
+            return "formula" if "maxLength" in schema else _KINDS[schema["type"]]
     return " or ".join(dict.fromkeys(words))
 
 
@@ -229,7 +203,8 @@ def _words() -> str:
         "| | |",
         "| --- | --- |",
         f"| dtypes | {_code(DTYPES)} |",
-        f"| fills | {_code(FILLS)}, a number, `{{like: ARRAY}}`, `{{function: module:name}}` |",
+        f"| fills | {_code(FILLS)}, a number, `{{formula: ...}}`, `{{like: ARRAY}}`,"
+        " `{{function: module:name}}` |",
         f"| functions in formulas | {_code(FUNCTION_NAMES)} |",
         f"| names known to `exclude` and `skip` | every axis, {_code(RULE_NAMES)} |",
         f"| names known to `skip` alone | {_code(DEVICE_FACTS)} |",

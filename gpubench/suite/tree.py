@@ -57,19 +57,18 @@ class Node:
 
     def find(self, *path: str | int) -> Node | None:
         """The value under these keys and indices."""
-        node: Node | None = self
-        for step in path:
-            if node is None:
-                break
-            if isinstance(step, str):
-                node = node.entries.get(step)
-            else:
-                node = node.items[step] if 0 <= step < len(node.items) else None
-        return node
+        if not path:
+            return self
+        step, *rest = path
+        if isinstance(step, str):
+            node = self.entries.get(step)
+        else:
+            node = self.items[step] if 0 <= step < len(self.items) else None
+        return node and node.find(*rest)
 
-    def fields(self, key: str) -> dict[str, Node]:
-        """Fields of the mapping under a key; empty where there is none."""
-        node = self.entries.get(key)
+    def fields(self, *path: str) -> dict[str, Node]:
+        """Fields of the mapping under these keys; empty where there is none."""
+        node = self.find(*path)
         return node.entries if node else {}
 
     def count(self) -> int:
@@ -91,6 +90,10 @@ class Node:
     def formula_fault(self, problem: str, offset: int) -> Fault:
         """A fault so many characters into this formula, at their column where it can be told."""
         column = self.text_column + offset if self.text_column else self.origin.column
-        text = str(self.content)
-        shown = text if len(text) <= 80 else f"{text[:77]}..."
+        shown = shortened(str(self.content), 80)
         return Fault(self.origin.path, self.origin.line, column, f"{problem} (in '{shown}')")
+
+
+def shortened(text: str, most: int) -> str:
+    """Text of at most so many characters for a message."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."

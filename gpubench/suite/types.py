@@ -14,11 +14,10 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Discriminator,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
+    GetPydanticSchema,
     Tag,
 )
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_core import PydanticCustomError, core_schema
 
 from gpubench.errors import did_you_mean
 from gpubench.names import NAME, Value, format_value
@@ -37,7 +36,12 @@ DTYPES = (
 )
 """NumPy's names of the element types that arrays may have."""
 FILLS = ("normal", "uniform", "zeros", "ones", "arange")
-FILL_FORMS = f"{', '.join(FILLS)}, a number, {{like: ARRAY}} or {{function: module:name}}"
+FILL_FORMS = (
+    f"{', '.join(FILLS)}, a number, {{formula: ...}}, {{like: ARRAY}} or {{function: module:name}}"
+)
+INDICES = ("i", "j", "k", "l")
+"""Names of an array's indices in the formula that fills it, first dimension first, where it names
+none itself."""
 DEVICE_FACTS = (
     *("sm_count", "shared_memory_per_block", "global_memory", "compute_capability", "device"),
 )
@@ -75,23 +79,21 @@ def suggestion(name: str, candidates: Iterable[str]) -> str:
     return did_you_mean(name[:80], names) or allowed
 
 
-class Checked:
+def unknown(kind: str, name: object, candidates: Iterable[str]) -> str:
+    """``unknown dtype 'flaot64'; did you mean 'float64'?``, and 2 without quotes."""
+    return f"unknown {kind} {name!r}{suggestion(str(name), candidates)}"
+
+
+def _checked(check: Callable[[Any], Any], schema: dict[str, Any]) -> GetPydanticSchema:
     """Of an annotation: a function that checks a value, and the JSON Schema of what it accepts.
 
     The function gives the value, or raises ``expected`` or ``problem``.
     """
-
-    def __init__(self, check: Callable[[Any], Any], schema: dict[str, Any]) -> None:
-        self.check = check
-        self.schema = schema
-
-    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self.check)
-
-    def __get_pydantic_json_schema__(
-        self, _: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        return dict(self.schema)  # pydantic writes a field's default and description into it
+    return GetPydanticSchema(
+        lambda source, handler: core_schema.no_info_plain_validator_function(check),
+        # A copy, since pydantic writes a field's default and description into it.
+        lambda core, handler: dict(schema),
+    )
 
 
 def _is_number(value: object) -> bool:
@@ -118,7 +120,7 @@ def _formula(value: object, allowed: str = "a formula") -> Expression:
 
 def _whole(
     least: int | None = None, allowed: str = "", most: int = LIMIT, formula: bool = False
-) -> Checked:
+) -> GetPydanticSchema:
     """Whole numbers, or formulas beside them."""
     allowed = allowed or ("a whole number" if least is None else f"a whole number from {least}")
 
@@ -133,29 +135,29 @@ def _whole(
     schema: dict[str, Any] = {"type": "integer"}
     schema |= {} if least is None else {"minimum": least}
     schema |= {} if most == LIMIT else {"maximum": most}
-    return Checked(check, {"anyOf": [schema, _FORMULA]} if formula else schema)
+    return _checked(check, {"anyOf": [schema, _FORMULA]} if formula else schema)
 
 
-def _real(allowed: str, above_zero: bool = False) -> Checked:
+def _real(allowed: str, above_zero: bool = False) -> GetPydanticSchema:
     def check(value: Any) -> float:
         if _is_number(value) and (value > 0 if above_zero else value >= 0):
             return float(value)
         raise expected(allowed)
 
-    return Checked(check, {"type": "number", "exclusiveMinimum" if above_zero else "minimum": 0})
+    return _checked(check, {"type": "number", "exclusiveMinimum" if above_zero else "minimum": 0})
 
 
-def _text(check: Callable[[str], str], **schema: Any) -> Checked:
+def _text(check: Callable[[str], str], **schema: Any) -> GetPydanticSchema:
     def text(value: object) -> str:
         if isinstance(value, str):
             return check(value)
         raise expected("text")
 
-    return Checked(text, {"type": "string", **schema})
+    return _checked(text, {"type": "string", **schema})
 
 
-def _computed(value: Any) -> bool | int | float | Expression:
-    if isinstance(value, bool | int | float) and (isinstance(value, bool) or _is_number(value)):
+def _computed(value: Any) -> Any:
+    if isinstance(value, bool) or _is_number(value):
         return value
     return _formula(value, "a number, true, false, or a formula")
 
@@ -192,6 +194,17 @@ def _name(value: str) -> str:
     raise problem(
         f"{value!r} is not a name; allowed are lower-case letters, digits and single underscores,"
         " starting with a letter"
+    )
+
+
+_PRESET = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+
+
+def _preset_name(value: str) -> str:
+    if _PRESET.fullmatch(value):
+        return value
+    raise problem(
+        f"{value!r} is not a name; allowed are letters, digits and _ . -, starting with a letter"
     )
 
 
@@ -248,20 +261,23 @@ def _words(value: str) -> str:
 def _dtype(value: str) -> str:
     if value in DTYPES:
         return value
-    raise problem(f"unknown dtype {value!r}{suggestion(value, DTYPES)}")
+    raise problem(unknown("dtype", value, DTYPES))
 
 
 def _fill_word(value: object) -> object:
     if _is_number(value) or (isinstance(value, str) and value in FILLS):
         return value
     if isinstance(value, str):
-        raise problem(f"unknown fill {value!r}{suggestion(value, FILLS)}")
+        hint = "" if value.isidentifier() else "; a formula is written {formula: ...}"
+        raise problem(f"{unknown('fill', value, FILLS)}{hint}")
     raise expected(FILL_FORMS)
 
 
 Words = Annotated[str, _text(_words, minLength=1)]
 """Text for people; not empty."""
 Name = Annotated[str, _text(_name, pattern=f"^{NAME.pattern}$")]
+PresetName = Annotated[str, _text(_preset_name, pattern=f"^{_PRESET.pattern}$")]
+"""As people write them: `S`, `large`, `paper-2024`. It becomes no part of a benchmark's name."""
 Identifier = Annotated[str, _text(_identifier, pattern=f"^{_IDENTIFIER.pattern}$")]
 AxisName = Annotated[str, _text(_axis_name, pattern=f"^{_IDENTIFIER.pattern}$")]
 Reference = Annotated[str, _text(_reference, pattern=f"^{_REFERENCE.pattern}$")]
@@ -269,7 +285,7 @@ DeviceName = Annotated[str, _text(_device, pattern=f"^({_DEVICE.pattern})$")]
 Dtype = Annotated[str, _text(_dtype, enum=list(DTYPES))]
 
 AxisValue = Annotated[
-    Value, Checked(_axis_value, {"type": ["integer", "number", "boolean", "string"]})
+    Value, _checked(_axis_value, {"type": ["integer", "number", "boolean", "string"]})
 ]
 SizeValue = Annotated[int, _whole(0)]
 Whole = Annotated[int, _whole()]
@@ -279,59 +295,46 @@ Exponent = Annotated[int, _whole(0, "an exponent from 0 to 62", most=62)]
 Tolerance = Annotated[float, _real("a number from 0")]
 Seconds = Annotated[float, _real("a number of seconds above 0", above_zero=True)]
 WarmupSeconds = Annotated[float, _real("a number of seconds from 0")]
-Formula = Annotated[Expression, Checked(_formula, _FORMULA)]
+Formula = Annotated[Expression, _checked(_formula, _FORMULA)]
 Extent = Annotated[int | Expression, _whole(0, formula=True)]
 """One extent of a shape, or another whole quantity: a number, or a formula."""
 LaunchExtent = Annotated[int | Expression, _whole(1, formula=True)]
 Computed = Annotated[
     int | float | bool | Expression,
-    Checked(_computed, {"anyOf": [{"type": ["number", "boolean"]}, _FORMULA]}),
+    _checked(_computed, {"anyOf": [{"type": ["number", "boolean"]}, _FORMULA]}),
 ]
 GridExtent = Annotated[
     Literal["cover"] | int | Expression,
-    Checked(
+    _checked(
         _grid_extent,
         {"anyOf": [{"const": "cover"}, {"type": "integer", "minimum": 1}, _FORMULA]},
     ),
 ]
 FillWord = Annotated[
-    str | int | float, Checked(_fill_word, {"anyOf": [{"enum": list(FILLS)}, {"type": "number"}]})
+    str | int | float, _checked(_fill_word, {"anyOf": [{"enum": list(FILLS)}, {"type": "number"}]})
 ]
 
 # Alternatives of one field are told apart by how a value is written, so that a fault in it is told
 # of that alternative alone. Pydantic puts the tag into the place of an error: "<" starts no name.
 LIST, MAPPING, SINGLE = Tag("<list>"), Tag("<mapping>"), Tag("<single>")
-ZIP, LIKE, FUNCTION = Tag("<zip>"), Tag("<like>"), Tag("<function>")
+ZIP, LIKE, FUNCTION, FORMULA = (Tag(f"<{key}>") for key in ("zip", "like", "function", "formula"))
 
 
-def _form(value: object) -> str:
-    if isinstance(value, list | tuple):
-        return LIST.tag
-    return SINGLE.tag if isinstance(value, str | int | float | Expression) else MAPPING.tag
+def by_form(allowed: str, *keys: Tag) -> Discriminator:
+    """Chooses among ``LIST``, ``SINGLE``, mappings with one of ``keys``, and other mappings."""
 
+    def form(value: Any) -> str:
+        if isinstance(value, list | tuple):
+            return LIST.tag
+        if isinstance(value, str | int | float | Expression):
+            return SINGLE.tag
+        for key in keys:
+            field = key.tag.strip("<>")
+            if field in value if isinstance(value, dict) else hasattr(value, field):
+                return key.tag
+        return MAPPING.tag
 
-def _has(value: Any, field: str) -> bool:
-    return field in value if isinstance(value, dict) else hasattr(value, field)
-
-
-def _size_form(value: object) -> str:
-    form = _form(value)
-    return ZIP.tag if form == MAPPING.tag and _has(value, "zip") else form
-
-
-def _fill_form(value: object) -> str | None:
-    if _form(value) == SINGLE.tag:
-        return SINGLE.tag
-    return next((tag.tag for tag in (LIKE, FUNCTION) if _has(value, tag.tag.strip("<>"))), None)
-
-
-def by_form(allowed: str) -> Discriminator:
-    """Chooses among ``LIST``, ``MAPPING`` and ``SINGLE`` by how a value is written."""
-    return Discriminator(_form, "expected", allowed)
-
-
-by_size_form = Discriminator(_size_form, "expected", "a list of whole numbers, a range, or zip")
-by_fill_form = Discriminator(_fill_form, "expected", FILL_FORMS)
+    return Discriminator(form, "expected", allowed)
 
 
 def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:

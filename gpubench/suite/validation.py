@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from difflib import get_close_matches
-from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from dataclasses import replace
+from types import UnionType
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from gpubench.errors import Fault
+from gpubench.errors import Fault, did_you_mean
 from gpubench.suite.model import Suite
 from gpubench.suite.reader import MAX_FAULTS
-from gpubench.suite.tree import Node, Path
+from gpubench.suite.tree import Node, Path, shortened
 from gpubench.suite.types import Model, suggestion
 
 _ATTEMPTS = 20
@@ -33,20 +32,12 @@ _ALLOWED = {
     "too_long": "at most {max_length}",
 }
 """What is allowed, by pydantic's type of an error and with its context."""
-_SINGULAR = {
-    "kernels": "kernel",
-    "implementations": "implementation",
-    "arrays": "array",
-    "scalars": "scalar",
-    "presets": "preset",
-    "sizes": "size",
-    "parameters": "parameter",
-    "zip": "size",
-}
+_PLURALS = ("kernels", "implementations", "arrays", "scalars", "presets", "sizes", "parameters")
+_SINGULAR = {plural: plural.removesuffix("s") for plural in _PLURALS} | {"zip": "size"}
+"""What an entry is called, by the field that holds it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Validated:
+class Validated(NamedTuple):
     """What came of a tree."""
 
     suite: Suite | None
@@ -75,7 +66,7 @@ def validate(root: Node) -> Validated:
             faults = tuple(fault for details in shown for fault in _faults(details, root))
         if len(errors) > MAX_FAULTS:
             break
-        sound = _without(sound, [_walk(sound, details["loc"])[0] for details in errors])
+        sound = _without(sound, {id(_walk(sound, details["loc"])[1]) for details in errors})
     return Validated(None, root, faults)
 
 
@@ -99,10 +90,13 @@ def _faults(details: ErrorDetails, root: Node) -> Iterator[Fault]:
             yield at.origin.fault(f"{_where((*path, *context['at']))}: {context['message']}")
         case "too_short" if len(node.items or node.entries) >= context["min_length"]:
             return  # items that are at fault themselves are not counted
-        case _:
-            yield node.origin.fault(
-                f"{_where(path)}: found {_shown(node)}{_allowed(details, node)}"
-            )
+        case kind:
+            # A misspelt word of a few is suggested: pydantic lists them as 'in', 'out' or 'inout'.
+            words = re.findall(r"'(\w+)'", str(context.get("expected", "")))
+            hint = did_you_mean(str(node.content)[:80], words).replace("?", "? Allowed: ")
+            allowed = _ALLOWED.get(kind, "").format_map(context) or details["msg"]
+            found = f"{_where(path)}: found {_shown(node)}"
+            yield node.origin.fault(f"{found}{hint or '; allowed: '}{allowed}")
 
 
 def _shown(node: Node) -> str:
@@ -115,17 +109,7 @@ def _shown(node: Node) -> str:
             return str(node.content).lower()
         case None:
             return "nothing"
-    text = repr(node.content)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _allowed(details: ErrorDetails, node: Node) -> str:
-    """``; allowed: ...``; before it ``; did you mean 'inout'?`` for a misspelt word of a few."""
-    context = details.get("ctx", {})
-    words = re.findall(r"'(\w+)'", str(context.get("expected", "")))
-    close = get_close_matches(str(node.content)[:80], words, 1)
-    allowed = _ALLOWED.get(details["type"], "").format_map(context) or details["msg"]
-    return f"; did you mean {close[0]!r}? Allowed: {allowed}" if close else f"; allowed: {allowed}"
+    return shortened(repr(node.content), 60)
 
 
 def _label(path: Path) -> str:
@@ -157,25 +141,13 @@ def _walk(root: Node, location: tuple[str | int, ...]) -> tuple[Path, Node]:
 
 def _fields_at(location: Iterable[str | int]) -> Iterator[str]:
     """Names of the fields that the model has at pydantic's location."""
-    types: list[Any] = [Suite]
+    kinds: list[Any] = [Suite]
     for step in location:
-        if not (isinstance(step, str) and step.startswith("<")):
-            types = [inner for outer in types for inner in _inside(outer, step)]
-    for model in (alternative for kind in types for alternative in _alternatives(kind)):
-        if isinstance(model, type) and issubclass(model, Model):
-            for name, field in model.model_fields.items():
-                yield field.alias or name
-
-
-def _alternatives(kind: Any) -> Iterator[Any]:
-    """The types that an annotation stands for, unions and annotations taken apart."""
-    if get_origin(kind) is Annotated:
-        yield from _alternatives(get_args(kind)[0])
-    elif get_origin(kind) in (Union, UnionType):
-        for part in get_args(kind):
-            yield from _alternatives(part)
-    elif kind is not NoneType:
-        yield kind
+        if not (isinstance(step, str) and step.startswith("<")):  # the mark of an alternative
+            kinds = [inner for kind in kinds for inner in _inside(kind, step)]
+    for kind in kinds:
+        for model in filter(_is_model, _alternatives(kind)):
+            yield from (field.alias or name for name, field in model.model_fields.items())
 
 
 def _inside(kind: Any, step: str | int) -> Iterator[Any]:
@@ -183,27 +155,34 @@ def _inside(kind: Any, step: str | int) -> Iterator[Any]:
     for alternative in _alternatives(kind):
         if get_origin(alternative) in (dict, tuple):
             yield get_args(alternative)[1 if get_origin(alternative) is dict else 0]
-        elif isinstance(alternative, type) and issubclass(alternative, Model):
+        elif _is_model(alternative):
             for name, field in alternative.model_fields.items():
                 if (field.alias or name) == step:
                     yield field.annotation
 
 
-def _without(root: Node, places: Iterable[Path]) -> Node | None:
-    """The tree without the values at some paths; ``None`` when one of them is the root."""
-    by_step: dict[str | int, list[Path]] = {}
-    for place in places:
-        if not place:
-            return None
-        by_step.setdefault(place[0], []).append(place[1:])
-    if not by_step:
-        return root
-    if isinstance(root.content, dict):
-        entries = {
-            key: value
-            for key, entry in root.content.items()
-            if (value := _without(entry, by_step.get(key, [])))
-        }
-        return replace(root, content=entries)
-    items = (_without(item, by_step.get(index, [])) for index, item in enumerate(root.items))
-    return replace(root, content=tuple(item for item in items if item))
+def _alternatives(kind: Any) -> Iterator[Any]:
+    """The types that an annotation stands for, unions and annotations taken apart."""
+    if get_origin(kind) in (Annotated, Union, UnionType):
+        for part in get_args(kind):
+            yield from _alternatives(part)
+    else:
+        yield kind
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Model)
+
+
+def _without(node: Node, left_out: set[int]) -> Node | None:
+    """The tree without some of its nodes, by their ``id``; ``None`` when the root is one."""
+    if id(node) in left_out:
+        return None
+    content = node.content
+    if isinstance(content, dict):
+        entries = ((key, _without(entry, left_out)) for key, entry in content.items())
+        return replace(node, content={key: entry for key, entry in entries if entry})
+    if isinstance(content, tuple):
+        items = (_without(item, left_out) for item in content)
+        return replace(node, content=tuple(item for item in items if item))
+    return node

@@ -125,7 +125,7 @@ def test_a_formula_knows_the_names_and_arrays_that_it_reads() -> None:
 
 
 def test_offsets_count_characters_and_not_bytes() -> None:
-    assert Expression("'é' == n").name_uses == (("n", 7),)
+    assert Expression("'é' == n").name_uses == {"n": 7}
 
 
 def test_formulas_of_one_text_are_equal() -> None:

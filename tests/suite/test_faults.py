@@ -54,21 +54,39 @@ def test_the_suite_that_the_tests_change_has_no_fault(faults: Faults) -> None:
         ("{n: [4, 8]}", "{n: {geometric: ¦[1, 8, 1]}}", "geometric: found the factor 1; allowed: 2 or more"),
         ("{n: [4, 8]}", "{n: {¦pow: [1, 2]}}", "unknown field 'pow' in size 'n'; did you mean 'pow2'?"),
         ("{n: [4, 8]}", "{n: ¦{default: 4}}", "n: exactly one of values, pow2, geometric, linear is needed; found none"),
-        ("{n: [4, 8]}", "{s: ¦{zip: {n: [4, 8], m: [1]}}}", "s: sizes that move together need equally many values; n has 2, m has 1"),
+        ("{n: [4, 8]}", "{s: ¦{zip: {n: [4, 8], m: [1]}}}", "s: axes that move together need equally many values; n has 2, m has 1"),
         ("{n: [4, 8]}", "{n: [4, 8], ¦log2: [1]}", "'log2' has a meaning in formulas; choose another name"),
         ("{n: [4, 8]}", "{n: [4, 8], ¦threads: [1]}", "'threads' has a meaning in rules and in names of cases; choose another"),
         ("{n: [4, 8]}", "{n: [4, 8], ¦m: [1]}", "'m' is used by no array, scalar, call, launch, with or threads; use it, or remove it"),
         ("{n: [4, 8]}", "{n: [4, 8], tile: [1]}", "6:45: 'tile' is declared twice in kernel 'add'; rename one of them"),
         ("tile: [2, 4]", "tile: [¦a b]", "tile[0]: 'a b' cannot be part of a case's name; write text without blanks, '=' and ','"),
         ("tile: [2, 4]", "tile: [¦'2']", "tile[0]: text '2' reads as a number or boolean in a case's name; write it without quotes, or let it start with a letter"),
+        ("tile: [2, 4]", "tile: ¦{zip: {t: [1]}}", "tile: what moves together is written once: sizes: {NAME: {zip: {...}}}"),
+        ("{n: [4, 8]}", "{s: ¦{zip: {n: [4, 8, 4], x: [0.5, a, 0.5]}}}", "s: n=4 x=0.5 is there twice, as values 1 and 3; remove one of them"),
+        # constants and intermediate values
+        ("    call:", "    let: {rows: ¦m // 2}\n    call:", "unknown name 'm'; allowed: n, dtype, tile, rows (in 'm // 2')"),
+        ("    call:", "    let: {rows: size(¦a)}\n    call:", "itemsize and size are not known in let (in 'size(a)')"),
+        ("    call:", "    let: {¦rows: n // 2}\n    call:", "'rows' is used by no formula and not in call; use it, or remove it"),
+        ("    call:", "    let: {¦n: 2}\n    call:", "'n' is declared twice in kernel 'add'; rename one of them"),
+        ("    call:", "    let: {¦blocks: 2}\n    call:", "'blocks' has a meaning in rules and in names of cases; choose another"),
+        ("    call:", "    let: {p: ¦q + 1, q: p * n}\n    call:", "'p' leads back to itself, or over more than 100 other names; a name of let is over axes, or over names that are"),
+        ("    call:", "    let: {p: ¦[1]}\n    call:", "p: found a list of 1; allowed: a number, true, false, or a formula"),
         # names
         ("float64]", "¦flaot64]", "unknown dtype 'flaot64'; did you mean 'float64'?"),
+        ("float64]", "¦64]", "unknown dtype 64; allowed: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, float32, float64, complex64, complex128"),
         ("dtype: dtype}", "dtype: ¦dtyp}", "unknown dtype 'dtyp'; did you mean 'dtype'?"),
         ("shape: [n], dtype: dtype}", "shape: [2 * ¦m], dtype: dtype}", "unknown name 'm'; allowed: n, dtype, tile (in '2 * m')"),
         ("shape: [n], dtype: dtype}", "shape: ['2 * ¦m'], dtype: dtype}", "unknown name 'm'; allowed: n, dtype, tile (in '2 * m')"),
         ("shape: [n], dtype: dtype}", "shape: [itemsize(¦b)], dtype: dtype}", "itemsize and size are not known in the shape of an array (in 'itemsize(b)')"),
         ("shape: [n], dtype: dtype}", "shape: [n +¦], dtype: dtype}", "not a formula: it ends too early (in 'n +')"),
         ("dtype: dtype}", "dtype: dtype, fill: ¦normall}", "fill: unknown fill 'normall'; did you mean 'normal'?"),
+        ("dtype: dtype}", "dtype: dtype, fill: ¦20.0 / n}", "fill: unknown fill '20.0 / n'; allowed: normal, uniform, zeros, ones, arange; a formula is written {formula: ...}"),
+        ("dtype: dtype}", "dtype: dtype, fill: {formula: i + ¦j}}", "unknown name 'j'; allowed: n, dtype, tile, i (in 'i + j')"),
+        ("dtype: dtype}", "dtype: dtype, fill: {formula: i +¦}}", "not a formula: it ends too early (in 'i +')"),
+        ("dtype: dtype}", "dtype: dtype, fill: {formula: ¦size(c)}}".replace("¦size(c", "size(¦c"), "unknown array 'c'; allowed: a, b (in 'size(c)')"),
+        ("dtype: dtype}", "dtype: dtype, fill: {formula: 2 * p, indices: ¦[p, q]}}", "found 2 indices; array 'a' needs 1, one for each dimension: indices: [i, j] for example"),
+        ("dtype: dtype}", "dtype: dtype, fill: {formula: ¦n, indices: [n]}}", "'n' is an index of array 'a' and something that the kernel declares; name the indices otherwise, indices: [p, q] for example"),
+        ("dtype: dtype}", "dtype: dtype, fill: ¦{formulas: i}}", "fill: found a mapping; allowed: normal, uniform, zeros, ones, arange, a number, {formula: ...}, {like: ARRAY} or {function: module:name}"),
         ("dtype: dtype}", "dtype: dtype, fill: {like: ¦c}}", "unknown array 'c'; allowed: a, b"),
         ("dtype: dtype}", "dtype: dtype, fill: {like: ¦a}}", "array 'a' is filled like itself; fill one of them"),
         ("intent: inout", "intent: out, fill: ¦ones", "array 'b' is written only; intent out takes no fill"),
@@ -90,11 +108,24 @@ def test_the_suite_that_the_tests_change_has_no_fault(faults: Faults) -> None:
         ("{function: some.module:add}", "{function: m:add, ¦with: {x: 1}}", "with goes with factory or source; found function"),
         ("{function: some.module:add}", "{¦source: add.cl}", "missing field 'entry' beside source"),
         (", intent: inout", "", "16:9: cover needs an array with intent out or inout, or over: [...]"),
+        # what is compared
+        ("[a, b]\n", "[a, b]\n    check: {outputs: {¦c: {rtol: 0.1}}}\n", "unknown output 'c'; allowed: b"),
+        ("[a, b]\n", "[a, b]\n    check: {outputs: {¦a: {rtol: 0.1}}}\n", "array 'a' has intent in; outputs are b"),
+        ("[a, b]\n", "[a, b]\n    check: {outputs: {b: ¦{compare: false}}}\n", "b: compare: false needs a reason: why may this output be anything?"),
+        ("[a, b]\n", "[a, b]\n    check: {outputs: {b: ¦{reason: why}}}\n", "b: a reason goes with compare: false; remove one or add the other"),
+        ("[a, b]\n", "[a, b]\n    check: {outputs: {b: {compare: false, reason: any, rtol: ¦1}}}\n", "rtol: compare: false takes no rtol; remove one of them"),
+        ("[a, b]\n", "[a, b]\n    check: {outputs: ¦{b: {compare: false, reason: any}}}\n", "no output is compared, so that a wrong kernel would get a time; compare one"),
         # presets, pairs
+        ("kernels:\n", "presets: {¦1st: {}}\nkernels:\n", "'1st' is not a name; allowed are letters, digits and _ . -, starting with a letter"),
+        ("kernels:\n", "presets: {S: {let: {¦m: 1}}}\nkernels:\n", "constant 'm' is not declared by any kernel"),
+        ("kernels:\n", "presets: {S: {arrays: {¦c: {fill: ones}}}}\nkernels:\n", "array 'c' is not declared by any kernel; allowed: a, b"),
+        ("kernels:\n", "presets: {S: {arrays: {a: {¦intent: out}}}}\nkernels:\n", "unknown field 'intent' in array 'a'; allowed: shape, dtype, fill"),
+        ("kernels:\n", "presets: {S: {scalars: {¦s: {value: 1}}}}\nkernels:\n", "scalar 's' is not declared by any kernel"),
         ("kernels:\n", "presets: {smoke: {sizes: {¦m: [1]}}}\nkernels:\n", "size 'm' is not declared by any kernel; allowed: n"),
         ("kernels:\n", "presets: {smoke: {kernels: {¦ad: {}}}}\nkernels:\n", "unknown kernel 'ad'; did you mean 'add'?"),
         ("kernels:\n", "presets: {smoke: {implementations: {¦cud: {}}}}\nkernels:\n", "implementation 'cud' is not declared by any kernel; did you mean 'cuda'?"),
         ("kernels:\n", "presets: {smoke: {implementations: {numpy: {¦launch: {}}}}}\nkernels:\n", "implementation 'numpy' declares no launch"),
+        ("kernels:\n", "presets: {smoke: {sizes: {n: {¦launch: 1}}}}\nkernels:\n", "unknown field 'launch' in size 'n'; allowed: values, pow2, geometric, linear, default, zip"),
         ("kernels:\n", "presets: {smoke: {launch: {block: [¦m]}}}\nkernels:\n", "unknown name 'm'; allowed: n, dtype, tile (in 'm')"),
         ("kernels:\n", "¦pairs: [{name: p, baseline: x, candidate: y}]\nkernels:\n", "both kernels and pairs; a suite has one of them"),
     ],
@@ -156,3 +187,18 @@ def test_a_name_that_is_no_text_is_a_fault(faults: Faults, written: str) -> None
     (fault,) = faults(SUITE.replace("suite: small", f"suite: {written}"))
     assert fault.startswith("2:8: suite: found ")
     assert fault.endswith("; allowed: text")
+
+
+def test_an_index_that_is_also_an_axis_is_named_otherwise(faults: Faults) -> None:
+    text = SUITE.replace("n: [4, 8]", "i: [4, 8]").replace("[n]", "[i]")
+    both = (
+        "8:53: 'i' is an index of array 'a' and something that the kernel declares; name the"
+        " indices otherwise, indices: [p, q] for example"
+    )
+
+    def filled(fill: str) -> str:
+        return text.replace("dtype: dtype}", f"dtype: dtype, fill: {fill}}}", 1)
+
+    assert faults(filled("{formula: 2 * i}")) == [both]
+    assert faults(filled("{formula: p / i, indices: [p]}")) == []
+    assert faults(filled("ones")) == []

@@ -277,7 +277,7 @@ def test_arrays_that_are_filled_like_one_another_in_a_circle_are_refused(
     )
     text = (
         "version: 1\nsuite: round\nkernels:\n  add:\n    sizes: {n: [4]}\n"
-        f"    arrays:\n{arrays}    call: [{', '.join(fills)}]\n"
+        f"    arrays:\n{arrays}    call: [{', '.join(fills)}]\n    returns: [sum]\n"
         "    implementations: {numpy: {function: some.module:add}}\n"
     )
     path = write(tmp_path / "round.yaml", text)

@@ -162,6 +162,22 @@ def test_texts_with_open_parentheses_that_are_no_formula_stay_as_they_are(
     assert value_of(text) == value
 
 
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("x: {bytes: max(n, 4) flops: y, a: 3}", {"bytes": "max(n", "4) flops": "y", "a": 3}),
+        ("x: {cdiv(n, 4): 1, a: 3}", {"cdiv(n, 4)": 1, "a": 3}),
+        ("x: {cdiv(n, 4), a: 3}", {"cdiv(n, 4)": None, "a": 3}),
+    ],
+)
+def test_a_formula_that_is_cut_among_braces_leaves_keys_with_their_values(
+    text: str, content: object
+) -> None:
+    root, _ = read_suite_text(text, "f")
+    assert root is not None
+    assert root.plain() == {"x": content}
+
+
 def test_a_formula_that_was_cut_has_the_values_after_it() -> None:
     root, _ = read_suite_text("x: {bytes: max(n, 4), flops: [cdiv(n, 2), 7], a: 3}", "f")
     assert root is not None
@@ -219,6 +235,10 @@ def test_what_is_no_single_mapping_is_refused(text: str, message: str) -> None:
         ("a: &a [*a, *a]\n" + "b: *a\n" * 50_000, "anchors (&), aliases (*)"),
         ("a: " + "9" * 500_000, "is too large; numbers go up to 2**128"),
         ("x: 1\n" * 50_000, "'x' is there twice; the first is in line 1"),
+        # long rows of digits, which are read once
+        ("a: " + "0" * 500_000, "is octal in YAML 1.1 and decimal in YAML 1.2"),
+        ("a: " + "1:" * 200_000 + "1", "is a number to the base 60 in YAML 1.1"),
+        ("1: " + "9" * 500_000 + "x", "a key is text"),
     ],
 )
 def test_a_hostile_text_is_refused_with_few_words(text: str, message: str) -> None:

@@ -26,6 +26,25 @@ ACCEPTED = [
     ("{n: [4, 8]}", "{n: {geometric: [1, 8, 2], default: 4}}"),
     ("{n: [4, 8]}", "{s: {zip: {n: [4, 8], m: {linear: [1, 2]}}}}"),
     ("tile: [2, 4]", "tile: {values: [2, 4], default: 2}"),
+    ("{n: [4, 8]}", "{s: {zip: {n: [4, 4], x: [0.5, 1.5], mode: {values: [fast, exact]}}}}"),
+    (
+        "    call: [a, b]\n",
+        "    let: {m: n // 2, c: 0.5, on_gpu: true}\n    call: [a, b, m, c, on_gpu]\n",
+    ),
+    ("intent: inout", "intent: inout, fill: {formula: i * 0.5 / n}"),
+    ("intent: inout", "intent: inout, fill: {formula: row % n, indices: [row]}"),
+    (
+        "[a, b]\n",
+        "[a, b]\n    returns: [c]\n    check: {outputs: {c: {rtol: {float32: 0.1}, norm: l2}}}\n",
+    ),
+    (
+        "[a, b]\n",
+        "[a, b]\n    returns: [c]\n    check: {outputs: {c: {compare: false, reason: seeds}}}\n",
+    ),
+    (
+        "kernels:\n",
+        "presets: {S: {arrays: {a: {fill: ones, shape: [2 * n]}}}, paper-2024.a: {}}\nkernels:\n",
+    ),
     ("intent: inout", "intent: inout, fill: 1.5"),
     ("intent: inout", "intent: inout, fill: {like: a}"),
     ("intent: inout", "intent: inout, fill: {function: m:fill}"),
