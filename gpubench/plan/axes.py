@@ -25,14 +25,15 @@ from gpubench.suite.model import (
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis of the expansion: a single name, or zipped sizes that move together."""
+    """One axis of the expansion: a single name, or zipped ones that move together."""
 
     names: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
     """Values of ``names``, one row after the other in the order of the file."""
     defaults: Mapping[str, Value]
     """Values at which a name is left out of an identity."""
-    is_size: bool
+    sizes: frozenset[str]
+    """Those of ``names`` that are sizes; the others are parameters."""
 
     def first(self) -> dict[str, Value]:
         """The row taken where a case names none: the one at the defaults, else the first."""
@@ -49,18 +50,34 @@ def points(axes: Sequence[Axis]) -> Iterator[dict[str, Value]]:
 
 def kernel_axes(kernel: Kernel) -> tuple[Axis, ...]:
     """Every axis of a kernel, sizes before parameters, each alphabetically."""
-    axes = []
+    declared: list[tuple[Mapping[str, DeclaredAxis], frozenset[str]]] = []
     for name, size in sorted(kernel.sizes.items()):
-        members = size.zip if isinstance(size, Zip) else {name: size}
-        axes.append(_axis(dict(sorted(members.items())), is_size=True))
-    for name, parameter in sorted(kernel.parameters.items()):
-        axes.append(_axis({name: parameter}, is_size=False))
-    return tuple(axes)
+        if isinstance(size, Zip):
+            members = dict(sorted(size.zip.items()))
+            whole = (n for n, axis in members.items() if all(map(_is_size, axis_values(axis))))
+            declared.append((members, frozenset(whole)))
+        else:
+            declared.append(({name: size}, frozenset({name})))
+    names = sorted(kernel.parameters)
+    declared += [({name: kernel.parameters[name]}, frozenset()) for name in names]
+    return tuple(
+        Axis(
+            names=tuple(members),
+            rows=tuple(zip(*map(axis_values, members.values()), strict=True)),
+            defaults={n: d for n, axis in members.items() if (d := axis_default(axis)) is not None},
+            sizes=sizes,
+        )
+        for members, sizes in declared
+    )
+
+
+def _is_size(value: Value) -> bool:
+    return type(value) is int and value >= 0
 
 
 def used_axes(kernel: Kernel, implementation: Implementation) -> tuple[Axis, ...]:
     """Axes that an implementation multiplies over: those of the data and those of its own."""
-    used = data_names(kernel) | _names_read_by(implementation)
+    used = data_names(kernel) | _names_read_by(kernel, implementation)
     return tuple(axis for axis in kernel_axes(kernel) if not used.isdisjoint(axis.names))
 
 
@@ -73,26 +90,20 @@ def data_names(kernel: Kernel) -> frozenset[str]:
     declared = {name for axis in kernel_axes(kernel) for name in axis.names}
     dtypes = {array.dtype for array in kernel.arrays.values()}
     dtypes |= {scalar.dtype for scalar in kernel.scalars.values() if scalar.dtype}
-    used = declared & {*dtypes, *kernel.call, *_formula_names([kernel.arrays, kernel.scalars])}
+    read = {*dtypes, *kernel.call, *_names_in(kernel.arrays, kernel.scalars)}
+    used = declared & kernel.axes_behind(read)
     fills = (array.fill for array in kernel.arrays.values())
     if kernel.init is not None or any(isinstance(fill, FunctionFill) for fill in fills):
-        used |= declared.difference(*map(_names_read_by, kernel.implementations.values()))
+        implementations = kernel.implementations.values()
+        used |= declared.difference(*(_names_read_by(kernel, one) for one in implementations))
     return frozenset(used)
 
 
-def _axis(members: Mapping[str, DeclaredAxis], is_size: bool) -> Axis:
-    defaults = {name: axis_default(declared) for name, declared in members.items()}
-    return Axis(
-        names=tuple(members),
-        rows=tuple(zip(*map(axis_values, members.values()), strict=True)),
-        defaults={name: value for name, value in defaults.items() if value is not None},
-        is_size=is_size,
-    )
+def _names_read_by(kernel: Kernel, implementation: Implementation) -> frozenset[str]:
+    parts = (implementation.launch, implementation.with_, implementation.threads)
+    return kernel.axes_behind(_names_in(*parts))
 
 
-def _names_read_by(implementation: Implementation) -> frozenset[str]:
-    return _formula_names([implementation.launch, implementation.with_, implementation.threads])
-
-
-def _formula_names(part: object) -> frozenset[str]:
-    return frozenset[str]().union(*(formula.names for _, formula in formulas(part)))
+def _names_in(*parts: object) -> frozenset[str]:
+    """Names that the formulas of parts of a suite use."""
+    return frozenset[str]().union(*(formula.names for _, formula in formulas(parts)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -16,15 +16,29 @@ from gpubench.backends.protocol import Launch
 from gpubench.errors import PlanError
 from gpubench.names import BenchmarkName, Value, format_identity, format_shape
 from gpubench.suite import tree
+from gpubench.suite.elementwise import PIECE, elements, why_not_held
 from gpubench.suite.expressions import Expression, ExpressionError
-from gpubench.suite.model import Fill, Implementation, Include, Intent, Kernel, Suite, extents
-from gpubench.suite.types import Extent
+from gpubench.suite.model import (
+    Fill,
+    FormulaFill,
+    Implementation,
+    Include,
+    Intent,
+    Kernel,
+    Suite,
+    extents,
+)
+from gpubench.suite.types import INDICES, Extent
 
 if TYPE_CHECKING:  # a group makes cases, and a case knows its group
     from gpubench.plan.group import Group
 
 HOME = "cpu"
 """The device of an ordinary function; an identity does not name it."""
+
+FEW = 256
+"""Elements of an array that are computed to see that its formula has values: some microseconds for
+each case of a plan. What fails only later fails when the case is prepared."""
 
 Grid = tuple[int, ...] | Literal["cover"]
 
@@ -93,18 +107,17 @@ class Case:
     @classmethod
     def at(cls, group: Group, values: dict[str, Value]) -> Case:
         """A point of the axes: the case without a launch, of which ``placed`` makes the others."""
-        defaults = group.defaults
-        parts = {
-            name: values[name]
-            for name in group.identity_order
-            if name not in defaults or not _same(values[name], defaults[name])
-        }
+        parts = {}
+        for name in group.identity_order:
+            value, default = values[name], group.defaults.get(name)
+            # As YAML has them: 1, 1.0 and true are three values.
+            if type(value) is not type(default) or value != default:
+                parts[name] = value
         return cls(group, values, identity=format_identity(parts))
 
     def placed(self, shape: Shape, device: str, problem: PlanError | None = None) -> Case:
         """The case at this point with such a launch on a device."""
-        launched = _launch_text(shape, device)
-        identity = f"{self.identity} {launched}".strip() if launched else self.identity
+        identity = f"{self.identity} {_launch_text(shape, device)}".strip()
         return Case(self.group, self.values, *shape, device, problem, identity)
 
     @property
@@ -137,7 +150,8 @@ class Case:
         """Why the case can run nowhere (a missing function, a baseline that runs nowhere, a formula
         without a value ...), else ``None``."""
         problem = None if self.problem is None else str(self.problem)
-        return self.group.fault or self.group.baseline_fault or problem
+        data_fault = next(map(str, self.group.data_faults), None)
+        return self.group.fault or self.group.baseline_fault or data_fault or problem
 
     def benchmark(self, time: str) -> BenchmarkName:
         """Name of the asv benchmark that takes one of the labelled times."""
@@ -150,15 +164,12 @@ class Case:
         names = self.group.data_names
         return {name: value for name, value in self.values.items() if name in names}
 
+    @cached_property
     def array_specs(self) -> dict[str, ArraySpec]:
         """Shape, dtype, intent and fill of every declared array, in the file's order.
 
         What only ``init`` returns has no shape before it is made.
         """
-        return self._arrays
-
-    @cached_property
-    def _arrays(self) -> dict[str, ArraySpec]:
         specs = {}
         for name, array in self.kernel.arrays.items():
             shape = self._extents(array.shape, ("arrays", name, "shape"))
@@ -166,28 +177,75 @@ class Case:
             specs[name] = ArraySpec(shape, dtype, array.intent, array.fill)
         return specs
 
+    def filled(self, name: str) -> np.ndarray[Any, Any]:
+        """An array whose ``fill`` is a formula; raises ``PlanError`` where an element has no value
+        that its dtype holds."""
+        spec = self.array_specs[name]
+        array = np.empty(spec.shape, spec.dtype)
+        for start, piece in self._elements(name):
+            array.reshape(-1)[start : start + piece.size] = piece
+        return array
+
+    def try_fills(self) -> None:
+        """Compute the first elements of each array that a formula or a number fills; raises like
+        ``filled``."""
+        for name, spec in self.array_specs.items():
+            if isinstance(spec.fill, FormulaFill):
+                next(self._elements(name, FEW), None)
+            elif isinstance(spec.fill, int | float) and (
+                problem := why_not_held(spec.fill, spec.dtype)
+            ):
+                raise self.error(("arrays", name, "fill"), spec.fill, problem)
+
+    def _elements(self, name: str, piece: int = PIECE) -> Iterator[tuple[int, Any]]:
+        spec = self.array_specs[name]
+        assert isinstance(spec.fill, FormulaFill), name
+        formula, indices = spec.fill.formula, spec.fill.indices or INDICES[: len(spec.shape)]
+        scope = self.scope(formula.names, self.values)
+        try:
+            arguments = (scope, self.array_specs, indices, spec.shape, spec.dtype, piece)
+            yield from elements(formula, *arguments)
+        except ExpressionError as error:
+            path = ("arrays", name, "fill", "formula")
+            raise self.error(path, formula, error.problem) from error
+
+    def constants(self) -> dict[str, Value]:
+        """Values of ``let``, those left out that are over an axis that the case has not."""
+        kernel = self.kernel
+        names = (name for name in kernel.let if kernel.axes_behind([name]) <= self.values.keys())
+        return {name: self._constant(name) for name in names}
+
+    def _constant(self, name: str) -> Value:
+        if name not in self._let:
+            self._let[name] = self.evaluate(self.kernel.let[name], ("let", name))
+        return self._let[name]
+
+    @cached_property
+    def _let(self) -> dict[str, Value]:
+        """Values of ``let`` that were asked for, each computed once."""
+        return {}
+
     def scalars(self) -> dict[str, Any]:
         """Scalars of the call: of the declared dtype (NumPy's), else Python's own numbers."""
         scalars = {}
         for name, scalar in self.kernel.scalars.items():
             value: Any = self.evaluate(scalar.value, ("scalars", name, "value"))
             if scalar.dtype is not None:
-                value = self._dtype(scalar.dtype, ("scalars", name, "dtype")).type(value)
+                dtype = self._dtype(scalar.dtype, ("scalars", name, "dtype"))
+                if problem := why_not_held(value, dtype):
+                    raise self.error(("scalars", name, "value"), scalar.value, problem)
+                value = dtype.type(value)
             scalars[name] = value
         return scalars
 
     def with_values(self) -> dict[str, Value]:
         """Compile-time constants that the factory is called with."""
-        path = ("implementations", self.implementation_name, "with")
         with_ = self.implementation.with_
-        return {name: self.evaluate(term, (*path, name)) for name, term in with_.items()}
+        return {name: self.evaluate(term, self._at("with", name)) for name, term in with_.items()}
 
     def source_path(self) -> Path:
         """File of the ``source`` that the implementation names, relative to its suite's file."""
-        source = self.implementation.source
-        if source is None:
-            raise PlanError(f"{self.group.title} names no `source`")
-        return Path(self.group.loaded.path).parent / source
+        return self.group.loaded.path.parent / str(self.implementation.source)
 
     def work(self) -> tuple[int | None, int | None]:
         """Bytes moved and floating-point operations of one run, rounded to whole numbers.
@@ -198,9 +256,8 @@ class Case:
         return self._count(work.bytes, "bytes"), self._count(work.flops, "flops")
 
     def _count(self, formula: Extent | None, field: str) -> int | None:
-        if formula is None:
-            return None
-        if isinstance(formula, Expression) and not formula.names <= self.values.keys():
+        names = self.group.names(formula) if isinstance(formula, Expression) else frozenset[str]()
+        if formula is None or not names <= self.values.keys():
             return None
         count = self.evaluate(formula, ("work", field))
         if not isinstance(count, int | float) or count < 0:
@@ -226,23 +283,29 @@ class Case:
 
     # --- how it is launched
 
-    def shapes(self) -> Iterator[Shape]:
-        """Every block x grid x thread count of the implementation, in the file's order."""
-        every = (self._blocks() or (None,), self._grids() or (None,), self._threads() or (None,))
-        return itertools.starmap(Shape, itertools.product(*every))
+    def shapes(self, entry: Include | None = None, index: int = 0) -> Iterator[Shape]:
+        """Every block x grid x thread count of the implementation, in the file's order.
 
-    def included_shape(self, index: int, entry: Include) -> Shape:
-        """How an ``include`` launches: what it leaves open is what the implementation has first."""
-        path = ("include", index)
-        if entry.block is None:
-            block = next(iter(self._blocks()), None)
-        else:
-            block = self._extents(extents(entry.block), (*path, "block"), least=1)
-        if entry.grid is None:
-            grid = next(iter(self._grids()), None)
-        else:
-            grid = self._grid(entry.grid, (*path, "grid"))
-        return Shape(block, grid, entry.threads or next(iter(self._threads()), None))
+        For an ``include`` and its index: what it gives in place of the implementation's.
+        """
+        launch, threads = self.implementation.launch, self.implementation.threads
+        blocks, block_at = launch.blocks() if launch else (), self._at("launch", "block")
+        grids, grid_at = launch.grids() if launch else (), self._at("launch", "grid")
+        if entry is not None:
+            if entry.block is not None:
+                blocks, block_at = (extents(entry.block),), ("include", index, "block")
+            if entry.grid is not None:
+                is_cover = entry.grid == "cover"
+                grids = ("cover",) if is_cover else (extents(entry.grid),)
+                grid_at = ("include", index, "grid")
+            threads = (entry.threads,) if entry.threads else threads
+        # ``cover`` stays a word until the launch is asked for.
+        shapes = (
+            [self._extents(block, block_at, least=1) for block in blocks],
+            [g if g == "cover" else self._extents(g, grid_at, least=1) for g in grids],
+            [self._whole(count, self._at("threads"), least=1) for count in threads],
+        )
+        return itertools.starmap(Shape, itertools.product(*(each or (None,) for each in shapes)))
 
     @cached_property
     def launch(self) -> Launch | None:
@@ -252,55 +315,42 @@ class Case:
         """
         if self.problem is not None:
             raise self.problem
-        declared, path = self.implementation.launch, self._path("launch")
+        declared, at = self.implementation.launch, self._at("launch")
         if declared is None:
             return None
         if self.block is None:
-            raise self.error(path, "launch", "has no `block`: write its shapes")
-        grid = self.grid if isinstance(self.grid, tuple) else self._covering_grid()
+            raise self.error(at, "launch", "has no `block`: write its shapes")
+        grid = self.grid
+        if not isinstance(grid, tuple):  # the fewest blocks that give every element a thread
+            covered = self._covered(declared.over)
+            pairs = itertools.zip_longest(covered, self.block, fillvalue=1)
+            grid = tuple(-(-extent // width) for extent, width in pairs)
         return Launch(
             block=_three(self.block),
             grid=_three(grid),
-            shared_bytes=self._whole(declared.shared_bytes, (*path, "shared_bytes")),
+            shared_bytes=self._whole(declared.shared_bytes, (*at, "shared_bytes")),
             cooperative=declared.cooperative,
         )
 
-    def _covering_grid(self) -> tuple[int, ...]:
-        """Fewest blocks that give every element a thread: ``ceil(extent / block)`` for each extent.
+    def _covered(self, over: Sequence[Extent] | None) -> tuple[int, ...]:
+        """Extents that a grid covers: those of ``over``, else of the first output's shape.
 
-        The extents are those of ``over``, else of the first output's shape; a shape of NumPy has
-        its fastest dimension last, a grid has it first. A suite without either is not loaded.
+        A shape of NumPy has its fastest dimension last, a grid has it first. A suite without either
+        is not loaded.
         """
-        declared, path = self.implementation.launch, self._path("launch", "over")
-        if declared is not None and declared.over is not None:
-            covered = self._extents(declared.over, path)
-        else:
-            specs = self.array_specs().values()
-            covered = next(s.shape for s in specs if s.intent in ("out", "inout"))[::-1]
-            if len(covered) > 3:
-                dimensions = f"an array of {len(covered)} dimensions"
-                problem = f"{dimensions} does not fit a grid of three: write `over`"
-                raise self.error(path, "cover", problem)
-        pairs = itertools.zip_longest(covered, self.block or (), fillvalue=1)
-        return tuple(-(-extent // width) for extent, width in pairs)
+        at = self._at("launch", "over")
+        if over is not None:
+            return self._extents(over, at)
+        specs = self.array_specs.values()
+        shape = next(spec.shape for spec in specs if spec.intent in ("out", "inout"))
+        if len(shape) > 3:
+            dimensions = f"an array of {len(shape)} dimensions"
+            problem = f"{dimensions} does not fit a grid of three: write `over`"
+            raise self.error(at, "cover", problem)
+        return shape[::-1]
 
-    def _blocks(self) -> list[tuple[int, ...]]:
-        path = self._path("launch", "block")
-        return [self._extents(block, path, least=1) for block in self.group.blocks]
-
-    def _grids(self) -> list[Grid]:
-        path = self._path("launch", "grid")
-        return [self._grid(grid, path) for grid in self.group.grids]
-
-    def _grid(self, written: Any, path: tree.Path) -> Grid:
-        """``cover`` stays a word until the launch is asked for."""
-        return "cover" if written == "cover" else self._extents(extents(written), path, least=1)
-
-    def _threads(self) -> list[int]:
-        path = self._path("threads")
-        return [self._whole(count, path, least=1) for count in self.implementation.threads]
-
-    def _path(self, *fields: str) -> tree.Path:
+    def _at(self, *fields: str) -> tree.Path:
+        """Where something stands of its implementation, inside the kernel."""
         return ("implementations", self.implementation_name, *fields)
 
     # --- from formulas to numbers
@@ -311,16 +361,21 @@ class Case:
         """Value of a formula, or the number or word that stands in its place.
 
         ``path`` is where it stands inside its kernel: ``("arrays", "A", "shape", 0)``. Names are
-        those of ``scope``, by default the case's values. Raises ``PlanError`` naming the
-        implementation, the point, the field and the formula.
+        those of ``scope``, by default the case's values, and of ``let``. Raises ``PlanError``
+        naming the implementation, the point, the field and the formula.
         """
         if not isinstance(term, Expression):
             return term
-        scope = self.values if scope is None else scope
+        scope = self.scope(term.names, self.values if scope is None else scope)
         try:
-            return term.evaluate(scope, self.array_specs() if term.arrays else None)
+            return term.evaluate(scope, self.array_specs if term.arrays else None)
         except ExpressionError as error:
             raise self.error(path, term, error.problem) from error
+
+    def scope(self, names: Iterable[str], values: Mapping[str, Value]) -> Mapping[str, Value]:
+        """``values``, and those of ``names`` that ``let`` defines."""
+        let = self.kernel.let
+        return {**values, **{n: self._constant(n) for n in names if n in let}} if let else values
 
     def error(self, path: tree.Path, term: object, problem: str) -> PlanError:
         """What is wrong with a field at this point, with its place in the file."""
@@ -369,11 +424,6 @@ def _launch_text(shape: Shape, device: str) -> str:
     if device != HOME:
         parts["device"] = device
     return format_identity(parts)
-
-
-def _same(value: Value, default: Value) -> bool:
-    """Equal as YAML has them: ``1``, ``1.0`` and ``true`` are three values."""
-    return type(value) is type(default) and value == default
 
 
 def _three(shape: tuple[int, ...]) -> tuple[int, int, int]:

@@ -7,19 +7,18 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
 
 from gpubench.backends import registry
 from gpubench.errors import BackendError, Fault, KernelError, PlanError, did_you_mean
 from gpubench.names import BenchmarkName, Value, join_source
-from gpubench.plan import rules
 from gpubench.plan.axes import Axis, data_names, points, used_axes
 from gpubench.plan.case import HOME, Case, Shape
-from gpubench.plan.source import reference_of, require, source_text
+from gpubench.plan.rules import excluding
+from gpubench.plan.source import Arguments, reference_of, require, source_text
 from gpubench.suite import tree
+from gpubench.suite.expressions import Expression
 from gpubench.suite.loading import LoadedSuite, kernel_excerpt
-from gpubench.suite.model import Implementation, Include, Kernel
-from gpubench.suite.types import Extent
+from gpubench.suite.model import FunctionFill, Implementation, Include, Kernel
 
 UNKNOWN = "?"
 """In an identity, the value of an axis that an ``include`` does not give."""
@@ -68,6 +67,8 @@ class Group:
     """What speedup is measured against; ``None`` for the baseline itself."""
     fault: str | None = None
     """Why no case of it can run anywhere: a function that is missing, an unknown backend."""
+    data_faults: tuple[Fault, ...] = ()
+    """Why no case of its kernel can: functions that draw data or check outputs are missing."""
 
     # --- what the suite says
 
@@ -140,8 +141,7 @@ class Group:
     @property
     def backends(self) -> frozenset[str]:
         """Names of its own backend and its baseline's, where they are known."""
-        baseline = self.baseline.backend if self.baseline is not None else ""
-        return frozenset({self.backend, baseline} - {""})
+        return frozenset({self.backend, (self.baseline or self).backend} - {""})
 
     @property
     def baseline_fault(self) -> str | None:
@@ -174,13 +174,13 @@ class Group:
     @cached_property
     def size_names(self) -> tuple[str, ...]:
         """Names of its axes that are sizes, alphabetically."""
-        return tuple(sorted(name for axis in self.axes if axis.is_size for name in axis.names))
+        return tuple(sorted(name for axis in self.axes for name in axis.sizes))
 
     @cached_property
     def identity_order(self) -> tuple[str, ...]:
         """Names of axes as an identity has them: sizes, then parameters, each alphabetically."""
-        names = (name for axis in self.axes if not axis.is_size for name in axis.names)
-        return (*self.size_names, *sorted(names))
+        names = {name for axis in self.axes for name in axis.names}
+        return (*self.size_names, *sorted(names.difference(self.size_names)))
 
     @cached_property
     def data_names(self) -> frozenset[str]:
@@ -188,16 +188,20 @@ class Group:
         return data_names(self.kernel)
 
     @cached_property
-    def blocks(self) -> tuple[tuple[Extent, ...], ...]:
-        """Shapes of block as written; empty without a launch."""
-        launch = self.implementation.launch
-        return launch.blocks() if launch is not None else ()
+    def point_names(self) -> frozenset[str]:
+        """Names that a rule may use before a launch shape is known."""
+        return frozenset((*self.identity_order, "implementation"))
 
     @cached_property
-    def grids(self) -> tuple[Literal["cover"] | tuple[Extent, ...], ...]:
-        """Shapes of grid as written, or ``cover``; empty without a launch."""
+    def rule_names(self) -> frozenset[str]:
+        """Names that a rule may use without asking a device."""
         launch = self.implementation.launch
-        return launch.grids() if launch is not None else ()
+        names = {"threads_per_block", "blocks"} if launch is not None and launch.block else set()
+        return self.point_names | names | ({"threads"} if self.implementation.threads else set())
+
+    def names(self, formula: Expression) -> frozenset[str]:
+        """Names that a formula needs a value of, those of ``let`` followed to the axes."""
+        return self.kernel.axes_behind(formula.names)
 
     # --- its cases
 
@@ -249,11 +253,19 @@ class Group:
 
     def _product(self, tally: Tally) -> Iterator[Case]:
         devices = tuple(filter(self.serves, self.devices))
-        excluded_point, excluded_case = rules.excluded_points(self), rules.excluded_cases(self)
+        # Rules over axes alone come before launch shapes are computed, so that they can take out
+        # the points at which a shape makes no sense.
+        rules = {i: rule.when for i, rule in enumerate(self.kernel.exclude)}
+        of_points = {i: when for i, when in rules.items() if self.names(when) <= self.point_names}
+        of_cases = {
+            i: when
+            for i, when in rules.items()
+            if i not in of_points and self.names(when) <= self.rule_names
+        }
         for values in points(self.axes) if devices else ():
             point = Case.at(self, values)
             try:
-                rule = excluded_point(point)
+                rule = excluding(of_points, point)
                 shapes = () if rule is not None else tuple(point.shapes())
             except PlanError as problem:
                 yield from (point.placed(Shape(), device, problem) for device in devices)
@@ -263,7 +275,7 @@ class Group:
             for shape, device in itertools.product(shapes, devices):
                 case = point.placed(shape, device)
                 try:
-                    rule = excluded_case(case)
+                    rule = excluding(of_cases, case)
                 except PlanError as problem:
                     yield replace(case, problem=problem)
                     continue
@@ -289,7 +301,7 @@ class Group:
                     f"{self.implementation_name!r} are {', '.join(order)}"
                 )
                 raise PlanError(self.fault_at(("include", index), message))
-            shape = point.included_shape(index, entry)
+            shape = next(point.shapes(entry, index))
         except PlanError as error:
             problem = error
         named = self.kernel.devices if entry.device is None else (entry.device,)
@@ -300,25 +312,54 @@ class Group:
 def kernel_groups(loaded: LoadedSuite, kernel_name: str, gpu_count: int) -> list[Group]:
     """Every implementation of a kernel, in the order of the file."""
     kernel = loaded.suite.kernels[kernel_name]
+    data_faults = tuple(_data_faults(loaded, kernel_name))
 
     def made(name: str, baseline: Group | None) -> Group:
-        backend, fault = _backend(loaded, name, kernel.implementations[name])
-        return Group(loaded, kernel_name, name, gpu_count, backend, baseline, fault)
+        backend, fault = _backend(loaded, kernel_name, name)
+        return Group(loaded, kernel_name, name, gpu_count, backend, baseline, fault, data_faults)
 
-    names = kernel.implementations
-    baseline = made(kernel.baseline, None) if kernel.baseline in names else None
+    baseline = made(kernel.baseline, None)
     return [
-        baseline if baseline and name == kernel.baseline else made(name, baseline) for name in names
+        baseline if name == kernel.baseline else made(name, baseline)
+        for name in kernel.implementations
     ]
 
 
-def _backend(
-    loaded: LoadedSuite, name: str, implementation: Implementation
-) -> tuple[str, str | None]:
+def _arguments(kernel: Kernel, implementation: Implementation) -> Arguments:
+    """What the function, factory or launcher of an implementation is called with."""
+    if implementation.factory is not None:
+        return Arguments(keywords=implementation.with_)
+    launch = () if implementation.launcher is None else ("launch",)
+    return Arguments((*launch, *kernel.call))
+
+
+def _data_faults(loaded: LoadedSuite, kernel_name: str) -> Iterator[Fault]:
+    """Functions that make a kernel's data or check its outputs, as far as they are not there or
+    take other arguments."""
+    kernel, made_from = loaded.suite.kernels[kernel_name], Arguments(("values", "generator"))
+    named: list[tuple[tree.Path, str | None, Arguments]] = [
+        (("arrays", name, "fill", "function"), array.fill.function, made_from)
+        for name, array in kernel.arrays.items()
+        if isinstance(array.fill, FunctionFill)
+    ]
+    if kernel.init is not None:
+        named.append((("init", "function"), kernel.init.function, made_from))
+    compared = Arguments(("outputs", "expected"))
+    named.append((("check", "function"), kernel.check.function, compared))
+    for path, reference, arguments in named:
+        try:
+            if reference is not None:
+                require(reference, arguments)
+        except KernelError as error:
+            yield loaded.fault_at(("kernels", kernel_name, *path), str(error))
+
+
+def _backend(loaded: LoadedSuite, kernel_name: str, name: str) -> tuple[str, str | None]:
     """Backend of an implementation (empty where there is none), and why it cannot run.
 
     It is said: by ``backend``, by the implementation's name, or once for the suite.
     """
+    implementation = loaded.suite.kernels[kernel_name].implementations[name]
     by_name = name if name in registry.names() else None
     backend = implementation.backend or by_name or loaded.suite.backend
     try:
@@ -335,7 +376,7 @@ def _backend(
         return "", str(error)
     try:
         if reference := reference_of(implementation):
-            require(reference)
+            require(reference, _arguments(loaded.suite.kernels[kernel_name], implementation))
     except KernelError as error:
         return backend, str(error)
     return backend, None

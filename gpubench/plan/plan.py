@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from gpubench.errors import Fault, PlanError
 from gpubench.plan.case import Case
-from gpubench.plan.group import Group, kernel_groups, nearest
-from gpubench.plan.review import Review, review
-from gpubench.suite.loading import LoadedSuite, load_suite
-
-__all__ = ["Group", "Plan", "build_plan", "case_at", "locate"]
+from gpubench.plan.group import Group, Tally, kernel_groups, nearest
+from gpubench.plan.rules import skips
+from gpubench.suite.loading import LoadedSuite
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +35,7 @@ class Plan:
 
         Goes once through all cases.
         """
-        return tuple(fault for review in self._reviews for fault in review.faults)
+        return tuple(fault for faults, _ in self._reviews for fault in faults)
 
     def warnings(self) -> tuple[Fault, ...]:
         """What was met while loading, and rules, devices and repetitions that do nothing.
@@ -46,7 +43,7 @@ class Plan:
         Goes once through all cases.
         """
         loading = (warning for loaded in self.loaded for warning in loaded.warnings)
-        planning = (warning for review in self._reviews for warning in review.warnings)
+        planning = (warning for _, warnings in self._reviews for warning in warnings)
         return tuple(dict.fromkeys((*loading, *planning)))
 
     def group(self, benchmark: str) -> Group:
@@ -89,8 +86,8 @@ class Plan:
         return {group.class_name: group for group in groups if group.has_cases}
 
     @cached_property
-    def _reviews(self) -> tuple[Review, ...]:
-        return tuple(map(review, self.kernels))
+    def _reviews(self) -> list[tuple[list[Fault], list[Fault]]]:
+        return list(map(_review, self.kernels))
 
 
 def build_plan(loaded: Sequence[LoadedSuite], gpu_count: int) -> Plan:
@@ -107,19 +104,81 @@ def build_plan(loaded: Sequence[LoadedSuite], gpu_count: int) -> Plan:
     return Plan(tuple(loaded), tuple(kernels))
 
 
-def locate(case: Case) -> dict[str, Any]:
-    """What ``case_at`` needs to make the case again in another process: plain values, for JSON."""
-    group = case.group
-    return {
-        "path": str(group.loaded.path),
-        "preset": group.loaded.preset,
-        "benchmark": group.class_name,
-        "case": case.identity,
-        "gpu_count": group.gpu_count,
-    }
+def _review(groups: Sequence[Group]) -> tuple[list[Fault], list[Fault]]:
+    """Go once through all cases of one kernel and evaluate every formula of theirs.
+
+    Returns faults, which keep cases from ever running on any machine, and warnings of what does
+    nothing: rules without a match, implementations without a device, repetitions. Of the formulas
+    of one implementation, the first that fails is a fault. Rules are judged only where all cases
+    could be made.
+    """
+    faults, warnings = [*_unusable(groups)], list[Fault]()
+    # Rules that ask no device anything, as long as they have skipped no case.
+    names = frozenset[str]().union(*(group.rule_names for group in groups))
+    rules = enumerate(groups[0].kernel.skip)
+    idle_skips = {index for index, rule in rules if groups[0].names(rule.when) <= names}
+    tally = Tally()
+    for group in groups:
+        tally.repeated = []
+        try:
+            for case in group.cases(tally):
+                if case.problem is not None:
+                    raise case.problem
+                _ = case.array_specs, case.launch
+                case.try_fills()
+                _ = case.constants(), case.scalars(), case.with_values(), case.work()
+                idle_skips -= {index for index in idle_skips if skips(case, index, {})}
+        except PlanError as error:
+            faults.append(error.fault or _at(group, str(error)))
+        name = group.implementation_name
+        if not group.has_cases:
+            text = (
+                f"{name!r} has no cases: its backend {group.backend!r} serves none of the kernel's "
+                f"devices: {', '.join(group.devices)}"
+            )
+            warnings.append(_at(group, text))
+        if tally.repeated:
+            first, *others = tally.repeated
+            more = f" and {len(others)} more" if others else ""
+            text = f"{name!r} comes twice to {first!r}{more}, measured once"
+            warnings.append(_at(group, f"{text}; remove the value that repeats"))
+    if not faults:
+        warnings.extend(_idle_rules(groups[0], tally, idle_skips))
+    return faults, warnings
 
 
-def case_at(place: Mapping[str, Any]) -> Case:
-    """The case that ``locate`` described; raises ``GpubenchError`` when the file has changed."""
-    plan = build_plan([load_suite(place["path"], place["preset"])], place["gpu_count"])
-    return plan.group(place["benchmark"]).case(place["case"])
+def _unusable(groups: Sequence[Group]) -> Iterator[Fault]:
+    """Implementations that no machine can run, and a baseline that runs nowhere."""
+    yield from groups[0].data_faults
+    for group in groups:
+        if group.fault is not None:
+            yield _at(group, group.fault)
+    for group in groups:
+        if group.baseline is not None and group.baseline_fault is not None:
+            if group.baseline.fault is None:  # else it is told already
+                yield group.fault_at(("baseline",), group.baseline_fault)
+            return
+
+
+def _idle_rules(group: Group, tally: Tally, idle_skips: set[int]) -> Iterator[Fault]:
+    kernel = group.kernel
+    rules = [
+        ("exclude", "excludes", index, rule.when)
+        for index, rule in enumerate(kernel.exclude)
+        if index not in tally.excluded
+    ]
+    rules += [("skip", "skips", index, kernel.skip[index].when) for index in sorted(idle_skips)]
+    for kind, does, index, when in rules:
+        text = f"this rule {does} no case: `{when}`; remove it, or change its formula"
+        yield group.fault_at((kind, index), text)
+    for index, entry in enumerate(kernel.include):
+        if index not in tally.included:
+            text = (
+                f"this entry adds no case to {entry.implementation!r}: it is in the plan already, "
+                "or no backend serves its device; remove it"
+            )
+            yield group.fault_at(("include", index), text)
+
+
+def _at(group: Group, message: str) -> Fault:
+    return group.fault_at(("implementations", group.implementation_name), message)

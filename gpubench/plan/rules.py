@@ -1,4 +1,5 @@
-"""Rules over cases: ``exclude`` leaves them out of the plan, ``skip`` says why they cannot run.
+"""Rules over cases: ``exclude`` leaves them out of the plan, ``skip`` says why they cannot run, and
+a person keeps those that ``--where`` and ``-a`` name.
 
 A rule applies to the cases that have every name it uses; to the others it says nothing.
 """
@@ -6,90 +7,15 @@ A rule applies to the cases that have every name it uses; to the others it says 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from gpubench.names import Value
+from gpubench.errors import PlanError, did_you_mean
+from gpubench.names import Value, format_shape, format_value
 from gpubench.plan.case import Case
-from gpubench.suite import tree
-from gpubench.suite.expressions import Expression
+from gpubench.suite.expressions import Expression, ExpressionError
 
-if TYPE_CHECKING:  # a group asks its rules while it makes cases
-    from gpubench.plan.group import Group
-
-Scope = Mapping[str, Value]
-
-
-def excluded_points(group: Group) -> Callable[[Case], int | None]:
-    """Asks which ``exclude`` rule, by its index, takes a point out with all its launches.
-
-    These are the rules over axes alone. They come before launch shapes are computed, so that they
-    can take out the points at which a shape makes no sense.
-    """
-    at_points = axis_names(group)
-    rules = [rule for rule in _exclude_rules(group) if rule[1].names <= at_points]
-    if not rules:
-        return lambda point: None
-    name = {"implementation": group.implementation_name}
-    return lambda point: _first(rules, point, {**point.values, **name})
-
-
-def excluded_cases(group: Group) -> Callable[[Case], int | None]:
-    """Asks which ``exclude`` rule over launch shapes or threads, by its index, takes a case out."""
-    at_points, of_cases = axis_names(group), case_names(group)
-    rules = [
-        rule
-        for rule in _exclude_rules(group)
-        if rule[1].names <= of_cases and not rule[1].names <= at_points
-    ]
-    if not rules:
-        return lambda case: None
-    needed = frozenset[str]().union(*(rule.names for _, rule in rules))
-    return lambda case: _first(rules, case, scope(case, needed))
-
-
-def _exclude_rules(group: Group) -> list[tuple[int, Expression]]:
-    return [(index, rule.when) for index, rule in enumerate(group.kernel.exclude)]
-
-
-def _first(rules: list[tuple[int, Expression]], case: Case, values: Scope) -> int | None:
-    for index, rule in rules:
-        if case.evaluate(rule, ("exclude", index, "when"), values):
-            return index
-    return None
-
-
-def skip_reason(case: Case, device_scope: Scope) -> str | None:
-    """Reason of the first ``skip`` rule that holds for a case on a device, else ``None``.
-
-    ``device_scope`` has the facts that are known about the device; a rule over a fact that is not
-    known does not apply. Raises ``PlanError`` where a rule has no value.
-    """
-    for index, rule in enumerate(case.kernel.skip):
-        if holds(case, rule.when, ("skip", index, "when"), device_scope):
-            return rule.reason
-    return None
-
-
-def holds(case: Case, rule: Expression, path: tree.Path, device_scope: Scope) -> bool:
-    """Whether a rule applies to a case and holds for it."""
-    if not rule.names <= case_names(case.group) | {"device"} | device_scope.keys():
-        return False
-    values = {**scope(case, rule.names), **device_scope}
-    return bool(case.evaluate(rule, path, values))
-
-
-def axis_names(group: Group) -> frozenset[str]:
-    """Names that a rule may use before a launch shape is known."""
-    return frozenset((*group.identity_order, "implementation"))
-
-
-def case_names(group: Group) -> frozenset[str]:
-    """Names that a rule may use without asking a device."""
-    threads = {"threads"} if group.implementation.threads else set()
-    launch = {"threads_per_block", "blocks"} if group.blocks else set()
-    return axis_names(group) | threads | launch
-
+SHOWN = 12
+"""Most names or values that a message lists."""
 
 _DERIVED: Mapping[str, Callable[[Case], Value | None]] = {
     "suite": lambda case: case.suite.suite,
@@ -115,3 +41,97 @@ def scope(case: Case, names: frozenset[str]) -> dict[str, Value]:
         elif name in _DERIVED and (value := _DERIVED[name](case)) is not None:
             values[name] = value
     return values
+
+
+def excluding(rules: Mapping[int, Expression], case: Case) -> int | None:
+    """Index of the first of these ``exclude`` rules that takes a case out; all of them apply to it.
+
+    Raises ``PlanError`` where one has no value.
+    """
+    for index, rule in rules.items():
+        if case.evaluate(rule, ("exclude", index, "when"), scope(case, rule.names)):
+            return index
+    return None
+
+
+def skip_reason(case: Case, device_scope: Mapping[str, Value]) -> str | None:
+    """Reason of the first ``skip`` rule that holds for a case on a device, else ``None``.
+
+    ``device_scope`` has the facts that are known about the device; a rule over a fact that is not
+    known does not apply. Raises ``PlanError`` where a rule has no value.
+    """
+    for index, rule in enumerate(case.kernel.skip):
+        if skips(case, index, device_scope):
+            return rule.reason
+    return None
+
+
+def skips(case: Case, index: int, device_scope: Mapping[str, Value]) -> bool:
+    """Whether a ``skip`` rule applies to a case and holds for it."""
+    rule = case.kernel.skip[index].when
+    if not case.group.names(rule) <= case.group.rule_names | {"device"} | device_scope.keys():
+        return False
+    values = {**scope(case, rule.names), **device_scope}
+    return bool(case.evaluate(rule, ("skip", index, "when"), values))
+
+
+def selected(
+    cases: Iterable[Case], where: str | None = None, axes: Sequence[str] = ()
+) -> list[Case]:
+    """Cases for which ``where`` holds and that have one of the values that ``axes`` keep.
+
+    ``where`` is a formula over the names of a case: its axes, ``suite``, ``kernel``,
+    ``implementation``, ``backend``, ``device``, ``threads``, ``threads_per_block`` and ``blocks``.
+    A case that lacks one of its names is left out. Each of ``axes`` is ``NAME=VALUE,VALUE...``,
+    values as an identity has them (``block`` and ``grid`` too); a case that lacks the name stays.
+
+    Raises ``PlanError`` for a text that cannot be read, and for a name or value that no case has.
+    """
+    kept = every = list(cases)
+    names = CASE_NAMES.union(*(case.values for case in every))
+    for text in axes:
+        name, _, listed = (part.strip() for part in text.partition("="))
+        if not name or not listed:
+            raise PlanError(
+                f"-a {text!r}: write NAME=VALUE or NAME=VALUE,VALUE such as n=1024,4096"
+            )
+        asked = [value.strip() for value in listed.split(",")]
+        there = dict.fromkeys(filter(None, (_value_text(case, name) for case in every)))
+        if not there:
+            raise PlanError(_unknown(name, names | {"block", "grid"}))
+        for value in asked:
+            if value not in there:
+                raise PlanError(f"no case has {name}={value}; values are {_listed([*there])}")
+        kept = [case for case in kept if _value_text(case, name) in (*asked, None)]
+    if where is None:
+        return kept
+    try:
+        formula = Expression(where)
+    except ExpressionError as error:
+        raise PlanError(f"--where {where!r}: {error}") from error
+    for name in sorted(formula.names - names):
+        raise PlanError(_unknown(name, names))
+    scopes = ((case, scope(case, formula.names)) for case in kept)
+    concerned = [(case, values) for case, values in scopes if values.keys() == formula.names]
+    if not concerned:
+        raise PlanError(f"no case has all of {', '.join(sorted(formula.names))}")
+    return [case for case, values in concerned if case.evaluate(formula, ("--where",), values)]
+
+
+def _value_text(case: Case, name: str) -> str | None:
+    """Text of one value of a case as its identity has it; ``None`` where the case has none."""
+    if name in ("block", "grid"):
+        shape = case.block if name == "block" else case.grid
+        return shape if shape is None or isinstance(shape, str) else format_shape(shape)
+    value = scope(case, frozenset([name])).get(name)
+    return None if value is None else format_value(value)
+
+
+def _unknown(name: str, names: Iterable[str]) -> str:
+    hint = did_you_mean(name, names) or f"; names are {_listed(sorted(names))}"
+    return f"no case has {name!r}{hint}"
+
+
+def _listed(items: Sequence[str]) -> str:
+    rest = f" and {len(items) - SHOWN} more" if len(items) > SHOWN else ""
+    return ", ".join(items[:SHOWN]) + rest

@@ -9,15 +9,19 @@ import ast
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from typing import NamedTuple
 
 from gpubench.errors import KernelError, did_you_mean
 from gpubench.suite.model import Implementation
 
+_KEEP_ARGUMENTS = {"jit", "njit", "cache", "lru_cache"}
+"""Decorators that leave a function the arguments that it is written with: Numba's and Python's."""
 _MOST_FOLLOWED = 8
 """Imports of a name that are followed from module to module: more than any package has."""
 
@@ -27,10 +31,9 @@ class Module:
     """One source file, read and parsed but not run."""
 
     text: str
-    definitions: Mapping[str, ast.stmt]
-    """The statement that binds each name of the module; the last one of several."""
-    imports: Mapping[str, str]
-    """Local name to full name: ``cuda`` to ``numba.cuda``, ``np`` to ``numpy``."""
+    names: Mapping[str, ast.stmt | str]
+    """The statement that binds each name of the module, the last one of several; for what it only
+    imports the full name: ``numba.cuda`` for ``cuda``."""
     is_open: bool
     """Whether it may have names that do not stand in it: ``import *``, ``globals()``, ``exec``, a
     function ``__getattr__``."""
@@ -42,27 +45,82 @@ def reference_of(implementation: Implementation) -> str | None:
     return implementation.function or implementation.factory or implementation.launcher
 
 
-def require(reference: str) -> None:
-    """See that there is a ``module:name``, as far as the source tells.
+class Arguments(NamedTuple):
+    """What a function is called with, by the names that people know it by."""
 
-    Raises ``KernelError`` with the nearest name for a module or a name that is not there, and for a
-    module that cannot be read. What has no source (compiled, made at run time) is taken to be
-    right.
+    positional: Sequence[str] = ()
+    keywords: Iterable[str] = ()
+
+    def __str__(self) -> str:
+        return f"({', '.join([*self.positional, *(f'{name}=...' for name in self.keywords)])})"
+
+
+def require(reference: str, arguments: Arguments | None = None) -> None:
+    """See that there is a ``module:name`` and that it takes the arguments, as far as the source
+    tells.
+
+    Raises ``KernelError`` with the nearest name for a module or a name that is not there, for a
+    module that cannot be read, and for a function that takes other arguments. What has no source
+    (compiled, made at run time) is taken to be right, and arguments behind a decorator that may
+    change them.
     """
-    name, _, attribute = reference.partition(":")
-    attribute = attribute.partition(".")[0]
+    definition = _definition(reference)
+    if arguments is None or not isinstance(definition, ast.FunctionDef):
+        return
+    keeps = all(_decorator_name(each) in _KEEP_ARGUMENTS for each in definition.decorator_list)
+    if keeps and not _takes(definition.args, arguments):
+        takes = deepcopy(definition.args)
+        for parameter in ast.walk(takes):
+            if isinstance(parameter, ast.arg):
+                parameter.annotation = None
+        raise KernelError(
+            f"{reference} takes ({ast.unparse(takes)}), and is called with {arguments}: change the "
+            "function, or what the suite gives it"
+        )
+
+
+def _decorator_name(decorator: ast.expr) -> str:
+    """``jit`` of ``@cuda.jit(device=True)``."""
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+
+
+def _takes(parameters: ast.arguments, arguments: Arguments) -> bool:
+    count, keywords = len(arguments.positional), set(arguments.keywords)
+    positional = [each.arg for each in (*parameters.posonlyargs, *parameters.args)]
+    required = positional[: len(positional) - len(parameters.defaults)][count:]
+    named = {each.arg for each in parameters.args[max(count - len(parameters.posonlyargs), 0) :]}
+    for each, default in zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True):
+        named.add(each.arg)
+        required += [] if default else [each.arg]
+    return (
+        (count <= len(positional) or parameters.vararg is not None)
+        and keywords.issuperset(required)
+        and (keywords <= named or parameters.kwarg is not None)
+    )
+
+
+def _definition(reference: str) -> ast.stmt | None:
+    """The statement that defines a ``module:name``, followed through imports; ``None`` where the
+    source does not tell."""
+    name, _, dotted = reference.partition(":")
+    attribute, _, inner = dotted.partition(".")
     for _ in range(_MOST_FOLLOWED):
         module = _find_module(name)
-        if module is None or attribute in module.definitions:
-            return
-        if attribute not in module.imports:
+        bound = module.names.get(attribute) if module is not None else None
+        if module is None:
+            return None
+        if isinstance(bound, ast.stmt):
+            return None if inner else bound
+        if bound is None:
             if module.is_open or _is_module(f"{name}.{attribute}"):
-                return
-            hint = did_you_mean(attribute, (*module.definitions, *module.imports))
+                return None
+            hint = did_you_mean(attribute, module.names)
             raise KernelError(f"module {name!r} has no {attribute!r}{hint}")
-        name, _, attribute = module.imports[attribute].rpartition(".")
+        name, _, attribute = bound.rpartition(".")
         if not name or _is_module(f"{name}.{attribute}"):
-            return  # a module itself
+            return None  # a module itself
+    return None
 
 
 def source_text(implementation: Implementation, suite_path: Path | str) -> str:
@@ -79,8 +137,8 @@ def source_text(implementation: Implementation, suite_path: Path | str) -> str:
         module = _find_module(module_name)
     except KernelError:
         return reference
-    definition = module.definitions.get(name) if module else None
-    if module is None or definition is None:
+    definition = module.names.get(name) if module else None
+    if module is None or not isinstance(definition, ast.stmt):
         return reference
     decorators = getattr(definition, "decorator_list", [])
     first = min([definition.lineno, *(decorator.lineno for decorator in decorators)])
@@ -113,10 +171,8 @@ def _parsed(package: str, path: Path, modified: int) -> Module:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 definitions[statement.name] = statement
             case ast.Assign(targets=targets):
-                names = (
-                    node.id for t in targets for node in ast.walk(t) if isinstance(node, ast.Name)
-                )
-                definitions |= dict.fromkeys(names, statement)
+                nodes = (node for target in targets for node in ast.walk(target))
+                definitions |= {n.id: statement for n in nodes if isinstance(n, ast.Name)}
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
                 definitions[name] = statement
             case ast.Import(names=aliases):
@@ -129,7 +185,8 @@ def _parsed(package: str, path: Path, modified: int) -> Module:
                 imports |= {a.asname or a.name: f"{source}.{a.name}" for a in aliases}
     is_open = "*" in imports or "__getattr__" in definitions
     is_open |= any(call in text for call in ("globals()", "exec(", "setattr("))
-    return Module(text, definitions, imports, is_open)
+    # What is defined counts, also where an import that may fail would replace it.
+    return Module(text, {**imports, **definitions}, is_open)
 
 
 def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:

@@ -54,6 +54,7 @@ SAME = {
     "spaces in a formula": "n * m|n*m",
     "a default that is written": "dtype: dtype, fill: ones|dtype: dtype, intent: in, fill: ones",
     "other times": "measure: [kernel, end_to_end]|measure: [kernel]",
+    "what is compared": "measure:|check: {rtol: 1, outputs: {b: {atol: 2}}}\nmeasure:",
     "a rule": "measure:|exclude: [{when: n > 100}]\nmeasure:",
 }
 

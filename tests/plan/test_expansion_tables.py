@@ -10,7 +10,7 @@ import pytest
 
 from gpubench.errors import PlanError
 from gpubench.plan.plan import Plan, build_plan
-from gpubench.plan.selection import selected
+from gpubench.plan.rules import selected
 from gpubench.suite.loading import load_suite
 
 PlanOf = Callable[..., Plan]

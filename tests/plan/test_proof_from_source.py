@@ -10,7 +10,9 @@ from textwrap import dedent
 import pytest
 
 from gpubench.errors import KernelError
-from gpubench.plan.source import require, source_text
+from gpubench.plan.plan import build_plan
+from gpubench.plan.source import Arguments, require, source_text
+from gpubench.suite.loading import load_suite
 from gpubench.suite.model import Implementation
 
 Write = Callable[..., str]
@@ -40,6 +42,8 @@ PRESENT = {
     "a function that is there on some machines": "if False:\n    def f(a): ...",
     "a function in place of a failed import": "try:\n    import x\nexcept ImportError:\n"
     "    def f(a): ...",
+    "a function that one of a package may replace": "def f(a): ...\ntry:\n    from x import f\n"
+    "except ImportError:\n    pass",
     "a name from a module that imports all of another": "from os.path import *",
     "a name that is made when it is asked for": "def __getattr__(name): return print",
     "a name that is put there": "globals()['f'] = print",
@@ -92,6 +96,115 @@ def test_what_is_missing_is_named_with_the_nearest(reference: str, write: Write)
         require(reference)
 
     assert str(error.value) == MISSING[reference]
+
+
+TAKES = {
+    "the same": ("def f(values, generator): ...", None),
+    "a default beside": ("def f(values, generator, n=3, *, k=4): ...", None),
+    "any number": ("def f(*all): ...", None),
+    "another name": ("def f(v, rng, /): ...", None),
+    "annotations": ("def f(values: dict[str, int], generator) -> None: ...", None),
+    "under numba": ("import numba\n@numba.cuda.jit(device=True)\ndef f(a, b): ...", None),
+    "a decorator that may change it": ("@wrapped\ndef f(a): ...", None),
+    "no function": ("f = make()", None),
+    "a class": ("class f:\n    def __init__(self, a): ...", None),
+    "one too few": ("def f(values: dict[str, int]): ...", "(values)"),
+    "none": ("def f(): ...", "()"),
+    "one too many": ("def f(values, generator, n): ...", "(values, generator, n)"),
+    "one by name only": ("def f(values, generator, *, n): ...", "(values, generator, *, n)"),
+    "too few under numba": ("@njit(cache=True)\ndef f(a=1): ...", "(a=1)"),
+}
+
+
+@pytest.mark.parametrize("kind", TAKES)
+def test_a_function_takes_what_it_is_called_with(kind: str, write: Write) -> None:
+    text, refused = TAKES[kind]
+    module = write(text)
+    arguments = Arguments(("values", "generator"))
+
+    if refused is None:
+        require(f"{module}:f", arguments)
+    else:
+        with pytest.raises(KernelError) as error:
+            require(f"{module}:f", arguments)
+        assert str(error.value) == (
+            f"{module}:f takes {refused}, and is called with (values, generator): change the "
+            "function, or what the suite gives it"
+        )
+    assert module not in sys.modules
+
+
+FACTORIES = {
+    "def make(tile, fast): ...": True,
+    "def make(*, tile, fast=False, more=1): ...": True,
+    "def make(**constants): ...": True,
+    "def make(tile): ...": False,
+    "def make(tile, fast, more): ...": False,
+    "def make(tile, fast, /): ...": False,
+}
+
+
+@pytest.mark.parametrize("text", FACTORIES)
+def test_a_factory_takes_its_values_by_name(text: str, write: Write) -> None:
+    module, arguments = write(text), Arguments(keywords=("tile", "fast"))
+
+    if FACTORIES[text]:
+        require(f"{module}:make", arguments)
+    else:
+        with pytest.raises(KernelError, match=r"is called with \(tile=..., fast=...\)"):
+            require(f"{module}:make", arguments)
+
+
+SUITE = """\
+version: 1
+suite: small
+kernels:
+  small:
+    sizes: {n: [8]}
+    arrays:
+      a: {shape: [n], dtype: float32, fill: {function: "little_kernels:draw"}}
+      b: {shape: [n], dtype: float32, intent: out}
+    init: {function: "little_kernels:start", returns: [c]}
+    call: [a, b, c]
+    check: {function: "little_kernels:agree"}
+    implementations:
+      numpy: {function: "little_kernels:f"}
+      other: {launcher: "little_kernels:go", backend: numba_cuda, launch: {block: [8]}}
+    devices: [cpu, "cuda:0"]
+"""
+GOOD = """\
+def draw(values, generator): ...
+def start(values, generator): ...
+def agree(outputs, expected): ...
+def f(a, b, c): ...
+def go(launch, a, b, c): ...
+"""
+
+
+def test_every_function_that_a_suite_names_is_proved(tmp_path: Path, write: Write) -> None:
+    path = tmp_path / "small.yaml"
+    path.write_text(SUITE, encoding="utf-8")
+
+    def faults() -> list[str]:
+        plan = build_plan([load_suite(path)], 0)
+        assert "little_kernels" not in sys.modules
+        assert all((case.fault is None) == (not plan.faults()) for case in plan.cases())
+        return [f"{fault.line}:{fault.column}: {fault.message}" for fault in plan.faults()]
+
+    write(GOOD)
+    assert faults() == []
+    write("def dram(values, generator): ...\ndef start(values): ...\ndef agree(out, ref, n): ...\n"
+          "def f(a, b): ...\ndef go(a, b, c): ...\n")  # fmt: skip
+    change = "change the function, or what the suite gives it"
+    assert faults() == [
+        "7:56: module 'little_kernels' has no 'draw'; did you mean 'dram'?",
+        "9:22: little_kernels:start takes (values), and is called with (values, generator): "
+        + change,
+        "11:23: little_kernels:agree takes (out, ref, n), and is called with (outputs, expected): "
+        + change,
+        f"13:7: little_kernels:f takes (a, b), and is called with (a, b, c): {change}",
+        f"14:7: little_kernels:go takes (a, b, c), and is called with (launch, a, b, c): {change}",
+    ]
 
 
 def test_a_name_inside_a_function_is_none_of_the_module(write: Write) -> None:

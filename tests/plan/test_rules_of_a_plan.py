@@ -209,3 +209,31 @@ def test_blocks_that_are_equal_at_a_point_are_measured_once(plan_of: PlanOf) -> 
         "12: 'tiled' comes twice to 'n=8 tile=4 block=4 device=cuda:0' and 1 more, measured once; "
         "remove the value that repeats"
     ]
+
+
+def test_an_include_with_a_block_does_not_ask_for_that_of_its_implementation(
+    plan_of: PlanOf,
+) -> None:
+    text = KERNEL.replace("block: [32, 64]", "block: [n // 16]")
+    entries = ["{implementation: tiled, values: {n: 9, tile: 2}, block: 3, grid: 5}"]
+    entries.append("{implementation: tiled, values: {n: 9, tile: 4}}")
+    plan = plan_of(f"{text}include: [{', '.join(entries)}]\n")
+
+    cases = [case for case in plan.group("small__tiled").cases() if case.values["n"] == 9]
+
+    assert [case.identity for case in cases] == [
+        "n=9 block=3 grid=5 device=cuda:0",
+        "n=9 tile=4 device=cuda:0",
+    ]
+    assert cases[0].problem is None
+    assert "launch.block `n // 16`: is 0" in str(cases[1].problem)
+
+
+def test_of_several_rules_only_those_that_take_something_out_are_not_idle(plan_of: PlanOf) -> None:
+    rules = ["n == 8", "n < 16", "threads_per_block == 64", "threads_per_block == 64 and tile == 4"]
+    listed = ", ".join(f"{{when: {rule}}}" for rule in rules)
+    plan = plan_of(f"{KERNEL}exclude: [{listed}]\n")
+
+    idle = [warning.message.split("`")[1] for warning in plan.warnings()]
+
+    assert idle == ["n < 16", "threads_per_block == 64 and tile == 4"]

@@ -8,7 +8,7 @@ import pytest
 
 from gpubench.errors import PlanError
 from gpubench.plan.plan import Plan
-from gpubench.plan.selection import selected
+from gpubench.plan.rules import selected
 
 PlanOf = Callable[..., Plan]
 

@@ -43,7 +43,7 @@ def only(plan: Plan, implementation: str) -> Case:
 
 
 def test_arrays_are_as_large_as_they_are_at_the_case(plan_of: PlanOf) -> None:
-    specs = only(plan_of(KERNEL), "numpy").array_specs()
+    specs = only(plan_of(KERNEL), "numpy").array_specs
 
     a, b = specs["a"], specs["b"]
     assert (a.shape, a.dtype, a.itemsize, a.size) == ((7, 200), np.float64, 8, 1400)
@@ -126,7 +126,7 @@ def test_a_formula_without_a_value_names_case_field_and_formula(
     case = only(plan_of(KERNEL.replace(*change.split("|"))), "numpy")
 
     with pytest.raises(PlanError) as error:
-        case.array_specs()
+        _ = case.array_specs
 
     place, message = str(error.value).split(": ", 1)
     assert place.rpartition("/")[2].startswith("small.yaml:10:")
