@@ -1,21 +1,21 @@
 """Graphs and a gate on a CUDA stream, through NVIDIA's own bindings of the driver (cuda.bindings).
 
 They work on the handle of any stream of the current context, whichever library made it. Where the
-driver cannot, ``CannotCapture`` is raised or ``Gate.on`` gives none.
+driver cannot, ``capture`` raises ``CannotCapture`` and ``Gate`` raises ``CUDAError``.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from ctypes import c_uint32, sizeof
 from importlib import import_module
 from typing import Any
 
 from gpubench.backends.protocol import Call, DeviceLostError
 
-_REPLAYABLE = ("KERNEL", "MEMSET")
+_REPLAYABLE = ("CU_GRAPH_NODE_TYPE_KERNEL", "CU_GRAPH_NODE_TYPE_MEMSET")
 """Nodes that touch only the memory that they are given. A copy may name memory of the host that
 is gone by the time of a replay, an allocation is no work of the kernel's."""
 
@@ -42,12 +42,6 @@ def checked(answer: tuple[Any, ...]) -> Any:
     return values[0] if len(values) == 1 else tuple(values)
 
 
-def current_device(api: Any) -> int | None:
-    """Ordinal of the device whose context is current in this thread; ``None`` where none is."""
-    result, device = api.cuCtxGetDevice()
-    return int(device) if result == 0 else None
-
-
 class Graph:
     """A captured graph with the stream on which it is replayed: replayed, it runs what the calls
     queued, in their order.
@@ -61,9 +55,10 @@ class Graph:
         self._call = call  # it holds the arrays whose addresses are in the nodes
         with ExitStack() as handles:
             handles.callback(api.cuGraphDestroy, graph)
-            kinds = _node_kinds(api, graph)
-            self.nodes = len(kinds)
+            _, self.nodes = checked(api.cuGraphGetNodes(graph, 0))
             """Kernels, copies and fills in it."""
+            nodes = checked(api.cuGraphGetNodes(graph, self.nodes))[0] if self.nodes else []
+            kinds = [checked(api.cuGraphNodeGetType(node)).name for node in nodes]
             self.replayable = all(kind in _REPLAYABLE for kind in kinds)
             """False where a replay could touch memory of the host or memory that is given back: the
             graph then only shows that the calls queue and never wait."""
@@ -85,37 +80,27 @@ def capture(api: Any, stream: int, call: Call, runs: int) -> Graph:
     refused by the driver (CUDA driver API, ``CUstreamCaptureMode``). So work that was captured
     only queues, which holding it back and replaying it both rest on.
     """
-    try:
-        return Graph(api, _captured(api, stream, call, runs), stream, call)
-    except CUDAError as error:
-        raise CannotCapture(str(error)) from error
-
-
-def _captured(api: Any, stream: int, call: Call, runs: int) -> Any:
-    """The graph. Whatever the calls do, the capture ends and a broken graph is thrown away."""
-    checked(api.cuStreamBeginCapture(stream, api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL))
+    global_mode = api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL
     failure: Exception | None = None
     try:
-        for _ in range(runs):
-            call()
-    except Exception as error:
-        failure = error
-    finally:
-        result, graph = api.cuStreamEndCapture(stream)
-        if failure is not None and graph is not None and result == 0:
-            api.cuGraphDestroy(graph)
-    if isinstance(failure, DeviceLostError):
-        raise failure
-    if failure is not None:
-        raise CannotCapture(str(failure)) from failure
-    return checked((result, graph))
-
-
-def _node_kinds(api: Any, graph: Any) -> list[str]:
-    _, count = checked(api.cuGraphGetNodes(graph, 0))
-    nodes, _ = checked(api.cuGraphGetNodes(graph, count)) if count else ([], 0)
-    kinds = (checked(api.cuGraphNodeGetType(node)) for node in nodes)
-    return [kind.name.removeprefix("CU_GRAPH_NODE_TYPE_") for kind in kinds]
+        checked(api.cuStreamBeginCapture(stream, global_mode))
+        try:
+            for _ in range(runs):
+                call()
+        except Exception as error:
+            failure = error
+        finally:
+            # Whatever the calls do, the capture ends and a broken graph is thrown away.
+            result, graph = api.cuStreamEndCapture(stream)
+            if failure is not None and graph is not None and result == 0:
+                api.cuGraphDestroy(graph)
+        if isinstance(failure, DeviceLostError):
+            raise failure
+        if failure is not None:
+            raise CannotCapture(str(failure)) from failure
+        return Graph(api, checked((result, graph)), stream, call)
+    except CUDAError as error:
+        raise CannotCapture(str(error)) from error
 
 
 class Gate:
@@ -126,27 +111,20 @@ class Gate:
     """
 
     def __init__(self, api: Any, stream: int) -> None:
+        """It opens once, so that it is known to. Raises ``CUDAError`` where the driver allows no
+        waiting."""
         self._api, self._stream, self._ticket = api, stream, 0
         mapped = api.CU_MEMHOSTALLOC_DEVICEMAP
         self._host = int(checked(api.cuMemHostAlloc(sizeof(c_uint32), mapped)))
-        self._device = checked(api.cuMemHostGetDevicePointer(self._host, 0))
-        self._word = c_uint32.from_address(self._host)
-        self._word.value = 0
-
-    @classmethod
-    def on(cls, api: Any, stream: int) -> Gate | None:
-        """A gate that has opened once, so that it is known to; ``None`` where there is none."""
-        with suppress(CUDAError):
-            gate = cls(api, stream)
-            try:
-                # Waiting for what has already come true tells whether the driver allows waiting.
-                gate._wait_for(0)
-                checked(api.cuStreamSynchronize(stream))
-            except CUDAError:
-                gate.close()
-                raise
-            return gate
-        return None
+        with ExitStack() as refused:
+            refused.callback(self.close)
+            self._device = checked(api.cuMemHostGetDevicePointer(self._host, 0))
+            self._word = c_uint32.from_address(self._host)
+            self._word.value = 0
+            # Waiting for what has already come true tells whether the driver allows waiting.
+            self._wait_for(0)
+            checked(api.cuStreamSynchronize(stream))
+            refused.pop_all()
 
     @contextmanager
     def shut(self) -> Iterator[Callable[[], None]]:

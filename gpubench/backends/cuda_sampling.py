@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import math
 import threading
-import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import repeat
 from typing import TYPE_CHECKING
 
 from gpubench.backends.cuda_driver import CannotCapture, Graph
-from gpubench.backends.devices import ClockState
-from gpubench.backends.protocol import Call, Launch
+from gpubench.backends.protocol import Call
 
 if TYPE_CHECKING:
-    from gpubench.backends.cuda_session import CudaSession
+    from gpubench.backends.numba_cuda import NumbaCudaSession
 
 MOST_HELD = 500
 """Launches that are queued while the stream is held back. A launch beyond what the driver's queue
@@ -46,9 +44,6 @@ WARM_UP_LIMIT = 2.0
 MOST_RUNS = 1_000_000
 """Runs in one window, for a call that does nothing on the device."""
 
-FLOOR_RUNS = 100
-FLOOR_SAMPLES = 9
-"""The floor is the median of so many samples, each of ``FLOOR_RUNS`` runs."""
 NEAR_FLOOR = 10
 """A time under so many floors is marked: a tenth of it is the launch."""
 
@@ -59,9 +54,6 @@ that few kernels reach: a higher part would mark times of healthy devices."""
 REPLAY, HELD, PLAIN = "graph replay", "held-back stream", "plain events"
 """What the record calls the three ways."""
 
-HostTime = Callable[[], float]
-"""The host's clock in seconds."""
-
 
 class BestWay:
     """Times batches of one call in the best of three ways that works for it.
@@ -70,10 +62,8 @@ class BestWay:
     start. A call that cannot be captured may wait for the device, so it is never held back.
     """
 
-    def __init__(
-        self, cuda: CudaSession, call: Call, host_time: HostTime = time.perf_counter
-    ) -> None:
-        self._cuda, self._call, self._host_time = cuda, call, host_time
+    def __init__(self, cuda: NumbaCudaSession, call: Call) -> None:
+        self._cuda, self._call = cuda, call
         self._begin, self._end = cuda.event(), cuda.event()
         self._graphs: dict[int, Graph] = {}
         self._launches = 0
@@ -108,10 +98,10 @@ class BestWay:
         cuda, call = self._cuda, self._call
         cuda.synchronize()
         cuda.record(self._begin)
-        start = self._host_time()
+        start = cuda.host_time()
         for _ in repeat(None, runs):
             call()
-        queueing = self._host_time() - start
+        queueing = cuda.host_time() - start
         cuda.record(self._end)
         seconds = cuda.seconds(self._begin, self._end)
         self.launch_bound = queueing >= STARVED * seconds
@@ -125,14 +115,13 @@ class BestWay:
         """
 
         def part(size: int) -> float:
-            def batch() -> None:
+            self._cuda.synchronize()
+            with self._gate_shut() as release:
                 self._cuda.record(self._begin)
                 for _ in repeat(None, size):
                     self._call()
                 self._cuda.record(self._end)
-
-            self._cuda.synchronize()
-            self._queue_behind_gate(batch, lambda: None)
+                release()
             return self._cuda.seconds(self._begin, self._end)
 
         most = max(1, MOST_HELD // self._launches)
@@ -153,21 +142,16 @@ class BestWay:
             replays.append(self._graph(rest, most).replay)
         first, *others = replays
 
-        def begin() -> None:
+        self._cuda.synchronize()
+        # Without a gate, the launch of one graph is in the time of many runs.
+        gate = self._gate_shut() if self._cuda.can_hold else nullcontext(lambda: None)
+        with gate as release:
             self._cuda.record(self._begin)
             first()
-
-        def end() -> None:
+            release()
             for replay in others:
                 replay()
             self._cuda.record(self._end)
-
-        self._cuda.synchronize()
-        if self._cuda.can_hold:
-            self._queue_behind_gate(begin, end)
-        else:  # the launch of one graph is then in the time of many runs
-            begin()
-            end()
         return self._cuda.seconds(self._begin, self._end)
 
     def _graph(self, runs: int, most: int) -> Graph:
@@ -184,8 +168,9 @@ class BestWay:
         self._graphs[runs] = graph
         return graph
 
-    def _queue_behind_gate(self, first: Callable[[], None], rest: Callable[[], None]) -> None:
-        """Queue ``first`` behind the gate, open it, queue ``rest``.
+    @contextmanager
+    def _gate_shut(self) -> Iterator[Callable[[], None]]:
+        """What is queued inside waits until the function is called that this gives.
 
         A watch opens the gate after ``HOLD_LIMIT``, because the host then waits for the device,
         which waits for the host; ``CannotCapture`` says so.
@@ -201,42 +186,12 @@ class BestWay:
             watch.daemon = True
             watch.start()
             try:
-                first()
-                release()
-                rest()
+                yield release
             finally:
                 watch.cancel()
                 watch.join()  # it must not write to a gate that is gone
         if overdue.is_set():
             raise CannotCapture("the call waits for the device")
-
-
-class Floors:
-    """What an empty kernel takes, by each method; measured once in a session."""
-
-    def __init__(self, cuda: CudaSession, host_time: HostTime) -> None:
-        self._cuda, self._host_time = cuda, host_time
-        self._measured: dict[tuple[str, bool], float | None] = {}
-        self._way: BestWay | None = None
-        self.last: float | None = None
-        """Seconds of the method that was asked for last; ``None`` before."""
-
-    def seconds(self, method: str, single: bool) -> float | None:
-        """Seconds of an empty run by that method, one run at a time or in a batch; ``None`` where
-        the empty kernel is timed in another way than the case."""
-        key = (method, single)
-        if key not in self._measured:
-            self._measured[key] = self._measure(method, 1 if single else FLOOR_RUNS)
-        self.last = self._measured[key]
-        return self.last
-
-    def _measure(self, method: str, runs: int) -> float | None:
-        if self._way is None:
-            call = self._cuda.kernel("empty", Launch(block=(1, 1, 1), grid=(1, 1, 1)))
-            call()  # compiles
-            self._way = BestWay(self._cuda, call, self._host_time)
-        samples = sorted(self._way.seconds(runs) / runs for _ in range(FLOOR_SAMPLES))
-        return samples[FLOOR_SAMPLES // 2] if self._way.method == method else None
 
 
 class CudaSampler:
@@ -246,20 +201,12 @@ class CudaSampler:
     sample is not undone by a warm-up inside it.
     """
 
-    def __init__(
-        self,
-        cuda: CudaSession,
-        call: Call,
-        floors: Floors,
-        host_time: HostTime = time.perf_counter,
-        warm: bool = False,
-    ) -> None:
+    def __init__(self, cuda: NumbaCudaSession, call: Call, warm: bool = False) -> None:
         """``warm``: the same kernel has just run on other arrays, so that one run is enough."""
-        self._cuda, self._floors = cuda, floors
+        self._cuda = cuda
         call()  # compiles and loads, which nothing below may do
-        self._way = BestWay(cuda, call, host_time)
-        self._throttled: str | None = None
-        self.warnings: tuple[str, ...] = ()
+        self._way = BestWay(cuda, call)
+        self._throttled: tuple[str, ...] = ()
         run = self._way.seconds(1) if warm else warm_up(self._way.seconds)
         self._inspect(run, single=warm)
 
@@ -271,17 +218,23 @@ class CudaSampler:
     def _inspect(self, run: float, single: bool) -> None:
         """After a sample and outside of its time. A throttled sample is remembered."""
         self.method = self._way.method
-        self._throttled = throttling(self._cuda.clock_state()) or self._throttled
-        floor = self._floors.seconds(self.method, single)
-        bound = _LAUNCH_BOUND if self._way.launch_bound else None
-        warnings = (bound, near_floor(run, floor), self._throttled)
-        self.warnings = tuple(warning for warning in warnings if warning is not None)
-
-
-_LAUNCH_BOUND = (
-    "launch-bound: the host takes longer to queue a run than the device to run it, and the call "
-    "can neither be captured into a graph nor held back"
-)
+        clock = self._cuda.clock_state()  # first: the floor may have to be measured
+        if clock is not None and clock.now < SLOW_CLOCK * clock.normal:
+            reasons = ", ".join(clock.reasons) or "the driver gives no reason"
+            self._throttled = (f"throttled: {clock.now} MHz of {clock.normal} MHz ({reasons})",)
+        warnings = []
+        if self._way.launch_bound:
+            warnings.append(
+                "launch-bound: the host takes longer to queue a run than the device to run it, and "
+                "the call can neither be captured into a graph nor held back"
+            )
+        floor = self._cuda.floor(self.method, single)
+        if floor is not None and run < NEAR_FLOOR * floor:
+            warnings.append(
+                f"near the floor: a run takes {run * 1e6:.2f} µs "
+                f"and an empty kernel {floor * 1e6:.2f} µs"
+            )
+        self.warnings: tuple[str, ...] = (*warnings, *self._throttled)
 
 
 def warm_up(seconds: Callable[[int], float]) -> float:
@@ -304,20 +257,3 @@ def warm_up(seconds: Callable[[int], float]) -> float:
         if last < math.inf and abs(run - last) <= AGREEMENT * last:
             return run
         last = run
-
-
-def throttling(clock: ClockState | None) -> str | None:
-    """Warning for a clock under ``SLOW_CLOCK`` of its normal value."""
-    if clock is None or clock.now >= SLOW_CLOCK * clock.normal:
-        return None
-    reasons = ", ".join(clock.reasons) or "the driver gives no reason"
-    return f"throttled: {clock.now} MHz of {clock.normal} MHz ({reasons})"
-
-
-def near_floor(run: float, floor: float | None) -> str | None:
-    """Warning for a run that takes less than ``NEAR_FLOOR`` empty kernels."""
-    if floor is None or run >= NEAR_FLOOR * floor:
-        return None
-    return (
-        f"near the floor: a run takes {run * 1e6:.2f} µs and an empty kernel {floor * 1e6:.2f} µs"
-    )

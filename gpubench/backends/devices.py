@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import Any
 
 from gpubench.backends import software
-from gpubench.backends.protocol import Description
 from gpubench.errors import BackendError
 from gpubench.names import Value
 
@@ -85,30 +84,10 @@ def no_gpu_reason() -> str | None:
 
 def cuda_version() -> tuple[int, int] | None:
     """Newest CUDA that the driver runs, ``(13, 0)``; ``None`` where no driver tells."""
-    try:
-        with _nvml() as nvml:
-            version: int | None = _ask(nvml, "nvmlSystemGetCudaDriverVersion_v2")
-    except Exception:  # why there is no driver, ``no_gpu_reason`` tells
-        return None
-    return None if version is None else (version // 1000, version % 1000 // 10)
-
-
-def describe_gpus() -> list[Description]:
-    """Every GPU for ``gpubench devices``, or one line that says why there is none."""
-    lines = [Description(f"cuda:{gpu.index}", gpu.name, gpu_facts(gpu)) for gpu in gpus()]
-    reason = no_gpu_reason()
-    return [*lines, Description("cuda", "NVIDIA GPU", {}, reason)] if reason else lines
-
-
-def steady_facts() -> dict[str, Value | None]:
-    """For the record of a run: the first GPU's facts that stay as they are, with the names of all
-    GPUs, or why there is none."""
-    here = gpus()
-    if not here:
-        return {"gpu": None, "no_gpu": no_gpu_reason()}
-    facts = gpu_facts(here[0])
-    steady = {name: facts[name] for name in STEADY_FACTS if name in facts}
-    return {**steady, "gpu": ", ".join(gpu.name for gpu in here)}
+    with suppress(Exception), _nvml() as nvml:  # why there is no driver, ``no_gpu_reason`` tells
+        version: int = nvml.nvmlSystemGetCudaDriverVersion_v2()
+        return version // 1000, version % 1000 // 10
+    return None
 
 
 def gpu_facts(gpu: Gpu) -> dict[str, Value]:
@@ -162,11 +141,8 @@ class GpuClocks:
         with suppress(Exception):
             now = nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)
             normal = nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM)
-            reasons: tuple[str, ...] = ()
-            with suppress(Exception):
-                bits = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
-                reasons = throttle_reasons(bits)
-            return ClockState(int(now), int(normal), reasons)
+            bits = _ask(nvml, "nvmlDeviceGetCurrentClocksThrottleReasons", handle) or 0
+            return ClockState(int(now), int(normal), throttle_reasons(bits))
         return None
 
     def peak_bytes_per_second(self) -> float | None:
@@ -185,6 +161,23 @@ class GpuClocks:
         self._nvml = None
 
 
+_DRIVER_FAULTS = {
+    "NVMLError_LibraryNotFound": (
+        "no NVIDIA driver: its management library (NVML) is not on this machine; "
+        "install the driver to use a GPU"
+    ),
+    "NVMLError_DriverNotLoaded": (
+        "the NVIDIA driver is installed and not loaded; "
+        "load its kernel module (modprobe nvidia) or restart"
+    ),
+    "NVMLError_LibRmVersionMismatch": (
+        "the NVIDIA driver's library and kernel module differ in version; restart the machine"
+    ),
+    "NVMLError_NoPermission": (
+        "no permission to use the NVIDIA driver; check who may open /dev/nvidiactl"
+    ),
+}
+
 _Survey = tuple[tuple[Gpu, ...], str | None]
 """The GPUs, and the reason where there is none."""
 
@@ -192,6 +185,7 @@ _Survey = tuple[tuple[Gpu, ...], str | None]
 @lru_cache(maxsize=8)
 def _first_survey(visible: str | None, in_software: bool) -> _Survey:
     """One for each environment: ``in_software`` is only what it depends on beside ``visible``."""
+    # A process seldom changes its own environment: `gpubench verify` and tests do.
     return _survey(visible)
 
 
@@ -203,8 +197,12 @@ def _survey(visible: str | None) -> _Survey:
             handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
             seen = _visible_handles(nvml, handles, visible)
             visible_gpus = tuple(_gpu(nvml, i, handle) for i, handle in enumerate(seen))
+    except BackendError as error:  # the device in software says itself what to do
+        return (), str(error)
     except Exception as error:  # a broken driver must not stop what needs no GPU
-        return (), _driver_fault(error)
+        kind = type(error).__name__
+        other = f"the GPUs cannot be counted: {kind}: {error}; check that nvidia-smi works"
+        return (), _DRIVER_FAULTS.get(kind, other)
     if visible_gpus:
         return visible_gpus, None
     if handles:
@@ -225,33 +223,6 @@ def _nvml() -> Iterator[Any]:
         pynvml.nvmlShutdown()
 
 
-_DRIVER_FAULTS = {
-    "NVMLError_LibraryNotFound": (
-        "no NVIDIA driver: its management library (NVML) is not on this machine; "
-        "install the driver to use a GPU"
-    ),
-    "NVMLError_DriverNotLoaded": (
-        "the NVIDIA driver is installed and not loaded; "
-        "load its kernel module (modprobe nvidia) or restart"
-    ),
-    "NVMLError_LibRmVersionMismatch": (
-        "the NVIDIA driver's library and kernel module differ in version; restart the machine"
-    ),
-    "NVMLError_NoPermission": (
-        "no permission to use the NVIDIA driver; check who may open /dev/nvidiactl"
-    ),
-}
-
-
-def _driver_fault(error: Exception) -> str:
-    if isinstance(error, BackendError):  # the device in software says itself what to do
-        return str(error)
-    kind = type(error).__name__
-    return _DRIVER_FAULTS.get(
-        kind, f"the GPUs cannot be counted: {kind}: {error}; check that nvidia-smi works"
-    )
-
-
 def _visible_handles(nvml: Any, handles: Sequence[Any], visible: str | None) -> list[Any]:
     """What CUDA would number 0, 1 ...: like CUDA, the list ends at the first unknown entry.
 
@@ -266,7 +237,7 @@ def _visible_handles(nvml: Any, handles: Sequence[Any], visible: str | None) -> 
             instance = _ask(nvml, "nvmlDeviceGetHandleByUUID", entry)
             matches = [instance] if instance is not None else []
         elif entry.startswith("GPU-"):
-            matches = [h for h in handles if _text(nvml.nvmlDeviceGetUUID(h)).startswith(entry)]
+            matches = [h for h in handles if nvml.nvmlDeviceGetUUID(h).startswith(entry)]
         else:
             matches = list(handles[int(entry) :][:1]) if entry.isdecimal() else []
         if len(matches) != 1:
@@ -287,9 +258,9 @@ def _gpu(nvml: Any, index: int, handle: Any) -> Gpu:
     lanes = LANES_PER_SM.get(tuple(capability)) if capability else None
     return Gpu(
         index=index,
-        name=_text(nvml.nvmlDeviceGetName(handle)),
-        uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
-        driver=_text(nvml.nvmlSystemGetDriverVersion()),
+        name=nvml.nvmlDeviceGetName(handle),
+        uuid=nvml.nvmlDeviceGetUUID(handle),
+        driver=nvml.nvmlSystemGetDriverVersion(),
         memory_bytes=None if memory is None else int(memory.total),
         compute_capability=None if capability is None else (capability[0], capability[1]),
         sm_count=cores // lanes if cores and lanes else None,
@@ -312,11 +283,6 @@ def _ask(nvml: Any, name: str, *arguments: Any) -> Any | None:
         return None if question is None else question(*arguments)
     except nvml.NVMLError:
         return None
-
-
-def _text(value: str | bytes) -> str:
-    """Older bindings return bytes."""
-    return value.decode() if isinstance(value, bytes) else value
 
 
 def throttle_reasons(bits: int) -> tuple[str, ...]:

@@ -100,18 +100,6 @@ def last_level_cache_bytes() -> int:
     )
 
 
-def cpu_facts(here: Cpu) -> dict[str, Value]:
-    """Flat facts: ``cpu``, ``cpu_cores``, ``cpu_threads`` ...; unknown left out."""
-    facts: dict[str, Value | None] = {
-        "cpu": here.name,
-        "cpu_cores": here.cores,
-        "cpu_threads": here.threads,
-        "cpu_caches": " ".join(f"{level}={size}" for level, size in here.caches.items()) or None,
-        "memory_bytes": here.memory_bytes,
-    }
-    return {name: value for name, value in facts.items() if value is not None}
-
-
 class HostSession(Session):
     """A session whose native arrays are NumPy arrays and whose calls return when they are done."""
 
@@ -171,7 +159,17 @@ class HostBackend(Backend):
         return DeviceFacts(name=cpu().name, scope={"device": DEVICE})
 
     def devices(self) -> Sequence[Description]:
-        return (Description(DEVICE, cpu().name, cpu_facts(cpu())),)
+        here = cpu()
+        caches = " ".join(f"{level}={size}" for level, size in here.caches.items())
+        facts: dict[str, Value | None] = {
+            "cpu": here.name,
+            "cpu_cores": here.cores,
+            "cpu_threads": here.threads,
+            "cpu_caches": caches or None,
+            "memory_bytes": here.memory_bytes,
+        }
+        known = {name: value for name, value in facts.items() if value is not None}
+        return (Description(DEVICE, here.name, known),)
 
     def too_many_threads(self, threads: int) -> str | None:
         """More than there are processors would take turns, which is another case's time."""

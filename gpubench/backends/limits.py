@@ -7,9 +7,6 @@ compute capability 3.0 on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-
 from gpubench.backends.protocol import Launch, Limits
 from gpubench.names import format_shape
 
@@ -24,73 +21,56 @@ ARCHITECTURE_LIMITS = Limits(
 """What every supported architecture allows, for a machine without a device."""
 
 
-def cuda_limits(name: str, capability: tuple[int, int]) -> Limits:
-    """Limits of a CUDA device, named with its compute capability in messages."""
-    major, minor = capability
-    return replace(ARCHITECTURE_LIMITS, source=f"{name} (compute capability {major}.{minor})")
-
-
 def launch_fault(launch: Launch, limits: Limits) -> str | None:
     """Which limit a launch exceeds, with its value and the next step; ``None`` if it is possible.
 
     Pure; the first fault in this order: extents, block, shared memory, grid, whole launch.
     """
-    return next(_faults(launch, limits), None)
-
-
-def _faults(launch: Launch, limits: Limits) -> Iterator[str]:
-    source, threads = limits.source, launch.threads_per_block
+    source, threads, most = limits.source, launch.threads_per_block, limits.cooperative_blocks
     for what, shape in (("block", launch.block), ("grid", launch.grid)):
         if min(shape) <= 0:
-            yield (
+            return (
                 f"{what} of {format_shape(shape)}: every extent has to be at least 1; "
                 f"mend the {what}'s shape or formula"
             )
     if threads > limits.threads_per_block:
         extents = format_shape(launch.block)
         shown = "" if extents == str(threads) else f"{extents} = "
-        yield (
+        return (
             f"block of {shown}{threads} threads: the limit is {limits.threads_per_block} threads "
             f"per block ({source}); use a smaller block"
         )
-    yield from _axis_faults("block", "threads", launch.block, limits.block, source)
+    for axis, extent, limit in zip("xyz", launch.block, limits.block, strict=True):
+        if extent > limit:
+            return (
+                f"block of {format_shape(launch.block)}: the limit is {limit} threads along "
+                f"{axis} ({source}); use a smaller extent or the x axis"
+            )
     if launch.shared_bytes < 0:
-        yield (
+        return (
             f"shared_bytes of {launch.shared_bytes}: it has to be at least 0; "
             "mend its value or formula"
         )
     if launch.shared_bytes > limits.shared_bytes_per_block:
-        yield (
+        return (
             f"{launch.shared_bytes} bytes of shared memory: the limit is "
             f"{limits.shared_bytes_per_block} bytes per block ({source}); "
             "use less shared memory, smaller tiles for example"
         )
-    yield from _axis_faults("grid", "blocks", launch.grid, limits.grid, source)
+    for axis, extent, limit in zip("xyz", launch.grid, limits.grid, strict=True):
+        if extent > limit:
+            return (
+                f"grid of {format_shape(launch.grid)}: the limit is {limit} blocks along {axis} "
+                f"({source}); give every thread more elements, or use the x axis"
+            )
     if limits.total_threads is not None and launch.blocks * threads > limits.total_threads:
-        yield (
+        return (
             f"launch of {launch.blocks * threads} threads: the limit is {limits.total_threads} "
             f"threads ({source}); use smaller sizes there"
         )
-    most = limits.cooperative_blocks
     if launch.cooperative and most is not None and launch.blocks > most:
-        yield (
+        return (
             f"cooperative launch of {launch.blocks} blocks: the limit is {most} ({source}); "
             "use a smaller grid there"
         )
-
-
-_AXIS_ADVICE = {
-    "block": "use a smaller extent or the x axis",
-    "grid": "give every thread more elements, or use the x axis",
-}
-
-
-def _axis_faults(
-    what: str, unit: str, shape: Sequence[int], allowed: Sequence[int], source: str
-) -> Iterator[str]:
-    for axis, extent, most in zip("xyz", shape, allowed, strict=True):
-        if extent > most:
-            yield (
-                f"{what} of {format_shape(shape)}: the limit is {most} {unit} along {axis} "
-                f"({source}); {_AXIS_ADVICE[what]}"
-            )
+    return None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from importlib import import_module, metadata
 from typing import Any
 
@@ -15,6 +16,9 @@ from gpubench.backends.numpy import blas_facts, blas_libraries
 from gpubench.backends.protocol import Call, Target
 from gpubench.errors import BackendError
 from gpubench.names import Value
+
+_COMPILING = "numba:compile"
+"""Numba's name for the event, which it does not raise where it finds the code on disk."""
 
 
 class NumbaSession(HostSession):
@@ -31,26 +35,33 @@ class NumbaSession(HostSession):
             if not 1 <= threads <= _pool_threads():
                 raise BackendError(_not_allowed(threads))
             numba.set_num_threads(threads)
+        events = import_module("numba.core.event")
+        self._listening = ExitStack()
+        self._compilations = self._listening.enter_context(events.install_recorder(_COMPILING))
 
     def close(self) -> None:
         super().close()
+        self._listening.close()
         _numba().set_num_threads(self._threads_before)
 
     def empty(self) -> Call:
         return self.bind(Target(function=_numba().njit(cache=True)(nothing)), None, ())
 
     def facts(self) -> Mapping[str, Value]:
-        """Versions, ``threading_layer``, ``numba_threads`` in use, ``svml``, and the BLAS of NumPy,
-        which compiled code may call."""
+        """Versions, ``threading_layer``, ``numba_threads`` in use, ``svml``, and each BLAS that
+        is loaded: compiled code calls SciPy's. Where functions without ``cache=True`` were compiled
+        since the session was opened, ``compile_seconds``: every process does it again."""
         numba = _numba()
+        seconds = _seconds_not_kept(self._compilations.buffer)
         return {
             **super().facts(),
-            **blas_facts(blas_libraries()),
+            **blas_facts(blas_libraries().info()),
             "numba": numba.__version__,
             "llvmlite": metadata.version("llvmlite"),
             "threading_layer": numba.threading_layer(),
             "numba_threads": numba.get_num_threads(),
             "svml": bool(getattr(numba.config, "USING_SVML", False)),
+            **({"compile_seconds": seconds} if seconds else {}),
         }
 
 
@@ -79,10 +90,28 @@ class NumbaBackend(HostBackend):
 
     def keeps(self, function: Any) -> bool:
         """Whether ``function`` was compiled with ``cache=True``."""
-        return getattr(getattr(function, "stats", None), "cache_path", None) is not None
+        return _keeps(function)
 
     def start(self, device: str, threads: int | None) -> NumbaSession:
         return NumbaSession(threads)
+
+
+def _keeps(function: Any) -> bool:
+    return getattr(getattr(function, "stats", None), "cache_path", None) is not None
+
+
+def _seconds_not_kept(compilations: Sequence[tuple[float, Any]]) -> float:
+    """Seconds that functions took to compile whose code is not kept, with those that they call:
+    starts and ends with their moments, as Numba tells them."""
+    seconds, begun = 0.0, list[float]()
+    for moment, event in compilations:
+        if event.is_start:
+            begun.append(moment)
+        else:
+            start = begun.pop()
+            if not begun and not _keeps(event.data["dispatcher"]):
+                seconds += moment - start
+    return seconds
 
 
 def _not_allowed(threads: int) -> str:

@@ -8,20 +8,25 @@ of the driver.
 from __future__ import annotations
 
 import re
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from functools import cache, cached_property, partial
 from importlib import import_module, metadata
+from statistics import median
 from typing import Any
 
 import numpy as np
 
 from gpubench.backends import devices, software
-from gpubench.backends.cuda_driver import Gate, Graph, capture, current_device, driver
-from gpubench.backends.cuda_session import CudaSession, KernelName
-from gpubench.backends.limits import ARCHITECTURE_LIMITS, cuda_limits
+from gpubench.backends.ceilings import BLOCK, Seconds, array_bytes, memory_ceilings
+from gpubench.backends.cuda_driver import CUDAError, Gate, Graph, capture, driver
+from gpubench.backends.cuda_sampling import BestWay, CudaSampler
+from gpubench.backends.limits import ARCHITECTURE_LIMITS, launch_fault
 from gpubench.backends.protocol import (
+    ONE_THREAD,
     Backend,
     Call,
     Description,
@@ -30,13 +35,26 @@ from gpubench.backends.protocol import (
     DeviceLostError,
     DeviceMemoryError,
     Launch,
-    LaunchContext,
     Limits,
     Native,
+    Sampler,
+    Session,
     Target,
 )
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import TIMES, Value
+
+TIMES_CACHE = 8
+"""Size of an array of the ceilings, in L2 caches. STREAM asks for four; more leaves less in the
+cache from one run to the next, and takes milliseconds here."""
+PART_OF_FREE = 8
+"""Each of its three arrays takes at most this part of the memory that is free."""
+SAMPLES, RUNS = 7, 4
+"""Tens of milliseconds together on a large GPU."""
+ITEM = 8
+"""Bytes of a float64."""
+FLOOR_RUNS, FLOOR_SAMPLES = 100, 9
+"""The floor is the median of so many samples, each of ``FLOOR_RUNS`` runs."""
 
 _KERNELS = frozenset({"CUDADispatcher"})
 _UFUNCS = frozenset({"CUDAUFuncDispatcher", "CUDAGeneralizedUFunc"})
@@ -57,58 +75,53 @@ _LOST = (
 """Errors after which the CUDA context answers nothing else (CUDA driver API, ``CUresult``)."""
 
 
-class NumbaCudaSession(CudaSession):
-    """A CUDA device and a stream through Numba; graphs and the gate through NVIDIA's bindings."""
+class NumbaCudaSession(Session):
+    """A CUDA device and a stream of its own through Numba; graphs and the gate through NVIDIA's
+    bindings.
+
+    "Queue" means: on that stream, through which every copy and launch goes. Errors of the library
+    come as ``DeviceError``.
+    """
+
+    host_time = staticmethod(time.perf_counter)
+    """The host's clock in seconds."""
 
     def __init__(self, device: str, limits: Limits) -> None:
-        from numba import cuda
-
-        self._cuda: Any = cuda
-        self.device = device
+        self.device, self._limits = device, limits
+        self.simulated = software.running_device() is not None
+        self.floor_seconds: float | None = None
+        """Of the way of timing that ``floor`` was asked for last; ``None`` before."""
+        self._floors: dict[tuple[str, bool], float | None] = {}
+        self._flushed: tuple[Native, Native] | None = None
+        self._cleanup = ExitStack()
         with self._errors():
-            self._driver = driver()
-            self._cleanup = ExitStack()
-            self._context = self._current_context()
-            self._stream = self._cuda.stream()
-            self._uuid = str(self._context.device.uuid)
-            super().__init__(limits, int(self._context.device.L2_CACHE_SIZE))
+            self._open()
 
-    def _current_context(self) -> Any:
-        """The device's, made the thread's current one; another that was current is so again when
-        this one is closed.
+    def _open(self) -> None:
+        """Make the device's context the thread's current one, with a stream; another that was
+        current is so again when this one is closed.
 
         Numba pushes a device's context each time that it is selected. The thread's first stays, as
         the CUDA runtime's does: what is given back after the session needs a context (CUDA driver
         API, ``cuMemFree``: ``CUDA_ERROR_INVALID_CONTEXT``).
         """
-        ordinal, before = _ordinal(self.device), current_device(self._driver)
+        from numba import cuda
+
+        self._cuda: Any = cuda
+        self._driver = driver()
+        ordinal, (result, current) = _ordinal(self.device), self._driver.cuCtxGetDevice()
+        before = int(current) if result == 0 else None  # an error where no context is current
         if before != ordinal:
             self._cuda.select_device(ordinal)
-        context = self._cuda.current_context()
+        context = self._context = self._cuda.current_context()
         if before not in (None, ordinal):
             self._cleanup.callback(context.pop)
-        return context
+        self._stream = self._cuda.stream()
+        self._uuid, self.l2_bytes = str(context.device.uuid), int(context.device.L2_CACHE_SIZE)
 
-    @cached_property
-    def _gate(self) -> Gate | None:
-        """Made where something is timed: a check of results alone needs none."""
-        gate = Gate.on(self._driver, int(self._stream))
-        if gate is not None:
-            self._cleanup.callback(gate.close)
-        return gate
-
-    @property
-    def can_hold(self) -> bool:
-        return self._gate is not None
-
-    @cached_property
-    def _clocks(self) -> devices.GpuClocks:
-        """Opened where something is timed: starting NVML takes milliseconds."""
-        clocks = devices.GpuClocks(self._uuid)
-        self._cleanup.callback(clocks.close)
-        return clocks
-
-    def to_device(self, array: np.ndarray[Any, Any]) -> Native:
+    def to_native(self, array: np.ndarray[Any, Any]) -> Native:
+        """Copy to the device with the same layout; one that is not contiguous becomes C."""
+        array = array if array.flags.forc else np.ascontiguousarray(array)
         with self._errors():
             native = self._cuda.to_device(array, stream=self._stream)
             self._stream.synchronize()
@@ -128,29 +141,53 @@ class NumbaCudaSession(CudaSession):
             native.copy_to_device(pristine, stream=self._stream)
 
     def allocate(self, nbytes: int) -> Native:
+        """Device memory whose contents do not matter, as float64; ``nbytes`` divides by 8."""
         with self._errors():
-            return self._cuda.device_array(nbytes // 8, np.float64, stream=self._stream)
+            return self._cuda.device_array(nbytes // ITEM, np.float64, stream=self._stream)
 
     def free_bytes(self) -> int:
+        """Device memory that is free now."""
         with self._errors():
             return int(self._context.get_memory_info()[0])
 
-    def runner(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+        """Configure a kernel once, or hand a launcher its stream and shape; nothing runs yet.
+
+        Raises ``DeviceError`` for a launch over the device's limits, ``KernelError`` for a kernel
+        without a launch or a target that is no kernel.
+        """
+        if launch is not None and (fault := launch_fault(launch, self._limits)):
+            raise DeviceError(fault)
         if target.launcher is not None:
-            context = LaunchContext.on(self._stream, launch)
-            return partial(target.launcher, context, *arguments)
-        if _is_a(target.function, _UFUNCS):
-            return partial(target.function, *arguments, stream=self._stream)
-        if not _is_a(target.function, _KERNELS):
+            shape = replace(launch or ONE_THREAD, stream=self._stream)
+            run = partial(target.launcher, shape, *arguments)
+        elif _is_a(target.function, _UFUNCS):
+            run = partial(target.function, *arguments, stream=self._stream)
+        elif not _is_a(target.function, _KERNELS):
             given = "a source text" if target.source is not None else repr(target.function)
             raise KernelError(
                 f"{given} is no kernel of Numba's CUDA target; decorate it with numba.cuda.jit"
             )
-        if launch is None:
+        elif launch is None:
             raise KernelError("a CUDA kernel needs a 'launch' with its block; none is given")
-        return self._configured(target.function, launch, arguments)
+        else:
+            run = self._configured(target.function, launch, arguments)
 
-    def _configured(self, kernel: Any, launch: Launch, arguments: Sequence[Any]) -> Call:
+        def call() -> Any:
+            try:
+                return run()
+            except Exception as error:
+                if device_error := self._translated(error):
+                    raise device_error from error
+                raise
+
+        return call
+
+    def kernel(self, name: str, launch: Launch, arguments: Sequence[Native] = ()) -> Call:
+        """One of ``moving_kernels``, bound."""
+        return self._configured(moving_kernels()[name], launch, arguments)
+
+    def _configured(self, kernel: Any, launch: Launch, arguments: Sequence[Any]) -> partial[Any]:
         from numba.cuda.core.errors import NumbaPerformanceWarning
 
         with warnings.catch_warnings():  # a small grid is asked for, not overlooked
@@ -158,10 +195,163 @@ class NumbaCudaSession(CudaSession):
             configured = kernel[launch.grid, launch.block, self._stream, launch.shared_bytes]
         return partial(configured, *arguments)
 
-    def kernel(self, name: KernelName, launch: Launch, arguments: Sequence[Native] = ()) -> Call:
-        return self._configured(moving_kernels()[name], launch, arguments)
+    def synchronize(self) -> None:
+        with self._errors():
+            self._stream.synchronize()
 
-    def translated(self, error: Exception) -> DeviceError | None:
+    def flush(self) -> None:
+        """Queue a copy between two buffers that fill the L2 cache each."""
+        if self._flushed is None:
+            size = -(-self.l2_bytes // ITEM) * ITEM
+            self._flushed = self.allocate(size), self.allocate(size)
+        self.restore(*self._flushed)
+
+    def sampler(self, call: Call) -> Sampler:
+        """Runs the call until it is warm, and finds the best way to time it."""
+        return CudaSampler(self, call)
+
+    def sampler_again(self, call: Call) -> Sampler:
+        return CudaSampler(self, call, warm=True)
+
+    def event(self) -> Any:
+        """An event that keeps time."""
+        with self._errors():
+            return self._cuda.event(timing=True)
+
+    def record(self, event: Any) -> None:
+        """Queue an event: it takes the time when all before it has run."""
+        with self._errors():
+            event.record(self._stream)
+
+    def seconds(self, begin: Any, end: Any) -> float:
+        """Wait for ``end``; seconds between the two events on the device's own clock."""
+        with self._errors():
+            end.synchronize()
+            return float(begin.elapsed_time(end)) * 1e-3  # events tell milliseconds
+
+    def capture(self, call: Call, runs: int) -> Graph:
+        """Capture so many runs of a call into a graph; none of them runs.
+
+        Refuses what waits for the device or takes or gives back memory. Raises ``CannotCapture``;
+        the stream is then as usable as before.
+        """
+        with self._cuda.defer_cleanup():  # freeing memory would break the capture
+            return capture(self._driver, int(self._stream), call, runs)
+
+    @cached_property
+    def _gate(self) -> Gate | None:
+        """Made where something is timed: a check of results alone needs none."""
+        with suppress(CUDAError):
+            gate = Gate(self._driver, int(self._stream))
+            self._cleanup.callback(gate.close)
+            return gate
+        return None
+
+    @property
+    def can_hold(self) -> bool:
+        """Whether the driver can hold the stream back."""
+        return self._gate is not None
+
+    @contextmanager
+    def held(self) -> Iterator[Callable[[], None]]:
+        """Hold back all that is queued from here on, until what the context gives is called, or the
+        context is left. Calling it twice, or from another thread, is allowed.
+
+        Frees no memory meanwhile: that would wait for the stream that waits for the host.
+        """
+        if self._gate is None:
+            raise BackendError(f"{self.device}: its driver cannot hold a stream back")
+        with self._errors(), self._cuda.defer_cleanup(), self._gate.shut() as release:
+            yield release
+
+    @cached_property
+    def _clocks(self) -> devices.GpuClocks:
+        """Opened where something is timed: starting NVML takes milliseconds."""
+        clocks = devices.GpuClocks(self._uuid)
+        self._cleanup.callback(clocks.close)
+        return clocks
+
+    def clock_state(self) -> devices.ClockState | None:
+        """The clock now; ``None`` where the driver does not tell."""
+        return self._clocks.state()
+
+    @cached_property
+    def _empty_kernel(self) -> BestWay:
+        call = self.kernel("empty", ONE_THREAD)
+        call()  # compiles
+        return BestWay(self, call)
+
+    def floor(self, method: str, single: bool) -> float | None:
+        """Seconds of an empty run by that method, one run at a time or in a batch, measured once;
+        ``None`` where the empty kernel is timed in another way than the case."""
+        key = (method, single)
+        if key not in self._floors:
+            runs, way = 1 if single else FLOOR_RUNS, self._empty_kernel
+            seconds = median(way.seconds(runs) / runs for _ in range(FLOOR_SAMPLES))
+            self._floors[key] = seconds if way.method == method else None
+        self.floor_seconds = self._floors[key]
+        return self.floor_seconds
+
+    def ceiling_bytes(self) -> int:
+        """Size of each array that the ceilings are measured on."""
+        return array_bytes(self.l2_bytes, TIMES_CACHE, self.free_bytes() // PART_OF_FREE, ITEM)
+
+    def ceilings(self) -> Mapping[str, float]:
+        """What the device's memory reaches with kernels that do nothing but move data; takes tens
+        of milliseconds and gives all memory back."""
+        nbytes = self.ceiling_bytes()
+        arrays = [self.allocate(nbytes) for _ in range(3)]
+        launch = Launch(block=(BLOCK, 1, 1), grid=(-(-nbytes // ITEM // BLOCK), 1, 1))
+
+        def timer(name: str, used: Sequence[Native]) -> Seconds:
+            call = self.kernel(name, launch, used)
+            call()  # compiles
+            return BestWay(self, call).seconds
+
+        return memory_ceilings(arrays, nbytes, timer, SAMPLES, RUNS)
+
+    def facts(self) -> Mapping[str, Value]:
+        """Versions, the size of L2, and the GPU's name, driver, clocks, temperature and throttling
+        now; of a device in software, nothing of a speed that it does not have."""
+        import numba
+
+        facts: dict[str, Value] = {
+            **super().facts(),
+            "l2_bytes": self.l2_bytes,
+            "numba": numba.__version__,
+            "llvmlite": metadata.version("llvmlite"),
+            "numba_cuda": metadata.version("numba-cuda"),
+        }
+        with suppress(Exception):  # the runtime's library is not needed to run kernels
+            facts["cuda_runtime"] = ".".join(map(str, self._cuda.runtime.get_version()))
+        if not self.simulated and self.floor_seconds is not None:
+            facts["floor_seconds"] = self.floor_seconds
+        if not self.simulated and (peak := self._clocks.peak_bytes_per_second()) is not None:
+            facts["peak_bytes_per_second"] = peak
+        # An instance of a partitioned GPU has a UUID of its own; the ordinal tells its GPU.
+        gpus = devices.gpus()
+        here = [gpu for gpu in gpus if gpu.uuid == self._uuid] or gpus[_ordinal(self.device) :]
+        return {**facts, **(devices.gpu_facts(here[0]) if here else {})}
+
+    def close(self) -> None:
+        """Wait, then free; silent on a lost device, which answers nothing."""
+        self._flushed = None
+        with suppress(Exception):
+            self._stream.synchronize()
+            self._context.deallocations.clear()
+        with suppress(Exception):
+            self._cleanup.close()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            if device_error := self._translated(error):
+                raise device_error from error
+            raise
+
+    def _translated(self, error: Exception) -> DeviceError | None:
         """What CUDA raised, in gpubench's words; ``None`` for an error that is not CUDA's."""
         if not any(kind.__name__ in _ERRORS for kind in type(error).__mro__):
             return None
@@ -175,7 +365,7 @@ class NumbaCudaSession(CudaSession):
             where = "compute-sanitizer or `gpubench verify --sanitize` tells where, and "
             # Of a device in software, what it has seen stands beside the error.
             return DeviceLostError(
-                f"the work crashed on {device}: {text}; {'' if software.requested() else where}"
+                f"the work crashed on {device}: {text}; {'' if self.simulated else where}"
                 "only a fresh process can use the device again"
             )
         if "LAUNCH_OUT_OF_RESOURCES" in text:
@@ -185,94 +375,11 @@ class NumbaCudaSession(CudaSession):
             )
         return DeviceError(f"{device} failed: {text}")
 
-    def synchronize(self) -> None:
-        with self._errors():
-            self._stream.synchronize()
-
-    def event(self) -> Any:
-        with self._errors():
-            return self._cuda.event(timing=True)
-
-    def record(self, event: Any) -> None:
-        with self._errors():
-            event.record(self._stream)
-
-    def seconds(self, begin: Any, end: Any) -> float:
-        with self._errors():
-            end.synchronize()
-            return float(begin.elapsed_time(end)) * 1e-3  # events tell milliseconds
-
-    def capture(self, call: Call, runs: int) -> Graph:
-        with self._cuda.defer_cleanup():  # freeing memory would break the capture
-            return capture(self._driver, int(self._stream), call, runs)
-
-    @contextmanager
-    def held(self) -> Iterator[Callable[[], None]]:
-        """Frees no memory meanwhile: that would wait for the stream that waits for the host."""
-        if self._gate is None:
-            raise BackendError(f"{self.device}: its driver cannot hold a stream back")
-        with self._errors(), self._cuda.defer_cleanup(), self._gate.shut() as release:
-            yield release
-
-    def clock_state(self) -> devices.ClockState | None:
-        return self._clocks.state()
-
-    def facts(self) -> Mapping[str, Value]:
-        """Versions, and the GPU's name, driver, clocks, temperature and throttling now."""
-        import numba
-
-        facts: dict[str, Value] = {
-            **super().facts(),
-            "numba": numba.__version__,
-            "llvmlite": metadata.version("llvmlite"),
-            "numba_cuda": metadata.version("numba-cuda"),
-        }
-        with suppress(Exception):  # the runtime's library is not needed to run kernels
-            facts["cuda_runtime"] = ".".join(map(str, self._cuda.runtime.get_version()))
-        if (peak := self._clocks.peak_bytes_per_second()) is not None:
-            facts["peak_bytes_per_second"] = peak
-        ordinal, gpus = _ordinal(self.device), devices.gpus()
-        gpu = next((gpu for gpu in gpus if gpu.uuid == self._uuid), None)
-        if gpu is None and ordinal < len(gpus):  # an instance of a partitioned GPU
-            gpu = gpus[ordinal]
-        return {**facts, **(devices.gpu_facts(gpu) if gpu else {})}
-
-    def close(self) -> None:
-        """Wait, then free; silent on a lost device, which answers nothing."""
-        super().close()
-        with suppress(Exception):
-            self._stream.synchronize()
-            self._context.deallocations.clear()
-        with suppress(Exception):
-            self._cleanup.close()
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            if translated := self.translated(error):
-                raise translated from error
-            raise
-
-
-class SoftwareSession(NumbaCudaSession):
-    """The device in software: results mean something, times do not.
-
-    The ways of timing work, so that they can be tried. Who measures asks ``simulated`` first.
-    """
-
-    simulated = True
-
-    def facts(self) -> Mapping[str, Value]:
-        """Versions and the device, and nothing of a speed that it does not have."""
-        facts, of_speed = super().facts(), ("peak_bytes_per_second", "floor_seconds")
-        return {name: fact for name, fact in facts.items() if name not in of_speed}
-
 
 @cache
 def moving_kernels() -> Mapping[str, Any]:
-    """The kernels of ``KernelName``, decorated; they are compiled where they first run."""
+    """``empty()``, ``copy(target, source)`` and ``triad(target, one, other)`` over float64; they
+    are compiled where they first run."""
     from numba import cuda
 
     def empty() -> None:
@@ -320,27 +427,36 @@ class NumbaCudaBackend(Backend):
 
     def device_facts(self, device: str) -> DeviceFacts:
         """Limits by compute capability; those of every architecture where there is no device."""
-        gpus, ordinal = devices.known_gpus(), _ordinal(device)
+        gpus, ordinal, limits = devices.known_gpus(), _ordinal(device), ARCHITECTURE_LIMITS
         if ordinal >= len(gpus):
-            return DeviceFacts(device, ARCHITECTURE_LIMITS)
+            return DeviceFacts(device, limits)
         gpu = gpus[ordinal]
-        capability = gpu.compute_capability
-        limits = cuda_limits(gpu.name, capability) if capability else ARCHITECTURE_LIMITS
         scope: dict[str, Value | None] = {
             "device": device,
             "sm_count": gpu.sm_count,
             "global_memory": gpu.memory_bytes,
-            "compute_capability": float(f"{capability[0]}.{capability[1]}") if capability else None,
             "shared_memory_per_block": limits.shared_bytes_per_block,
         }
+        if gpu.compute_capability is not None:
+            version = "{}.{}".format(*gpu.compute_capability)
+            scope["compute_capability"] = float(version)
+            limits = replace(limits, source=f"{gpu.name} (compute capability {version})")
         return DeviceFacts(gpu.name, limits, {k: v for k, v in scope.items() if v is not None})
 
     def devices(self) -> Sequence[Description]:
-        return devices.describe_gpus()
+        gpus, reason = devices.gpus(), devices.no_gpu_reason()
+        if reason is not None:
+            return [Description("cuda", "NVIDIA GPU", {}, reason)]
+        return [Description(f"cuda:{gpu.index}", gpu.name, devices.gpu_facts(gpu)) for gpu in gpus]
 
     def machine_facts(self) -> Mapping[str, Value | None]:
-        """The first GPU's, with the names of all."""
-        return devices.steady_facts()
+        """What stays as it is of the first GPU, with the names of all, or why there is none."""
+        gpus = devices.gpus()
+        if not gpus:
+            return {"gpu": None, "no_gpu": devices.no_gpu_reason()}
+        facts = devices.gpu_facts(gpus[0])
+        steady = {name: facts[name] for name in devices.STEADY_FACTS if name in facts}
+        return {**steady, "gpu": ", ".join(gpu.name for gpu in gpus)}
 
     def compile_with_lines(self) -> None:
         """Have all kernels that are made from now on compiled with lines of their source."""
@@ -357,11 +473,9 @@ class NumbaCudaBackend(Backend):
         # What is kept on disk may have been compiled without.
         CUDADispatcher.enable_caching = lambda dispatcher: None
 
-    def start(self, device: str, threads: int | None) -> CudaSession:
+    def start(self, device: str, threads: int | None) -> NumbaCudaSession:
         """Start a context on the device, on which nothing counts threads of the host."""
-        facts = self.device_facts(device)
-        session = SoftwareSession if facts.name == software.NAME else NumbaCudaSession
-        return session(device, facts.limits or ARCHITECTURE_LIMITS)
+        return NumbaCudaSession(device, self.device_facts(device).limits or ARCHITECTURE_LIMITS)
 
 
 def _ordinal(device: str) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,17 @@ class NumpySession(HostSession):
         if threads is not None:
             libraries = blas_libraries()
             self._limiter = libraries.limit(limits=threads)
-            used = blas_facts(libraries).get("blas_threads")
+            used = blas_facts(libraries.info()).get("numpy_blas_threads")
             if used != threads:
                 self.close()
-                raise BackendError(_not_taken(threads, used))
+                raise BackendError(
+                    f"threads of {threads}: NumPy's BLAS uses {used} all the same; use {used} or "
+                    "fewer"
+                    if used is not None
+                    else f"threads of {threads}: the number of threads of NumPy's BLAS "
+                    f"({_built_with()}) cannot be set; leave out 'threads', or use a NumPy that is "
+                    "built with OpenBLAS or MKL"
+                )
 
     def close(self) -> None:
         super().close()
@@ -37,8 +45,8 @@ class NumpySession(HostSession):
             self._limiter = None
 
     def facts(self) -> Mapping[str, Value]:
-        """``numpy``, ``blas`` with its version, ``blas_threads`` in use."""
-        return {**super().facts(), **blas_facts(blas_libraries())}
+        """``numpy`` and each BLAS that is loaded: see ``blas_facts``."""
+        return {**super().facts(), **blas_facts(blas_libraries().info())}
 
 
 class NumpyBackend(HostBackend):
@@ -59,24 +67,36 @@ def blas_libraries() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
-def blas_facts(libraries: ThreadpoolController) -> dict[str, Value]:
-    """``blas`` with its version, and ``blas_threads`` in use where that can be known."""
-    loaded = libraries.info()
-    if not loaded:
-        return {"blas": _built_with()}
-    return {
-        "blas": f"{loaded[0]['internal_api']} {loaded[0]['version'] or ''}".strip(),
-        "blas_threads": int(loaded[0]["num_threads"]),
-    }
+def blas_facts(loaded: Sequence[Mapping[str, Any]]) -> dict[str, Value]:
+    """Each BLAS that is loaded, by the package that brought it, from what threadpoolctl tells.
+
+    ``numpy_blas`` is ``openblas 0.3.31 (SkylakeX)``: its name, version and the processor that it
+    chose its code for; ``numpy_blas_threads`` is how many it uses, where that can be known. SciPy
+    brings another one, ``scipy_blas``, which functions that Numba compiled call too. One that no
+    package brought is NumPy's where NumPy brought none (conda, Linux distributions), else
+    ``system_blas``.
+    """
+    owners = {package_of(library["filepath"]): library for library in loaded}
+    if "numpy" not in owners and None in owners:
+        owners["numpy"] = owners.pop(None)
+    facts: dict[str, Value] = {} if "numpy" in owners else {"numpy_blas": _built_with()}
+    for owner, library in owners.items():
+        name = f"{owner or 'system'}_blas"
+        version, processor = library.get("version"), library.get("architecture")
+        words = library["internal_api"], version, processor and f"({processor})"
+        facts[name] = " ".join(filter(None, words))
+        facts[f"{name}_threads"] = int(library["num_threads"])
+    return facts
 
 
-def _not_taken(threads: int, used: Value | None) -> str:
-    if used is None:
-        return (
-            f"threads of {threads}: the number of threads of NumPy's BLAS ({_built_with()}) cannot "
-            "be set; leave out 'threads', or use a NumPy that is built with OpenBLAS or MKL"
-        )
-    return f"threads of {threads}: NumPy's BLAS uses {used} all the same; use {used} or fewer"
+def package_of(library: str) -> str | None:
+    """The installed package that a library's path lies in; ``None`` outside of all.
+
+    Wheels put their libraries into ``numpy.libs`` (Linux, Windows) or ``numpy/.dylibs`` (macOS).
+    The file's name does not tell: NumPy's and SciPy's are both called ``libscipy_openblas``.
+    """
+    found = re.search(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)", library)
+    return found[1].removesuffix(".libs") if found else None
 
 
 def _built_with() -> str:

@@ -17,7 +17,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from types import TracebackType
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -46,7 +45,8 @@ class DeviceLostError(DeviceError):
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Shape of one launch, checked against the device's limits before it happens."""
+    """Shape of one launch, checked against the device's limits before it happens. A launcher is
+    given one with a ``stream``."""
 
     block: tuple[int, int, int]
     """Threads in a block, x first."""
@@ -55,6 +55,9 @@ class Launch:
     shared_bytes: int = 0
     """Dynamic shared memory for each block."""
     cooperative: bool = False
+    stream: Any = None
+    """The backend's stream or queue, where a launcher queues its work; ``None`` before it is
+    bound."""
 
     @property
     def threads_per_block(self) -> int:
@@ -67,6 +70,10 @@ class Launch:
         return x * y * z
 
 
+ONE_THREAD = Launch(block=(1, 1, 1), grid=(1, 1, 1))
+"""What a launcher is given where the suite gives no launch."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """What an implementation names, loaded: exactly one of the three kinds."""
@@ -74,28 +81,12 @@ class Target:
     function: Any = None
     """A function or compiled dispatcher, or what a factory returned."""
     launcher: Callable[..., Any] | None = None
-    """Called as ``launcher(context, *arguments)``; queues all its launches."""
+    """Called as ``launcher(launch, *arguments)``; queues all its launches on ``launch.stream``."""
     source: str | None = None
     """Text of a program in the backend's own language, with ``entry`` inside it."""
     entry: str | None = None
     constants: Mapping[str, Value] = field(default_factory=dict)
     """Of a ``source``, by name: values that are known when it is compiled."""
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchContext:
-    """What a launcher is told: where to queue its work and in which shape."""
-
-    stream: Any
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    shared_bytes: int = 0
-
-    @classmethod
-    def on(cls, stream: Any, launch: Launch | None) -> LaunchContext:
-        """On a stream or queue; one thread in one block where the suite gives no launch."""
-        shape = launch or Launch(block=(1, 1, 1), grid=(1, 1, 1))
-        return cls(stream, shape.grid, shape.block, shape.shared_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,18 +164,13 @@ class Session(ABC):
     Leaving it waits for what is queued, unless something has gone wrong, and closes it.
     """
 
-    simulated: ClassVar[bool] = False
+    simulated: bool = False
     """True where results mean something and times do not: nothing is sampled there."""
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
                 self.synchronize()

@@ -4,15 +4,20 @@ An implementation names a ``source`` and its ``entry``, compiled at the first ca
 a ``launcher``, whose ``launch.stream`` is the ``pyopencl.CommandQueue``; or a function of
 ``pyopencl.array.Array``. Blocks are work-groups, and a grid counts them.
 
+OpenCL has no way to count devices without loading their drivers (PoCL starts its worker threads
+then), so a platform is asked only about a device that a case names. That creates no context.
+
 Only drivers keep compiled programs on disk, where ``POCL_CACHE_DIR``, ``CUDA_CACHE_PATH`` or
 ``XDG_CACHE_HOME`` says; PyOpenCL's own cache is not used for a ``source``.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from itertools import repeat
@@ -23,32 +28,36 @@ import numpy as np
 from gpubench.backends.ceilings import BLOCK, Seconds, array_bytes, memory_ceilings
 from gpubench.backends.devices import STEADY_FACTS
 from gpubench.backends.limits import launch_fault
-from gpubench.backends.opencl_devices import (
-    cache_bytes,
-    device_fault,
-    device_limits,
-    device_name,
-    flush_bytes,
-    opencl,
-    opencl_devices,
-    opencl_errors,
-    translated,
-)
-from gpubench.backends.opencl_program import CompiledKernel, build_options, compile_source
+from gpubench.backends.opencl_program import CompiledKernel, build_options, opencl
 from gpubench.backends.protocol import (
+    ONE_THREAD,
     Backend,
     Call,
     DeviceError,
     DeviceFacts,
+    DeviceLostError,
+    DeviceMemoryError,
     Launch,
-    LaunchContext,
+    Limits,
     Native,
     Sampler,
     Session,
     Target,
 )
 from gpubench.errors import BackendError, KernelError
-from gpubench.names import TIMES, Value, format_shape
+from gpubench.names import TIMES, Value
+
+MIB = 2**20
+
+# Parts of OpenCL's messages (OpenCL 3.0, appendix "Error Codes").
+_MEMORY = ("MEM_OBJECT_ALLOCATION_FAILURE", "OUT_OF_HOST_MEMORY", "INVALID_BUFFER_SIZE")
+_LOST = ("EXEC_STATUS_ERROR", "DEVICE_NOT_AVAILABLE", "INVALID_COMMAND_QUEUE", "-9999")
+"""After a crash; -9999 is NVIDIA's for an illegal read or write by a kernel."""
+
+_INSTALL = "pip install 'gpubench[opencl]'"
+_DRIVER = "the driver of the device (for the CPU, PoCL: apt-get install pocl-opencl-icd)"
+_LEAST_GPU_CACHE = 128 * MIB
+"""Drivers of GPUs report the first level as the global memory cache; no L2 is larger than this."""
 
 MOST_HELD = 256
 """Runs that are held back at once; drivers bound the commands that a queue can hold."""
@@ -83,6 +92,41 @@ Source = tuple[str, str, tuple[str, ...]]
 """Text of a program, name of a kernel in it, options for the compiler."""
 
 _NOTHING = Target(source="__kernel void nothing(void) {}", entry="nothing")
+
+
+@contextmanager
+def opencl_errors(device: str) -> Iterator[None]:
+    """Raises what OpenCL raises inside as a ``DeviceError``."""
+    try:
+        yield
+    except Exception as error:
+        if device_error := translated(error, device):
+            raise device_error from error
+        raise
+
+
+def translated(error: Exception, device: str) -> DeviceError | None:
+    """What OpenCL raised, in gpubench's words; ``None`` for an error that is not OpenCL's."""
+    if not isinstance(error, opencl().Error):
+        return None
+    text, routine = str(error).strip(), str(error.routine)
+    # One code for three things: the call that raises it tells which.
+    exhausted = "OUT_OF_RESOURCES" in text
+    waiting = routine in ("clFinish", "clWaitForEvents", "clEnqueueReadBuffer")
+    if exhausted and routine == "clEnqueueNDRangeKernel":
+        return DeviceError(
+            f"{device} lacks registers or local memory for this block: {text}; use a smaller block"
+        )
+    if (exhausted and not waiting) or any(code in text for code in _MEMORY):
+        return DeviceMemoryError(
+            f"{device} is out of memory: {text}; use smaller sizes, or free memory on the device"
+        )
+    if exhausted or any(code in text for code in _LOST):
+        return DeviceLostError(
+            f"the work crashed on {device}: {text}; check the kernel's bounds; "
+            "only a fresh process can use the device again"
+        )
+    return DeviceError(f"{device} failed: {text}")
 
 
 class QueueSampler:
@@ -140,11 +184,9 @@ class BoundCall:
 class PyOpenCLSession(Session):
     """An OpenCL device with a context and an in-order queue of its own."""
 
-    def __init__(self, name: str, device: Any) -> None:
+    def __init__(self, name: str, device: Any, limits: Limits | None) -> None:
         cl = opencl()
-        self._name = name
-        self._device = device
-        self._limits = device_limits(device)
+        self._name, self._device, self._limits = name, device, limits
         self._kernels: dict[Source, CompiledKernel] = {}
         self._scratch: Any = None
         with opencl_errors(name):
@@ -162,11 +204,9 @@ class PyOpenCLSession(Session):
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
         """A ``pyopencl.array.Array`` with the same layout; one that is not contiguous becomes C."""
-        flags = array.flags
-        contiguous = flags.c_contiguous or flags.f_contiguous
-        source = array if contiguous else np.ascontiguousarray(array)
+        array = array if array.flags.forc else np.ascontiguousarray(array)
         with opencl_errors(self._name):
-            return _arrays().to_device(self._queue, source)
+            return _arrays().to_device(self._queue, array)
 
     def to_host(self, native: Native) -> np.ndarray[Any, Any]:
         if not isinstance(native, _arrays().Array):
@@ -195,11 +235,12 @@ class PyOpenCLSession(Session):
         no such kernel, or takes other arguments. Here ``DeviceError`` is raised for a launch over
         the device's limits, ``KernelError`` for a source without an entry or a launch.
         """
-        if launch is not None and (fault := launch_fault(launch, self._limits)):
+        limits = self._limits
+        if launch is not None and limits is not None and (fault := launch_fault(launch, limits)):
             raise DeviceError(fault)
         if target.launcher is not None:
-            context = LaunchContext.on(self._queue, launch)
-            return BoundCall(partial(target.launcher, context, *arguments), self._name, False)
+            shape = replace(launch or ONE_THREAD, stream=self._queue)
+            return BoundCall(partial(target.launcher, shape, *arguments), self._name, False)
         if target.function is not None:
             return BoundCall(partial(target.function, *arguments), self._name, False)
         if target.source is None or target.entry is None:
@@ -210,32 +251,19 @@ class PyOpenCLSession(Session):
         enqueue: Call | None = None
 
         def run() -> None:
-            """Compiles, binds and queues at the first call, and only queues at the others.
+            """Compiles (once in a session), binds and queues at the first call, and only queues at
+            the others.
 
             It holds the arguments: OpenCL does not keep the buffers of a kernel alive.
             """
             nonlocal enqueue
             if enqueue is None:
-                enqueue = self._compiled(source, launch, arguments)
+                if source not in self._kernels:
+                    self._kernels[source] = CompiledKernel(self._name, self._context, *source)
+                enqueue = self._kernels[source].bound(self._queue, launch, arguments)
             enqueue()
 
         return BoundCall(run, self._name, only_queues=True)
-
-    def _compiled(self, source: Source, launch: Launch, given: Sequence[Any]) -> Call:
-        """What queues the kernel; a source is compiled once in a session."""
-        if source not in self._kernels:
-            self._kernels[source] = compile_source(self._context, *source)
-        kernel, queue = self._kernels[source], self._queue
-        enqueue = opencl().enqueue_nd_range_kernel
-        arguments = kernel.arguments(given, launch.shared_bytes)
-        if launch.threads_per_block > (most := kernel.most_threads(self._device)):
-            raise DeviceError(
-                f"block of {format_shape(launch.block)}: {kernel.entry} can have {most} threads "
-                f"per block on {self._name}; use a smaller block"
-            )
-        pairs = zip(launch.grid, launch.block, strict=True)
-        items = tuple(blocks * threads for blocks, threads in pairs)
-        return lambda: enqueue(queue, kernel.holding(arguments), items, launch.block)
 
     def sampler(self, call: Call) -> Sampler:
         """A source is held back until a batch is queued; other calls may wait inside."""
@@ -244,7 +272,7 @@ class PyOpenCLSession(Session):
 
     def empty(self) -> Call:
         """A kernel that does nothing: its time is the floor under all others."""
-        return self.bind(_NOTHING, Launch(block=(1, 1, 1), grid=(1, 1, 1)), ())
+        return self.bind(_NOTHING, ONE_THREAD, ())
 
     def synchronize(self) -> None:
         with opencl_errors(self._name):
@@ -296,6 +324,41 @@ class PyOpenCLSession(Session):
         }
 
 
+def cache_bytes(device: Any) -> int:
+    """Size of the device's last-level cache, or of what its driver calls the global memory cache;
+    0 where it has none or the driver does not tell."""
+    return int(device.global_mem_cache_size)
+
+
+def flush_bytes(device: Any) -> int:
+    """Size of a buffer that evicts the device's last-level cache when it is written."""
+    cache = cache_bytes(device)
+    if device.type & opencl().device_type.GPU:
+        cache = max(cache, _LEAST_GPU_CACHE)
+    # Twice: caches that are not strictly least-recently-used keep lines of a buffer of their size.
+    return int(min(2 * max(cache, MIB), device.max_mem_alloc_size))
+
+
+def opencl_devices() -> dict[str, Any]:
+    """Each ``pyopencl.Device`` by name: ``{"cl:0:0": ...}``; empty where there is no platform."""
+    cl = opencl()
+    try:
+        platforms = cl.get_platforms()
+    except cl.LogicError as error:
+        if "PLATFORM_NOT_FOUND_KHR" in str(error):
+            return {}
+        raise
+    return {
+        f"cl:{p}:{d}": device
+        for p, platform in enumerate(platforms)
+        for d, device in enumerate(platform.get_devices())
+    }
+
+
+def device_name(device: Any) -> str:
+    return f"{device.name.strip()} on {device.platform.name.strip()}"
+
+
 class PyOpenCLBackend(Backend):
     """Runs OpenCL C through PyOpenCL on ``cl:PLATFORM:DEVICE``."""
 
@@ -312,20 +375,47 @@ class PyOpenCLBackend(Backend):
         return re.fullmatch(r"cl:\d{1,3}:\d{1,3}", device) is not None
 
     def unavailable(self, device: str) -> str | None:
-        return super().unavailable(device) or device_fault(device)
+        if reason := super().unavailable(device):
+            return reason
+        if importlib.util.find_spec("pyopencl") is None:
+            return f"{device}: the module 'pyopencl' is not installed; {_INSTALL}, and {_DRIVER}"
+        try:
+            devices = opencl_devices()
+        except Exception as error:
+            cause = f"{type(error).__name__}: {str(error).strip()}"
+            return f"{device}: OpenCL cannot be used here: {cause}; {_INSTALL}, and {_DRIVER}"
+        if not devices:
+            return f"{device}: this machine has no OpenCL platform with a device; install {_DRIVER}"
+        if device in devices:
+            return None
+        here = ", ".join(f"{name} ({device_name(one)})" for name, one in devices.items())
+        return f"{device}: this machine has no such OpenCL device; it has {here}"
 
     def device_facts(self, device: str) -> DeviceFacts:
         """Limits and facts as the driver reports them; the name alone where there is no device."""
-        if device_fault(device):
+        if self.unavailable(device):
             return DeviceFacts(device, scope={"device": device})
-        cl_device = opencl_devices()[device]
+        here = opencl_devices()[device]
+        # The global size is bounded by the device's addresses alone (OpenCL 3.0,
+        # clEnqueueNDRangeKernel), and groups cannot wait for each other.
+        most = 2**here.address_bits - 1
+        x, y, z = here.max_work_item_sizes[:3]
+        limits = Limits(
+            threads_per_block=here.max_work_group_size,
+            block=(x, y, z),
+            grid=(most, most, most),
+            shared_bytes_per_block=here.local_mem_size,
+            source=device_name(here),
+            total_threads=most,
+            cooperative_blocks=1,
+        )
         scope = {
             "device": device,
-            "sm_count": cl_device.max_compute_units,
-            "shared_memory_per_block": cl_device.local_mem_size,
-            "global_memory": cl_device.global_mem_size,
+            "sm_count": here.max_compute_units,
+            "shared_memory_per_block": here.local_mem_size,
+            "global_memory": here.global_mem_size,
         }
-        return DeviceFacts(device_name(cl_device), device_limits(cl_device), scope)
+        return DeviceFacts(limits.source, limits, scope)
 
     def start(self, device: str, threads: int | None) -> PyOpenCLSession:
         """Create a context on the device.
@@ -338,7 +428,8 @@ class PyOpenCLBackend(Backend):
                 f"{device}: OpenCL cannot be given {threads} threads; leave 'threads' out (PoCL "
                 "reads POCL_MAX_PTHREAD_COUNT from the environment of the whole run)"
             )
-        return PyOpenCLSession(device, opencl_devices()[device])
+        limits = self.device_facts(device).limits
+        return PyOpenCLSession(device, opencl_devices()[device], limits)
 
 
 def _arrays() -> Any:

@@ -1,4 +1,4 @@
-"""Given durations, outputs and faults: the whole pipeline can be tried without measuring.
+"""Given durations and faults: the whole pipeline can be tried without measuring.
 
 A function decorated with ``script`` computes as it is written, while the session's clock advances
 by what the script says::
@@ -14,10 +14,10 @@ import inspect
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial, update_wrapper
 from itertools import count
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -42,25 +42,24 @@ from gpubench.names import TIMES, Value
 Seconds = float | Sequence[float] | Callable[..., float]
 Fault = Literal["out of memory", "illegal address", "hang"]
 
-FAULTS: tuple[Fault, ...] = ("out of memory", "illegal address", "hang")
+FAULTS: tuple[Fault, ...] = get_args(Fault)
 
 FLOOR = 1e-8
 """Seconds of an empty call."""
 
 
-@dataclass(frozen=True)
-class Script:
-    """How a scripted function behaves. Raises ``BackendError`` for an unknown fault."""
+@dataclass(eq=False)
+class ScriptedFunction:
+    """A function and its script. Called directly, it computes and takes the time that it takes.
 
+    Raises ``BackendError`` for an unknown fault.
+    """
+
+    function: Callable[..., Any]
     seconds: Seconds = 0.0
     """Of one run: a number, a cycle of numbers, or a function of the call's arguments by name
-    (and of ``block``, ``grid`` and ``threads`` where they are given)."""
-    noise: float = 0.0
-    """Relative standard deviation of a normal factor on ``seconds``."""
-    seed: int = 0
-    """Of the noise; every binding draws the same."""
-    outputs: Mapping[str, Any] = field(default_factory=dict)
-    """Values that array arguments get, by name, instead of what the function computes."""
+    (and of ``block``, ``grid``, ``blocks``, ``threads_per_block`` and ``threads`` where they are
+    given)."""
     fails: Fault | None = None
     """What happens when the work runs. ``hang`` never returns."""
     fails_at: int = 0
@@ -71,51 +70,17 @@ class Script:
     def __post_init__(self) -> None:
         if self.fails is not None and self.fails not in FAULTS:
             raise BackendError(f"unknown fault {self.fails!r}; allowed: {', '.join(FAULTS)}")
-
-    def __call__(self, function: Callable[..., Any]) -> ScriptedFunction:
-        """Decorate a function."""
-        return ScriptedFunction(function, self)
-
-    def durations(self, values: Mapping[str, Any]) -> Callable[[int], float]:
-        """Seconds of run 0, 1 ... of one binding."""
-        generator = np.random.default_rng(self.seed)
-
-        def duration(run: int) -> float:
-            given = self.seconds
-            if callable(given):
-                given = given(**values)
-            elif isinstance(given, Sequence):
-                given = given[run % len(given)]
-            factor = 1 + self.noise * generator.standard_normal() if self.noise else 1.0
-            return max(0.0, given * factor)
-
-        return duration
-
-
-class ScriptedFunction:
-    """A function and its script. Called directly, it computes and takes the time that it takes."""
-
-    def __init__(self, function: Callable[..., Any], script: Script) -> None:
-        update_wrapper(self, function)
-        self.function = function
-        self.script = script
-        self._signature = inspect.signature(function)
+        update_wrapper(self, self.function)
 
     def __call__(self, *arguments: Any) -> Any:
-        if not self.script.outputs:
-            return self.function(*arguments)
-        named = self.named(arguments)
-        for name, value in self.script.outputs.items():
-            np.copyto(named[name], value)
-        return None
-
-    def named(self, arguments: Sequence[Any]) -> dict[str, Any]:
-        """The arguments of a call by parameter name."""
-        return dict(self._signature.bind(*arguments).arguments)
+        return self.function(*arguments)
 
 
-script = Script
-"""As a decorator: ``@script(seconds=1e-6)``."""
+def script(
+    seconds: Seconds = 0.0, **behaviour: Any
+) -> Callable[[Callable[..., Any]], ScriptedFunction]:
+    """Decorate a function with its script, the fields of ``ScriptedFunction``."""
+    return lambda function: ScriptedFunction(function, seconds, **behaviour)
 
 
 class ScriptedSession(Session):
@@ -150,22 +115,35 @@ class ScriptedSession(Session):
                 f"{function!r} has no script; "
                 "decorate it with gpubench.backends.scripted.script(seconds=...)"
             )
-        made, values = function.script, function.named(arguments)
+        values = dict(inspect.signature(function.function).bind(*arguments).arguments)
         if self._threads is not None:
             values["threads"] = self._threads
         if launch is not None:
             values |= {"block": launch.block, "grid": launch.grid, "blocks": launch.blocks}
             values["threads_per_block"] = launch.threads_per_block
-        duration, runs = made.durations(values), count()
+        runs, seconds = count(), function.seconds
 
         def run() -> Any:
             number = next(runs)
-            if made.fails is not None and number >= made.fails_at:
-                _fail(made.fails, self._device)
-            self.now += duration(number)
+            if number >= function.fails_at:
+                self._fail(function.fails)
+            if callable(seconds):
+                self.now += seconds(**values)
+            elif isinstance(seconds, Sequence):
+                self.now += seconds[number % len(seconds)]
+            else:
+                self.now += seconds
             return function(*arguments)
 
-        return partial(self._submit, run, made.asynchronous)
+        return partial(self._submit, run, function.asynchronous)
+
+    def _fail(self, fault: Fault | None) -> None:
+        if fault == "out of memory":
+            raise DeviceMemoryError(f"{self._device} is out of memory, as its script says")
+        if fault == "illegal address":
+            raise DeviceLostError(f"the work crashed on {self._device}, as its script says")
+        while fault == "hang":
+            time.sleep(3600)
 
     def _submit(self, run: Call, asynchronous: bool) -> Any:
         if not asynchronous:
@@ -221,12 +199,3 @@ class ScriptedBackend(Backend):
 
     def start(self, device: str, threads: int | None) -> ScriptedSession:
         return ScriptedSession(device, threads)
-
-
-def _fail(fault: Fault, device: str) -> None:
-    if fault == "out of memory":
-        raise DeviceMemoryError(f"{device} is out of memory, as its script says")
-    if fault == "illegal address":
-        raise DeviceLostError(f"the work crashed on {device}, as its script says")
-    while True:
-        time.sleep(3600)

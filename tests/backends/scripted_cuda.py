@@ -1,4 +1,4 @@
-"""A CUDA session that keeps time itself: one host, one device, one stream, no GPU.
+"""The CUDA session with time that it keeps itself: one host, one device, one stream, no GPU.
 
 The host's clock advances by what launches and replays cost it, the device's by what kernels take;
 an operation starts when it has been queued, the stream is not held back and the one before it has
@@ -18,9 +18,9 @@ import pytest
 
 from gpubench.backends import cuda_sampling
 from gpubench.backends.cuda_driver import CannotCapture
-from gpubench.backends.cuda_session import CudaSession, KernelName
 from gpubench.backends.devices import ClockState
-from gpubench.backends.limits import ARCHITECTURE_LIMITS
+from gpubench.backends.limits import ARCHITECTURE_LIMITS, launch_fault
+from gpubench.backends.numba_cuda import NumbaCudaSession
 from gpubench.backends.protocol import (
     Call,
     DeviceError,
@@ -80,15 +80,15 @@ class ScriptedGraph:
         self.closed = True
 
 
-class ScriptedCuda(CudaSession):
-    """One GPU whose times are what its script says; counts what it is asked."""
+class ScriptedCuda(NumbaCudaSession):
+    """One GPU whose times are what its script says; counts what it is asked. All that would call
+    Numba or the driver is played."""
 
-    device = "cuda:0"
     can_hold = True
 
     def __init__(self, graphs: bool = True, can_hold: bool = True) -> None:
         self.graphs, self.can_hold = graphs, can_hold
-        super().__init__(ARCHITECTURE_LIMITS, 1000, lambda: self.host)
+        super().__init__("cuda:0", ARCHITECTURE_LIMITS)
         self.launch_cost, self.replay_cost = 5e-6, 10e-6
         self.host = self.ready = 0.0
         self.pending: list[Callable[[], None]] = []
@@ -103,7 +103,13 @@ class ScriptedCuda(CudaSession):
         self.asked: list[str] = []
         self.made: list[ScriptedGraph] = []
 
+    def _open(self) -> None:
+        self.l2_bytes = 1000
+
     # Time
+
+    def host_time(self) -> float:
+        return self.host
 
     def queue(self, operation: Callable[[], None], most: int = 1) -> None:
         if self.holding:
@@ -146,7 +152,7 @@ class ScriptedCuda(CudaSession):
             while self.pending:
                 self.pending.pop(0)()
 
-    # What a library offers
+    # What Numba and the driver do
 
     def call(self, kernel: Kernel) -> Call:
         def call() -> None:
@@ -157,18 +163,17 @@ class ScriptedCuda(CudaSession):
 
         return call
 
-    def runner(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+        if launch is not None and (fault := launch_fault(launch, self._limits)):
+            raise DeviceError(fault)
         return self.call(target.function)
 
-    def kernel(self, name: KernelName, launch: Launch, arguments: Sequence[Any] = ()) -> Call:
+    def kernel(self, name: str, launch: Launch, arguments: Sequence[Any] = ()) -> Call:
         self.asked.append(f"kernel {name}")
         moved = sum(array.data.nbytes for array in arguments)
         return self.call(Kernel(FLOOR if name == "empty" else moved / BANDWIDTH))
 
-    def translated(self, error: Exception) -> DeviceError | None:
-        return None
-
-    def to_device(self, array: np.ndarray[Any, Any]) -> Array:
+    def to_native(self, array: np.ndarray[Any, Any]) -> Array:
         self.asked.append("to device")
         return Array(array.copy())
 
@@ -244,10 +249,9 @@ class ScriptedCuda(CudaSession):
         return self.clock
 
     def facts(self) -> Mapping[str, Any]:
-        return {"gpu": "scripted", **super().facts()}
+        return {"gpu": "scripted", "l2_bytes": self.l2_bytes}
 
     def close(self) -> None:
-        super().close()
         self.asked.append("close")
 
 

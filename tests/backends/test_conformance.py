@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numba import cuda, njit
 
-from gpubench.backends.protocol import Backend, Launch, LaunchContext, Session, Target
+from gpubench.backends.protocol import Backend, Launch, Session, Target
 from gpubench.backends.registry import get
 from gpubench.backends.scripted import script
 from gpubench.errors import GpubenchError
@@ -265,7 +265,7 @@ def test_a_launcher_is_told_the_launch(session: Session, subject: Subject) -> No
         return
     kernel, seen = doubling(subject).function, []
 
-    def twice(launch: LaunchContext, a: Any, n: int) -> None:
+    def twice(launch: Launch, a: Any, n: int) -> None:
         seen.append((launch.grid, launch.block, launch.shared_bytes))
         for _ in range(2):
             if kernel is None:

@@ -26,13 +26,17 @@ def with_nvml(monkeypatch: pytest.MonkeyPatch, **answers: Any) -> list[str]:
         "nvmlShutdown": lambda: asked.append("shutdown"),
         **answers,
     }
-    nvml = SimpleNamespace(NVML_CLOCK_SM="SM", NVML_CLOCK_MEM="MEM", **known)
+    nvml = SimpleNamespace(NVMLError=NVMLError, NVML_CLOCK_SM="SM", NVML_CLOCK_MEM="MEM", **known)
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
     return asked
 
 
+class NVMLError(Exception):
+    pass
+
+
 def refuse(*arguments: object) -> Any:
-    raise RuntimeError("Not Supported")
+    raise NVMLError("Not Supported")
 
 
 def test_the_clock_is_told_with_its_highest_and_why_it_is_slow(

@@ -13,7 +13,6 @@ from gpubench.backends.cuda_driver import (
     Gate,
     capture,
     checked,
-    current_device,
 )
 from gpubench.backends.protocol import DeviceError, DeviceLostError
 
@@ -108,15 +107,9 @@ def test_what_the_driver_refuses_is_no_graph(refuses: str, destroyed: list[str])
     assert [line for line in api.asked if "Destroy" in line] == destroyed
 
 
-def gate(api: Bindings) -> Gate:
-    made = Gate.on(api, STREAM)
-    assert made is not None
-    return made
-
-
 def test_the_stream_waits_for_the_next_ticket_until_it_is_written() -> None:
     api = Bindings()
-    made = gate(api)
+    made = Gate(api, STREAM)
     for ticket in (1, 2):
         with made.shut() as release:
             assert api.asked[-1] == f"cuStreamWaitValue32 7 4711 {ticket} 0"
@@ -127,14 +120,14 @@ def test_the_stream_waits_for_the_next_ticket_until_it_is_written() -> None:
 
 def test_leaving_a_gate_opens_it_whatever_happened() -> None:
     api = Bindings()
-    with pytest.raises(ZeroDivisionError), gate(api).shut():
+    with pytest.raises(ZeroDivisionError), Gate(api, STREAM).shut():
         raise ZeroDivisionError
     assert api.word.value == 1
 
 
 def test_tickets_begin_again_after_the_last_number() -> None:
     api = Bindings()
-    made = gate(api)
+    made = Gate(api, STREAM)
     made._ticket = 2**32 - 1
     with made.shut():
         assert api.asked[-1] == "cuStreamWaitValue32 7 4711 0 0"
@@ -142,20 +135,15 @@ def test_tickets_begin_again_after_the_last_number() -> None:
 
 
 @pytest.mark.parametrize(
-    "refuses", ["cuMemHostAlloc", "cuStreamWaitValue32", "cuStreamSynchronize"]
+    "refuses",
+    ["cuMemHostAlloc", "cuMemHostGetDevicePointer", "cuStreamWaitValue32", "cuStreamSynchronize"],
 )
 def test_a_driver_that_cannot_wait_has_no_gate(refuses: str) -> None:
     api = Bindings(refuses=refuses)
-    assert Gate.on(api, STREAM) is None
+    with pytest.raises(CUDAError):
+        Gate(api, STREAM)
     given_back = f"cuMemFreeHost {api.address}" in api.asked
     assert given_back is (refuses != "cuMemHostAlloc")
-
-
-def test_the_current_device_is_none_before_there_is_a_context() -> None:
-    api = Bindings()
-    assert current_device(api) is None
-    api.current = 2
-    assert current_device(api) == 2
 
 
 def test_the_bindings_answers_are_checked() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numba import cuda
 
-from gpubench.backends import ceilings, cuda_session, devices, software
+from gpubench.backends import ceilings, devices, numba_cuda, software
 from gpubench.backends.cuda_sampling import BestWay
 from gpubench.backends.numba_cuda import NumbaCudaBackend, NumbaCudaSession
 from gpubench.backends.protocol import (
@@ -21,7 +21,6 @@ from gpubench.backends.protocol import (
     DeviceError,
     DeviceMemoryError,
     Launch,
-    LaunchContext,
     Target,
 )
 
@@ -55,8 +54,8 @@ def session() -> Iterator[NumbaCudaSession]:
 
 
 def spinning(session: NumbaCudaSession, steps: int) -> Call:
-    array = session.to_device(np.ones(1))
-    call = session.runner(Target(function=spin), ONE, [array, steps])
+    array = session.to_native(np.ones(1))
+    call = session.bind(Target(function=spin), ONE, [array, steps])
     call()
     session.synchronize()
     return call
@@ -96,8 +95,8 @@ def test_events_never_tell_more_than_the_host_saw(session: NumbaCudaSession) -> 
 
 
 def test_a_replay_computes_what_its_runs_compute(session: NumbaCudaSession) -> None:
-    array = session.to_device(np.zeros(1000))
-    call = session.runner(Target(function=increment), MANY, [array])
+    array = session.to_native(np.zeros(1000))
+    call = session.bind(Target(function=increment), MANY, [array])
     call()
     BestWay(session, call).graph_replay(450)
     np.testing.assert_array_equal(session.to_host(array), np.full(1000, 451.0))
@@ -106,16 +105,16 @@ def test_a_replay_computes_what_its_runs_compute(session: NumbaCudaSession) -> N
 def test_a_held_back_batch_runs_every_call(session: NumbaCudaSession) -> None:
     if not session.can_hold:
         pytest.skip("this driver cannot hold a stream back")
-    array = session.to_device(np.zeros(1000))
-    call = session.runner(Target(function=increment), MANY, [array])
+    array = session.to_native(np.zeros(1000))
+    call = session.bind(Target(function=increment), MANY, [array])
     call()
     BestWay(session, call).held_back(1201)
     np.testing.assert_array_equal(session.to_host(array), np.full(1000, 1202.0))
 
 
 def test_copying_back_waits_for_what_is_queued(session: NumbaCudaSession) -> None:
-    long, array = spinning(session, 3_000_000), session.to_device(np.zeros(1000))
-    call = session.runner(Target(function=increment), MANY, [array])
+    long, array = spinning(session, 3_000_000), session.to_native(np.zeros(1000))
+    call = session.bind(Target(function=increment), MANY, [array])
     call()
     long()
     call()
@@ -123,9 +122,9 @@ def test_copying_back_waits_for_what_is_queued(session: NumbaCudaSession) -> Non
 
 
 def test_a_copy_on_the_device_waits_for_what_is_queued(session: NumbaCudaSession) -> None:
-    long, array = spinning(session, 3_000_000), session.to_device(np.zeros(1000))
-    pristine = session.to_device(np.arange(1000.0))
-    call = session.runner(Target(function=increment), MANY, [array])
+    long, array = spinning(session, 3_000_000), session.to_native(np.zeros(1000))
+    pristine = session.to_native(np.arange(1000.0))
+    call = session.bind(Target(function=increment), MANY, [array])
     call()
     long()
     call()
@@ -140,12 +139,12 @@ def test_numba_cuda_has_graphs_and_a_gate(session: NumbaCudaSession) -> None:
     assert session.capture(spinning(session, 10), 3).nodes == 3
 
 
-def waiting(launch: LaunchContext, array: Any) -> None:
+def waiting(launch: Launch, array: Any) -> None:
     increment[launch.grid, launch.block, launch.stream](array)
     launch.stream.synchronize()
 
 
-def allocating(launch: LaunchContext, array: Any) -> None:
+def allocating(launch: Launch, array: Any) -> None:
     scratch = cuda.device_array_like(array, stream=launch.stream)
     scratch.copy_to_device(array, stream=launch.stream)
     increment[launch.grid, launch.block, launch.stream](scratch)
@@ -240,7 +239,7 @@ def test_an_illegal_address_ends_one_process_only(session: NumbaCudaSession) -> 
 
 def test_ceilings_are_found(session: NumbaCudaSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ceilings, "LEAST_BYTES", 2**16)
-    monkeypatch.setattr(cuda_session, "TIMES_CACHE", 0)
+    monkeypatch.setattr(numba_cuda, "TIMES_CACHE", 0)
     found = session.ceilings()
     assert found.keys() == {"copy_bytes_per_second", "triad_bytes_per_second"}
     assert min(found.values()) > 0

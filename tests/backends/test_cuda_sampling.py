@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from scripted_cuda import FLOOR, Kernel, ScriptedCuda, watched
 
-from gpubench.backends.cuda_sampling import HOLD_LIMIT, BestWay, CudaSampler, Floors, warm_up
+from gpubench.backends.cuda_sampling import HOLD_LIMIT, BestWay, CudaSampler, warm_up
 from gpubench.backends.devices import ClockState
 from gpubench.backends.protocol import DeviceLostError
 
@@ -24,12 +24,11 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> ScriptedCuda:
 def way(cuda: ScriptedCuda, kernel: Kernel) -> BestWay:
     call = cuda.call(kernel)
     call()
-    return BestWay(cuda, call, lambda: cuda.host)
+    return BestWay(cuda, call)
 
 
 def sampler(cuda: ScriptedCuda, kernel: Kernel) -> CudaSampler:
-    host = lambda: cuda.host  # noqa: E731
-    return CudaSampler(cuda, cuda.call(kernel), Floors(cuda, host), host)
+    return CudaSampler(cuda, cuda.call(kernel))
 
 
 def without(cuda: ScriptedCuda, graphs: bool = True, can_hold: bool = True) -> ScriptedCuda:
@@ -44,7 +43,7 @@ def test_the_call_that_compiles_is_made_before_anything_is_captured(cuda: Script
         captured.append(cuda.capturing is not None)
         cuda.call(Kernel(2 * US))()
 
-    CudaSampler(cuda, call, Floors(cuda, lambda: cuda.host), lambda: cuda.host)
+    CudaSampler(cuda, call)
     assert captured[:2] == [False, True]
 
 
@@ -141,7 +140,7 @@ def test_where_nothing_can_be_held_back_graphs_are_replayed_all_the_same(
 def test_a_run_that_does_not_repeat_itself_is_not_replayed(cuda: ScriptedCuda) -> None:
     first, later = cuda.call(Kernel(2 * US)), cuda.call(Kernel(2 * US, launches=2))
     calls = iter([first])
-    best = BestWay(cuda, lambda: next(calls, later)(), lambda: cuda.host)
+    best = BestWay(cuda, lambda: next(calls, later)())
     best.seconds(3)
     assert best.method == "held-back stream"
 
@@ -175,7 +174,7 @@ def test_a_crash_opens_the_gate_and_is_told(cuda: ScriptedCuda, nodes: str) -> N
 def test_an_error_while_queueing_opens_the_gate(cuda: ScriptedCuda) -> None:
     copy = cuda.call(Kernel(2 * US, nodes="copy"))
     left = [copy, copy, copy]
-    best = BestWay(cuda, lambda: left.pop()(), lambda: cuda.host)
+    best = BestWay(cuda, lambda: left.pop()())
     with pytest.raises(IndexError):
         best.seconds(5)
     assert not cuda.holding and not cuda.pending
@@ -226,9 +225,7 @@ def test_a_sampler_is_warm_before_its_first_sample(cuda: ScriptedCuda) -> None:
 def test_a_sampler_for_other_arrays_runs_a_warm_kernel_but_twice(cuda: ScriptedCuda) -> None:
     """Once before the capture, as every sampler, and once by the way that was picked."""
     kernel = Kernel(seconds=1e-3)
-    again = CudaSampler(
-        cuda, cuda.call(kernel), Floors(cuda, lambda: cuda.host), lambda: cuda.host, warm=True
-    )
+    again = cuda.sampler_again(cuda.call(kernel))
     assert next(kernel.runs) == 2
     assert again.seconds(10) == pytest.approx(1e-2)
 
@@ -244,20 +241,18 @@ def test_ten_floors_are_enough(cuda: ScriptedCuda, floors: float, marked: bool) 
 
 
 def test_the_floor_is_measured_once(cuda: ScriptedCuda) -> None:
-    floors = Floors(cuda, lambda: cuda.host)
-    assert floors.last is None
+    assert cuda.floor_seconds is None
     replays = []
     for _ in range(3):
-        assert floors.seconds("graph replay", single=False) == pytest.approx(FLOOR)
+        assert cuda.floor("graph replay", single=False) == pytest.approx(FLOOR)
         replays.append(cuda.replays)
     assert len(set(replays)) == 1
-    assert floors.last == pytest.approx(FLOOR)
+    assert cuda.floor_seconds == pytest.approx(FLOOR)
     assert cuda.asked == ["kernel empty"]
 
 
 def test_a_floor_by_another_method_is_no_floor(cuda: ScriptedCuda) -> None:
-    floors = Floors(cuda, lambda: cuda.host)
-    assert floors.seconds("plain events", single=False) is None
+    assert cuda.floor("plain events", single=False) is None
     made = sampler(cuda, Kernel(2 * US, waits=True))
     assert not any("floor" in warning for warning in made.warnings)
 
@@ -279,6 +274,14 @@ def test_a_sample_at_a_slow_clock_is_marked_from_then_on(cuda: ScriptedCuda) -> 
     cuda.clock = ClockState(1980, 1980)
     made.seconds(10)
     assert made.warnings == ("throttled: 1200 MHz of 1980 MHz (software power cap)",)
+
+
+def test_the_clock_is_read_before_the_floor_is_measured(
+    cuda: ScriptedCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda, "clock_state", lambda: cuda.asked.append("clock"))
+    sampler(cuda, Kernel())
+    assert cuda.asked == ["clock", "kernel empty"]
 
 
 def test_a_slow_clock_without_a_reason_says_so(cuda: ScriptedCuda) -> None:

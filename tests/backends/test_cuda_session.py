@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scripted_cuda import BANDWIDTH, FLOOR, Kernel, ScriptedCuda
 
-from gpubench.backends import cuda_session
+from gpubench.backends import numba_cuda
 from gpubench.backends.ceilings import array_bytes
 from gpubench.backends.protocol import (
     Call,
@@ -82,11 +82,10 @@ def test_an_impossible_launch_is_refused_before_it_happens(cuda: ScriptedCuda) -
         cuda.bind(Target(function=Kernel()), Launch((2048, 1, 1), (1, 1, 1)), [])
 
 
-def test_facts_tell_the_floor_once_something_was_sampled(cuda: ScriptedCuda) -> None:
-    before = {"gpu": "scripted", "numpy": np.__version__, "l2_bytes": 1000}
-    assert cuda.facts() == before
+def test_a_session_knows_the_floor_once_something_was_sampled(cuda: ScriptedCuda) -> None:
+    assert cuda.floor_seconds is None
     cuda.sampler(bound(cuda, Kernel(1e-3)))
-    assert cuda.facts() == {**before, "floor_seconds": pytest.approx(FLOOR)}
+    assert cuda.floor_seconds == pytest.approx(FLOOR)
 
 
 def test_ceilings_count_every_byte_read_and_written_once(cuda: ScriptedCuda) -> None:
@@ -108,7 +107,7 @@ def test_ceilings_count_every_byte_read_and_written_once(cuda: ScriptedCuda) -> 
     ids=["several caches", "small cache", "little memory", "none"],
 )
 def test_arrays_are_several_caches_and_leave_memory_free(l2: int, most: int, size: int) -> None:
-    assert array_bytes(l2, cuda_session.TIMES_CACHE, most, cuda_session.ITEM) == size
+    assert array_bytes(l2, numba_cuda.TIMES_CACHE, most, numba_cuda.ITEM) == size
 
 
 def test_arrays_of_the_ceilings_take_a_part_of_the_memory_that_is_free(cuda: ScriptedCuda) -> None:

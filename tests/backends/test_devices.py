@@ -89,7 +89,7 @@ H200 = {
     "CurrentClocksThrottleReasons": 0x01 | 0x04 | 0x40,
 }
 SOFTWARE = {**H200, "Name": "softcuda"}
-SHY = {"Name": b"Old GPU", "UUID": b"GPU-bbbb"}
+SHY = {"Name": "Old GPU", "UUID": "GPU-bbbb"}
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,6 +14,7 @@ import pytest
 from threadpoolctl import ThreadpoolController
 
 from gpubench.backends import host
+from gpubench.backends.numpy import blas_facts
 from gpubench.backends.protocol import Target
 from gpubench.backends.registry import get
 from gpubench.errors import BackendError, KernelError
@@ -20,14 +22,14 @@ from gpubench.errors import BackendError, KernelError
 
 def blas_threads() -> Any:
     with get("numpy").open("cpu") as session:
-        return session.facts()["blas_threads"]
+        return session.facts()["numpy_blas_threads"]
 
 
 def test_blas_threads_are_set_for_the_session_only() -> None:
     before = blas_threads()
     with get("numpy").open("cpu", threads=1) as session:
-        assert session.facts()["blas_threads"] == 1
-        assert session.facts()["blas"]
+        assert session.facts()["numpy_blas_threads"] == 1
+        assert session.facts()["numpy_blas"]
     assert blas_threads() == before
 
 
@@ -91,6 +93,48 @@ def test_a_blas_that_takes_no_thread_count_is_refused(monkeypatch: pytest.Monkey
         get("numpy").open("cpu", threads=1)
 
 
+SITE = "/usr/lib/python3.11/site-packages"
+
+
+def openblas(path: str, version: str = "0.3.30") -> dict[str, Any]:
+    """What threadpoolctl tells of an OpenBLAS that was loaded from there."""
+    return {
+        "internal_api": "openblas",
+        "version": version,
+        "architecture": "Zen",
+        "num_threads": 2,
+        "filepath": path,
+    }
+
+
+@pytest.mark.parametrize(
+    ("paths", "packages"),
+    [
+        # Both are called libscipy_openblas: the folder tells whose it is.
+        (("scipy.libs/libscipy_openblas.so", "numpy.libs/libscipy_openblas64_.so"), "numpy scipy"),
+        (("numpy/.dylibs/libscipy_openblas64_.dylib", "torch/lib/libblas.dylib"), "numpy torch"),
+        (("../../libmkl_rt.so.2",), "numpy"),  # of conda or the system: NumPy has no other
+        (("../../libopenblas.so.0", "numpy.libs/libscipy_openblas64_.so"), "numpy system"),
+        (("../../libopenblas.so.0", "scipy.libs/libscipy_openblas.so"), "numpy scipy"),
+    ],
+)
+def test_each_blas_is_named_with_the_package_that_brought_it(
+    paths: tuple[str, ...], packages: str
+) -> None:
+    loaded = [openblas(os.path.normpath(f"{SITE}/{path}"), path) for path in paths]
+    facts = blas_facts(loaded)
+    owners = [name.removesuffix("_blas") for name in facts if name.endswith("_blas")]
+    assert sorted(owners) == packages.split()
+    assert facts == blas_facts(loaded[::-1])
+    for path in paths:
+        assert f"openblas {path} (Zen)" in facts.values()
+
+
+def test_a_blas_that_threadpoolctl_does_not_know_is_named_as_numpy_was_built() -> None:
+    (name,) = blas_facts([]).values()
+    assert name == np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]  # type: ignore[call-overload]
+
+
 def test_flushing_writes_more_than_the_last_level_cache_holds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -123,8 +167,8 @@ def test_numba_facts_name_versions_and_the_threading_layer() -> None:
     assert facts["threading_layer"] == numba.threading_layer()
     assert set(facts) == {
         "numpy",
-        "blas",
-        "blas_threads",
+        "numpy_blas",
+        "numpy_blas_threads",
         "numba",
         "llvmlite",
         "threading_layer",
@@ -142,6 +186,23 @@ def cached(x: float) -> float:
 def test_numba_keeps_what_was_compiled_with_a_cache(function: Any) -> None:
     assert get("numba").keeps(function) == (function is cached)
     assert not get("numpy").keeps(function)
+
+
+@numba.njit
+def forgotten(x: float) -> float:
+    return x + 1
+
+
+@pytest.mark.parametrize(("function", "is_told"), [(forgotten, True), (cached, False)])
+def test_the_seconds_of_compiling_what_is_not_kept_are_told(function: Any, is_told: bool) -> None:
+    def facts_of_a_run() -> Any:
+        with get("numba").open("cpu") as session:
+            session.bind(Target(function=function), None, [1.0])()
+            return session.facts()
+
+    facts = facts_of_a_run()
+    assert (facts.get("compile_seconds", 0.0) > 0) == is_told
+    assert "compile_seconds" not in facts_of_a_run()  # this process has the code now
 
 
 def test_a_call_returns_what_the_function_returns() -> None:

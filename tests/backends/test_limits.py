@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from gpubench.backends.limits import ARCHITECTURE_LIMITS, cuda_limits, launch_fault
+from gpubench.backends.limits import ARCHITECTURE_LIMITS, launch_fault
 from gpubench.backends.protocol import Launch, Limits
 
 ANY = "every CUDA architecture"
-H200 = cuda_limits("NVIDIA H200", (9, 0))
+H200 = replace(ARCHITECTURE_LIMITS, source="NVIDIA H200 (compute capability 9.0)")
 SMALL = replace(
     ARCHITECTURE_LIMITS, source="a small device", total_threads=2**14, cooperative_blocks=1
 )
@@ -120,7 +120,23 @@ def test_an_impossible_launch_names_the_limit_and_the_next_step(
     assert launch_fault(impossible, limits) == fault
 
 
-def test_limits_of_a_cuda_device_are_those_of_all_architectures_under_its_name() -> None:
-    assert cuda_limits("GPU of tomorrow", (42, 1)) == replace(
-        ARCHITECTURE_LIMITS, source="GPU of tomorrow (compute capability 42.1)"
-    )
+def test_the_first_of_several_faults_is_told() -> None:
+    faults = [
+        launch(block=(0, 2048), grid=(2**40,), shared_bytes=-1),
+        launch(block=(1, 1, 2048), grid=(2**40,), shared_bytes=-1),
+        launch(block=(1, 1, 128), grid=(2**40,), shared_bytes=-1),
+        launch(grid=(2**40,), shared_bytes=-1),
+        launch(grid=(2**40,), shared_bytes=2**20),
+        launch(grid=(2**40,), cooperative=True),
+        launch(grid=(2**20,), cooperative=True),
+    ]
+    told = [str(launch_fault(impossible, SMALL)).partition(":")[0] for impossible in faults]
+    assert told == [
+        "block of 0x2048",
+        "block of 1x1x2048 = 2048 threads",
+        "block of 1x1x128",
+        "shared_bytes of -1",
+        "1048576 bytes of shared memory",
+        "grid of 1099511627776",
+        "launch of 268435456 threads",
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +15,7 @@ from scripted_bindings import Bindings
 from gpubench.backends import devices, numba_cuda
 from gpubench.backends.cuda_driver import CannotCapture
 from gpubench.backends.devices import Gpu
-from gpubench.backends.limits import ARCHITECTURE_LIMITS, cuda_limits
+from gpubench.backends.limits import ARCHITECTURE_LIMITS
 from gpubench.backends.numba_cuda import NumbaCudaBackend, NumbaCudaSession
 from gpubench.backends.protocol import (
     DeviceError,
@@ -215,7 +216,7 @@ def test_a_thread_ends_with_the_context_it_began_with(
 def test_a_check_of_results_alone_takes_no_gate(
     session: NumbaCudaSession, bindings: Bindings
 ) -> None:
-    session.to_host(session.to_device(np.ones(3)))
+    session.to_host(session.to_native(np.ones(3)))
     session.close()
     assert bindings.asked == ["cuCtxGetDevice"]
 
@@ -375,6 +376,28 @@ def test_facts_describe_the_gpu_that_the_context_is_on(
     facts = session.facts()
     assert facts["gpu"] == "Tesla T4"
     assert facts["cuda_runtime"] == "13.0"
+    assert (facts["numpy"], facts["l2_bytes"]) == (np.__version__, 640)
+
+
+def test_an_instance_of_a_partitioned_gpu_is_described_by_its_ordinal(
+    session: NumbaCudaSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_gpus(monkeypatch, replace(T4, uuid="GPU-three"), H200)
+    assert session.facts()["gpu"] == "NVIDIA H200"
+
+
+@pytest.mark.parametrize(("simulated", "told"), [(False, 2.5e-6), (True, None)])
+def test_facts_tell_the_floor_once_something_was_sampled_that_has_times(
+    session: NumbaCudaSession,
+    monkeypatch: pytest.MonkeyPatch,
+    simulated: bool,
+    told: float | None,
+) -> None:
+    with_gpus(monkeypatch, T4, H200)
+    session.simulated = simulated
+    assert "floor_seconds" not in session.facts()
+    session.floor_seconds = 2.5e-6
+    assert session.facts().get("floor_seconds") == told
 
 
 @pytest.mark.parametrize(
@@ -447,7 +470,11 @@ def fault_of(target: Any, monkeypatch: pytest.MonkeyPatch) -> str | None:
 def test_device_facts_follow_the_compute_capability(monkeypatch: pytest.MonkeyPatch) -> None:
     with_gpus(monkeypatch, H200)
     facts = NumbaCudaBackend().device_facts("cuda:0")
-    assert (facts.name, facts.limits) == ("NVIDIA H200", cuda_limits("NVIDIA H200", (9, 0)))
+    source = "NVIDIA H200 (compute capability 9.0)"
+    assert (facts.name, facts.limits) == (
+        "NVIDIA H200",
+        replace(ARCHITECTURE_LIMITS, source=source),
+    )
     assert facts.scope == {
         "device": "cuda:0",
         "sm_count": 132,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.backends import opencl_devices
+from gpubench.backends import pyopencl
 from gpubench.backends.limits import launch_fault
 from gpubench.backends.opencl_program import build_options
 from gpubench.backends.protocol import (
@@ -65,12 +65,12 @@ def play(monkeypatch: pytest.MonkeyPatch, *platforms: list[Any], fails: str = ""
         Error=OpenCLError,
         device_type=SimpleNamespace(GPU=GPU),
     )
-    monkeypatch.setattr(opencl_devices, "opencl", lambda: played)
-    monkeypatch.setattr(opencl_devices.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(pyopencl, "opencl", lambda: played)
+    monkeypatch.setattr(pyopencl.importlib.util, "find_spec", lambda name: object())
 
 
 def test_without_the_module_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opencl_devices.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(pyopencl.importlib.util, "find_spec", lambda name: None)
     assert get("pyopencl").unavailable("cl:0:0") == (
         f"cl:0:0: the module 'pyopencl' is not installed; {INSTALL}, and {DRIVER}"
     )
@@ -159,8 +159,13 @@ def test_facts_of_a_device_have_the_names_that_rules_use(monkeypatch: pytest.Mon
     ],
     ids=["fits", "block", "item sizes", "local memory", "grid", "global size", "cooperative"],
 )
-def test_limits_are_the_device_s(launch: Launch, fault: str | None) -> None:
-    found = launch_fault(launch, opencl_devices.device_limits(device("one")))
+def test_limits_are_the_device_s(
+    monkeypatch: pytest.MonkeyPatch, launch: Launch, fault: str | None
+) -> None:
+    play(monkeypatch, [device("one")])
+    limits = get("pyopencl").device_facts("cl:0:0").limits
+    assert limits is not None and limits.source == "one on Played"
+    found = launch_fault(launch, limits)
     assert found == fault if fault is None else fault in str(found)
 
 
@@ -178,7 +183,7 @@ def test_what_is_flushed_is_larger_than_the_cache(
     monkeypatch: pytest.MonkeyPatch, found: Any, nbytes: int
 ) -> None:
     play(monkeypatch)
-    assert opencl_devices.flush_bytes(found) == nbytes
+    assert pyopencl.flush_bytes(found) == nbytes
 
 
 MEMORY = "cl:0:0 is out of memory: {}; use smaller sizes, or free memory on the device"
@@ -205,7 +210,7 @@ def test_what_opencl_raises_becomes_a_device_error(
     monkeypatch: pytest.MonkeyPatch, text: str, routine: str, kind: type[Exception], message: str
 ) -> None:
     play(monkeypatch)
-    with pytest.raises(DeviceError) as raised, opencl_devices.opencl_errors("cl:0:0"):
+    with pytest.raises(DeviceError) as raised, pyopencl.opencl_errors("cl:0:0"):
         raise OpenCLError(text, routine)
     assert type(raised.value) is kind
     assert str(raised.value) == message.format(text)
@@ -213,7 +218,7 @@ def test_what_opencl_raises_becomes_a_device_error(
 
 def test_other_errors_pass_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     play(monkeypatch)
-    with pytest.raises(ZeroDivisionError), opencl_devices.opencl_errors("cl:0:0"):
+    with pytest.raises(ZeroDivisionError), pyopencl.opencl_errors("cl:0:0"):
         raise ZeroDivisionError
 
 

@@ -13,13 +13,11 @@ import numpy as np
 import pytest
 
 from gpubench.backends import pyopencl
-from gpubench.backends.opencl_devices import opencl_devices
 from gpubench.backends.protocol import (
     Call,
     DeviceError,
     DeviceMemoryError,
     Launch,
-    LaunchContext,
     Session,
     Target,
 )
@@ -142,7 +140,7 @@ def test_a_sample_waits_for_the_device_and_not_only_for_the_host(session: Sessio
     native, call = incrementing(session)
     holding: list[Held] = []
 
-    def launcher(launch: LaunchContext) -> None:
+    def launcher(launch: Launch) -> None:
         holding.append(Held(launch.stream))
         threading.Timer(0.05, holding[0].let_go).start()
         call()
@@ -208,7 +206,7 @@ def test_a_held_queue_is_let_go_when_a_call_fails(
 def test_a_launcher_may_wait_and_is_timed_by_markers(session: Session) -> None:
     seen = []
 
-    def launcher(launch: LaunchContext, a: Any) -> None:
+    def launcher(launch: Launch, a: Any) -> None:
         seen.append((launch.grid, launch.block, launch.shared_bytes))
         a.fill(7, queue=launch.stream)
         launch.stream.finish()
@@ -374,7 +372,7 @@ def test_a_launch_over_the_device_s_limits_is_refused_before_it_happens(session:
 
 
 def test_memory_that_the_device_has_not_is_a_memory_error(session: Session) -> None:
-    def hungry(launch: LaunchContext) -> None:
+    def hungry(launch: Launch) -> None:
         import pyopencl
 
         pyopencl.Buffer(launch.stream.context, pyopencl.mem_flags.READ_WRITE, 2**50)
@@ -406,7 +404,7 @@ def test_facts_name_platform_device_and_driver(session: Session) -> None:
 
 
 def test_the_cache_is_the_one_that_the_driver_tells(session: Session) -> None:
-    size = opencl_devices()[DEVICE].global_mem_cache_size
+    size = pyopencl.opencl_devices()[DEVICE].global_mem_cache_size
     assert session.facts().get("l2_bytes", 0) == size
 
 
