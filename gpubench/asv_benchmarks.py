@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from statistics import median
@@ -29,14 +30,15 @@ from gpubench.measure.sampling import (
     COMPILATIONS,
     Measurement,
     by_round,
+    looked_at,
     sample_plan,
     shared,
     with_attributes,
 )
 from gpubench.names import BenchmarkName, parse_benchmark_name
 from gpubench.plan.case import Case
-from gpubench.plan.group import is_cuda
-from gpubench.plan.plan import Group, build_plan
+from gpubench.plan.group import Group, is_cuda
+from gpubench.plan.plan import build_plan
 from gpubench.plan.version import benchmark_version
 from gpubench.record import RoundsRecord
 from gpubench.suite.loading import load_suites
@@ -112,26 +114,26 @@ def _time_method(
 
     def setup(identity: str) -> None:
         timed.setup(identity)
-        method.timer = timed.elapsed  # type: ignore[attr-defined]
+        attributes["timer"] = timed.elapsed
         if timed.repeat is not None:
-            method.repeat = timed.repeat  # type: ignore[attr-defined]
+            attributes["repeat"] = timed.repeat
 
     def method(self: object, identity: str) -> None:
         timed.run(identity)
 
-    setup.pretty_source = ""  # type: ignore[attr-defined]
+    vars(setup)["pretty_source"] = ""
     method.__name__ = f"time_{label}"
-    method.setup = setup  # type: ignore[attr-defined]
-    method.teardown = timed.teardown  # type: ignore[attr-defined]
-    method.version = benchmark_version(  # type: ignore[attr-defined]
-        group.kernel, group.implementation_name, label
-    )
-    method.pretty_source = source  # type: ignore[attr-defined]
-    method.warmup_time = 0.0  # type: ignore[attr-defined]  # setup has done it
+    attributes = vars(method)
+    attributes |= {
+        "setup": setup,
+        "teardown": timed.teardown,
+        "version": benchmark_version(group.kernel, group.implementation_name, label),
+        "pretty_source": source,
+        "warmup_time": 0.0,  # setup has done it
+    }
     if label == "compile":
-        method.rounds, method.repeat = 1, COMPILATIONS  # type: ignore[attr-defined]
         compiled = [case.identity for case in cases if label in group.times_of(case)]
-        method.params = (compiled,)  # type: ignore[attr-defined]
+        attributes |= {"rounds": 1, "repeat": COMPILATIONS, "params": (compiled,)}
     return method
 
 
@@ -150,6 +152,8 @@ class TimedBenchmark:
         """Calls of each round; none where rounds are not kept."""
         self._warm_up_end: float | None = None
         """When asv's own warm-up ends (``time.perf_counter``); ``None`` where it does none."""
+        self._looks_from: int | None = None
+        """Calls after which asv may stop, so that a look at the outputs is due after each."""
         self.repeat: int | None = None
         """Samples that asv has to take; ``None`` where that is not settled here."""
 
@@ -161,9 +165,12 @@ class TimedBenchmark:
         if identity != self._identity:
             self._prepare(identity)
         elif self._measurement is not None:
-            begins = len(self._seconds) in accumulate(self._rounds)
-            measurement = self._measurement
-            self._recorded(measurement.begin_round if begins else measurement.restore)
+            ends, measurement = list(accumulate(self._rounds)), self._measurement
+            if (taken := len(self._seconds)) in ends:
+                compared = ends.index(taken) + 1 in looked_at(len(ends))
+                self._recorded(partial(measurement.begin_round, compared=compared))
+            else:
+                self._recorded(measurement.restore)
 
     def run(self, identity: str) -> None:
         """One sample."""
@@ -176,18 +183,23 @@ class TimedBenchmark:
             self._warm_up_end = None
 
     def teardown(self, identity: str) -> None:
-        """After every sample: see that the runs it queued did not fail. After the last one, put the
-        rounds on record."""
+        """After every sample: see that the runs it queued did not fail. After the last one, see
+        that a run is right even now, and put the rounds on record."""
         preparation = self._preparation
         if preparation is None or self._measurement is None:
             return
         preparation.synchronize()
+        if self._looks_from is not None and len(self._seconds) >= self._looks_from:
+            self._looks_from = len(self._seconds) + 1  # asv tears down again after a failure
+            self._recorded(partial(preparation.look, self._measurement))
         if self._rounds and len(self._seconds) >= sum(self._rounds):
             record = preparation.record
-            assert record is not None
             rounds = tuple(map(median, by_round(self._seconds[: sum(self._rounds)], self._rounds)))
             self._rounds = []
-            preparation.recorder.write(RoundsRecord(record.benchmark, record.case, now(), rounds))
+            disturbance = self._measurement.disturbance
+            preparation.recorder.write(
+                RoundsRecord(record.benchmark, record.case, now(), rounds, disturbance)
+            )
 
     def elapsed(self) -> float:
         """asv's timer; it outlives the case."""
@@ -197,15 +209,14 @@ class TimedBenchmark:
     def _recorded(self, work: Callable[[], T]) -> T:
         """Do it; a failure is put on record and raised."""
         assert self._preparation is not None
-        try:
+        with self._preparation.recording():
             return work()
-        except Exception as error:
-            self._preparation.fail(error)
 
     def _prepare(self, identity: str) -> None:
         if self._preparation is not None:
             self._preparation.close()
         self._identity, self._measurement, self._rounds = identity, None, []
+        self._looks_from = None
         case, settings = self._group.case(identity), asv_settings()
         attributes = settings.attributes
         declared: Sampling = with_attributes(case.kernel.sampling, attributes)
@@ -228,6 +239,9 @@ class TimedBenchmark:
             # With ``-a number=3`` one of asv's samples is three calls.
             calls = attributes.get("number") or 1
             self._rounds = [size * calls for size in shared(self.repeat)]
+            # With ``-a repeat=1,9,2.5`` asv stops when it likes.
+            self._looks_from = calls * (plan.least if "repeat" in attributes else self.repeat)
+        measurement.begin_watch(plan)
         # With ``-a warmup_time=0.5`` asv does it, whatever we set.
         by_asv = attributes.get("warmup_time") or 0.0
         self._recorded(lambda: measurement.warm_up(0.0 if by_asv else plan.warm_up))

@@ -1,4 +1,5 @@
-"""Plugin of asv: it tells what asv was asked for, and ``asv publish`` writes the report too.
+"""Plugin of asv: it tells what asv was asked for, warns of a busy machine, and ``asv publish``
+writes the report too.
 
 In ``asv.conf.json``: ``"plugins": [".gpubench.asv_plugin"]``. The leading dot is asv's way to say
 that the name is a module; without it asv looks among its own plugins and silently finds nothing.
@@ -9,6 +10,7 @@ asv's pages have no place for a link to the report, so that its path is said on 
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import sys
@@ -22,7 +24,10 @@ from asv.console import log
 from asv.publishing import OutputPublisher
 
 from gpubench.errors import GpubenchError
-from gpubench.measure.asv_settings import VARIABLE, AsvSettings
+from gpubench.measure.asv_settings import VARIABLE, AsvSettings, asv_settings
+from gpubench.measure.disturbance import busy_now
+from gpubench.names import parse_benchmark_name
+from gpubench.record import SUFFIX, CaseRecord, RunRecord, parse_line
 
 FOLDER = "gpubench"
 """Of the report, inside asv's ``html_dir``."""
@@ -39,9 +44,18 @@ def export_settings() -> None:
 
     Does nothing in a process that is not asv's. Never ends asv: what goes wrong is a warning.
     """
-    arguments = _arguments()
-    if arguments is None:
+    from asv.commands import make_argparser
+
+    parser, _ = make_argparser()
+    try:
+        with redirect_stderr(io.StringIO()), redirect_stdout(io.StringIO()):
+            arguments = parser.parse_args(sys.argv[1:])
+    except SystemExit:  # no command line of asv's
         return
+    if not hasattr(arguments, "func"):  # ``asv`` without a command
+        return
+    if _command(arguments) in KEEPING and (warning := busy_now()):
+        log.warning(f"gpubench: {warning}")
     try:
         _settings(arguments).export()
     except Exception as error:  # asv fails of it too, or its results are without a record
@@ -49,17 +63,10 @@ def export_settings() -> None:
         log.warning(f"gpubench: no record is kept: {error}")
 
 
-def _arguments() -> Any:
-    """What asv makes of its command line; ``None`` where this is no command of asv."""
-    from asv.commands import make_argparser
-
-    parser, _ = make_argparser()
-    try:
-        with redirect_stderr(io.StringIO()), redirect_stdout(io.StringIO()):
-            arguments = parser.parse_args(sys.argv[1:])
-    except SystemExit:
-        return None
-    return arguments if hasattr(arguments, "func") else None
+def _command(arguments: Any) -> str:
+    """``run``, ``publish`` ...: the function is a class method of ``asv.commands.run.Run`` ..."""
+    name: str = arguments.func.__self__.__name__
+    return name.lower()
 
 
 def _settings(arguments: Any) -> AsvSettings:
@@ -78,8 +85,7 @@ def _settings(arguments: Any) -> AsvSettings:
         benchmarks=(asked,) if isinstance(asked, str) else tuple(asked),
         timeout=float(attributes.get("timeout", config.default_benchmark_timeout)),
     )
-    command = arguments.func.__self__.__name__.lower()  # a class method of asv.commands.run.Run ...
-    if command not in KEEPING or options.get("dry_run") or options.get("skip_save"):
+    if _command(arguments) not in KEEPING or options.get("dry_run") or options.get("skip_save"):
         return settings
     commit = options.get("set_commit_hash")
     return replace(
@@ -89,6 +95,40 @@ def _settings(arguments: Any) -> AsvSettings:
         machine=Machine.load(machine_name=arguments.machine, interactive=True).machine,
         commit=None if commit is None else get_repo(config).get_hash_from_name(commit),
     )
+
+
+def say_what_is_compiled_anew() -> None:
+    """At the end of a run, once: what compiling functions that keep no code has cost its cases.
+
+    Each case has a process of its own, and compiles them again.
+    """
+    settings = asv_settings()
+    if settings.results_dir is None:
+        return
+    began = float(settings.run.partition("-")[2])
+    compiled = set()  # a process may tell of its case several times
+    for path in Path(settings.results_dir, settings.machine).glob(f"*{SUFFIX}"):
+        if path.stat().st_mtime < began - 1:  # `run` is in whole seconds
+            continue
+        of_run = False
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if '"kind": "run"' in line:
+                record = parse_line(line)
+                of_run = isinstance(record, RunRecord) and record.facts.get("run") == settings.run
+            elif of_run and '"compile_seconds"' in line:
+                record = parse_line(line)
+                if isinstance(record, CaseRecord):
+                    seconds = float(str(record.conditions["compile_seconds"]))
+                    compiled.add((record.benchmark, record.case, seconds))
+    if not compiled:
+        return
+    from gpubench.tables.table import compiled_line  # brings rich
+
+    names = ((parse_benchmark_name(benchmark), seconds) for benchmark, _, seconds in compiled)
+    said = compiled_line((f"{n.kernel} {n.implementation}", seconds) for n, seconds in names if n)
+    if said:
+        log.info(f"gpubench: {said}")
+        log.flush()  # the end of the line, which asv has written already after its own last one
 
 
 class GpubenchReport(OutputPublisher):  # type: ignore[misc]
@@ -102,33 +142,26 @@ class GpubenchReport(OutputPublisher):  # type: ignore[misc]
 
     @classmethod
     def publish(cls, conf: Any, repo: Any, benchmarks: Any, graphs: Any, revisions: Any) -> None:
-        """Write the report of all stored results; what goes wrong is a warning, not asv's end."""
+        """Write the report of all stored results, with suites and templates as ``gpubench report``
+        finds them; what goes wrong is a warning, not asv's end."""
+        from gpubench.project import project_table  # asv run has no use for the report
+        from gpubench.report.render import write_report
+
+        project = Path.cwd()  # asv changes into the folder of its configuration
+        templates = project / "reports"
         try:
-            index = publish_report(Path(conf.results_dir), Path(conf.html_dir))
+            table, faults = project_table(Path(conf.results_dir), project, project / "suites")
+            for fault in faults:
+                log.warning(f"gpubench: {fault}")
+            folder = Path(conf.html_dir) / FOLDER
+            index = write_report(table, folder, templates if templates.is_dir() else None)
         except GpubenchError as error:
             log.warning(f"gpubench: {error}")
         except Exception as error:  # a fault of ours: asv's own site is written all the same
             log.warning(f"gpubench: no report is written: {type(error).__name__}: {error}")
         else:
-            log.info(f"gpubench: the report is {index}")
-
-
-def publish_report(results_dir: Path, html_dir: Path) -> Path:
-    """Write the report of a project in the current directory; returns its first page.
-
-    asv changes into the folder of ``asv.conf.json``. Suites and templates of the project are looked
-    for as by ``gpubench report``.
-    """
-    from gpubench.project import project_table  # asv run has no use for the report
-    from gpubench.report.render import write_report
-
-    project = Path.cwd()
-    table, faults = project_table(results_dir, project, project / "suites")
-    for fault in faults:
-        log.warning(f"gpubench: {fault}")
-    overrides = project / "reports"
-    chosen = overrides if overrides.is_dir() else None
-    return write_report(table, html_dir / FOLDER, chosen).resolve()
+            log.info(f"gpubench: the report is {index.resolve()}")
 
 
 export_settings()
+atexit.register(say_what_is_compiled_anew)

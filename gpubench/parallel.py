@@ -14,7 +14,7 @@ from typing import TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-CHUNKS = 4
+CHUNKS = 16
 """For each process: enough that none waits long for the last one."""
 
 
@@ -52,13 +52,11 @@ def in_processes(
             for part in parts:
                 waiting.append(pool.submit(function, part))
                 if len(waiting) > count:
-                    result = waiting.popleft().result()
+                    yield waiting.popleft().result()
                     done += 1
-                    yield result
-            while waiting:
-                result = waiting.popleft().result()
+            for future in waiting:
+                yield future.result()
                 done += 1
-                yield result
     for part in parts[done:]:
         yield function(part)
 

@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
+import msgspec
+
 from gpubench.errors import GpubenchError
 from gpubench.names import Value
 
@@ -23,8 +25,9 @@ FORMAT = 1
 
 SUFFIX = ".gpubench.jsonl"
 
-Status = Literal["started", "ok", "verified", "skipped", "failed", "wrong", "timed_out"]
-"""``verified``: right on a device in software, which has no times."""
+Status = Literal["started", "ok", "verified", "skipped", "failed", "wrong", "timed_out", "killed"]
+"""``verified``: right on a device in software, which has no times. ``killed`` stands in no file:
+the process that measured ended, and ``gpubench time``, which had started it, says how."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class RunRecord:
     at: str
     """Time in UTC, ISO 8601."""
     facts: Mapping[str, Value | None] = field(default_factory=dict)
-    """Flat: ``cpu``, ``numba``, ``numpy``, ``blas``, ``blas_threads``, ``gpu``, ``driver`` ..."""
+    """Flat: ``cpu``, ``numba``, ``numpy``, ``numpy_blas``, ``gpu``, ``driver`` ..."""
     concerns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By backend, the names of those ``facts`` that only some backends depend on: a change of
     ``numba`` explains nothing of a NumPy time. A fact that no backend lists concerns all."""
@@ -77,10 +80,13 @@ class CaseRecord:
     max_abs_error: float | None = None
     """Largest absolute difference from the baseline's outputs."""
     max_rel_error: float | None = None
+    """Largest error over the baseline's element, or over the root mean square of the output where
+    that is larger; earlier releases left out elements that are zero, and took no mean."""
     simulated: bool = False
     """Of earlier releases: True, beside ``ok``, for what is ``verified`` now."""
     method: str | None = None
-    """How samples were taken: ``host loop``, ``event loop``, ``graph replay`` ..."""
+    """How samples were taken: ``host loop``, ``event loop``, ``graph replay`` ..., followed by
+    ``, fresh inputs for each run`` where they are single runs."""
     runs_per_sample: int | None = None
     """Calls between two readings of the clock."""
     timeout: float | None = None
@@ -98,6 +104,33 @@ class CaseRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Disturbance:
+    """What other work on the machine did to the samples of one process.
+
+    Seconds; ``None`` and empty where the system does not say.
+    """
+
+    disturbed: float
+    """Share of all samples that waited for others, 0 to 1; 1 where others used a quarter of the
+    cores. Those that were taken again are in it: where half of the samples had to be, the rest did
+    not have the machine for themselves."""
+    waiting: tuple[float, ...]
+    """Of each sample, how long its threads together could run and had no core."""
+    switches: tuple[int, ...] = ()
+    """Of each sample, how often one of its threads was taken off its core."""
+    again: int = 0
+    """Samples that do not count, because they were taken again."""
+    others: float | None = None
+    """Cores that others kept busy meanwhile, on average."""
+    steal: float | None = None
+    """What the hypervisor gave to other guests meanwhile, of all cores together."""
+    frequency: float | None = None
+    """Of the cores, Hz: the lower of the two at the beginning and at the end."""
+    throttled: int | None = None
+    """How often a core was slowed down meanwhile because it was too hot."""
+
+
+@dataclass(frozen=True, slots=True)
 class RoundsRecord:
     """The times of one case by rounds, once all samples of a process are taken.
 
@@ -112,11 +145,23 @@ class RoundsRecord:
     """Time in UTC, ISO 8601."""
     rounds: tuple[float, ...]
     """Median of the samples of each round, in seconds of one run."""
+    disturbance: Disturbance | None = None
+    """``None`` where the system does not tell of waiting, where a device timed the samples, and in
+    records of earlier releases."""
 
 
 Line = RunRecord | CaseRecord | RoundsRecord
 
 _KINDS: dict[str, type[Line]] = {"run": RunRecord, "case": CaseRecord, "rounds": RoundsRecord}
+
+
+class _LineHead(msgspec.Struct):
+    format: int
+    kind: str
+
+
+_HEAD = msgspec.json.Decoder(_LineHead)
+_DECODERS = {kind: msgspec.json.Decoder(type_) for kind, type_ in _KINDS.items()}
 
 
 def record_name(commit: str, environment: str) -> str:
@@ -137,25 +182,27 @@ def to_line(record: Line) -> str:
     return json.dumps({"format": FORMAT, "kind": kind, **content}, default=str) + "\n"
 
 
-def parse_line(line: str) -> Line:
+def parse_line(line: str | bytes) -> Line:
     """Read one line; raises ``GpubenchError`` for what is no line of this format."""
     try:
-        content: dict[str, Any] = json.loads(line)
-        version, kind = content.pop("format"), content.pop("kind")
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise GpubenchError(f"no line of a gpubench record: {line[:80]!r}") from error
+        head = _HEAD.decode(line)
+        if head.format == FORMAT and head.kind in _KINDS:
+            return _DECODERS[head.kind].decode(line)
+    except (msgspec.MsgspecError, UnicodeError):
+        pass  # damaged, foreign, or with a NaN, which is no JSON but which Python writes
+    text = line.decode(errors="replace") if isinstance(line, bytes) else line
+    try:
+        content: dict[str, Any] = json.loads(text)
+        version, kind = content["format"], content["kind"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise GpubenchError(f"no line of a gpubench record: {text[:80]!r}") from error
     if version != FORMAT:
         raise GpubenchError(f"record format {version!r}; this release reads {FORMAT}")
     if kind not in _KINDS:
         raise GpubenchError(f"unknown kind of record line: {kind!r}")
-    record_type = _KINDS[kind]
-    known = {f.name for f in fields(record_type)}
-    lists: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in content.items()
-        if name in known
-    }
     try:
-        return record_type(**lists)
-    except TypeError as error:
-        raise GpubenchError(f"incomplete line of a gpubench record: {error}") from error
+        return msgspec.convert(content, _KINDS[kind])
+    except msgspec.MsgspecError as error:
+        if "missing required field" in str(error):
+            raise GpubenchError(f"incomplete line of a gpubench record: {error}") from error
+        raise GpubenchError("a field holds what gpubench does not write") from error

@@ -23,7 +23,7 @@ VARIABLE = "GPUBENCH_ASV"
 """Environment variable with an ``AsvSettings`` as JSON. Empty where the plugin has failed, which it
 has said on asv's terminal."""
 
-DEFAULT_TIMEOUT = 60.0
+TIMEOUT = 60.0
 """Seconds for one case, asv's own default (``asv.config.Config``)."""
 
 NO_PLUGIN = (
@@ -48,7 +48,7 @@ class AsvSettings:
     """Attributes of benchmarks that the command line sets (``-a``, ``--quick``)."""
     benchmarks: tuple[str, ...] = ()
     """Regular expressions of the benchmarks that were asked for; none are all."""
-    timeout: float = DEFAULT_TIMEOUT
+    timeout: float = TIMEOUT
     """Seconds after which asv ends a case whose suite does not say."""
 
     def export(self) -> None:
@@ -64,7 +64,9 @@ class AsvSettings:
         commit = self.commit or os.environ.get("ASV_COMMIT")
         if self.results_dir is None or commit is None:
             return None
-        environment = os.environ.get("ASV_ENV_NAME") or _existing_environment()
+        # Where asv did not make this Python: as `asv.environment.get_env_name` names it.
+        existing = re.sub(r'[<>:"/\\^|?*\x00-\x1f]', "_", f"existing-py{sys.executable}")
+        environment = os.environ.get("ASV_ENV_NAME") or existing
         return Path(self.results_dir) / self.machine / record_name(commit, environment)
 
 
@@ -88,9 +90,3 @@ def say_if_without_plugin() -> None:
     started_by_asv = sys.argv[1:2] in (["run"], ["run_server"])  # asv_runner's benchmark.py
     if started_by_asv and VARIABLE not in os.environ:
         print(NO_PLUGIN, file=sys.stderr)
-
-
-def _existing_environment() -> str:
-    """asv's name for the Python that runs this process, where asv did not make it
-    (``asv.environment.get_env_name``)."""
-    return re.sub(r'[<>:"/\\^|?*\x00-\x1f]', "_", f"existing-py{sys.executable}")

@@ -16,6 +16,11 @@ from gpubench.suite.model import Check
 
 Array = np.ndarray[Any, Any]
 
+# In units of the dtype's rounding (`numpy.finfo(...).eps`) these are some 10, 84 and 4,500. A sum
+# of n terms in another order differs by about sqrt(n) of them, and by n at worst (Higham, *Accuracy
+# and Stability of Numerical Algorithms*, section 4.2). So float16 bears sums of a hundred terms,
+# float32 of thousands and float64 of millions, and a wrong kernel is off by far more than that. A
+# suite whose kernels round more says so with `rtol`.
 DEFAULT_TOLERANCE = {
     "float16": 1e-2,
     "float32": 1e-5,
@@ -23,13 +28,13 @@ DEFAULT_TOLERANCE = {
     "complex64": 1e-5,
     "complex128": 1e-12,
 }
-"""Relative and absolute tolerance where a suite gives none; wider dtypes have that of float64.
+"""``rtol`` where a suite gives none; wider dtypes have that of float64."""
 
-In units of the dtype's rounding (``numpy.finfo(...).eps``) these are some 10, 84 and 4,500. A sum
-of n terms in another order differs by about sqrt(n) of them, and by n at worst (Higham, *Accuracy
-and Stability of Numerical Algorithms*, section 4.2). So float64 bears sums of millions of terms,
-and float32 of thousands; a suite whose kernels round more says so with ``rtol``.
-"""
+LEAST_SQUARES = float(np.finfo(np.float64).tiny) / float(np.finfo(np.float64).eps)
+"""A sum of squares that is smaller may lack some that were rounded to zero."""
+
+UNCHANGED = "what was there before"
+"""An impostor, in the words of a reason: what an output held before the baseline ran."""
 
 PIECE = 2**15
 """Elements that are compared at a time: 256 KiB of float64, so that two pieces and what is computed
@@ -42,7 +47,8 @@ class CheckResult:
 
     max_abs_error: float = 0.0
     max_rel_error: float = 0.0
-    """Over the elements at which the baseline is not zero."""
+    """Largest error over the baseline's element, or over the root mean square of all of them where
+    that is larger: near zero, every error would be large beside the element alone."""
     fault: str | None = None
     warnings: tuple[str, ...] = ()
     """What a reader of the results has to know though nothing is wrong."""
@@ -57,26 +63,111 @@ class CheckResult:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far elements may be from the baseline's: by ``atol + rtol |baseline|``."""
+
+    rtol: float
+    atol: float
+    scale: float
+    """Root mean square of the baseline's finite elements."""
+    source: str
+    """Where the two numbers come from, for people."""
+
+    @classmethod
+    def of(cls, reference: Array, check: Check) -> Tolerance:
+        """The suite's tolerance for an output like this one, or the default.
+
+        An error comes from all the terms that made an element, and these are as large as the other
+        elements where they cancel in this one. So ``atol`` is ``rtol`` times the root mean square
+        of the output: the normwise error (Higham, section 1.2), in the Euclidean norm,
+        which a single large element raises least. ``norm: l2`` has ``rtol`` for that.
+        """
+        dtype, scale = reference.dtype.name, _root_mean_square(reference)
+        rtol, atol = _given(check.rtol, dtype), _given(check.atol, dtype)
+        sources = []
+        if rtol is None:
+            rtol = DEFAULT_TOLERANCE.get(dtype, DEFAULT_TOLERANCE["float64"])
+            sources.append(f"rtol: the default of {dtype}")
+        if atol is None and check.norm == "l2":
+            atol = 0.0
+        elif atol is None:
+            atol = rtol * scale
+            sources.append(f"atol: rtol times the baseline's root mean square {scale:.3g}")
+        return cls(rtol, atol, scale, "; ".join(sources) or "by the suite's `check`")
+
+    def __str__(self) -> str:
+        return f"{self.atol:.3g} + {self.rtol:g} |baseline| ({self.source})"
+
+
+Checker = Callable[[Mapping[str, Array], Mapping[str, Array]], str | None]
+"""A rule of a suite's own: it gets outputs and what is expected, and returns what is wrong."""
+
+
 def compare(
     outputs: Mapping[str, Array],
     expected: Mapping[str, Array],
     check: Check,
-    checker: Callable[[Mapping[str, Array], Mapping[str, Array]], str | None] | None = None,
+    checker: Checker | None = None,
 ) -> CheckResult:
     """Compare every output by name: shape, dtype, NaN and infinities, then error within tolerance.
 
     Structured arrays are compared field by field. What is neither real nor complex (integers,
-    booleans, dates, text) must be equal. ``checker`` replaces the tolerance by a rule of the
-    suite's own: it returns what is wrong, or ``None``.
+    booleans, dates, text) must be equal. ``checker`` replaces the tolerance.
     """
     worst = CheckResult()
     for name, reference in expected.items():
-        result = _compare_one(name, outputs[name], reference, check, tolerant=checker is None)
-        worst = worst.joined(result)
+        rule = None if checker else check.of(name)
+        worst = worst.joined(_compare_one(name, outputs[name], reference, rule))
     if checker is not None and worst.fault is None:
         fault = checker(outputs, expected)
         return CheckResult(worst.max_abs_error, worst.max_rel_error, fault or None)
     return worst
+
+
+def why_vacuous(
+    expected: Mapping[str, Array],
+    started: Mapping[str, Array],
+    check: Check,
+    checker: Checker | None = None,
+) -> str | None:
+    """Why a comparison with ``expected`` would prove nothing; ``None`` where it proves something.
+
+    ``started`` has by name what outputs held before the baseline ran, where they held anything. In
+    place of an expected output, neither that nor zeros may pass, unless that is just what is
+    expected: then another output has to prove that anything was computed.
+    """
+    alike: dict[str, str] = {}
+    for name, reference in expected.items():
+        # One zero, seen everywhere: it takes no memory.
+        impostors = {"zeros": np.broadcast_to(np.zeros((), reference.dtype), reference.shape)}
+        if name in started:
+            impostors = {UNCHANGED: started[name], **impostors}
+        for what, impostor in impostors.items():
+            if not _passes(name, impostor, expected, check, checker):
+                continue
+            if not same_bits(impostor, reference) and not np.all(impostor == reference):
+                return _cannot_tell(name, what, impostor, reference, check)
+            alike.setdefault(name, what)
+        if name not in alike and _says_nothing(reference):
+            return (
+                f"{name}: the baseline gives only NaN and infinities, which say nothing of what "
+                f"else was computed; look at its inputs (`fill`), or {_uncompared(name)}"
+            )
+    if len(alike) < len(expected):
+        return None
+    if all(what == UNCHANGED for what in alike.values()):
+        names = (f"{name}, only NaN" if _says_nothing(expected[name]) else name for name in alike)
+        return (
+            "the baseline leaves every output as it found it (outputs: "
+            f"{'; '.join(names) or 'none declared'}); give the arrays that it writes "
+            "`intent: out` or `inout`, or name what it returns in `returns`"
+        )
+    return (
+        "the baseline's outputs are what a kernel that does nothing may give too "
+        f"({'; '.join(f'{name}: {what}' for name, what in alike.items())}); "
+        "choose inputs (`fill`) whose result differs from that, or `exclude` this size"
+    )
 
 
 def difference(one: Mapping[str, Array], other: Mapping[str, Array]) -> str | None:
@@ -85,7 +176,7 @@ def difference(one: Mapping[str, Array], other: Mapping[str, Array]) -> str | No
     for name in one:
         if same_bits(one[name], other[name]):
             continue
-        result = _compare_one(name, one[name], other[name], None, tolerant=True)
+        result = _compare_one(name, one[name], other[name], None)
         count = 0
         for _, a, b in _pieces(one[name], other[name]):
             unequal = a != b
@@ -106,137 +197,196 @@ def same_bits(one: Array, other: Array) -> bool:
     return all(a.tobytes() == b.tobytes() for _, a, b in _pieces(one, other))
 
 
+def _passes(
+    name: str,
+    impostor: Array,
+    expected: Mapping[str, Array],
+    check: Check,
+    checker: Checker | None,
+) -> bool:
+    """Whether an array would be taken for the expected output of this name."""
+    rule = None if checker else check.of(name)
+    if _compare_one(name, impostor, expected[name], rule, until_fault=True).fault is not None:
+        return False
+    try:
+        return checker is None or not checker({**expected, name: impostor}, expected)
+    except Exception:  # it was not made for this, and it did not pass
+        return False
+
+
+def _cannot_tell(name: str, what: str, impostor: Array, reference: Array, check: Check) -> str:
+    """Why a check is refused that takes an impostor for the expected output."""
+    if check.function is not None:
+        return (
+            f"{name}: the check {check.function} takes {what} for the right result; have it look "
+            f"at {name}, or {_uncompared(name)}"
+        )
+    rule = check.of(name)
+    largest = _compare_one(name, impostor, reference, rule).max_abs_error
+    numbers = (part for _, part in _parts(name, reference) if part.dtype.kind in "fc")
+    allowed = " or ".join(sorted({str(Tolerance.of(part, rule)) for part in numbers}))
+    norm = ", as a whole in the l2 norm," if rule.norm == "l2" else ""
+    return (
+        f"{name}: the check cannot tell the right result from {what}: they differ by at most "
+        f"{largest:.2g}, and {allowed}{norm} is allowed; set smaller tolerances "
+        "(`check: {rtol: ..., atol: ...}`), choose inputs (`fill`) whose result differs more, or "
+        f"{_uncompared(name)}"
+    )
+
+
+def _uncompared(name: str) -> str:
+    return f"say `compare: false` of {name} in `check: {{outputs: ...}}`, with a reason"
+
+
 def _compare_one(
-    name: str, output: Array, reference: Array, check: Check | None, *, tolerant: bool
+    name: str, output: Array, reference: Array, check: Check | None, *, until_fault: bool = False
 ) -> CheckResult:
-    """One output; where not ``tolerant``, differences are measured and are no fault."""
+    """One output; without ``check``, differences of values are measured and are no fault.
+
+    ``until_fault``: only whether there is a fault is asked, and the rest may be left out.
+    """
     for what in ("shape", "dtype"):
         mine, theirs = getattr(output, what), getattr(reference, what)
         if mine != theirs:
             return CheckResult(fault=f"{name}: {what} {mine}, the baseline gives {theirs}")
-    if reference.dtype.names:
-        worst = CheckResult()
-        for field in reference.dtype.names:
-            part, a, b = f"{name}.{field}", output[field], reference[field]
-            worst = worst.joined(_compare_one(part, a, b, check, tolerant=tolerant))
-        return worst
-    if reference.dtype.kind in "fc":
-        return _compare_close(name, output, reference, check, tolerant=tolerant)
-    return _compare_exact(name, output, reference, tolerant=tolerant)
+    worst = CheckResult()
+    parts = zip(_parts(name, output), _parts(name, reference), strict=True)
+    for (part, a), (_, b) in parts:
+        compare_values = _compare_close if b.dtype.kind in "fc" else _compare_exact
+        worst = worst.joined(compare_values(part, a, b, check, until_fault))
+    return worst
 
 
-def _compare_exact(name: str, output: Array, reference: Array, *, tolerant: bool) -> CheckResult:
-    count, first, largest, relative = 0, -1, 0.0, 0.0
+def _compare_exact(
+    name: str, output: Array, reference: Array, check: Check | None, until_fault: bool
+) -> CheckResult:
+    count = first = 0
+    largest = relative = 0.0
+    kind, itemsize = reference.dtype.kind, reference.dtype.itemsize
+    scale: float | None = None
     for start, a, b in _pieces(output, reference):
-        differs = a != b
+        apart = differs = a != b
         number = int(np.count_nonzero(differs))
         if not number:
             continue
-        first = start + int(differs.argmax()) if not count else first
+        first = first if count else start + int(differs.argmax())
         count += number
-        if reference.dtype.kind in "iub":  # of dates and text there is no error, only a difference
-            apart = _apart(a, b)
+        if until_fault and check is not None:
+            break
+        if kind in "iu":
+            # Exactly, as unsigned numbers: signed ones may be further apart than they can say.
+            with np.errstate(over="ignore"):
+                apart = np.where(a > b, a - b, b - a).astype(b.dtype).view(f"u{itemsize}")
+        if kind in "iub":  # of dates and text there is no error, only a difference
+            scale = _root_mean_square(reference) if scale is None else scale
             largest = max(largest, float(apart.max(initial=0)))
-            relative = max(relative, _largest_ratio(apart, np.abs(b.astype(np.float64))))
-    if not count:
-        return CheckResult()
+            size = np.abs(b.astype(np.float64))
+            relative = max(relative, _largest_ratio(apart, size, scale))
+    if not count or check is None:
+        return CheckResult(largest, relative)
     at = _at(first, output, reference, "first")
-    fault = f"{name}: {_share(count, output.size)} differ{at}"
-    return CheckResult(largest, relative, fault if tolerant else None)
-
-
-def _apart(output: Array, reference: Array) -> Array:
-    """Absolute differences of integers or booleans, exactly: as unsigned numbers, since signed ones
-    may be further apart than their own dtype can say."""
-    if reference.dtype.kind == "b":
-        return np.not_equal(output, reference)
-    with np.errstate(over="ignore"):
-        apart = np.where(output > reference, output - reference, reference - output)
-    wrapped: Array = apart.astype(reference.dtype).view(f"u{reference.dtype.itemsize}")
-    return wrapped
+    return CheckResult(largest, relative, f"{name}: {_share(count, output.size)} differ{at}")
 
 
 def _compare_close(
-    name: str, output: Array, reference: Array, check: Check | None, *, tolerant: bool
+    name: str, output: Array, reference: Array, check: Check | None, until_fault: bool
 ) -> CheckResult:
-    errors = _Errors(reference.dtype, check)
+    """``|a - b| <= atol + rtol |b|`` as in ``numpy.allclose``, or the relative Euclidean norm for
+    ``norm: l2``; NaN and infinities must stand at the same places."""
+    wide = np.result_type(reference.dtype, np.float64)
+    if check is None:
+        tolerance = Tolerance(0.0, 0.0, _root_mean_square(reference), "")
+    else:
+        tolerance = Tolerance.of(reference, check)
+    rtol, atol = tolerance.rtol, tolerance.atol
+    by_norm = check is not None and check.norm == "l2"
+    odd = beyond = first_odd = worst = 0
+    largest = relative = error_norm = norm = 0.0
     for start, a, b in _pieces(output, reference):
-        errors.add(start, a, b)
-    if errors.odd:
-        count = _share(errors.odd, output.size)
-        at = _at(errors.first_odd, output, reference, "first")
-        fault = f"{name}: {count} are NaN or infinite on one side only{at}"
-        return CheckResult(math.nan, math.nan, fault)
-    fault_of_all = errors.beyond_tolerance() if tolerant else None
-    if fault_of_all is None:
-        return CheckResult(errors.largest, errors.relative)
-    at = _at(errors.worst, output, reference, "worst")
-    return CheckResult(errors.largest, errors.relative, f"{name}: {fault_of_all}{at}")
-
-
-class _Errors:
-    """Errors of one floating-point array, summed up piece by piece."""
-
-    def __init__(self, dtype: np.dtype[Any], check: Check | None) -> None:
-        self.wide = np.result_type(dtype, np.float64)
-        self.rtol = _tolerance(check.rtol, dtype.name) if check else 0.0
-        self.atol = _tolerance(check.atol, dtype.name) if check else 0.0
-        self.by_norm = check is not None and check.norm == "l2"
-        self.size = self.odd = self.beyond = 0
-        self.first_odd = self.worst = -1
-        self.largest = self.relative = 0.0
-        self.error_norm = self.norm = 0.0
-
-    def add(self, start: int, output: Array, reference: Array) -> None:
-        """Take one piece into account, the first element of which has the index ``start``."""
         with np.errstate(over="ignore", invalid="ignore"):
-            exact = reference.astype(self.wide, copy=False)
-            apart = np.abs(output.astype(self.wide, copy=False) - exact)
+            exact = b.astype(wide, copy=False)
+            apart = np.abs(a.astype(wide, copy=False) - exact)
             if not np.isfinite(apart.max(initial=0.0)):
-                apart, exact = self._without_odd(start, output, reference)
+                usual = np.isfinite(a) & np.isfinite(b)
+                is_odd = ~usual & ~((a == b) | (np.isnan(a) & np.isnan(b)))
+                if not odd:
+                    first_odd = start + int(is_odd.argmax())
+                odd += int(np.count_nonzero(is_odd))
+                apart, exact = np.where(usual, apart, 0), np.where(usual, exact, 0)
             size = np.abs(exact)
-            self.size += apart.size
-            largest = float(apart.max(initial=0.0))
-            if self.worst < 0 or largest > self.largest:
-                self.worst, self.largest = start + int(apart.argmax()), largest
-            if self.by_norm:
-                self.error_norm = math.hypot(self.error_norm, float(np.linalg.norm(apart)))
-                self.norm = math.hypot(self.norm, float(np.linalg.norm(size)))
-            if largest > 0:
-                self.relative = max(self.relative, _largest_ratio(apart, size))
-            if largest > self.atol:
-                self.beyond += int(np.count_nonzero(apart > self.atol + self.rtol * size))
-
-    def _without_odd(self, start: int, output: Array, reference: Array) -> tuple[Array, Array]:
-        """Errors and baseline with zeros where either is NaN or infinite."""
-        usual = np.isfinite(reference) & np.isfinite(output)
-        odd = ~usual & ~((output == reference) | (np.isnan(output) & np.isnan(reference)))
-        if not self.odd and odd.any():
-            self.first_odd = start + int(odd.argmax())
-        self.odd += int(np.count_nonzero(odd))
-        exact = np.where(usual, reference, 0).astype(self.wide)
-        return np.abs(np.where(usual, output, 0).astype(self.wide) - exact), exact
-
-    def beyond_tolerance(self) -> str | None:
-        """What exceeds the tolerance: ``|a - b| <= atol + rtol |b|`` as in ``numpy.allclose``, or
-        the relative Euclidean norm for ``norm: l2``."""
-        if not self.by_norm:
-            if not self.beyond:
-                return None
-            share = _share(self.beyond, self.size)
-            return f"{share} are off by more than {self.atol:g} + {self.rtol:g} |baseline|"
-        if self.error_norm <= self.atol + self.rtol * self.norm:
-            return None
-        relative = self.error_norm / self.norm if self.norm else self.error_norm
-        return f"relative error {relative:.3g} (l2 norm) is above {self.rtol:g}"
+            if (most := float(apart.max(initial=0.0))) > largest:
+                worst, largest = start + int(apart.argmax()), most
+            if most > 0:
+                relative = max(relative, _largest_ratio(apart, size, tolerance.scale))
+            if most > atol:
+                beyond += int(np.count_nonzero(apart > atol + rtol * size))
+            if by_norm:
+                error_norm = math.hypot(error_norm, _norm(apart))
+                norm = math.hypot(norm, _norm(size))
+        if until_fault and (odd or (beyond and check is not None and not by_norm)):
+            break
+    if odd:
+        at = _at(first_odd, output, reference, "first")
+        share = _share(odd, output.size)
+        fault = f"{name}: {share} are NaN or infinite on one side only{at}"
+        return CheckResult(math.nan, math.nan, fault)
+    fault = ""
+    if by_norm and error_norm > atol + rtol * norm:
+        ratio = error_norm / norm if norm else error_norm
+        fault = f"relative error {ratio:.3g} (l2 norm) is above {rtol:g} ({tolerance.source})"
+    elif beyond and not by_norm:
+        fault = f"{_share(beyond, output.size)} are off by more than {tolerance}"
+    if not fault or check is None:
+        return CheckResult(largest, relative)
+    at = _at(worst, output, reference, "worst")
+    return CheckResult(largest, relative, f"{name}: {fault}{at}")
 
 
-def _tolerance(given: float | Mapping[str, float] | None, dtype: str) -> float:
-    """The suite's: one number for all dtypes or one by dtype; else the default."""
-    default = DEFAULT_TOLERANCE.get(dtype, DEFAULT_TOLERANCE["float64"])
-    if isinstance(given, Mapping):
-        return float(given.get(dtype, default))
-    return default if given is None else float(given)
+def _given(given: float | Mapping[str, float] | None, dtype: str) -> float | None:
+    """What a suite says: one number for all dtypes, or one by dtype; else ``None``."""
+    given = given.get(dtype) if isinstance(given, Mapping) else given
+    return None if given is None else float(given)
+
+
+def _root_mean_square(array: Array) -> float:
+    """Of the finite elements of an array of numbers; 0 where there are none."""
+    wide = np.result_type(array.dtype, np.float64)
+    norm, count = 0.0, 0
+    for _, piece, _ in _pieces(array, array):
+        numbers = piece.astype(wide, copy=False)
+        if not math.isfinite(length := _norm(numbers)):
+            numbers = numbers[np.isfinite(numbers)]
+            length = _norm(numbers)
+        norm, count = math.hypot(norm, length), count + numbers.size
+    return norm / math.sqrt(count) if count else 0.0
+
+
+def _norm(numbers: Array) -> float:
+    """Euclidean norm of a contiguous array of one dimension, however large or small it is."""
+    parts = numbers.view(numbers.real.dtype)  # a complex number is two
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = float(np.einsum("i,i", parts, parts))
+        if LEAST_SQUARES < squares < math.inf:
+            return math.sqrt(squares)
+        most = float(np.abs(parts).max(initial=0.0))
+        return most * math.sqrt(np.einsum("i,i", parts / most, parts / most)) if most else 0.0
+
+
+def _parts(name: str, array: Array) -> Iterator[tuple[str, Array]]:
+    """An array under its name, or the fields of a structured one under theirs."""
+    if array.dtype.names is None:
+        yield name, array
+    for field in array.dtype.names or ():
+        yield from _parts(f"{name}.{field}", array[field])
+
+
+def _says_nothing(array: Array) -> bool:
+    """Whether an array is of numbers and has only NaN and infinities."""
+    return array.size > 0 and all(
+        part.dtype.kind in "fc" and not np.isfinite(piece).any()
+        for _, part in _parts("", array)
+        for _, piece, _ in _pieces(part, part)
+    )
 
 
 def _pieces(one: Array, other: Array) -> Iterator[tuple[int, Array, Array]]:
@@ -252,12 +402,11 @@ def _pieces(one: Array, other: Array) -> Iterator[tuple[int, Array, Array]]:
         yield start, a[start : start + PIECE], b[start : start + PIECE]
 
 
-def _largest_ratio(apart: Array, size: Array) -> float:
-    """Of errors over sizes, where these are not zero."""
-    if size.min(initial=math.inf) <= 0:
-        nonzero = size != 0
-        apart, size = apart[nonzero], size[nonzero]
-    return float((apart / size).max(initial=0.0))
+def _largest_ratio(apart: Array, size: Array, scale: float) -> float:
+    """Of errors over sizes, or over ``scale`` where that is larger."""
+    if not scale:  # nothing but zeros is expected
+        return math.inf if apart.any() else 0.0
+    return float((apart / np.maximum(size, scale)).max(initial=0.0))
 
 
 def _share(count: int, size: int) -> str:

@@ -1,7 +1,8 @@
 """Compilation time: the first call in a fresh process, less a steady call.
 
 A process of its own for every sample, with empty folders for what backends keep on disk, so that
-nothing compiled before is used. ``python -m gpubench.measure.cold_start`` is that process.
+nothing compiled before is used. ``python -m gpubench.measure.cold_start`` is that process: one of
+``multiprocessing`` would import the program that measures, and what that has imported.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ import numpy as np
 
 from gpubench.backends import registry
 from gpubench.errors import KernelError
-from gpubench.measure.execution import Execution
+from gpubench.measure.execution import opened
 from gpubench.measure.inputs import draw_inputs
-from gpubench.measure.targets import load_target
 from gpubench.plan.case import Case
-from gpubench.plan.plan import case_at, locate
+from gpubench.plan.plan import build_plan
+from gpubench.suite.loading import load_suite
 
 STEADY_CALLS = 5
 """Their median is robust against one that something disturbs; compiling takes far longer."""
@@ -35,62 +36,64 @@ class ColdStartSampler:
     warnings: tuple[str, ...] = ()
 
     def __init__(self, case: Case) -> None:
-        self._place = locate(case)
-        self._caches = registry.get(case.backend).caches
+        self._case = case
 
     def seconds(self, runs: int) -> float:
         """Sum of the compilation times of ``runs`` fresh processes.
 
         Raises ``KernelError`` with the cause when one fails.
         """
-        return sum(self._compile_once() for _ in range(runs))
-
-    def _compile_once(self) -> float:
-        with tempfile.TemporaryDirectory(prefix="gpubench-cache-") as cache:
-            # This process's search path, so that the same modules are imported.
-            path = os.pathsep.join(filter(None, sys.path))
-            caches = dict.fromkeys(self._caches, cache)
-            finished = subprocess.run(
-                [sys.executable, "-P", "-m", __name__, json.dumps(self._place)],
-                env={**os.environ, "PYTHONPATH": path, **caches},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-        if finished.returncode != 0:
-            last = finished.stderr.strip().splitlines()[-1:] or ["no message"]
-            answer = {"error": f"exit code {finished.returncode}: {last[0]}"}
-        else:
-            answer = json.loads(finished.stdout.splitlines()[-1])
-        if "seconds" not in answer:
-            raise KernelError(f"the process that compiles the kernel failed: {answer['error']}")
-        return float(answer["seconds"])
+        group = self._case.group
+        suite = str(group.loaded.path), group.loaded.preset, group.gpu_count
+        place = json.dumps([*suite, group.class_name, self._case.identity])
+        total = 0.0
+        for _ in range(runs):
+            with tempfile.TemporaryDirectory(prefix="gpubench-cache-") as cache:
+                # This process's search path, so that the same modules are imported.
+                path = os.pathsep.join(filter(None, sys.path))
+                caches = dict.fromkeys(registry.get(self._case.backend).caches, cache)
+                finished = subprocess.run(
+                    [sys.executable, "-P", "-m", __name__],
+                    input=place.encode(),
+                    env={**os.environ, "PYTHONPATH": path, **caches},
+                    capture_output=True,
+                    check=False,
+                )
+            if finished.returncode != 0:
+                last = finished.stderr.decode(errors="replace").strip().splitlines()[-1:]
+                answer = {"error": f"exit code {finished.returncode}: {(*last, 'no message')[0]}"}
+            else:
+                answer = json.loads(finished.stdout.splitlines()[-1])
+            if "seconds" not in answer:
+                raise KernelError(f"the process that compiles the kernel failed: {answer['error']}")
+            total += float(answer["seconds"])
+        return total
 
 
 def compile_seconds(case: Case) -> float:
     """First call less the median of steady calls, in seconds, never below zero."""
-    inputs = draw_inputs(case)
-    with registry.get(case.backend).open(case.device, case.threads) as session:
-        execution = Execution(session, case, load_target(case), inputs)
+    with opened(case, draw_inputs(case)) as execution:
         calls = []
         for _ in range(1 + STEADY_CALLS):
             start = time.perf_counter()
             execution.call()
-            session.synchronize()
+            execution.session.synchronize()
             calls.append(time.perf_counter() - start)
     return max(0.0, calls[0] - float(np.median(calls[1:])))
 
 
-def main(place: str) -> None:
-    """Print, as JSON in the last line, the seconds of a case or why there are none: compilers end
-    messages of many lines with the least of them."""
+def main() -> None:
+    """Print, as JSON in the last line, the seconds of the case whose place standard input has, or
+    why there are none: compilers end messages of many lines with the least of them."""
     answer: dict[str, Any]
     try:
-        answer = {"seconds": compile_seconds(case_at(json.loads(place)))}
+        path, preset, gpu_count, benchmark, identity = json.load(sys.stdin)
+        plan = build_plan([load_suite(path, preset)], gpu_count)
+        answer = {"seconds": compile_seconds(plan.group(benchmark).case(identity))}
     except Exception as error:
         answer = {"error": f"{type(error).__name__}: {error}"}
     print(f"\n{json.dumps(answer)}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()

@@ -19,14 +19,15 @@ import sys
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from gpubench.backends import registry
 from gpubench.measure.asv_settings import asv_settings
-from gpubench.measure.execution import Execution
+from gpubench.measure.execution import opened
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.targets import load_target
-from gpubench.parallel import spread
+from gpubench.parallel import in_processes
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suites
@@ -42,50 +43,37 @@ def main() -> None:
         # Functions of one file stay together: they share functions and a cache.
         files[str(case.implementation.function).partition(":")[0]].append(case)
     if len(files) > 1:
-        list(spread(call_once, list(files.values())))
+        list(in_processes(call_once, list(files.values())))
 
 
 def chosen(cases: Iterable[Case], asked: Sequence[str]) -> list[Case]:
     """The smallest case of each function and its dtypes, of the benchmarks that are asked for:
     regular expressions, as ``asv run --bench`` has them; none are all."""
-    smallest: dict[Hashable, Case] = {}
+    smallest: dict[Hashable, tuple[int, Case]] = {}
     for case in cases:
         with suppress(Exception):  # a case that fails says so itself
-            if case.fault is None and case.implementation.function and _is_asked(case, asked):
-                key = _signature(case)
-                smallest[key] = min(smallest.get(key, case), case, key=_bytes)
-    return [case for case in smallest.values() if registry.get(case.backend).compiles_ahead]
+            names = [f"{case.benchmark(t).asv_name}({case.identity!r})" for t in case.group.times]
+            is_asked = not asked or any(re.search(one, name) for one in asked for name in names)
+            if case.fault is None and case.implementation.function and is_asked:
+                arrays, scalars = case.array_specs.values(), case.scalars().values()
+                dtypes = ((one.dtype, len(one.shape)) for one in arrays)
+                key = (case.implementation.function, *dtypes, *map(type, scalars))
+                size = sum(one.size * one.itemsize for one in arrays)
+                if key not in smallest or size < smallest[key][0]:
+                    smallest[key] = size, case
+    found = [case for _, case in smallest.values()]
+    return [case for case in found if registry.get(case.backend).compiles_ahead]
 
 
-def call_once(files: Sequence[Sequence[Case]]) -> list[int]:
-    """Call the functions of these cases once; how many of each file were called. What fails here is
-    for the case itself to report."""
-    counts = []
-    for cases in files:
-        counts.append(0)
-        for case in cases:
-            with suppress(Exception):
-                backend, target = registry.get(case.backend), load_target(case)
-                if backend.keeps(target.function):
-                    with backend.open(case.device) as session:
-                        Execution(session, case, target, draw_inputs(case)).call()
-                    counts[-1] += 1
-    return counts
-
-
-def _is_asked(case: Case, asked: Sequence[str]) -> bool:
-    names = [f"{case.benchmark(t).asv_name}({case.identity!r})" for t in case.group.times]
-    return not asked or any(re.search(one, name) for one in asked for name in names)
-
-
-def _signature(case: Case) -> Hashable:
-    arrays = ((one.dtype, len(one.shape)) for one in case.array_specs().values())
-    scalars = (type(value) for value in case.scalars().values())
-    return case.implementation.function, *arrays, *scalars
-
-
-def _bytes(case: Case) -> int:
-    return sum(one.size * one.itemsize for one in case.array_specs().values())
+def call_once(cases: Sequence[Case]) -> None:
+    """Call the function of each case once, where its code is kept. What fails here is for the case
+    itself to report."""
+    for case in cases:
+        with suppress(Exception):
+            if registry.get(case.backend).keeps(load_target(case).function):
+                # The code is the same for all numbers of threads, and not all can be had here.
+                with opened(replace(case, threads=None), draw_inputs(case)) as execution:
+                    execution.call()
 
 
 if __name__ == "__main__":

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
+from contextlib import suppress
 
 from gpubench.backends import registry
 from gpubench.backends.limits import launch_fault
 from gpubench.backends.protocol import DeviceMemoryError, Session
+from gpubench.errors import KernelError
 from gpubench.measure.recorder import Recorder
 from gpubench.measure.sampling import Measurement
 from gpubench.names import Value
 from gpubench.plan.case import HOME, Case
 from gpubench.plan.rules import skip_reason
 from gpubench.record import CaseRecord, RunRecord
-
-MEGA = 1e6
 
 NEAR = 10
 """A time of fewer empty calls than this is mostly the cost of a call: over a tenth of it."""
@@ -38,7 +38,10 @@ def why_not(case: Case) -> str | None:
     """Reason to skip the case, with the next step; ``None`` when it can run. Starts nothing.
 
     An impossible launch is named first: it is impossible on every machine, whatever this one lacks.
+    Raises ``KernelError`` for a case that can run nowhere.
     """
+    if case.fault is not None:
+        raise KernelError(case.fault)
     backend = registry.get(case.backend)
     facts = backend.device_facts(case.device)
     launch, limits = case.launch, facts.limits
@@ -69,18 +72,16 @@ def floor(
     counts: what else runs on the machine only adds.
     """
     run = measurement.run_seconds
-    if time != "kernel" or run is None or run >= SHORT:
-        return {}, ()
-    empty = session.empty()
-    if empty is None:
+    if time != "kernel" or run is None or run >= SHORT or (empty := session.empty()) is None:
         return {}, ()
     sampler = session.sampler(empty)
     sampler.seconds(1)
     seconds = min(sampler.seconds(FLOOR_CALLS) for _ in range(FLOOR_BATCHES)) / FLOOR_CALLS
-    near = (
-        f"near the floor: a run takes {run * 1e6:.2f} µs and an empty call {seconds * 1e6:.2f} µs"
-    )
-    return {"floor_seconds": seconds}, (near,) if run < NEAR * seconds else ()
+    if run >= NEAR * seconds:
+        return {"floor_seconds": seconds}, ()
+    runs, calls = f"{run * 1e6:.2f} µs", f"{seconds * 1e6:.2f} µs"
+    near = f"near the floor: a run takes {runs} and an empty call {calls}"
+    return {"floor_seconds": seconds}, (near,)
 
 
 def fits_in_cache(time: str, nbytes: int, facts: Mapping[str, Value]) -> tuple[str, ...]:
@@ -92,13 +93,13 @@ def fits_in_cache(time: str, nbytes: int, facts: Mapping[str, Value]) -> tuple[s
     if time != "kernel" or not isinstance(l2, int) or not 0 < nbytes <= l2:
         return ()
     return (
-        f"fits in L2: measured in cache, {nbytes / MEGA:.3g} MB of {l2 / MEGA:.3g} MB; "
+        f"fits in L2: measured in cache, {nbytes / 1e6:.3g} MB of {l2 / 1e6:.3g} MB; "
         "`cold` shows the other",
     )
 
 
-_bandwidth: dict[tuple[type, str], Mapping[str, Value]] = {}
-"""Of this process, where there is no record; by kind of session and device."""
+_measured: dict[tuple[type, str], Mapping[str, Value]] = {}
+"""Bandwidths of this process, where there is no record; by kind of session and device."""
 
 
 def bandwidth(session: Session, device: str, time: str, recorder: Recorder) -> Mapping[str, Value]:
@@ -110,26 +111,15 @@ def bandwidth(session: Session, device: str, time: str, recorder: Recorder) -> M
     """
     if time not in BANDWIDTH_TIMES or device == HOME:
         return {}
-    if recorder.path is not None:
-        return _on_record(device, recorder) or _measured_bandwidth(session)
-    key = type(session), device
-    if key not in _bandwidth:
-        _bandwidth[key] = _measured_bandwidth(session)
-    return _bandwidth[key]
-
-
-def _measured_bandwidth(session: Session) -> Mapping[str, Value]:
-    try:
-        return {**session.ceilings()}
-    except DeviceMemoryError:
-        return {}
-
-
-def _on_record(device: str, recorder: Recorder) -> Mapping[str, Value]:
-    """What an earlier case of this run says of the device. A run begins with its facts."""
     for record in recorder.backwards(BANDWIDTHS[0], '"kind": "run"'):
-        if isinstance(record, RunRecord):
+        if isinstance(record, RunRecord):  # with which a run begins
             break
         if isinstance(record, CaseRecord) and record.device == device:
             return {name: record.conditions[name] for name in BANDWIDTHS}
-    return {}
+    kept = _measured if recorder.path is None else {}
+    key = type(session), device
+    if key not in kept:
+        kept[key] = {}
+        with suppress(DeviceMemoryError):
+            kept[key] = {**session.ceilings()}
+    return kept[key]

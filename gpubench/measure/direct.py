@@ -1,30 +1,33 @@
 """Measures cases at once, without asv and without commits, with the same preparation.
 
-Only one case is on a device at any moment. Where a suite asks for several processes (asv's
-``rounds``), the cases of a kernel take turns: each is prepared and sampled once, then all again in
-the opposite order, so that what drifts favours none.
+Only one case is on a device at any moment. The cases of a kernel are prepared and sampled one
+after another in a process of their own, and what ends there ends one case. Where the suite says
+``rounds``, they take so many turns, each in another process and every second one in the opposite
+order, so that what drifts favours none.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import accumulate, chain, groupby
+from statistics import median
 
-from gpubench.measure.paired import Opponent
+from gpubench.measure.asv_settings import TIMEOUT
 from gpubench.measure.preparation import (
     Preparation,
     baseline_of,
     case_record,
-    cause,
     one_of_each,
 )
 from gpubench.measure.recorder import Recorder
-from gpubench.measure.sampling import TIMEOUT, SamplePlan, by_round, sample_plan, take_samples
+from gpubench.measure.sampling import SamplePlan, sample_plan, take_samples
+from gpubench.measure.worker import Ended, Exited, Worker
 from gpubench.plan.case import Case
 from gpubench.plan.group import compiled_apart
-from gpubench.record import CaseRecord
+from gpubench.record import CaseRecord, Disturbance, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,35 +36,48 @@ class Job:
 
     case: Case
     time: str = "kernel"
-    opponent: Opponent | None = None
+    opponent: Case | None = None
     """What it is paired with in place of its baseline."""
     samples: int | None = None
     """Samples in all, in place of what the suite says."""
 
     @property
     def plan(self) -> SamplePlan:
-        plan = sample_plan(self.case.kernel.sampling, self.time)
+        sampling = self.case.kernel.sampling
+        if sampling.rounds is None:  # asv's default is two processes, which prepare a case twice
+            sampling = sampling.model_copy(update={"rounds": 1})
+        plan = sample_plan(sampling, self.time)
         return plan if self.samples is None else plan.with_samples(self.samples)
 
     @property
     def timeout(self) -> float:
-        """Seconds after which it is given up, where it runs in a process of its own."""
+        """Seconds after which a turn of it is given up, as with asv."""
         return self.case.kernel.sampling.timeout or TIMEOUT
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What became of a job: its record, and seconds of one run for each sample."""
+    """What became of a job."""
 
     record: CaseRecord
-    samples: tuple[float, ...] = ()
-    sizes: tuple[int, ...] = ()
-    """How many of ``samples`` each round gave."""
+    rounds: tuple[tuple[float, ...], ...] = ()
+    """Samples of each round, as seconds of one run."""
+    processes: tuple[int, ...] = ()
+    """How many of ``rounds`` are of each process; empty where all are of one."""
+    disturbances: tuple[Disturbance | None, ...] = ()
+    """What others did to the samples of each process."""
 
     @property
-    def by_round(self) -> list[tuple[float, ...]]:
-        """Samples of each round."""
-        return by_round(self.samples, self.sizes)
+    def medians(self) -> list[list[float]]:
+        """Of the rounds of each process, as seconds of one run."""
+        sizes = self.processes or (len(self.rounds),)
+        ends = accumulate(sizes)
+        parts = (self.rounds[end - size : end] for size, end in zip(sizes, ends, strict=True))
+        return [list(map(median, rounds)) for rounds in parts]
+
+    @property
+    def samples(self) -> tuple[float, ...]:
+        return tuple(chain.from_iterable(self.rounds))
 
     def joined(self, after: Measured) -> Measured:
         """This and a later turn of the same job; where that failed, it is the outcome."""
@@ -74,12 +90,16 @@ class Measured:
             pair_ratios=(*before.pair_ratios, *record.pair_ratios),
             pair_rounds=(*before.pair_rounds, *record.pair_rounds),
         )
-        samples, sizes = (*self.samples, *after.samples), (*self.sizes, *after.sizes)
-        return Measured(record, samples, sizes)
+        return Measured(
+            record,
+            (*self.rounds, *after.rounds),
+            (*self.processes, *after.processes),
+            (*self.disturbances, *after.disturbances),
+        )
 
 
 Take = Callable[[Job], Measured]
-"""Takes one turn of a job: here, or in another process."""
+"""Takes one turn of a job: in another process (``bench``), or here (``take_turn``)."""
 
 
 def jobs(cases: Iterable[Case], samples: int | None = None) -> list[Job]:
@@ -88,7 +108,7 @@ def jobs(cases: Iterable[Case], samples: int | None = None) -> list[Job]:
     wanted: dict[tuple[str, str], Case] = {}
     for case in cases:
         baseline = baseline_of(case) if case.fault is None else None
-        for one in (baseline, case) if baseline is not None else (case,):
+        for one in filter(None, (baseline, case)):
             wanted.setdefault((one.benchmark("kernel").asv_name, one.identity), one)
     compiled = set(map(id, compiled_apart(wanted.values())))
     return [
@@ -110,8 +130,8 @@ def measure(work: Sequence[Job], take: Take) -> Iterator[tuple[int, Measured]]:
     Yields a job's place in ``work`` and what is measured of it so far, after each of its turns. A
     job that did not succeed has no further turn.
     """
-    numbered = list(enumerate(work))
-    for _, group in groupby(numbered, key=lambda item: _kernel(item[1].case)):
+
+    for _, group in groupby(enumerate(work), lambda item: _kernel_of(item[1])):
         kernel = list(group)
         measured: dict[int, Measured] = {}
         for turn in range(max(job.plan.processes for _, job in kernel)):
@@ -123,6 +143,10 @@ def measure(work: Sequence[Job], take: Take) -> Iterator[tuple[int, Measured]]:
                     yield place, measured[place]
 
 
+def _kernel_of(job: Job) -> tuple[str, str]:
+    return job.case.suite.suite, job.case.kernel_name
+
+
 def take_turn(job: Job) -> Measured:
     """Prepare, check and sample in this process. What goes wrong is in the record."""
     preparation = Preparation(
@@ -130,19 +154,59 @@ def take_turn(job: Job) -> Measured:
     )
     try:
         measurement = preparation.prepare()
-        samples, sizes = take_samples(measurement, job.plan)
+        with preparation.recording():
+            rounds = take_samples(measurement, job.plan)
+            preparation.look(measurement)
         preparation.synchronize()
         preparation.note(measurement)
-    except Exception as error:
-        preparation.close(error)
-        record = preparation.record or case_record(job.case, job.time, "failed")
-        if record.status in ("ok", "started"):  # it failed after that was written
-            record = replace(record, status="failed", reason=cause(error))
-        return Measured(record)
+    except Exception:
+        return Measured(preparation.record)
     finally:
         preparation.close()
-    assert preparation.record is not None
-    return Measured(preparation.record, tuple(samples), tuple(sizes))
+    return Measured(preparation.record, tuple(rounds), (len(rounds),), (measurement.disturbance,))
+
+
+@contextmanager
+def bench(backends: Iterable[str] = (), warned: Counter[str] | None = None) -> Iterator[Take]:
+    """Takes turns in processes of their own, on every device.
+
+    A process has the cases of one kernel, each once, and what it compiles for one it has for the
+    others. After one that did not succeed there is another process. ``backends`` are those that
+    processes get ready for together, and ``warned`` counts Python's warnings.
+    """
+    worker = Worker(take_turn, backends=backends, warned=warned)
+    taken: list[Job] = []
+    """In the present process."""
+
+    def take(job: Job) -> Measured:
+        if taken and (_kernel_of(job) != _kernel_of(taken[0]) or any(job is one for one in taken)):
+            worker.replace()
+            taken.clear()
+        taken.append(job)
+        status: Status
+        try:
+            worker.give([job], job.timeout)
+            measured: Measured = worker.answer()
+        except Ended as error:
+            status, reason = "killed", str(error)
+        except Exited as error:
+            worker.replace()
+            status, reason = "failed", str(error)
+        except TimeoutError:
+            status, reason = "timed_out", f"stopped by its timeout of {job.timeout:g} s; "
+            reason += "raise `timeout` under `sampling`, or make the case smaller"
+        else:
+            if measured.record.status in ("failed", "wrong"):  # a device may be lost to it
+                worker.replace()
+                taken.clear()
+            return measured
+        taken.clear()
+        return Measured(replace(case_record(job.case, job.time, status), reason=reason))
+
+    try:
+        yield take
+    finally:
+        worker.end()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,19 +233,19 @@ def twins(
 
     A case that cannot be measured is told once, not counted and not tried again.
     """
-    waiting = deque(case for case in cases if "kernel" in case.group.times)
+    waiting: deque[list[Job]] = deque()
+    for case in cases:
+        if "kernel" in case.group.times:
+            paired = case.kernel.sampling.paired
+            job = Job(case, "kernel", case if paired else None, samples)
+            # Two that differ, so that both are measured in one process, as of two cases.
+            waiting.append([job] if paired else [job, replace(job)])
     done = 0
     while waiting and done < comparisons:
-        case = waiting.popleft()
-        paired = case.kernel.sampling.paired
-        job = Job(case, "kernel", Opponent(case) if paired else None, samples)
-        sides = dict(measure([job] if paired else [job, job], take))
-        comparison = Twins(case, sides[0], None if paired else sides[1])
+        work = waiting.popleft()
+        sides = dict(measure(work, take))
+        comparison = Twins(work[0].case, sides[0], sides.get(1))
         yield comparison
         if comparison.succeeded:
             done += 1
-            waiting.append(case)
-
-
-def _kernel(case: Case) -> tuple[str, str]:
-    return case.suite.suite, case.kernel_name
+            waiting.append(work)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 
-from gpubench.backends.protocol import Call, DeviceMemoryError, Native, Session, Target
+from gpubench.backends import registry
+from gpubench.backends.protocol import Call, DeviceMemoryError, Native, Sampler, Session, Target
 from gpubench.backends.software import name_arrays
 from gpubench.errors import KernelError
 from gpubench.measure.check import same_bits
-from gpubench.measure.inputs import Inputs
+from gpubench.measure.inputs import Inputs, poisoned
+from gpubench.measure.targets import load_target
 from gpubench.plan.case import Case
 
 Array = np.ndarray[Any, Any]
@@ -22,6 +25,19 @@ where none has been: memory that is given back is used again, and all rounds of 
 share few places. Twenty rounds are then 120 MiB at most; large arrays get fresh pages anyway."""
 
 
+@contextmanager
+def opened(case: Case, inputs: Inputs) -> Iterator[Execution]:
+    """The case bound on a session of its own, which is closed afterwards.
+
+    Raises ``KernelError`` where what the implementation names cannot be loaded, ``BackendError``
+    where its device cannot be opened, and ``DeviceError`` where that refuses arrays or launch.
+    """
+    # Before the session: what it imports may bring a BLAS whose threads the session sets.
+    target = load_target(case)
+    with registry.get(case.backend).open(case.device, case.threads) as session:
+        yield Execution(session, case, target, inputs)
+
+
 class Execution:
     """Arrays and call of one case, resident where the session puts them.
 
@@ -29,19 +45,27 @@ class Execution:
     """
 
     def __init__(self, session: Session, case: Case, target: Target, inputs: Inputs) -> None:
-        self.session = session
-        self.case = case
-        self.target = target
-        self.inputs = inputs
-        specs = case.array_specs()
-        self._overwritten = [name for name in specs if specs[name].intent == "inout"]
-        self._written = [name for name in specs if specs[name].intent in ("out", "inout")]
-        self._scratch = {name for name in specs if specs[name].intent == "scratch"}
+        self.session, self.case, self.inputs = session, case, inputs
+        self._target = target
+        intents = {name: spec.intent for name, spec in case.array_specs.items()}
+        self._written = [name for name in intents if intents[name] in ("out", "inout")]
+        self.changing = [name for name in intents if intents[name] != "in"]
+        """Arrays that a run may leave otherwise than it found them."""
+        self._read_only = [n for n in inputs.arrays if intents.get(n, "in") == "in"]
         self._native = self.upload()
-        self._pristine = {n: session.pristine(inputs.arrays[n]) for n in self._overwritten}
+        overwritten = [name for name in intents if intents[name] == "inout"]
+        self._pristine = {name: session.pristine(inputs.arrays[name]) for name in overwritten}
+        # One element for all: writing it reads no other memory, so that nothing leaves the cache.
+        self._poison = {
+            name: np.broadcast_to(poisoned(np.empty((), spec.dtype)), spec.shape)
+            for name, spec in case.array_specs.items()
+            if spec.intent == "out"
+        }
         name_arrays({f"{name} as it was": copy for name, copy in self._pristine.items()})
         name_arrays(self._native)
         self.call = self.bind(self._native)
+        self.expected: Mapping[str, Array] = {}
+        """What its outputs have to be, by name, once they are verified."""
         self._held: list[dict[str, Native]] = []
         self.aliases: dict[str, str] = {}
         """Returned results that were arrays of the call, or views of one, by the arrays' names."""
@@ -54,10 +78,18 @@ class Execution:
         """The case's call over these native arrays, its scalars and the values of its axes."""
         scope = {**self.case.values, **self.inputs.scalars, **native}
         arguments = [scope[name] for name in self.case.kernel.call]
-        return self.session.bind(self.target, self.case.launch, arguments)
+        return self.session.bind(self._target, self.case.launch, arguments)
 
-    def move(self) -> None:
-        """Put all arrays elsewhere in memory and bind the call to them; run it once, untimed.
+    def sampler(self, again: bool) -> Sampler:
+        """The session's own way to time the call; ``again``: not for the first time."""
+        session = self.session
+        return (session.sampler_again if again else session.sampler)(self.call)
+
+    def move(
+        self, look: Callable[[Mapping[str, Array]], None] | None = None, *, run: bool = True
+    ) -> None:
+        """Put all arrays elsewhere in memory, with what they held at first, and bind the call to
+        them; ``run`` it once, untimed, and let ``look`` see its outputs.
 
         A new copy is made while the old one is still there, so that it lies elsewhere; one after
         another, so that there is room for it, and in the old one's place where there is none.
@@ -73,72 +105,102 @@ class Execution:
                 del self._native[name]
                 self._native[name] = self.session.to_native(array)
         self.call = self.bind(self._native)
-        self.call()
+        if look is not None:
+            look(self.outputs(seen=True))
+        elif run:
+            self.call()
         self.session.synchronize()
 
     def restore(self) -> None:
         """Undo what runs did to ``inout`` arrays, on the device; returns when that is done."""
-        for name in self._overwritten:
-            self.session.restore(self._native[name], self._pristine[name])
+        for name, pristine in self._pristine.items():
+            self.session.restore(self._native[name], pristine)
         self.session.synchronize()
+
+    def refresh(self) -> None:
+        """The same, and poison in ``out`` arrays: whatever a run finds there, it has to write."""
+        self.overwrite(self._poison)
+        self.restore()
+
+    @property
+    def in_place(self) -> bool:
+        """Whether a run goes on with what the run before left."""
+        return bool(self._pristine)
+
+    def fresh(self) -> dict[str, Array]:
+        """What the arrays that a run may change held at first; ``out`` arrays were poisoned."""
+        return {name: self.inputs.arrays[name] for name in self.changing}
+
+    def left(self) -> dict[str, Array]:
+        """What these arrays hold now, on the host."""
+        return {name: self.session.to_host(self._native[name]) for name in self.changing}
+
+    def putter(self, arrays: Mapping[str, Array]) -> Callable[[], None]:
+        """What puts these values into native arrays, by name, and waits, as often as it is called:
+        from copies on the device, or from the host where there is no room for them."""
+        copies: Mapping[str, Native] = {}
+        with suppress(DeviceMemoryError, MemoryError):
+            copies = {name: self.session.pristine(array) for name, array in arrays.items()}
+
+        def put() -> None:
+            for name, copy in copies.items():
+                self.session.restore(self._native[name], copy)
+            if not copies:
+                self.overwrite(arrays)
+            self.session.synchronize()
+
+        return put
 
     def overwrite(self, arrays: Mapping[str, Array]) -> None:
         """Put other values into native arrays, by name."""
         for name, array in arrays.items():
             self.session.restore(self._native[name], self.session.pristine(array))
 
-    def outputs(self) -> dict[str, Array]:
-        """Run once and bring back every ``out`` and ``inout`` array and what the call returns."""
-        return self._run(self.session.to_host)
+    def outputs(self, *, seen: bool = False) -> dict[str, Array]:
+        """Run once; every ``out`` and ``inout`` array and what the call returns, by name, without
+        what the suite does not compare.
 
-    def seen_outputs(self) -> dict[str, Array]:
-        """The same, to be read before anything else runs."""
-        return self._run(self.session.view)
-
-    def changed_inputs(self) -> list[str]:
-        """Arrays that a run must only read and that are no longer what they were."""
-        return [
-            name
-            for name, array in self.inputs.arrays.items()
-            if name not in {*self._written, *self._scratch}
-            and not same_bits(self.session.view(self._native[name]), array)
-        ]
-
-    def download(self, native: Mapping[str, Native]) -> dict[str, Array]:
-        """Host copies of the arrays that a run writes."""
-        return {name: self.session.to_host(native[name]) for name in self._written}
-
-    def _run(self, fetch: Callable[[Any], Array]) -> dict[str, Array]:
-        returned = self._named(self.call())
-        self.session.synchronize()
-        self.aliases = {}
-        for name, result in returned.items():
-            arrays = (array for array, native in self._native.items() if _overlap(result, native))
-            if array := next(arrays, None):
-                self.aliases[name] = array
-        outputs = {name: fetch(self._native[name]) for name in self._written}
-        for name, result in returned.items():
-            # Python's numbers carry no dtype: they get NumPy's.
-            is_number = isinstance(result, bool | int | float | complex)
-            outputs[name] = np.asarray(result) if is_number else fetch(result)
-        return outputs
-
-    def _named(self, returned: Any) -> dict[str, Any]:
-        """What the call returned, by the names of ``returns``."""
-        names = self.case.kernel.returns
-        if not names:
-            return {}
+        Copies on the host; where they are to be ``seen`` before anything else runs, views of what
+        lies there anyway.
+        """
+        fetch = self.session.view if seen else self.session.to_host
+        names, returned = self.case.kernel.returns, self.call()
         results = returned if len(names) > 1 else (returned,)
-        if returned is None or not isinstance(results, tuple | list) or len(results) != len(names):
+        is_sequence = returned is not None and isinstance(results, tuple | list)
+        if names and not (is_sequence and len(results) == len(names)):
             raise KernelError(
                 f"{self.case.implementation_name} returned {type(returned).__name__}; the suite "
                 f"declares `returns: [{', '.join(names)}]`"
             )
-        return dict(zip(names, results, strict=True))
+        self.session.synchronize()
+        self.aliases = {}
+        uncompared = self.case.kernel.check.uncompared()
+        written = [name for name in self._written if name not in uncompared]
+        outputs = {name: fetch(self._native[name]) for name in written}
+        for name, result in zip(names, results, strict=True) if names else ():
+            if name in uncompared:
+                continue
+            # Python's numbers carry no dtype: they get NumPy's.
+            is_number = isinstance(result, bool | int | float | complex)
+            # Behind a mask may stand the right numbers, and count for nothing.
+            is_array = hasattr(result, "dtype") and not isinstance(result, np.ma.MaskedArray)
+            if not is_number and not is_array:
+                raise KernelError(
+                    f"{self.case.implementation_name} returned a {type(result).__name__} as "
+                    f"{name!r}; allowed: an array, or a number. Return numpy.asarray(...) of it"
+                )
+            outputs[name] = np.asarray(result) if is_number else fetch(result)
+            for array, native in self._native.items():
+                on_host = isinstance(result, np.ndarray) and isinstance(native, np.ndarray)
+                if result is native or (on_host and np.may_share_memory(result, native)):
+                    self.aliases.setdefault(name, array)
+        return outputs
 
+    def changed_inputs(self) -> list[str]:
+        """Arrays that a run must only read and that are no longer what they were."""
+        arrays, view = self.inputs.arrays, self.session.view
+        return [n for n in self._read_only if not same_bits(view(self._native[n]), arrays[n])]
 
-def _overlap(result: Any, native: Native) -> bool:
-    if result is native:
-        return True
-    both = isinstance(result, np.ndarray) and isinstance(native, np.ndarray)
-    return both and np.may_share_memory(result, native)
+    def download(self, native: Mapping[str, Native]) -> dict[str, Array]:
+        """Host copies of the arrays that a run writes."""
+        return {name: self.session.to_host(native[name]) for name in self._written}

@@ -12,19 +12,20 @@ import numpy as np
 
 from gpubench.errors import KernelError
 from gpubench.measure.targets import load_object
-from gpubench.names import Value, format_identity
+from gpubench.names import format_identity
 from gpubench.plan.case import ArraySpec, Case
+from gpubench.suite.model import FormulaFill, FunctionFill, LikeFill
 
 Array = np.ndarray[Any, Any]
 
 INTEGERS = 100
-"""``uniform`` integers run from 0 to this number (less where the dtype cannot hold it)."""
+"""``uniform`` integers run from 0 to this number, which every dtype can hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What a case starts from, by name: scalars, and arrays of which those without input are
-    poisoned."""
+    """What a case starts from, by name: scalars with the values of ``let``, and arrays of which
+    those without input are poisoned."""
 
     arrays: Mapping[str, Array]
     scalars: Mapping[str, Any]
@@ -42,21 +43,33 @@ def draw_inputs(case: Case) -> Inputs:
     dtype than the suite declares.
     """
     arrays: dict[str, Array] = {}
-    if case.kernel.init is not None:
-        arrays.update(_initialised(case))
-    specs = case.array_specs()
+    if init := case.kernel.init:
+        made = _called(init.function, case, "init")
+        made = made if isinstance(made, tuple | list) else (made,)
+        if len(made) != len(init.returns):
+            raise KernelError(
+                f"{init.function} returned {len(made)} arrays; the suite's `init` names "
+                f"{len(init.returns)}: {', '.join(init.returns)}"
+            )
+        arrays = dict(zip(init.returns, map(np.ascontiguousarray, made), strict=True))
+    specs = case.array_specs
     for name, spec in specs.items():
-        if name in arrays:
-            _require(case, name, spec, arrays[name])
-        elif spec.intent in ("out", "scratch"):
+        if name not in arrays and spec.intent in ("out", "scratch"):
             arrays[name] = poisoned(np.empty(spec.shape, spec.dtype))
-        elif _model(spec) is None:
+        elif name not in arrays and not isinstance(spec.fill, LikeFill):
             arrays[name] = _filled(case, name, spec)
-    for name, spec in specs.items():
-        model = _model(spec)
-        if name not in arrays and model is not None:
-            arrays[name] = arrays[model].astype(spec.dtype).reshape(spec.shape)
-    return Inputs({**{name: arrays[name] for name in specs}, **arrays}, case.scalars())
+        array = arrays.get(name)
+        if array is not None and (array.shape != spec.shape or array.dtype != spec.dtype):
+            raise KernelError(
+                f"{case.suite.suite}/{case.kernel_name}: array {name!r} came as {array.dtype} "
+                f"{array.shape}; the suite declares {spec.dtype} {spec.shape}"
+            )
+    for name, spec in specs.items():  # what is like another, once all others are there
+        if name not in arrays and isinstance(spec.fill, LikeFill):
+            arrays[name] = arrays[spec.fill.like].astype(spec.dtype).reshape(spec.shape)
+    return Inputs(
+        {**{name: arrays[name] for name in specs}, **arrays}, {**case.constants(), **case.scalars()}
+    )
 
 
 def poisoned(array: Array, expected: Array | None = None) -> Array:
@@ -86,83 +99,42 @@ def generator(case: Case, name: str) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16]))
 
 
-def _model(spec: ArraySpec) -> str | None:
-    """Name of the array that this one is ``like``."""
-    name: str | None = getattr(spec.fill, "like", None)
-    return name
-
-
 def _filled(case: Case, name: str, spec: ArraySpec) -> Array:
-    """An array by its ``fill``: a distribution's name, a number, or a function."""
-    fill = spec.fill
-    random = generator(case, name)
-    reference: str | None = getattr(fill, "function", None)
-    if reference is not None:
-        function = load_object(reference)
-        array = np.ascontiguousarray(_called(reference, function, case.values, random))
-        _require(case, name, spec, array)
-        return array
+    """An array by its ``fill``: a distribution's name, a number, a formula, or a function."""
+    fill, shape, dtype = spec.fill, spec.shape, spec.dtype
+    if isinstance(fill, FormulaFill):
+        return case.filled(name)
+    if isinstance(fill, FunctionFill):
+        return np.ascontiguousarray(_called(fill.function, case, name))
     if isinstance(fill, bool | int | float):
-        return np.full(spec.shape, fill, spec.dtype)
-    if fill is None:
-        fill = "normal" if spec.dtype.kind in "fc" else "uniform"
-    return _DISTRIBUTIONS[str(fill)](random, spec)
-
-
-def _uniform(random: np.random.Generator, spec: ArraySpec) -> Array:
-    if spec.dtype.kind == "b":
-        return random.integers(0, 2, spec.shape).astype(bool)
-    if spec.dtype.kind in "iu":
-        return random.integers(0, INTEGERS, spec.shape, dtype=spec.dtype, endpoint=True)
-    return _floating(random.random, spec)
-
-
-def _floating(draw: Callable[..., Array], spec: ArraySpec) -> Array:
-    """Real or complex numbers; float32 is drawn as such, which takes half the time."""
-    if spec.dtype.kind == "c":
-        numbers = np.empty(spec.shape, spec.dtype)
-        numbers.real, numbers.imag = draw((2, *spec.shape))
+        return np.full(shape, fill, dtype)
+    if fill == "zeros":
+        return np.zeros(shape, dtype)
+    if fill == "ones":
+        return np.ones(shape, dtype)
+    if fill == "arange":
+        return np.arange(spec.size).astype(dtype).reshape(shape)
+    random = generator(case, name)
+    fill = fill or ("normal" if dtype.kind in "fc" else "uniform")
+    if fill == "uniform" and dtype.kind == "b":
+        return random.integers(0, 2, shape).astype(bool)
+    if fill == "uniform" and dtype.kind in "iu":
+        return random.integers(0, INTEGERS, shape, dtype=dtype, endpoint=True)
+    draw: Callable[..., Array] = random.random if fill == "uniform" else random.standard_normal
+    if dtype.kind == "c":
+        numbers = np.empty(shape, dtype)
+        numbers.real, numbers.imag = draw((2, *shape))
         return numbers
-    drawn = np.float32 if spec.dtype == np.float32 else np.float64
-    return draw(spec.shape, drawn).astype(spec.dtype, copy=False)
+    # float32 is drawn as such, which takes half the time.
+    drawn = np.float32 if dtype == np.float32 else np.float64
+    return draw(shape, drawn).astype(dtype, copy=False)
 
 
-_DISTRIBUTIONS: dict[str, Callable[[np.random.Generator, ArraySpec], Array]] = {
-    "normal": lambda random, spec: _floating(random.standard_normal, spec),
-    "uniform": _uniform,
-    "arange": lambda _, spec: np.arange(spec.size).astype(spec.dtype).reshape(spec.shape),
-    "zeros": lambda _, spec: np.zeros(spec.shape, spec.dtype),
-    "ones": lambda _, spec: np.ones(spec.shape, spec.dtype),
-}
-
-
-def _initialised(case: Case) -> dict[str, Array]:
-    """Arrays that the kernel's ``init`` makes together, under the names that it ``returns``."""
-    init = case.kernel.init
-    assert init is not None
-    made = _called(init.function, load_object(init.function), case.values, generator(case, "init"))
-    arrays = made if isinstance(made, tuple | list) else (made,)
-    if len(arrays) != len(init.returns):
-        raise KernelError(
-            f"{init.function} returned {len(arrays)} arrays; the suite's `init` names "
-            f"{len(init.returns)}: {', '.join(init.returns)}"
-        )
-    return dict(zip(init.returns, map(np.ascontiguousarray, arrays), strict=True))
-
-
-def _called(
-    name: str, function: Any, values: Mapping[str, Value], random: np.random.Generator
-) -> Any:
+def _called(reference: str, case: Case, name: str) -> Any:
+    """What a function that the suite names makes of the case's values and random numbers."""
+    function = load_object(reference)
     try:
-        return function(dict(values), random)
+        return function({**case.values, **case.constants()}, generator(case, name))
     except Exception as error:
         cause = f"{type(error).__name__}: {error}"
-        raise KernelError(f"{name}(values, generator) failed: {cause}") from error
-
-
-def _require(case: Case, name: str, spec: ArraySpec, array: Array) -> None:
-    if array.shape != spec.shape or array.dtype != spec.dtype:
-        raise KernelError(
-            f"{case.suite.suite}/{case.kernel_name}: array {name!r} came as {array.dtype} "
-            f"{array.shape}; the suite declares {spec.dtype} {spec.shape}"
-        )
+        raise KernelError(f"{reference}(values, generator) failed: {cause}") from error

@@ -6,16 +6,16 @@ changes steadily cancels over two pairs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from gpubench.backends import registry
 from gpubench.backends.software import NAME
 from gpubench.collecting import without_collecting
-from gpubench.measure.execution import Execution
+from gpubench.measure.execution import Execution, opened
 from gpubench.measure.inputs import Inputs
-from gpubench.measure.sampling import ROUNDS, Measurement, SamplePlan
-from gpubench.measure.targets import load_target
-from gpubench.measure.times import LABELLED_TIMES
+from gpubench.measure.sampling import ROUNDS, Measurement, SamplePlan, looked_at
+from gpubench.measure.times import kernel
 from gpubench.plan.case import Case
 from gpubench.suite.model import Sampling
 
@@ -34,14 +34,6 @@ DIGITS = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Opponent:
-    """What a case is paired with: another case, and which of its times."""
-
-    case: Case
-    time: str = "kernel"
-
-
-@dataclass(frozen=True, slots=True)
 class Pairs:
     """What came of pairing."""
 
@@ -53,24 +45,23 @@ class Pairs:
     """Why there are none."""
 
 
-def opponent_of(case: Case, time: str) -> Opponent | None:
-    """The baseline's ``kernel`` time, where the suite asks for pairs and the time is compared."""
-    baseline = case.baseline()
-    if baseline is None or not case.kernel.sampling.paired or time not in PAIRED_TIMES:
-        return None
-    return Opponent(baseline)
+def opponent_of(case: Case, time: str) -> Case | None:
+    """The baseline, where the suite asks for pairs and the time is compared."""
+    return case.baseline() if case.kernel.sampling.paired and time in PAIRED_TIMES else None
 
 
 def take_pairs(
     mine: Measurement,
     case: Case,
-    opponent: Opponent,
+    other: Case,
     inputs: Inputs,
     plan: SamplePlan,
     declared: Sampling,
+    look: Callable[[Execution, int], None],
 ) -> Pairs:
-    """Pair a case that can be sampled with its opponent, which is opened on the same inputs."""
-    other = opponent.case
+    """Pair a case that can be sampled with the ``kernel`` time of another, its opponent, which is
+    opened on the same inputs. ``look`` raises where one more run of the opponent, after so many
+    that were timed, is wrong."""
     if case.backend == other.backend and case.threads != other.threads:
         reason = (
             f"not paired: {case.implementation_name} runs on {_threads(case)} and "
@@ -78,15 +69,17 @@ def take_pairs(
             "which a process sets once"
         )
         return Pairs(warnings=(reason,))
-    with registry.get(other.backend).open(other.device, other.threads) as session:
-        if session.simulated:
+    with opened(other, inputs) as execution:
+        if execution.session.simulated:
             reason = f"not paired: {other.implementation_name} runs on {NAME}, without times"
             return Pairs(warnings=(reason,))
-        execution = Execution(session, other, load_target(other), inputs)
-        theirs = Measurement(LABELLED_TIMES[opponent.time](execution))
+        theirs = kernel(execution)
+        theirs.look = mine.look and partial(look, execution)
         theirs.size(declared)
         theirs.warm_up(plan.warm_up)
-        return in_turn(mine, theirs, plan)
+        pairs = in_turn(mine, theirs, plan)
+        look(execution, theirs.timed_runs)
+        return pairs
 
 
 def in_turn(mine: Measurement, theirs: Measurement, plan: SamplePlan) -> Pairs:
@@ -98,26 +91,27 @@ def in_turn(mine: Measurement, theirs: Measurement, plan: SamplePlan) -> Pairs:
     size = max(LEAST_PAIRS, samples * parts // rounds)
     whole, mine.runs = mine.runs, mine.runs // parts
     theirs.runs //= parts
-    ratios, counts = [], []
+    ratios: list[float] = []
+    counts: list[int] = []
     with without_collecting():
         for number in range(rounds):
             if number:
-                mine.begin_round()
-                theirs.begin_round()
-            pairs = [_pair(mine, theirs, turn) for turn in range(size)]
-            ratios += [float(f"{b / a:.{DIGITS}g}") for a, b in pairs if a > 0]
-            counts.append(sum(a > 0 for a, _ in pairs))
+                compared = number in looked_at(rounds)
+                mine.begin_round(compared=compared)
+                theirs.begin_round(compared=compared)
+            before = len(ratios)
+            for turn in range(size):
+                if turn % 2:
+                    own = mine.restored_sample()
+                    other = theirs.restored_sample()
+                else:
+                    other = theirs.restored_sample()
+                    own = mine.restored_sample()
+                if own > 0:
+                    ratios.append(float(f"{other / own:.{DIGITS}g}"))
+            counts.append(len(ratios) - before)
     mine.runs = whole
     return Pairs(tuple(ratios), tuple(filter(None, counts)))
-
-
-def _pair(mine: Measurement, theirs: Measurement, turn: int) -> tuple[float, float]:
-    """Seconds of both, in the order of this turn."""
-    if turn % 2:
-        own = mine.restored_sample()
-        return own, theirs.restored_sample()
-    other = theirs.restored_sample()
-    return mine.restored_sample(), other
 
 
 def _threads(case: Case) -> str:

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import NoReturn
+from functools import partial
 
 from gpubench.backends import registry
 from gpubench.backends.protocol import Session
 from gpubench.backends.software import NAME
-from gpubench.errors import BackendError, GpubenchError, KernelError
+from gpubench.errors import BackendError, GpubenchError
 from gpubench.measure.conditions import bandwidth, fits_in_cache, floor, why_not
-from gpubench.measure.execution import Execution
+from gpubench.measure.execution import SMALL, Array, Execution, opened
 from gpubench.measure.inputs import draw_inputs
-from gpubench.measure.paired import Opponent, Pairs, opponent_of, take_pairs
+from gpubench.measure.paired import Pairs, opponent_of, take_pairs
 from gpubench.measure.recorder import Recorder, now
 from gpubench.measure.sampling import Measurement, SamplePlan, sample_plan
-from gpubench.measure.targets import load_target
 from gpubench.measure.times import LABELLED_TIMES
 from gpubench.measure.verification import (
     expected_outputs,
     take_faults,
     verify,
+    verify_again,
     with_faults,
     wrong_reason,
 )
 from gpubench.plan.case import Case
-from gpubench.record import CaseRecord, Status
+from gpubench.record import CaseRecord, RunRecord, Status
 from gpubench.suite.model import Sampling
 
 NO_TIMES = (
@@ -56,7 +56,7 @@ class Preparation:
     recorder: Recorder
     timeout: float | None = None
     """Seconds after which somebody ends the case; only put on record."""
-    opponent: Opponent | None = None
+    opponent: Case | None = None
     """What the case is paired with; absent: its baseline, where the suite asks for pairs."""
     plan: SamplePlan | None = None
     """How often it is paired; absent: as often as it is sampled."""
@@ -64,44 +64,49 @@ class Preparation:
     """How samples are taken where that is not as the suite says."""
     run: str = ""
     """Of which asv run it is."""
-    record: CaseRecord | None = None
-    """The case's last line on record."""
+    record: CaseRecord = field(init=False)
+    """The case's last line on record, from ``prepare`` on."""
     _stack: ExitStack = field(default_factory=ExitStack)
     _session: Session | None = None
+    _execution: Execution | None = None
 
     def prepare(self) -> Measurement:
         """Draw, check and size; raises ``Skipped``, ``WrongResult`` or what went wrong, each put on
         record first."""
         self.recorder.write_facts(self.run)
         self._write("started", timeout=self.timeout)
-        try:
+        with self.recording():
             return self._prepared()
-        except (Skipped, WrongResult):
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """What fails inside is put on record, with the faults behind it, frees the device and is
+        raised again."""
+        try:
+            yield
+        except (Skipped, WrongResult):  # which are on record
             self.close()
             raise
-        except Exception as error:
-            self.fail(error)
+        except (Exception, SystemExit) as error:  # a kernel may call sys.exit()
+            self._write("failed", reason=with_faults(cause(error), take_faults()))
+            self.close(error)
+            raise
 
     def _prepared(self) -> Measurement:
         case, declared = self.case, self.declared or self.case.kernel.sampling
-        if case.fault is not None:
-            raise KernelError(case.fault)
         if reason := why_not(case):
             self._write("skipped", reason=reason)
             raise Skipped(reason)
+        if reason := self._wrong_in_this_run():
+            self._write("wrong", reason=reason)
+            raise WrongResult(reason)
 
         inputs = draw_inputs(case)
-        is_baseline = case.baseline() is None
-        expected = None if is_baseline else expected_outputs(case, inputs)
-        # Before the session: what it imports may bring a BLAS whose threads the session sets.
-        target = load_target(case)
-        backend = registry.get(case.backend)
-        session = self._stack.enter_context(backend.open(case.device, case.threads))
-        self._session = session
-        execution = Execution(session, case, target, inputs)
-
+        expected = None if case.baseline() is None else expected_outputs(case, inputs)
+        execution = self._stack.enter_context(opened(case, inputs))
+        self._execution = execution
+        self._session = session = execution.session
         checked = verify(execution, expected)
-        del expected  # as large as the arrays
         errors = {"max_abs_error": checked.max_abs_error, "max_rel_error": checked.max_rel_error}
         if reason := wrong_reason(case, checked, take_faults()):
             self._write("wrong", reason=reason, **errors)
@@ -111,13 +116,15 @@ class Preparation:
             self._write("verified", reason=NO_TIMES, conditions=facts, warnings=warnings, **errors)
             raise Skipped(NO_TIMES)
 
-        measurement = Measurement(LABELLED_TIMES[self.time](execution))
+        measurement = LABELLED_TIMES[self.time](execution)
+        if sum(array.nbytes for array in execution.expected.values()) <= SMALL:
+            measurement.look = partial(self._look, execution)
         measurement.size(declared)
         floor_condition, near_floor = floor(session, measurement, self.time)
         pairs = Pairs()
         if opponent := self.opponent or opponent_of(case, self.time):
             plan = self.plan or sample_plan(declared, self.time)
-            pairs = take_pairs(measurement, case, opponent, inputs, plan, declared)
+            pairs = take_pairs(measurement, case, opponent, inputs, plan, declared, self._look)
         facts = session.facts()
         attained = bandwidth(session, case.device, self.time, self.recorder)
         self._write(
@@ -138,42 +145,74 @@ class Preparation:
         )
         return measurement
 
+    def _wrong_in_this_run(self) -> str | None:
+        """Why another process of the same asv run found the case wrong: asv would keep what this
+        one measures."""
+        if not self.run:
+            return None
+        mine = self.record.benchmark, self.record.case
+        for record in self.recorder.backwards('"status": "wrong"', '"kind": "run"'):
+            if isinstance(record, RunRecord):  # with which a run begins
+                break
+            if isinstance(record, CaseRecord) and (record.benchmark, record.case) == mine:
+                return record.reason
+        return None
+
+    def look(self, measurement: Measurement) -> None:
+        """After the last sample: see that a run is right even now, on fresh inputs and, where a run
+        does not work in place, on what the runs before it left.
+
+        Raises ``WrongResult``, which is put on record, where it is not.
+        """
+        execution = self._execution
+        if execution is None or self.time == "compile":  # that runs elsewhere
+            return
+        if not execution.in_place:
+            self._look(execution, measurement.timed_runs, execution.outputs(seen=True))
+        self._look(execution, measurement.timed_runs)
+
+    def _look(
+        self,
+        execution: Execution,
+        timed_runs: int,
+        outputs: Mapping[str, Array] | None = None,
+    ) -> None:
+        """The same of the outputs of one run after so many that were timed, by default of one more;
+        ``execution`` may be that of the opponent."""
+        assert self._execution is not None
+        result = verify_again(execution, self._execution.expected, outputs)
+        if result.fault is None:
+            return
+        of = execution.case
+        whose = "" if of is self.case else f"{of.implementation_name}, with which it is paired, is "
+        reason = f"{whose}right at first, wrong after {timed_runs:,} timed runs: {result.fault}"
+        errors = {"max_abs_error": result.max_abs_error, "max_rel_error": result.max_rel_error}
+        self._write("wrong", reason=with_faults(reason, take_faults()), **errors)
+        raise WrongResult(reason)
+
     def note(self, measurement: Measurement) -> None:
         """Put the case on record again when sampling has something new to warn of, or goes on in
         another way."""
         before = self.record
-        if before is None or before.status != "ok":
-            return
-        warnings, method = (
-            one_of_each((*before.warnings, *measurement.warnings)),
-            measurement.method,
-        )
-        if (warnings, method) != (before.warnings, before.method):
-            self.record = replace(before, at=now(), warnings=warnings, method=method)
+        warnings = one_of_each((*before.warnings, *measurement.warnings))
+        after = replace(before, warnings=warnings, method=measurement.method)
+        if after != before:
+            self.record = replace(after, at=now())
             self.recorder.write(self.record)
 
     def synchronize(self) -> None:
         """Wait for what the timed runs queued; what failed on the device meanwhile is put on record
         and raised."""
-        if self._session is None:
-            return
-        try:
-            self._session.synchronize()
-        except Exception as error:
-            self.fail(error)
+        if self._session is not None:
+            with self.recording():
+                self._session.synchronize()
 
-    def fail(self, error: Exception) -> NoReturn:
-        """Put a failure on record, with the faults behind it, free the device, and raise the
-        failure again."""
-        self._write("failed", reason=with_faults(cause(error), take_faults()))
-        self.close(error)
-        raise error
-
-    def close(self, error: Exception | None = None) -> None:
+    def close(self, error: BaseException | None = None) -> None:
         """Free the device and what the backend started; after an error nothing is waited for, as a
         lost device would only raise it again."""
-        self._session = None
-        self._stack.__exit__(*((type(error), error, None) if error else (None, None, None)))
+        self._session = self._execution = None
+        how = (type(error), error, error.__traceback__) if error else (None, None, None)
+        self._stack.__exit__(*how)
 
     def _write(self, status: Status, **fields: object) -> None:
         record = case_record(self.case, self.time, status)
@@ -186,7 +225,9 @@ def case_record(case: Case, time: str, status: Status) -> CaseRecord:
 
     Launch and work are left out where the suite's formulas fail, which the status then says.
     """
-    baseline = baseline_of(case)
+    baseline, compiled = baseline_of(case), None
+    with suppress(BackendError):  # one that cannot be had
+        compiled = "compile" in registry.get(case.backend).times
     record = CaseRecord(
         benchmark=case.benchmark(time).asv_name,
         case=case.identity,
@@ -200,27 +241,17 @@ def case_record(case: Case, time: str, status: Status) -> CaseRecord:
         baseline_benchmark=baseline.benchmark("kernel").asv_name if baseline else None,
         baseline_case=baseline.identity if baseline else None,
         threads=case.threads,
-        compiled=_compiles(case.backend),
+        compiled=compiled,
     )
     if status == "started":
         return record
-    try:
-        launch = case.launch
-        nbytes, flops = case.work()
-    except GpubenchError:
-        return record
-    record = replace(record, bytes=nbytes, flops=flops)
-    if launch is None:
-        return record
-    return replace(record, block=launch.block, grid=launch.grid, shared_bytes=launch.shared_bytes)
-
-
-def _compiles(backend: str) -> bool | None:
-    """Whether ``compile`` means something of a backend; ``None`` of one that cannot be had."""
-    try:
-        return "compile" in registry.get(backend).times
-    except BackendError:
-        return None
+    with suppress(GpubenchError):
+        launch, (nbytes, flops) = case.launch, case.work()
+        record = replace(record, bytes=nbytes, flops=flops)
+        if launch is not None:
+            block, grid, shared = launch.block, launch.grid, launch.shared_bytes
+            record = replace(record, block=block, grid=grid, shared_bytes=shared)
+    return record
 
 
 def baseline_of(case: Case) -> Case | None:
@@ -232,6 +263,11 @@ def baseline_of(case: Case) -> Case | None:
         return None
 
 
+def devices_of(case: Case) -> set[str]:
+    """Where the case and its baseline run."""
+    return {one.device for one in (case, baseline_of(case)) if one is not None}
+
+
 def one_of_each(warnings: Iterable[str]) -> tuple[str, ...]:
     """The first warning of each kind, which is the words before its colon."""
     kinds: dict[str, str] = {}
@@ -240,7 +276,7 @@ def one_of_each(warnings: Iterable[str]) -> tuple[str, ...]:
     return tuple(kinds.values())
 
 
-def cause(error: Exception) -> str:
+def cause(error: BaseException) -> str:
     """Why a case failed, for its record: other libraries' errors with their type."""
     text = str(error).strip() or "no message"
     return text if isinstance(error, GpubenchError) else f"{type(error).__name__}: {text}"

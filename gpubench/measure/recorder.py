@@ -1,16 +1,24 @@
-"""Writes the record beside asv's results, line by whole line."""
+"""Writes the record beside asv's results, line by whole line; it begins with facts of the run."""
 
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from gpubench.backends import registry
+from gpubench.backends.host import cpu
+from gpubench.backends.numpy import blas_facts, blas_libraries
 from gpubench.errors import GpubenchError
-from gpubench.measure.facts import backend_concerns, run_facts
+from gpubench.names import Value
 from gpubench.record import Line, RunRecord, parse_line, to_line
+
+SOFTWARE = ("gpubench", "numpy", "asv-runner")
+"""Distributions whose versions explain a change of any time; backends name theirs."""
 
 
 class Recorder:
@@ -24,11 +32,8 @@ class Recorder:
         if self.path is None:
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        try:
-            os.write(handle, to_line(record).encode())
-        finally:
-            os.close(handle)
+        with self.path.open("ab", buffering=0) as file:
+            file.write(to_line(record).encode())
 
     def write_facts(self, run: str) -> None:
         """Append the facts of a run, unless the file's last ones are its or the same.
@@ -44,7 +49,9 @@ class Recorder:
             return
         facts = {"run": run, **run_facts()}
         if facts != last:
-            self.write(RunRecord(now(), facts, backend_concerns()))
+            backends = registry.usable()
+            concerns = {one.name: tuple(one.concerns) for one in backends if one.concerns}
+            self.write(RunRecord(now(), facts, concerns))
 
     def backwards(self, *words: str) -> Iterator[Line]:
         """Lines that have one of these words in them, from the last to the first.
@@ -57,6 +64,34 @@ class Recorder:
             if any(word in line for word in words):
                 with suppress(GpubenchError):  # damaged, or of a later release
                     yield parse_line(line)
+
+
+def run_facts() -> dict[str, Value | None]:
+    """Flat facts about machine, GPU, software and threads, gathered without starting a device.
+    ``None``: not to be had here."""
+    processor = cpu()
+    facts: dict[str, Value | None] = {
+        "host": platform.node(),
+        "os": platform.platform(),
+        "cpu": processor.name,
+        "cpu_threads": processor.threads,
+        "memory_bytes": processor.memory_bytes,
+        "python": platform.python_version(),
+    }
+    software = dict.fromkeys(SOFTWARE)
+    for backend in registry.usable():
+        facts.update(backend.machine_facts())
+        software.update(dict.fromkeys(backend.software))
+    for name in software:
+        facts[name.replace("-", "_")] = None
+        with suppress(PackageNotFoundError):
+            facts[name.replace("-", "_")] = version(name)
+    return {
+        **facts,
+        **blas_facts(blas_libraries().info()),
+        "NUMBA_NUM_THREADS": os.environ.get("NUMBA_NUM_THREADS"),
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS"),
+    }
 
 
 def now() -> str:

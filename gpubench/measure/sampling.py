@@ -1,22 +1,27 @@
 """How often is measured, and how: samples of many runs, shared among rounds.
 
-A *sample* is a batch of runs between two readings of a clock. A *round* is the samples that are
-taken on the same arrays: where arrays lie in memory can double a time, and samples on the same
-arrays do not show it. So the arrays are moved before each round (``LabelledTime.move``). A process
-of asv's takes one *plan* of samples, and asv may start several (its ``rounds``).
+A *sample* is a batch of runs between two readings of a clock, or single runs on fresh inputs where
+a run takes another time on what the one before left (``leftovers``). A *round* is the samples that
+are taken on the same arrays: where arrays lie in memory can double a time, and samples on the same
+arrays do not show it. So the arrays are moved before each round (``Execution.move``). A process of
+asv's takes one *plan* of samples, and asv may start several (its ``rounds``).
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
+from gpubench.backends.protocol import Sampler
 from gpubench.collecting import without_collecting
-from gpubench.measure.times import LabelledTime
+from gpubench.measure.asv_settings import TIMEOUT
+from gpubench.measure.disturbance import ON_THE_HOST, Watch
+from gpubench.record import Disturbance
 from gpubench.suite.model import Sampling
 
 SAMPLE_TIME = 0.01
@@ -29,11 +34,17 @@ SECONDS = 20.0
 """Most seconds for these, shared too."""
 WARM_UP = 0.1
 """Seconds before the first sample, asv's default; the runs that size a sample count."""
-TIMEOUT = 60.0
-"""Seconds for one case, asv's default."""
+MOST_RUNS = 1_000_000
+"""Runs in one sample of a call that takes next to no time."""
+LONG = 0.25
+"""Seconds from which a round on the host begins without an untimed run. What such a run gets ready
+are caches: the last-level one, of some 32 MiB, is filled at 10 GB/s in 3 ms, about 1 % of this."""
 COMPILATIONS = (2, 3, 10.0)
 """Fewest and most samples of ``compile``, and seconds after which the fewest are enough: each is a
 process that compiles, which takes seconds and varies little."""
+
+FRESH_RUNS = ", fresh inputs for each run"
+"""What the record adds to the method of samples that are single runs."""
 
 ROUNDS = 20
 """Most rounds in one process.
@@ -114,20 +125,54 @@ def by_round(seconds: Sequence[float], sizes: Sequence[int]) -> list[tuple[float
     return [tuple(seconds[end - n : end]) for n, end in zip(sizes, accumulate(sizes), strict=True)]
 
 
+def looked_at(rounds: int) -> set[int]:
+    """Of so many rounds, by number from 0, those that begin with a look at the outputs.
+
+    The first, before anything counts; the one in the middle and the last, so that what is wrong at
+    times, as a race is, has more than one chance to show. After the last sample comes another look.
+    """
+    return {0, rounds // 2, rounds - 1}
+
+
 class Measurement:
-    """One labelled time of one case that can be sampled: counts the seconds of one run.
+    """One labelled time of one case, which can be sampled: counts the seconds of one run.
 
     asv calls a benchmark that has a setup once a sample (``number`` is 1), which is too short for
     kernels of microseconds. So a sample is a batch of runs, and ``elapsed``, asv's timer, advances
     by the batch's time divided by the number of its runs.
     """
 
-    def __init__(self, labelled: LabelledTime) -> None:
-        self._labelled = labelled
-        self._sampler = labelled.sampler(False)
+    def __init__(
+        self,
+        sampler: Callable[[bool], Sampler],
+        restore: Callable[[], None],
+        move: Callable[..., None] = lambda *look, **how: None,
+        *,
+        refresh: Callable[[], None] | None = None,
+        leftover_ratio: Callable[[Sampler, int], float | None] = lambda sampler, runs: None,
+        most_runs: int = MOST_RUNS,
+        dear: bool = False,
+    ) -> None:
+        """``sampler`` makes one for the arrays as they lie now (``True``: not the first one of the
+        case). Untimed, ``restore`` undoes what runs did before every batch, ``refresh`` (absent:
+        the same) does so before every single run, and ``move`` puts the arrays elsewhere before
+        every round. ``leftover_ratio`` tells, for a batch of so many runs, by what factor a run
+        takes longer on what a batch left, ``None`` where it does not. ``most_runs`` in one sample;
+        ``dear`` is a run that takes so long that none is tried before the first sample."""
+        self._new_sampler, self._restore, self._move = sampler, restore, move
+        self._refresh, self._leftover_ratio = refresh or restore, leftover_ratio
+        self._most_runs, self._dear = most_runs, dear
+        self._sampler = sampler(False)
         self._began = time.perf_counter()
         self._elapsed = 0.0
-        self.restore = labelled.restore
+        self._watch: Watch | None = None
+        self._fresh_runs: tuple[str, ...] = ()
+        """Why each run gets fresh inputs, as a warning; empty where it does not."""
+        self.look: Callable[[int, Mapping[str, Any]], None] | None = None
+        """Is shown outputs after so many timed runs, where some rounds begin, and raises where they
+        are wrong."""
+        self.timed_runs = 0
+        """So far, warm-up and sizing included."""
         self.runs = 1
         """In one sample."""
         self.run_seconds: float | None = None
@@ -139,48 +184,93 @@ class Measurement:
     @property
     def method(self) -> str:
         """How the last sample was taken."""
-        return self._sampler.method
+        return f"{self._sampler.method}{FRESH_RUNS if self._fresh_runs else ''}"
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return self._sampler.warnings
+        return (*self._fresh_runs, *self._sampler.warnings)
+
+    @property
+    def disturbance(self) -> Disturbance | None:
+        """What others did to the samples since ``begin_watch``; ``None`` where nothing is known."""
+        return self._watch.disturbance() if self._watch else None
 
     def size(self, declared: Sampling) -> None:
         """Find as many runs for a sample as the suite says, or as fill its time.
 
-        Where a sample has to be one run (``cold``), the suite's ``number`` is not asked. Grows as
-        ``timeit.Timer.autorange`` does, tenfold at most, so that an early slow run does not decide.
+        Where a sample has to be one run (``cold``), the suite's ``number`` is not asked. Where a
+        run takes another time on what a batch left, samples are single runs from here on.
         """
-        labelled = self._labelled
-        if labelled.dear:
+        if self._dear:
             return
-        wanted = declared.sample_time or SAMPLE_TIME
-        if declared.number is not None:
-            self.runs, wanted = min(declared.number, labelled.most_runs), 0.0
-        while True:
-            seconds = self.restored_sample() * self.runs
-            if seconds >= wanted or self.runs >= labelled.most_runs:
-                break
-            growth = wanted / seconds if seconds > 0 else 10.0
-            runs = math.ceil(self.runs * min(10.0, max(1.2, growth)))
-            self.runs = min(runs, labelled.most_runs)
-        self.run_seconds = seconds / self.runs
+        seconds = self._find_runs(declared)
+        if self.runs > 1 and (ratio := self._leftover_ratio(self._sampler, self.runs)) is not None:
+            self._fresh_runs = (
+                "fresh inputs for each run: on what the runs before left, a run takes "
+                f"{ratio:.2g} times as long",
+            )
+            seconds = self._find_runs(declared)
         start = time.perf_counter()
-        self.begin_round()
+        self.begin_round(compared=True)
         self.sample_seconds = seconds + time.perf_counter() - start
 
-    def begin_round(self) -> None:
-        """Move the arrays. The sampler knows those of the round before, so that it goes first."""
+    def _find_runs(self, declared: Sampling) -> float:
+        """Set ``runs``; returns the seconds of such a sample.
+
+        Grows as ``timeit.Timer.autorange`` does, tenfold at most, so that an early slow run does
+        not decide. Of single runs on fresh inputs, what is done between them counts too: the inputs
+        may take far longer than the run.
+        """
+        wanted, self.runs = declared.sample_time or SAMPLE_TIME, 1
+        if declared.number is not None:
+            self.runs, wanted = min(declared.number, self._most_runs), 0.0
+        while True:
+            start = time.perf_counter()
+            seconds = self.restored_sample() * self.runs
+            self.run_seconds = seconds / self.runs
+            if self._fresh_runs:
+                seconds = max(seconds, time.perf_counter() - start)
+            if seconds >= wanted or self.runs >= self._most_runs:
+                return seconds
+            growth = wanted / seconds if seconds > 0 else 10.0
+            runs = math.ceil(self.runs * min(10.0, max(1.2, growth)))
+            self.runs = min(runs, self._most_runs)
+
+    def begin_round(self, *, compared: bool = False) -> None:
+        """Move the arrays. The sampler knows those of the round before, so that it goes first.
+
+        Each round begins with a run on fresh inputs, whose outputs may be ``compared``; not where a
+        run takes ``LONG`` on the host: the outputs after the last sample are compared anyway.
+        """
+        on_the_host = self._sampler.method in ON_THE_HOST
         del self._sampler
-        self._labelled.move()
-        self._sampler = self._labelled.sampler(True)
+        if on_the_host and self.run_seconds is not None and self.run_seconds >= LONG:
+            self._move(run=False)
+        elif compared and self.look is not None:
+            self._move(partial(self.look, self.timed_runs))
+        else:
+            self._move()
+        self._sampler = self._new_sampler(True)
         self.restore()
+
+    def restore(self) -> None:
+        """Before every sample: undo what runs did."""
+        if not self._fresh_runs:  # else each run does
+            (self._restore if self.runs > 1 else self._refresh)()
+
+    def begin_watch(self, plan: SamplePlan) -> None:
+        """Look out for other work from now on: as many samples as are planned may be taken again,
+        in half of the time that the plan leaves. The other half is for what else asv's timeout is
+        over."""
+        samples = plan.samples(self.sample_seconds)
+        self._watch = Watch(samples, (plan.seconds - samples * self.sample_seconds) / 2)
 
     def warm_up(self, seconds: float) -> None:
         """Take samples that nobody counts until so many seconds are over since it began; then
         everything is ready for the first that counts."""
         while time.perf_counter() < self._began + seconds:
-            self.restored_sample()
+            self.restore()
+            self._batch()
         self.restore()
 
     def restored_sample(self) -> float:
@@ -189,27 +279,42 @@ class Measurement:
         return self.sample()
 
     def sample(self) -> float:
-        """Seconds of one run, from one batch."""
-        seconds = self._sampler.seconds(self.runs) / self.runs
+        """Seconds of one run, from one batch; one that others disturbed is taken again where
+        there is time."""
+        if self._watch is not None and self._sampler.method in ON_THE_HOST:
+            seconds = self._watch.sample(self._batch, self.restore)
+        else:
+            seconds = self._batch()
         self._elapsed += seconds
         return seconds
+
+    def _batch(self) -> float:
+        self.timed_runs += self.runs
+        if not self._fresh_runs:
+            return self._sampler.seconds(self.runs) / self.runs
+        seconds = 0.0
+        for _ in range(self.runs):
+            self._refresh()
+            seconds += self._sampler.seconds(1)
+        return seconds / self.runs
 
     def elapsed(self) -> float:
         """Sum of all samples so far, in seconds: a timer that asv reads before and after each."""
         return self._elapsed
 
 
-def take_samples(measurement: Measurement, plan: SamplePlan) -> tuple[list[float], list[int]]:
-    """Seconds of one run for each sample of one process, and how many samples each round has.
+def take_samples(measurement: Measurement, plan: SamplePlan) -> list[tuple[float, ...]]:
+    """Samples of each round of one process, as seconds of one run.
 
     Garbage is not collected meanwhile, as in ``timeit``.
     """
-    sizes = shared(plan.samples(measurement.sample_seconds))
-    seconds = []
+    rounds: list[tuple[float, ...]] = []
     with without_collecting():
+        measurement.begin_watch(plan)
         measurement.warm_up(plan.warm_up)
+        sizes = shared(plan.samples(measurement.sample_seconds))
         for number, size in enumerate(sizes):
             if number:
-                measurement.begin_round()
-            seconds += [measurement.restored_sample() for _ in range(size)]
-    return seconds, sizes
+                measurement.begin_round(compared=number in looked_at(len(sizes)))
+            rounds.append(tuple(measurement.restored_sample() for _ in range(size)))
+    return rounds

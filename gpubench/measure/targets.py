@@ -22,7 +22,16 @@ def load_target(case: Case) -> Target:
     if implementation.launcher is not None:
         return Target(launcher=load_object(implementation.launcher))
     if implementation.factory is not None:
-        return Target(function=_made(implementation.factory, case))
+        values = case.with_values()
+        try:
+            return Target(function=load_object(implementation.factory)(**values))
+        except KernelError:
+            raise
+        except Exception as error:
+            given = ", ".join(f"{name}={value!r}" for name, value in values.items())
+            cause = f"{type(error).__name__}: {error}"
+            message = f"factory {implementation.factory}({given}) failed: {cause}"
+            raise KernelError(message) from error
     path, constants = case.source_path(), case.with_values()
     try:
         source = path.read_text(encoding="utf-8")
@@ -52,16 +61,3 @@ def load_object(reference: str) -> Any:
         loaded = getattr(loaded, part)
     stands_for = getattr(loaded, "__gpubench_target__", None)
     return loaded if stands_for is None else stands_for()
-
-
-def _made(reference: str, case: Case) -> Any:
-    values = case.with_values()
-    try:
-        return load_object(reference)(**values)
-    except KernelError:
-        raise
-    except Exception as error:
-        given = ", ".join(f"{name}={value!r}" for name, value in values.items())
-        raise KernelError(
-            f"factory {reference}({given}) failed: {type(error).__name__}: {error}"
-        ) from error

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpubench.backends import registry
 from gpubench.backends.software import NAME, running_device
 from gpubench.errors import GpubenchError, KernelError
-from gpubench.measure.check import CheckResult, compare, difference, same_bits
-from gpubench.measure.execution import Execution
+from gpubench.measure.check import Checker, CheckResult, compare, difference, why_vacuous
+from gpubench.measure.execution import Execution, opened
 from gpubench.measure.inputs import Inputs, poisoned
-from gpubench.measure.targets import load_object, load_target
+from gpubench.measure.targets import load_object
 from gpubench.plan.case import Case
+from gpubench.suite.model import Check
 
 if TYPE_CHECKING:  # the device in software is imported only where it is asked for
     from gpubench.softcuda import Report
@@ -27,18 +27,17 @@ MOST_FAULTS = 3
 
 
 class VacuousCheckError(GpubenchError):
-    """The baseline leaves every output as it found it, so that the check could not have failed."""
+    """The check could not have failed, or tells the right result from no other: it would prove
+    nothing of any implementation."""
 
 
 def expected_outputs(case: Case, inputs: Inputs) -> dict[str, Array]:
     """Outputs of the case's baseline on these inputs, computed on the baseline's own backend.
 
-    Raises ``VacuousCheckError`` when the baseline wrote nothing that could be checked.
+    Raises ``VacuousCheckError`` where comparing with them would prove nothing.
     """
-    baseline = case.baseline() or case
-    target = load_target(baseline)
-    with registry.get(baseline.backend).open(baseline.device, baseline.threads) as session:
-        return _written_outputs(Execution(session, baseline, target, inputs))
+    with opened(case.baseline() or case, inputs) as execution:
+        return _proving_outputs(execution)
 
 
 def verify(
@@ -47,23 +46,25 @@ def verify(
     """Run twice, ``out`` arrays poisoned before each run, and compare with the baseline's outputs.
 
     Without ``baseline`` the case is one itself, which is right by definition: its first outputs are
-    what is expected, and it must write something (else ``VacuousCheckError``).
+    what is expected, and comparing with them must prove something (else ``VacuousCheckError``).
+    They stay in ``execution.expected``.
 
     Arrays that are only read must stay as they are. Two runs that differ within the tolerance give
     a warning: a reader should know that the last digits are not the same every time. ``orders`` are
     further ones of threads and blocks, to be run in on the device in software.
     """
-    expected = _written_outputs(execution) if baseline is None else baseline
-    specs = execution.case.array_specs()
-    poison = {n: poisoned(expected[n], expected[n]) for n in specs if specs[n].intent == "out"}
+    expected = _proving_outputs(execution) if baseline is None else baseline
+    execution.expected = expected
+    outs = [n for n, spec in execution.case.array_specs.items() if spec.intent == "out"]
+    poison = {name: poisoned(expected[name], expected[name]) for name in outs if name in expected}
 
-    def run(fetch: Callable[[], Mapping[str, Array]]) -> dict[str, Array]:
+    def run(*, seen: bool = False) -> dict[str, Array]:
         """Outputs of a run from the beginning."""
         execution.restore()
         execution.overwrite(poison)
-        return _typed_like(fetch(), expected)
+        return _with_dtypes(execution.outputs(seen=seen), expected)
 
-    first = dict(expected) if baseline is None else run(execution.outputs)
+    first = dict(expected) if baseline is None else run()
     result = _compared(execution, first, expected)
     if result.fault is None and (changed := execution.changed_inputs()):
         fault = (
@@ -72,7 +73,7 @@ def verify(
         )
         result = replace(result, fault=fault)
     elif result.fault is None:
-        again = run(execution.seen_outputs)
+        again = run(seen=True)
         if apart := difference(first, again):
             result = result.joined(_compared(execution, again, expected))
             if result.fault is None:
@@ -88,9 +89,32 @@ def verify(
     return result
 
 
+def verify_again(
+    execution: Execution,
+    expected: Mapping[str, Array],
+    outputs: Mapping[str, Array] | None = None,
+) -> CheckResult:
+    """Compare the outputs of a later run on fresh inputs, by default of one more."""
+    if outputs is None:
+        execution.refresh()
+        outputs = execution.outputs(seen=True)
+    return _compared(execution, _with_dtypes(outputs, expected), expected)
+
+
+def _with_dtypes(outputs: Mapping[str, Array], expected: Mapping[str, Array]) -> dict[str, Array]:
+    """The same, with dtypes for single numbers: compiled functions return Python's, which have
+    none of their own."""
+    typed = dict(outputs)
+    for name, array in outputs.items():
+        reference = expected[name]
+        if array.ndim == reference.ndim == 0 and array.dtype.kind == reference.dtype.kind:
+            typed[name] = array.astype(reference.dtype)
+    return typed
+
+
 def _in_orders(
     execution: Execution,
-    run: Callable[[Callable[[], Mapping[str, Array]]], Mapping[str, Array]],
+    run: Callable[[], Mapping[str, Array]],
     first: Mapping[str, Array],
     result: CheckResult,
     expected: Mapping[str, Array],
@@ -106,7 +130,7 @@ def _in_orders(
     for order in orders:
         words = f"{order} order" if order.isalpha() else f"the order of seed {order}"
         set_order(order)
-        again = run(execution.outputs)
+        again = run()
         other = _compared(execution, again, expected)
         result = result.joined(other)
         fault = fault or (other.fault and f"in {words}: {other.fault}")
@@ -151,46 +175,41 @@ def with_faults(reason: str, faults: Iterable[Report]) -> str:
     return "; ".join([reason, *lines[:MOST_FAULTS], *more])
 
 
-def _written_outputs(execution: Execution) -> dict[str, Array]:
+def _proving_outputs(execution: Execution) -> dict[str, Array]:
     """Outputs of a baseline's first run, whose ``out`` arrays were drawn as poison.
 
-    At least one must differ from what the run started with.
+    Nothing that was there before, and no zeros, may pass in their place.
     """
-    outputs, arrays = execution.outputs(), execution.inputs.arrays
+    outputs, started = execution.outputs(), {}
     for name, array in outputs.items():
-        source = arrays.get(execution.aliases.get(name, name))
+        source = execution.inputs.arrays.get(execution.aliases.get(name, name))
         # A result that is an array of the call may have another shape.
-        same_size = source is not None and array.size == source.size
-        if source is None or not same_size or not same_bits(array.reshape(source.shape), source):
-            return outputs
-    raise VacuousCheckError(
-        f"vacuous check: the baseline {execution.case.implementation_name!r} leaves every output "
-        f"as it found it (outputs: {', '.join(outputs) or 'none declared'}); give the arrays that "
-        "it writes `intent: out` or `inout`, or name what it returns in `returns`"
-    )
-
-
-def _typed_like(outputs: Mapping[str, Array], expected: Mapping[str, Array]) -> dict[str, Array]:
-    """The same, where a single number takes the reference's dtype if it is of the same kind:
-    compiled functions return Python's numbers, which have no dtype of their own."""
-    typed = dict(outputs)
-    for name, array in outputs.items():
-        reference = expected[name]
-        if array.ndim == reference.ndim == 0 and array.dtype.kind == reference.dtype.kind:
-            typed[name] = array.astype(reference.dtype)
-    return typed
+        if source is not None and source.size == array.size:
+            started[name] = source.reshape(array.shape)
+    check = execution.case.kernel.check
+    if reason := why_vacuous(outputs, started, check, _checker(check)):
+        raise VacuousCheckError(f"vacuous check: {reason}")
+    return outputs
 
 
 def _compared(
     execution: Execution, outputs: Mapping[str, Array], expected: Mapping[str, Array]
 ) -> CheckResult:
     check = execution.case.kernel.check
-    if check.function is None:
-        return compare(outputs, expected, check)
-    checker = load_object(check.function)
+    checker = _checker(check)
     try:
         return compare(outputs, expected, check, checker)
     except Exception as error:
+        if checker is None:
+            raise
         raise KernelError(
             f"the check {check.function}(outputs, expected) failed: {type(error).__name__}: {error}"
         ) from error
+
+
+def _checker(check: Check) -> Checker | None:
+    """The function of the suite that replaces the tolerance, if it names one."""
+    if check.function is None:
+        return None
+    checker: Checker = load_object(check.function)
+    return checker

@@ -1,166 +1,232 @@
-"""Processes for what could crash, hang or lose a device: that ends one case only."""
+"""A process for what could crash, hang or lose a device: that ends one case only."""
 
 from __future__ import annotations
 
 import multiprocessing
+import os
+import re
 import signal
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext, suppress
-from dataclasses import replace
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
-from types import TracebackType
-from typing import Any, Self
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from multiprocessing import forkserver
+from multiprocessing.connection import Connection, wait
+from time import monotonic
+from typing import Any
 
-from gpubench.backends.software import switched_on
-from gpubench.measure.direct import Job, Measured, take_turn
-from gpubench.measure.preparation import case_record
-from gpubench.plan.case import HOME
-from gpubench.record import Status
+from gpubench.backends.software import requested, switched_on
+from gpubench.errors import GpubenchError
 
 START_UP = 60.0
-"""Seconds that a process may take to start, before the first case's own limit begins: imports take
+"""Seconds that a process may take to start, before the first item's own limit begins: imports take
 ten on a busy machine."""
+
+PRELOADED = "GPUBENCH_PRELOADED"
+"""Environment variable with the names of the backends that ``gpubench.preloaded`` gets ready."""
 
 READY = "ready"
 
 
-class Ended(Exception):
+class Ended(GpubenchError):
     """The process ended without an answer; the message says how."""
 
 
-class Worker:
-    """A process of its own that answers requests, one after another.
+class Exited(GpubenchError):
+    """What an item calls asked Python to end, with an exception that nothing catches."""
 
-    ``start`` is called in it once, with ``arguments``, and returns what gives the answers to a
-    request, of which there may be several. All of them have to be picklable.
+
+class Worker:
+    """A process of its own that answers for one item after another: with ``do(item)``.
+
+    Where it crashes or takes too long for an item, another process goes on with the next one.
+    ``do``, which may keep something from item to item, the items and the answers have to be
+    picklable.
+
+    A process is forked in some hundredths of a second from one that has imported what all need,
+    what the ``backends`` of these names preload too. The device in software does not survive a
+    fork: there, and where the system has none, each process imports that itself.
     """
 
     def __init__(
         self,
-        start: Callable[..., Callable[[Any], Iterable[Any]]],
-        *arguments: Any,
+        do: Callable[[Any], Any],
+        *,
+        backends: Iterable[str] = (),
         in_software: bool = False,
+        warned: Counter[str] | None = None,
     ) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self._process: BaseProcess = context.Process(
-            target=_serve, args=(theirs, start, arguments), daemon=True
-        )
-        with switched_on() if in_software else nullcontext():
+        """``warned`` counts Python's warnings, each once for an item, in place of showing them."""
+        self._do = do
+        self._warned = Counter() if warned is None else warned
+        self._in_software = in_software
+        in_software = in_software or requested()
+        self._forks = not in_software and "forkserver" in multiprocessing.get_all_start_methods()
+        if self._forks:
+            _start_fork_server(backends)
+        self.items: list[Any] = []
+        """That it has still to answer for, the present one first."""
+        self.deadline = 0.0
+        """By ``time.monotonic``, of the present item."""
+        self._start()
+
+    def _start(self) -> None:
+        """Returns before the process is ready, so that several can start side by side."""
+        context: Any = multiprocessing.get_context("forkserver" if self._forks else "spawn")
+        self._connection, theirs = context.Pipe()
+        with (
+            switched_on() if self._in_software else nullcontext(),
+            nullcontext() if self._forks else _ctrl_c_is_ours(),
+        ):
+            # A fork server keeps the environment that it started with.
+            arguments = theirs, self._do, dict(os.environ)
+            # Not a daemon: functions of suites may start processes of their own.
+            self._process = context.Process(target=_serve, args=arguments, daemon=False)
             self._process.start()
         theirs.close()
         self._is_ready = False
 
-    def ask(self, request: Any) -> None:
-        """Give it something to do. One that has ended says so when it is asked for an answer.
+    def give(self, items: Sequence[Any], limit: float) -> None:
+        """Let the process work through these items, ``limit`` seconds for each.
 
-        Raises ``TimeoutError`` for a process that does not start.
+        Raises ``Ended`` for a process that does not start. One that has ended since says so when it
+        is asked for an answer.
         """
+        self.items, self._limit = list(items), limit
         with suppress(OSError, EOFError):
             if not self._is_ready:
-                if not self.connection.poll(START_UP):
-                    raise TimeoutError(f"no process started within {START_UP:g} s")
-                self._is_ready = self.connection.recv() == READY
-            self.connection.send(request)
+                if not self._connection.poll(START_UP):
+                    raise Ended(f"no process started within {START_UP:g} s")
+                self._is_ready = self._connection.recv() == READY
+            self._connection.send(self.items)
+        self.deadline = monotonic() + limit
 
-    def answer(self, seconds: float) -> Any:
-        """Wait for the next answer. Raises ``TimeoutError`` when the seconds are over, and
-        ``Ended`` where the process ends before."""
-        try:
-            if self.connection.poll(max(0.0, seconds)):
-                return self.connection.recv()
-        except (EOFError, OSError):
-            self._process.join(timeout=1)
-            code = self._process.exitcode
-            how = f"exit code {code}"
-            if code is not None and code < 0:
-                how = f"signal {signal.Signals(-code).name}"
-            raise Ended(f"its process ended without an outcome ({how})") from None
-        raise TimeoutError
+    def answer(self) -> Any:
+        """Wait for the answer to the present item.
+
+        Raises ``Ended`` where the process ends before, ``Exited`` where the item asks Python to
+        end, and ``TimeoutError`` after the deadline.
+        """
+        waited = answering([self])
+        del self.items[0]
+        if not waited:
+            self.replace()
+            raise TimeoutError
+        with suppress(EOFError, OSError):
+            if self._connection.poll():  # what has ended may have answered before
+                answer, exited, warned = self._connection.recv()
+                self.deadline = monotonic() + self._limit
+                self._warned.update(warned)
+                if exited is not None:
+                    raise Exited(exited)
+                return answer
+        self._process.join(timeout=1)
+        how = _how_it_ended(self._process.exitcode)
+        self.replace()
+        raise Ended(f"its process ended without an outcome ({how})")
+
+    def replace(self) -> None:
+        """Go on with the next item in another process."""
+        self.end()
+        self._start()
+        if self.items:
+            self.give(self.items, self._limit)
 
     def end(self) -> None:
         """End the process, whatever it is doing."""
         self._process.kill()
         self._process.join()
-        self.connection.close()
+        self._connection.close()
+
+    @property
+    def signs(self) -> tuple[Connection, int]:
+        """What ``multiprocessing.connection.wait`` waits for: an answer, and the process's end.
+        The end alone is not seen in the connection, which a process that was forked in it holds."""
+        return self._connection, self._process.sentinel
 
 
-def _serve(
-    connection: Connection,
-    start: Callable[..., Callable[[Any], Iterable[Any]]],
-    arguments: tuple[Any, ...],
-) -> None:
-    """The process: answers until nobody asks any more. Ctrl-C is for the process that asks."""
+def answering(workers: Sequence[Worker]) -> list[Worker]:
+    """Those that have an answer or have ended, as soon as there is one; none where the first
+    deadline comes before."""
+    soonest = min(worker.deadline for worker in workers) - monotonic()
+    signs = [sign for worker in workers for sign in worker.signs]
+    ready = wait(signs, max(0.0, soonest))
+    return [worker for worker in workers if any(sign in ready for sign in worker.signs)]
+
+
+def _how_it_ended(code: int | None) -> str:
+    if code is None:
+        return "it closed its connection"
+    if code >= 0:
+        return f"exit code {code}"
+    with suppress(ValueError):  # of signals without a name
+        name = signal.Signals(-code).name
+        # Linux ends a process so where memory runs out (the manual of cgroups, "OOM").
+        return f"signal {name}" + (", as where memory runs out" if name == "SIGKILL" else "")
+    return f"signal {-code}"
+
+
+def _start_fork_server(backends: Iterable[str]) -> None:
+    """Once in a process; returns before the server has imported anything."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["gpubench.preloaded"])
+    # Not from the present folder, where other modules may have the same names.
+    variables = {PRELOADED: " ".join(sorted(set(backends))), "PYTHONSAFEPATH": "1"}
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        with _ctrl_c_is_ours():
+            forkserver.ensure_running()
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _ctrl_c_is_ours() -> Iterator[None]:
+    """Processes that are started meanwhile ignore Ctrl-C from the beginning: it is for the one that
+    asks, which ends them."""
+    if threading.current_thread() is not threading.main_thread():  # only there it can be set
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _serve(connection: Connection, do: Callable[[Any], Any], environment: dict[str, str]) -> None:
+    """The process: answers until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    answers = start(*arguments)
+    os.environ.clear()
+    os.environ.update(environment)
+    # As in any program: locks of Numba and of functions then leave nothing behind when this process
+    # is killed, of which multiprocessing would warn.
+    multiprocessing.set_start_method(None, force=True)
+    with suppress(OSError):
+        os.dup2(2, 1)  # what functions print is no part of the results
+    itself = os.getpid()
     connection.send(READY)
     with suppress(EOFError):
         while True:
-            for answer in answers(connection.recv()):
-                connection.send(answer)
+            for item in connection.recv():
+                answer, exited = None, None
+                with warnings.catch_warnings(record=True) as caught:
+                    try:
+                        answer = do(item)
+                    except (SystemExit, KeyboardInterrupt) as error:  # not of ours: see above
+                        exited = f"{type(error).__name__}: {error}".removesuffix(": ")
+                if os.getpid() != itself:  # a process that the function forked and let return
+                    os._exit(0)
+                connection.send((answer, exited, set(map(_words, caught))))
 
 
-class Bench:
-    """Takes turns of jobs: those of CPU cases in this process, those of other devices in a worker.
-
-    The worker is kept from case to case, because starting one and opening a device takes seconds.
-    It is replaced when a case fails in it (a device may be lost), crashes it, or runs out of time.
-    """
-
-    def __init__(self) -> None:
-        self._worker: Worker | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._end()
-
-    def take(self, job: Job) -> Measured:
-        """One turn. What goes wrong is in the record."""
-        devices = {job.case.device, job.opponent.case.device if job.opponent else HOME}
-        if devices == {HOME}:
-            return take_turn(job)
-        measured = self._asked(job)
-        if measured.record.status not in ("ok", "verified", "skipped", "wrong"):
-            self._end()
-        return measured
-
-    def _asked(self, job: Job) -> Measured:
-        try:
-            if self._worker is None:
-                self._worker = Worker(_turns)
-            self._worker.ask(job)
-        except TimeoutError as error:
-            return _without_outcome(job, "failed", str(error))
-        try:
-            measured: Measured = self._worker.answer(job.timeout)
-        except Ended as error:
-            return _without_outcome(job, "failed", str(error))
-        except TimeoutError:
-            reason = (
-                f"stopped by its timeout of {job.timeout:g} s; "
-                "raise `timeout` under `sampling`, or make the case smaller"
-            )
-            return _without_outcome(job, "timed_out", reason)
-        return measured
-
-    def _end(self) -> None:
-        if self._worker is not None:
-            self._worker.end()
-        self._worker = None
-
-
-def _turns() -> Callable[[Job], Iterator[Measured]]:
-    """What a worker of a bench does."""
-    return lambda job: iter((take_turn(job),))
-
-
-def _without_outcome(job: Job, status: Status, reason: str) -> Measured:
-    return Measured(replace(case_record(job.case, job.time, status), reason=reason))
+def _words(warning: warnings.WarningMessage) -> str:
+    """Kind and first line of a warning: Numba's have many lines, with codes of terminals."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(warning.message)).strip()
+    return f"{warning.category.__name__}: {(*text.splitlines(), 'no message')[0]}"

@@ -1,66 +1,25 @@
-"""Kernels that go wrong in ways that a careless check would miss."""
+"""Kernels that go wrong in ways that a careless check would miss; `tests/wrong` has more."""
 
 import itertools
-import threading
+import sys
 
 import numpy as np
 
 from gpubench.backends.scripted import script
 
-BLOCK = 32
 EXTREMES = np.dtype([("low", np.float64), ("high", np.float64)])
 
 calls = itertools.count()
-never = threading.Event()
 
 
 def scale(a, out):
     np.multiply(a, 2, out=out)
 
 
-def scale_whole_blocks(a, out):
-    """Leaves out what is left over when the size is no multiple of the block."""
-    covered = a.size // BLOCK * BLOCK
-    np.multiply(a[:covered], 2, out=out[:covered])
-
-
-def scale_later(a, out):
-    """Returns before the work is done, as a launch on a stream of its own does."""
-
-    def work():
-        never.wait()
-        np.multiply(a, 2, out=out)
-
-    threading.Thread(target=work, daemon=True).start()
-
-
-def scale_once(a, out):
-    """Right the first time and idle after that, as a kernel with a flag left set is."""
-    if next(calls) == 0:
-        np.multiply(a, 2, out=out)
-
-
 def scale_with_a_race(a, out):
     """Another last digit in every run."""
     np.multiply(a, 2, out=out)
     out[next(calls) % out.size] *= np.float32(1 + 2**-23)
-
-
-def scale_using_input_as_scratch(a, out):
-    np.multiply(a, 2, out=a)
-    out[:] = a
-
-
-def double_copy(a):
-    return 2 * a
-
-
-def return_input(a):
-    return a
-
-
-def return_view_of_input(a):
-    return a.reshape(1, -1)
 
 
 def add_and_return(a, b):
@@ -112,8 +71,8 @@ def forget_to_conjugate(a, out):
     out[:] = a
 
 
-def failing_check(outputs, expected):
-    return outputs["no such output"]
+def leave(a, out):
+    sys.exit(3)
 
 
 @script(seconds=1e-6, asynchronous=True)

@@ -15,6 +15,8 @@ from gpubench.measure.asv_settings import (
     asv_settings,
     say_if_without_plugin,
 )
+from gpubench.measure.recorder import Recorder
+from gpubench.record import SUFFIX, CaseRecord, RunRecord
 
 COMMIT = "0123456789" * 4
 FORKING = ["benchmark.py", "run_server", "benchmarks", "socket"]
@@ -24,6 +26,7 @@ FORKING = ["benchmark.py", "run_server", "benchmarks", "socket"]
 def clean(monkeypatch):
     for name in (VARIABLE, "ASV_CONF_DIR", "ASV_COMMIT", "ASV_ENV_NAME"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(asv_plugin, "busy_now", lambda: None)
 
 
 @pytest.fixture
@@ -185,3 +188,25 @@ def test_a_run_without_the_plugin_says_which_line_to_add(monkeypatch, capsys, ar
     say_if_without_plugin()
     assert capsys.readouterr().err == (f"{NO_PLUGIN}\n" if said else "")
     assert '"plugins": [".gpubench.asv_plugin"]' in NO_PLUGIN
+
+
+def test_what_cases_compiled_anew_is_said_once_at_the_end_of_a_run(project, monkeypatch):
+    settings = exported(monkeypatch, "run")
+    recorder = Recorder(project / "kept" / "desk" / f"{COMMIT[:8]}-environment{SUFFIX}")
+
+    def case(identity, seconds):
+        conditions = {"compile_seconds": seconds}
+        name = "suites.sort__numba.time_kernel"
+        return CaseRecord(name, identity, "ok", "now", conditions=conditions)
+
+    for run, seconds in (("of another", 40.0), (settings.run, 1.5)):
+        recorder.write(RunRecord("now", {"run": run}))
+        for line in (case("n=8", seconds), case("n=8", seconds), case("n=16", seconds)):
+            recorder.write(line)
+    said = []
+    monkeypatch.setattr(asv_plugin.log, "info", said.append)
+    asv_plugin.say_what_is_compiled_anew()
+    assert [line.replace("\N{NARROW NO-BREAK SPACE}", " ") for line in said] == [
+        "gpubench: 3.00 s went into compiling sort numba, which is done again in every process; "
+        "with `cache=True` Numba keeps the code"
+    ]

@@ -9,7 +9,6 @@ from gpubench.backends.host import HostSession
 from gpubench.backends.protocol import DeviceMemoryError
 from gpubench.measure.execution import Execution
 from gpubench.measure.inputs import draw_inputs
-from gpubench.measure.sampling import Measurement
 from gpubench.measure.targets import load_target
 from gpubench.measure.times import LABELLED_TIMES
 from gpubench.suite.model import Sampling
@@ -74,18 +73,46 @@ def test_a_session_without_room_for_a_second_copy_uses_the_first_one_s_place(
     assert len(arrays_of(execution)) == 2
 
 
+def test_values_are_put_from_the_host_where_the_device_has_no_room_for_them(execution, monkeypatch):
+    refusals = [DeviceMemoryError("no room")]
+
+    def pristine(session, array):
+        if refusals:
+            raise refusals.pop()
+        return array
+
+    monkeypatch.setattr(HostSession, "pristine", pristine)
+    put = execution.putter(execution.fresh())
+    assert refusals == []
+    for _ in range(2):
+        execution.call()
+        put()
+        assert np.array_equal(arrays_of(execution)[1], execution.inputs.arrays["b"])
+
+
 @pytest.mark.parametrize(
     ("time", "moves"), [("kernel", True), ("cold", True), ("launch", True), ("end_to_end", False)]
 )
 def test_times_whose_runs_allocate_for_themselves_need_no_moving(
     execution, monkeypatch, time, moves
 ):
-    measurement = Measurement(LABELLED_TIMES[time](execution))
+    measurement = LABELLED_TIMES[time](execution)
     measurement.size(Sampling(number=1))
     before = arrays_of(execution)[0]
     measurement.begin_round()
     assert (arrays_of(execution)[0] is not before) == moves
     assert measurement.restored_sample() > 0
+
+
+@pytest.mark.parametrize(("seconds", "runs"), [(0.2, 1), (0.3, 0)])
+def test_a_round_of_long_runs_begins_without_an_untimed_one(execution, seconds, runs):
+    measurement = LABELLED_TIMES["kernel"](execution)
+    measurement.size(Sampling(number=1))
+    measurement.run_seconds = seconds
+    called, bind = [], execution.bind
+    execution.bind = lambda native: lambda: called.append(1) or bind(native)()
+    measurement.begin_round()
+    assert len(called) == runs
 
 
 def test_no_round_lies_where_an_earlier_one_has_been(execution):
@@ -111,7 +138,7 @@ def test_large_arrays_of_earlier_rounds_are_freed(tmp_path, monkeypatch):
 
     case = case_of(tmp_path, SCALE, "numpy")
     execution = Execution(Session("numpy"), case, load_target(case), draw_inputs(case))
-    measurement = Measurement(LABELLED_TIMES["kernel"](execution))
+    measurement = LABELLED_TIMES["kernel"](execution)
     first = [array.ctypes.data for array in arrays_of(execution)]
     freed.clear()
     measurement.begin_round()

@@ -6,7 +6,6 @@ from timed import scripted_cases
 
 from gpubench.backends.scripted import ScriptedBackend, ScriptedSession
 from gpubench.measure.direct import jobs, measure, take_turn, twins
-from gpubench.measure.paired import Opponent
 from gpubench.measure.preparation import NO_TIMES, Skipped
 from gpubench.names import TIMES
 from gpubench.tables import times
@@ -59,7 +58,7 @@ def test_paired_mode_takes_no_time_of_a_baseline_in_software(tmp_path, monkeypat
     paired = case(tmp_path, PAIRED, "[cpu]")
     baseline = case(tmp_path, PAIRED, "['scripted:0']").baseline()
     recording = Recording(tmp_path, paired)
-    monkeypatch.setattr("gpubench.measure.preparation.opponent_of", lambda *_: Opponent(baseline))
+    monkeypatch.setattr("gpubench.measure.preparation.opponent_of", lambda *_: baseline)
     recording.preparation.prepare()
     assert recording.last.status == "ok"
     assert recording.last.pair_ratios == ()
@@ -71,7 +70,7 @@ def test_the_command_that_times_shows_that_it_is_right_and_no_time(tmp_path):
     found = [one for _, one in measure(work, take_turn)]
     rows = times.rows_of(found)
     assert [(row.status, row.seconds) for row in rows] == [("verified", None)] * 2
-    (line,) = times.skipped_report(rows)
+    (line,) = times.report(rows)
     assert str(line).startswith("  right, no time: 2 cases, first sample base")
 
 

@@ -36,8 +36,8 @@ class Noted:
     def __init__(self, log, name, seconds, runs=1):
         self.log, self.name, self.runs, self.samples = log, name, runs, cycle(seconds)
 
-    def begin_round(self):
-        self.log.append(f"move {self.name}")
+    def begin_round(self, *, compared=False):
+        self.log.append(f"move {self.name}{' and look' if compared else ''}")
 
     def restored_sample(self):
         self.log.append(self.name)
@@ -64,8 +64,10 @@ def test_both_sides_are_moved_before_every_round_but_the_first():
     log = []
     pairs = in_turn(Noted(log, "own", [1]), Noted(log, "other", [2]), plan(3 * ROUNDS))
     assert pairs.rounds == (3,) * ROUNDS
-    assert log.count("move own") == log.count("move other") == ROUNDS - 1
-    assert log[6:8] == ["move own", "move other"]
+    moves = [entry for entry in log if entry.startswith("move")]
+    assert moves[:2] == log[6:8] == ["move own", "move other"]
+    assert len(moves) == 2 * (ROUNDS - 1)
+    assert moves.count("move own and look") == moves.count("move other and look") == 2
 
 
 def test_a_sample_becomes_several_pairs_of_shorter_ones():
@@ -89,8 +91,7 @@ def case(folder, name, sampling=PAIRED):
 
 def test_a_case_is_paired_with_its_baseline_where_the_suite_asks_for_it(tmp_path):
     paired = case(tmp_path, "one_ms")
-    opponent = opponent_of(paired, "end_to_end")
-    assert (opponent.case, opponent.time) == (paired.baseline(), "kernel")
+    assert opponent_of(paired, "end_to_end") == paired.baseline()
     assert opponent_of(paired, "launch") is None
     assert opponent_of(case(tmp_path, "base"), "kernel") is None
     assert opponent_of(case(tmp_path, "one_ms", "repeat: 4"), "kernel") is None

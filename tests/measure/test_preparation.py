@@ -70,6 +70,15 @@ def test_a_missing_requirement_says_what_to_install(tmp_path):
     assert "pip install none_such" in record.reason
 
 
+def test_a_kernel_that_leaves_python_is_put_on_record(tmp_path):
+    """It ends its process, and what only ``started`` would count as killed."""
+    kernel = SCALE + "  candidate: {function: misbehaving_kernels:leave, backend: numpy}\n"
+    recording = Recording(tmp_path, case_of(tmp_path, kernel, "candidate"))
+    with pytest.raises(SystemExit):
+        recording.preparation.prepare()
+    assert (recording.last.status, recording.last.reason) == ("failed", "SystemExit: 3")
+
+
 def test_a_failure_while_timing_is_put_on_record(tmp_path):
     kernel = SCALE + (
         "  candidate: {function: measured_kernels:fail_when_timed, backend: scripted}\n"

@@ -87,8 +87,11 @@ class Noted:
     def warm_up(self, seconds):
         self.log.append("warm up")
 
-    def begin_round(self):
-        self.log.append("move")
+    def begin_watch(self, plan):
+        self.log.append("watch")
+
+    def begin_round(self, *, compared):
+        self.log.append("look" if compared else "move")
 
     def restored_sample(self):
         self.log.append("sample")
@@ -98,11 +101,11 @@ class Noted:
 
 def test_arrays_are_moved_before_every_round_but_the_first():
     noted = Noted()
-    seconds, sizes = take_samples(noted, SamplePlan(1, ROUNDS + 1, ROUNDS + 1, 60.0))
-    assert noted.log[:4] == ["warm up", "sample", "move", "sample"]
-    assert noted.log.count("move") == ROUNDS - 1
-    assert noted.log[-3:] == ["move", "sample", "sample"]
-    assert (len(seconds), len(sizes)) == (ROUNDS + 1, ROUNDS)
+    rounds = take_samples(noted, SamplePlan(1, ROUNDS + 1, ROUNDS + 1, 60.0))
+    assert noted.log[:5] == ["watch", "warm up", "sample", "move", "sample"]
+    assert (noted.log.count("move"), noted.log.count("look")) == (ROUNDS - 3, 2)
+    assert noted.log[-3:] == ["look", "sample", "sample"]
+    assert [len(samples) for samples in rounds] == [1] * (ROUNDS - 1) + [2]
 
 
 def test_no_garbage_is_collected_between_samples_and_all_of_it_afterwards():

@@ -3,7 +3,6 @@
 import pytest
 
 from gpubench.measure.sampling import Measurement, sample_plan
-from gpubench.measure.times import LabelledTime
 from gpubench.suite.model import Sampling
 
 
@@ -24,7 +23,7 @@ class Ticking:
 
 
 def measurement(sampler, restore=lambda: None, **labelled):
-    return Measurement(LabelledTime(lambda again: sampler, restore, **labelled))
+    return Measurement(lambda again: sampler, restore, **labelled)
 
 
 def sized(seconds_per_run, most_runs=1_000_000, **declared):
@@ -101,7 +100,7 @@ def test_a_round_has_a_sampler_of_its_own_and_the_one_before_is_gone():
         return Counted(1e-3, [])
 
     moved = lambda: log.append("moved")  # noqa: E731
-    made = Measurement(LabelledTime(sampler, lambda: log.append("restored"), moved))
+    made = Measurement(sampler, lambda: log.append("restored"), moved)
     made.begin_round()
     assert log == ["first", "gone", "moved", "again", "restored"]
 

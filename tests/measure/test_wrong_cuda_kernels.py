@@ -6,9 +6,8 @@ import pytest
 from builders import plan_of
 
 from gpubench.backends.software import SWITCH, requested
-from gpubench.measure.direct import Job
+from gpubench.measure.direct import Job, bench
 from gpubench.measure.verifying import Manner, orders, verified
-from gpubench.measure.worker import Bench
 
 pytestmark = [
     pytest.mark.gpu,
@@ -44,8 +43,8 @@ def case_of(folder, function, grid="cover"):
 
 def record_of(folder, function, grid="cover"):
     """What is on record of a kernel that is asked for a time."""
-    with Bench() as bench:
-        measured = bench.take(Job(case_of(folder, function, grid), samples=1))
+    with bench() as take:
+        measured = take(Job(case_of(folder, function, grid), samples=1))
     assert not measured.samples
     return measured.record
 
@@ -78,7 +77,7 @@ def test_an_illegal_address_fails_with_kernel_block_thread_and_array(tmp_path):
     [
         ("in_bounds", f"[[n // {BLOCK}]]", "5 of 37 elements are NaN or infinite on one side"),
         ("one_thread_for_all", "cover", "36 of 37 elements are NaN or infinite on one side"),
-        ("in_wrong_place", "cover", "21 of 37 elements are off by more than 1e-05"),
+        ("in_wrong_place", "cover", "21 of 37 elements are off by more than "),
     ],
 )
 def test_a_kernel_that_misses_elements_is_wrong(tmp_path, function, grid, fault):

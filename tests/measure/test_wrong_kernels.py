@@ -1,4 +1,6 @@
-"""Every way to be wrong that is looked for is found, and such a kernel gets no time."""
+"""What the check says of outputs that differ, and what it costs. ``tests/wrong`` has every way to
+be wrong that is looked for.
+"""
 
 import itertools
 import tracemalloc
@@ -8,10 +10,8 @@ import numpy as np
 import pytest
 from builders import Recording, case_of
 
-from gpubench.errors import KernelError
 from gpubench.measure.check import compare, difference
 from gpubench.measure.preparation import WrongResult
-from gpubench.measure.verification import VacuousCheckError
 from gpubench.suite.model import Check
 
 SCALE = """
@@ -66,71 +66,12 @@ def reason(folder, kernel, function, baseline=""):
     return record.reason.removeprefix("differs from the baseline 'numpy': ")
 
 
-def test_a_size_that_no_block_divides_shows_what_was_left_out(tmp_path):
-    assert reason(tmp_path, SCALE, "scale_whole_blocks").startswith(
-        "out: 3 of 67 elements are NaN or infinite on one side only; first at [64]: nan instead of"
-    )
-
-
-def test_work_that_is_not_waited_for_is_not_there_yet(tmp_path):
-    assert reason(tmp_path, SCALE, "scale_later").startswith("out: 67 of 67 elements are NaN")
-
-
-def test_a_second_run_has_to_be_right_too(tmp_path):
-    assert reason(tmp_path, SCALE, "scale_once").startswith(
-        "a second run on the same inputs is wrong (a race?): out: 67 of 67 elements are NaN"
-    )
-
-
-def of_itself(folder, function, kernel=SCALE):
-    """A baseline on its own."""
-    text = kernel.replace("misbehaving_kernels:scale}", f"misbehaving_kernels:{function}}}")
-    return Recording(folder, case_of(folder, text.replace("FUNCTION", "scale"), "numpy"))
-
-
-def test_a_baseline_has_to_write_everything(tmp_path):
-    record = of_itself(tmp_path, "scale_whole_blocks").refusal(WrongResult)
-    assert record.status == "wrong"
-    assert record.reason.startswith(
-        "a second run on the same inputs is wrong (a race, or elements that it never writes?): "
-        "out: 3 of 67 elements are NaN or infinite on one side only; first at [64]: 0.0 instead of"
-    )
-
-
-def test_a_baseline_has_to_be_right_a_second_time(tmp_path):
-    record = of_itself(tmp_path, "scale_once").refusal(WrongResult)
-    assert "out: 67 of 67 elements are NaN" in record.reason
-
-
-def test_a_baseline_must_leave_alone_what_it_only_reads(tmp_path):
-    record = of_itself(tmp_path, "scale_using_input_as_scratch").refusal(WrongResult)
-    assert record.reason.startswith("the run changed a, which the suite declares to be read only")
-
-
 def test_runs_that_differ_within_the_tolerance_are_timed_with_a_warning(tmp_path):
     racing = recording(tmp_path, SCALE, "scale_with_a_race")
     racing.preparation.prepare()
     (warning,) = (w for w in racing.last.warnings if w.startswith("two runs differ"))
     assert warning.startswith("two runs differ: out: 2 of 67 elements, by at most ")
     assert warning.endswith(" (atomics or a race)")
-
-
-def test_an_array_that_is_only_read_must_stay_as_it_is(tmp_path):
-    assert reason(tmp_path, SCALE, "scale_using_input_as_scratch") == (
-        "the run changed a, which the suite declares to be read only; if that is meant, declare "
-        "`intent: inout`"
-    )
-
-
-@pytest.mark.parametrize("function", ["return_input", "return_view_of_input"])
-def test_returning_the_input_is_no_result(tmp_path, function):
-    assert reason(tmp_path, RETURNED, function, "double_copy").startswith("result: ")
-
-
-@pytest.mark.parametrize("baseline", ["return_input", "return_view_of_input"])
-def test_a_baseline_that_returns_its_input_checks_nothing(tmp_path, baseline):
-    record = recording(tmp_path, RETURNED, "double_copy", baseline).refusal(VacuousCheckError)
-    assert record.reason.startswith("vacuous check: the baseline 'numpy' leaves every output as it")
 
 
 def test_an_array_changed_in_place_and_returned_is_two_outputs(tmp_path):
@@ -142,7 +83,7 @@ def test_an_array_changed_in_place_and_returned_is_two_outputs(tmp_path):
 def test_structured_results_are_compared_field_by_field(tmp_path):
     recording(tmp_path, RETURNED, "extremes", "extremes").preparation.prepare()
     swapped = reason(tmp_path, RETURNED, "extremes_swapped", "extremes")
-    assert swapped.startswith("result.low: 1 of 1 elements are off by more than 1e-12 + 1e-12")
+    assert swapped.startswith("result.low: 1 of 1 elements are off by more than 3.08e-12 + 1e-12")
     assert "dtype" in reason(tmp_path, RETURNED, "extremes_in_other_fields", "extremes")
 
 
@@ -166,15 +107,6 @@ def test_complex_numbers_differ_in_both_parts(tmp_path, dtype):
     kernel = SCALE.replace("float32", dtype).replace(":scale}", ":conjugate}")
     recording(tmp_path, kernel, "conjugate").preparation.prepare()
     assert "of 67 elements are off by more than" in reason(tmp_path, kernel, "forget_to_conjugate")
-
-
-def test_a_check_of_ones_own_that_fails_says_so(tmp_path):
-    kernel = SCALE + "check: {function: misbehaving_kernels:failing_check}\n"
-    record = recording(tmp_path, kernel, "scale").refusal(KernelError)
-    assert record.reason == (
-        "the check misbehaving_kernels:failing_check(outputs, expected) failed: "
-        "KeyError: 'no such output'"
-    )
 
 
 def test_integers_are_exact_however_large_they_are():
@@ -257,4 +189,5 @@ def test_checking_takes_little_more_memory_than_the_arrays_and_gives_it_back(
         tracemalloc.stop()
     assert sampling.runs >= 1
     assert 2.9 * arrays < peak < most * arrays
-    assert 2 * arrays < left < 2.1 * arrays
+    # The inputs, their native copies, and what `out` has to be, which is half as much.
+    assert 2.4 * arrays < left < 2.6 * arrays

@@ -1,0 +1,259 @@
+"""Whether other work took the cores while a sample was taken, by the kernel's own account.
+
+Linux says of each thread how long it had to wait for a core although it could run (``schedstat``).
+That tells a sample that neighbours made long from one whose kernel is slow. Where a process runs
+several threads at once these may wait for each other, as they do where they are more than the
+cores. Their waiting counts only while others are at work, which ``/proc/stat`` says.
+
+Other systems do not tell of waiting, and no sample is called disturbed there.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from gpubench.parallel import processors
+from gpubench.record import Disturbance
+
+T = TypeVar("T", int, float)
+
+WAITED = 0.02
+"""Share of a sample's time from which its waiting disturbs it: two commits whose medians are so far
+apart count as changed (``analysis.comparison.APART``)."""
+
+OTHERS = 0.1
+"""Share of the cores' time from which others are at work. The ticks that they are counted in are
+10 ms: at the end of 0.1 s on each core one more or less is as much as this."""
+
+CROWDED = 0.25
+"""Share of the cores' time from which others disturb all samples, also those that never waited:
+they share caches, memory and the halves of a core. On two cores a neighbour that came and went
+made a kernel 1.5 times as slow as itself, and 2 of 5 comparisons called it so."""
+
+WINDOW = 0.1
+"""Seconds from which ticks tell something."""
+
+ON_THE_HOST = ("host loop", "event loop", "plain events")
+"""Methods whose times contain what the host waits for; a device's own events do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """Of one thread, so far."""
+
+    running: float
+    """Seconds on a core. The kernel brings it up to date a few times in a hundredth of a second."""
+    waiting: float
+    """Seconds for which it could run and had no core."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Of this process, so far."""
+
+    at: float
+    """Seconds, ``time.perf_counter``."""
+    threads: Mapping[str, Thread] | None
+    """By number; ``None`` where the system does not tell of waiting."""
+    switches: int | None
+    """Times that a thread was taken off its core; ``None`` where the system does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Of the cores that this process may use, so far; ``None`` where the system does not say."""
+
+    at: float
+    """Seconds, ``time.perf_counter``."""
+    cores: int
+    busy: float | None
+    """Seconds of all cores together, with what the hypervisor took."""
+    steal: float | None
+    """Seconds that the hypervisor gave to other guests."""
+    own: float
+    """Seconds of all cores that this process used."""
+    frequency: float | None
+    """Mean of the cores, Hz."""
+    throttled: int | None
+    """Times that a core was slowed down because it was too hot."""
+
+
+def counters() -> Counters:
+    """Read those of this process: some 20 µs for each thread; ``pathlib`` takes twice as long."""
+    threads: dict[str, Thread] | None = None
+    with suppress(OSError, ValueError):
+        threads = {}
+        for thread in os.scandir("/proc/self/task"):
+            with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+                file = os.open(f"{thread.path}/schedstat", os.O_RDONLY)
+                try:
+                    running, waiting, _ = map(int, os.read(file, 100).split())
+                finally:
+                    os.close(file)
+                threads[thread.name] = Thread(running / 1e9, waiting / 1e9)
+    return Counters(time.perf_counter(), threads or None, _switches())
+
+
+def _switches() -> int | None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+
+
+def machine(clocks: bool = False) -> Machine:
+    """Read those of the machine; with ``clocks`` frequency and heat too, of which each core has a
+    file that takes long."""
+    cores = [f"cpu{core}" for core in getattr(os, "sched_getaffinity", lambda _: ())(0)]
+    busy = steal = frequency = throttled = None
+    with suppress(OSError, ValueError, KeyError):  # on another system, or in a sandbox
+        lines = map(str.split, Path("/proc/stat").read_text().splitlines())
+        ticks = {line[0]: [*map(int, line[1:9])] for line in lines if line[0].startswith("cpu")}
+        # user, nice, system, idle, iowait, irq, softirq, steal (proc(5))
+        seconds = 1 / os.sysconf("SC_CLK_TCK")
+        busy = sum(sum(ticks[c]) - ticks[c][3] - ticks[c][4] for c in cores) * seconds
+        steal = sum(ticks[c][7] for c in cores) * seconds
+    folders = [Path("/sys/devices/system/cpu") / core for core in cores if clocks]
+    with suppress(OSError, ValueError, ZeroDivisionError):
+        files = [folder / "cpufreq" / "scaling_cur_freq" for folder in folders]
+        frequency = 1e3 * sum(int(file.read_text()) for file in files) / len(files)
+    with suppress(OSError, ValueError):
+        files = [folder / "thermal_throttle" / "core_throttle_count" for folder in folders]
+        throttled = sum(int(file.read_text()) for file in files) if files else None
+    now, own = time.perf_counter(), time.process_time()
+    return Machine(now, processors(), busy, steal, own, frequency, throttled)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A sample that was watched."""
+
+    seconds: float
+    """Of one run."""
+    waiting: float | None
+    """Seconds of all threads together; ``None`` where the system does not say."""
+    switches: int | None
+    share: float
+    """Of the sample's time that it waited for others; 0 where it did not."""
+
+    @property
+    def is_disturbed(self) -> bool:
+        return self.share > WAITED
+
+
+class Watch:
+    """Watches the samples of one process, and has disturbed ones taken again."""
+
+    def __init__(
+        self,
+        again: int = 0,
+        seconds: float = 0.0,
+        *,
+        counters: Callable[[], Counters] = counters,
+        machine: Callable[[bool], Machine] = machine,
+    ) -> None:
+        """So many samples may be taken ``again``, in so many seconds together."""
+        self._left, self._seconds = again, seconds
+        self._counters, self._machine = counters, machine
+        self._before = machine(True)
+        self._again = 0
+        self._samples: list[Sample] = []
+
+    def sample(self, take: Callable[[], float], restore: Callable[[], None]) -> float:
+        """Seconds of one run, from the sample that ``take`` takes.
+
+        While it is disturbed and others may be taken, it is, after ``restore``; what waited least
+        counts. Time does not decide, as the shortest would be too short.
+        """
+        best = self._watched(take)
+        while best.is_disturbed and self._left > 0 and self._seconds > 0:
+            start = time.perf_counter()
+            restore()
+            best = min(best, self._watched(take), key=lambda one: one.share)
+            self._left -= 1
+            self._again += 1
+            self._seconds -= time.perf_counter() - start
+        self._samples.append(best)
+        return best.seconds
+
+    def disturbance(self) -> Disturbance | None:
+        """What others did to the samples so far; ``None`` where nothing is known."""
+        before, after = self._before, self._machine(True)
+        if not self._samples or any(one.waiting is None for one in self._samples):
+            return None
+        used = others(before, after)
+        crowded = used is not None and used > CROWDED * after.cores
+        # One is taken again only while all that were taken in its place have waited too.
+        waited = self._again + sum(one.is_disturbed for one in self._samples)
+        frequencies = [one.frequency for one in (before, after) if one.frequency is not None]
+        return Disturbance(
+            disturbed=1.0 if crowded else waited / (self._again + len(self._samples)),
+            waiting=tuple(round(one.waiting or 0.0, 6) for one in self._samples),
+            switches=tuple(one.switches for one in self._samples if one.switches is not None),
+            again=self._again,
+            others=_rounded(used),
+            steal=_rounded(_difference(before.steal, after.steal)),
+            frequency=min(frequencies, default=None),
+            throttled=_difference(before.throttled, after.throttled),
+        )
+
+    def _watched(self, take: Callable[[], float]) -> Sample:
+        before = self._counters()
+        seconds = take()
+        after = self._counters()
+        switches = _difference(before.switches, after.switches)
+        if before.threads is None or after.threads is None:
+            return Sample(seconds, None, switches, 0.0)
+        waiting, ran = 0.0, 0
+        for number, thread in after.threads.items():
+            then = before.threads.get(number, Thread(0.0, 0.0))
+            waiting += thread.waiting - then.waiting
+            ran += thread.running > then.running
+        share = waiting / max(after.at - before.at, 1e-9)
+        if share > WAITED and ran > 1 and not self._others_are_at_work():
+            share = 0.0
+        return Sample(seconds, waiting, switches, share)
+
+    def _others_are_at_work(self) -> bool:
+        now = self._machine(False)
+        used = others(self._before, now)
+        return used is not None and used > OTHERS * now.cores
+
+
+def others(before: Machine, after: Machine) -> float | None:
+    """Cores that others kept busy between two readings, ``1.8``; ``None`` where the system does not
+    say, or where the readings are too close."""
+    seconds = after.at - before.at
+    if before.busy is None or after.busy is None or seconds < WINDOW:
+        return None
+    return max(0.0, (after.busy - before.busy - (after.own - before.own)) / seconds)
+
+
+def busy_now(seconds: float = 0.2) -> str | None:
+    """A warning where other work keeps the cores busy now; ``None`` where it does not, or where the
+    system does not say. Takes so many seconds."""
+    before = machine()
+    time.sleep(seconds)
+    after = machine()
+    busy = others(before, after)
+    if busy is None or busy <= OTHERS * after.cores:
+        return None
+    return (
+        f"{busy:.1f} of {after.cores} cores are busy with other work: "
+        "cases that have to wait for it get no verdict; end it, or measure later"
+    )
+
+
+def _difference(before: T | None, after: T | None) -> T | None:
+    return None if before is None or after is None else after - before
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)

@@ -1,0 +1,19 @@
+"""What worker processes have in common, imported once: in the process that they are forked from.
+
+Starts no device and no thread, which would not survive the fork.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+import gpubench.cli  # which a worker imports with the program that started it
+import gpubench.measure.direct
+import gpubench.measure.verifying  # noqa: F401  (imported for those who are forked)
+from gpubench.backends import registry
+from gpubench.measure.worker import PRELOADED
+
+for name in os.environ.get(PRELOADED, "").split():
+    with suppress(Exception):  # its cases say what is wrong
+        registry.get(name).preload()

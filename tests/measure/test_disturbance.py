@@ -1,0 +1,174 @@
+"""A sample that had to wait for others is told from a slow one, and taken again."""
+
+from itertools import chain, repeat
+
+import pytest
+
+from gpubench.measure.disturbance import (
+    Counters,
+    Machine,
+    Thread,
+    Watch,
+    busy_now,
+    counters,
+    machine,
+    others,
+)
+from gpubench.measure.sampling import Measurement, SamplePlan, take_samples
+
+LONG = 1e3
+"""Seconds in which disturbed samples may be taken again."""
+
+
+class Neighbours:
+    """What the system counts while samples of 10 ms are taken, of which each waits as scripted.
+
+    ``others`` cores are busy with other work all the time.
+    """
+
+    def __init__(self, *waits, threads=1, others=0.0, cores=2):
+        self.waits, self.threads, self.others, self.cores = iter(waits), threads, others, cores
+        self.now, self.waited, self.reads = 100.0, 0.0, 0
+
+    def counters(self):
+        if self.reads % 2:  # after a sample
+            self.now += 0.01
+            self.waited += next(self.waits)
+        self.reads += 1
+        each = {str(n): Thread(self.now, self.waited / self.threads) for n in range(self.threads)}
+        return Counters(self.now, each, switches=self.reads)
+
+    def machine(self, clocks=True):
+        busy = (self.others + self.threads) * self.now
+        return Machine(self.now, self.cores, busy, 0.0, self.threads * self.now, 2e9, 0)
+
+    def watch(self, again=0, seconds=LONG):
+        return Watch(again, seconds, counters=self.counters, machine=self.machine)
+
+
+def samples(neighbours, count, again=0, seconds=LONG):
+    """Samples of so many, numbered as they are taken, and the watch that has seen them."""
+    taken, restored, watch = iter(range(1000)), [], neighbours.watch(again, seconds)
+    found = [watch.sample(lambda: next(taken), lambda: restored.append(1)) for _ in range(count)]
+    return found, restored, watch.disturbance()
+
+
+def test_a_sample_that_waited_for_two_percent_of_its_time_is_disturbed():
+    _, _, seen = samples(Neighbours(0.00019, 0.00021), 2)
+    assert seen.disturbed == 0.5
+    assert seen.waiting == (0.00019, 0.00021)
+    assert seen.switches == (1, 1)
+    assert seen.frequency == 2e9
+
+
+def test_a_disturbed_sample_is_taken_again_after_restoring():
+    found, restored, seen = samples(Neighbours(0.004, 0.0, 0.0), 2, again=2)
+    assert found == [1, 2]
+    assert len(restored) == 1
+    assert (seen.again, seen.waiting) == (1, (0.0, 0.0))
+    assert seen.disturbed == 1 / 3, "of three that were taken"
+
+
+def test_of_samples_that_all_waited_the_one_that_waited_least_counts():
+    found, _, seen = samples(Neighbours(0.004, 0.001, 0.002), 1, again=2)
+    assert found == [1]
+    assert (seen.again, seen.disturbed, seen.waiting) == (2, 1.0, (0.001,))
+
+
+def test_no_more_are_taken_again_than_may_be():
+    assert samples(Neighbours(*[0.004] * 9), 3, again=2)[2].again == 2
+    assert samples(Neighbours(*[0.004] * 9), 3, again=9, seconds=0.0)[2].again == 0
+
+
+def test_threads_that_wait_for_each_other_are_not_disturbed():
+    waits = [0.02] * 20
+    _, _, alone = samples(Neighbours(*waits, threads=4), 20)
+    _, _, beside = samples(Neighbours(*waits, threads=4, others=1.0), 20)
+    assert alone.disturbed == 0
+    assert beside.disturbed > 0.5
+
+
+def test_neighbours_that_use_a_quarter_of_the_cores_disturb_what_never_waited():
+    calm = [0.0] * 12
+    assert samples(Neighbours(*calm, others=0.4), 12)[2].disturbed == 0
+    assert samples(Neighbours(*calm, others=0.6), 12)[2].disturbed == 1
+    assert samples(Neighbours(*calm, others=0.6, cores=8), 12)[2].disturbed == 0
+
+
+def test_where_the_system_tells_nothing_nothing_is_known():
+    nothing = Machine(0.0, 2, None, None, 0.0, None, None)
+    watch = Watch(5, LONG, counters=lambda: Counters(0.0, None, 3), machine=lambda clocks: nothing)
+    assert watch.sample(lambda: 1.0, lambda: None) == 1.0
+    assert watch.disturbance() is None
+    assert others(nothing, nothing) is None
+
+
+def test_cores_that_others_keep_busy_are_what_is_not_our_own():
+    neighbours = Neighbours(others=1.8)
+    before = neighbours.machine()
+    neighbours.now += 0.2
+    assert others(before, neighbours.machine()) == pytest.approx(1.8)
+
+
+@pytest.mark.parametrize(
+    ("busy", "said"),
+    [
+        (0.1, None),
+        (
+            1.8,
+            "1.8 of 2 cores are busy with other work: cases that have to wait for it get no "
+            "verdict; end it, or measure later",
+        ),
+    ],
+)
+def test_a_busy_machine_is_named_at_the_start(busy, said, monkeypatch):
+    neighbours = Neighbours(others=busy)
+    readings = iter([neighbours.machine(), None])
+
+    def read():
+        reading = next(readings)
+        neighbours.now += 0.2
+        return reading or neighbours.machine()
+
+    monkeypatch.setattr("gpubench.measure.disturbance.machine", read)
+    assert busy_now(0.0) == said
+
+
+def test_this_system_is_read_without_an_error():
+    """What it says differs; on Linux there are the threads of this process."""
+    assert counters().at <= counters().at
+    assert machine().own > 0
+
+
+class Loop:
+    """A sampler that the host times."""
+
+    method, warnings = "host loop", ()
+
+    def __init__(self, *seconds):
+        self.durations = chain(seconds, repeat(seconds[-1]))
+
+    def seconds(self, runs):
+        return next(self.durations) * runs
+
+
+def test_asvs_timer_advances_by_the_sample_that_counts(monkeypatch):
+    neighbours = Neighbours(0.005, 0.0, 0.0)
+    monkeypatch.setattr(
+        "gpubench.measure.sampling.Watch", lambda again, seconds: neighbours.watch(again, seconds)
+    )
+    sampler = Loop(8.0, 1.0)
+    measured = Measurement(lambda again: sampler, lambda: None)
+    measured.sample_seconds = 0.01
+    rounds = take_samples(measured, SamplePlan(1, 2, 2, seconds=LONG, warm_up=0.0))
+    assert rounds == [(1.0,), (1.0,)]
+    assert measured.elapsed() == 2.0
+    assert measured.disturbance.again == 1
+
+
+def test_what_a_device_times_is_not_watched(monkeypatch):
+    sampler = Loop(1.0)
+    sampler.method = "graph replay"
+    measured = Measurement(lambda again: sampler, lambda: None)
+    take_samples(measured, SamplePlan(1, 2, 2, seconds=LONG, warm_up=0.0))
+    assert measured.disturbance is None
