@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpubench.analysis.changes import THRESHOLD, Change, undone_by
 from gpubench.analysis.headline import RowsOf, newest_places
@@ -18,18 +18,18 @@ from gpubench.results import CaseName, Commit, History, Ratio, Row, Snapshot
 Cause = Literal["kernel", "baseline", "environment", "shared"]
 """``shared``: the kernel and its baseline moved alike, and no recorded fact changed with them."""
 
-PASSING = frozenset({"run", "host", "machine", "version", "no_gpu", "ram", "memory_bytes"})
+_PASSING = {"run", "host", "machine", "version", "no_gpu", "ram", "memory_bytes"}
 """Facts that tell one run from another and explain no speed."""
 
-MEASURED = ("_per_second", "_seconds", "_mhz", "_c", "_w")
-"""Endings of facts that are readings, which differ from run to run."""
+_UNOWNED = {"blas", "blas_version", "blas_threads"}
+"""Facts of earlier releases: of whichever BLAS was found first, NumPy's in one run and SciPy's in
+the next. They say nothing of a change."""
 
-EARLIER_CONCERNS = {
-    "cpu": ("gpu", "driver", "cuda", "numba_cuda", "nvrtc", "cupy"),
-    "numpy": ("numba", "llvmlite", "NUMBA_"),
-}
-"""For the records of earlier releases, which do not say which facts concern which backend:
-beginnings of facts that a case on such a device, or of such a backend, does not depend on."""
+_LIBRARIES = ("_blas", "_blas_threads")
+"""Endings of facts about a library that only some processes load."""
+
+_READINGS = ("_per_second", "_seconds", "_mhz", "_c", "_w")
+"""Endings of facts that are readings, which differ from run to run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,6 @@ class ExplainedChange:
 
     name: CaseName
     change: Change
-    before: Commit
-    after: Commit
     cause: Cause
     facts: tuple[FactChange, ...] | None
     """What changed in the environment between the two commits, of what the case depends on;
@@ -72,8 +70,7 @@ def explained_changes(
 ) -> tuple[ExplainedChange, ...]:
     """Every change on a setup with its cause, the newest first, then the largest."""
     newest = newest_places(history)
-    described = [i for i, s in enumerate(history.snapshots) if s.facts or s.params]
-    dependents = _dependents(history, newest.tolist())
+    dependents = _dependents(history, newest)
     explained = []
     for name, steps in changes.items():
         if not steps:
@@ -81,28 +78,28 @@ def explained_changes(
         index = history.rows_of[name]
         row = rows(history.snapshots[newest[index]])[name]
         theirs = dependents.get(name, ()) if row.is_baseline else ()
+        speedups = history.speedups[:, index]
         for number, change in enumerate(steps):
-            baseline = _name_at(history, int(history.baselines[index, change.after]))
+            place = history.baselines[index, change.after]
+            baseline = history.names[place] if place >= 0 else None
             beside = [
                 other
                 for related in ((baseline,) if baseline else theirs)
                 for other in changes.get(related, ())
                 if (other.before, other.after) == (change.before, change.after)
             ]
-            facts = _facts_between(history.snapshots, described, change, row)
+            facts = _facts_between(history.snapshots, change, row)
             undone = undone_by(steps, number)
             explained.append(
                 ExplainedChange(
                     name=name,
                     change=change,
-                    before=history.commits[change.before],
-                    after=history.commits[change.after],
                     cause="environment" if facts else _cause(row, change, beside, theirs),
                     facts=facts,
                     recovered=None if undone is None else history.commits[steps[undone].after],
                     speedups=(
-                        _ratio_at(history, index, change.before),
-                        _ratio_at(history, index, change.after),
+                        _ratio(speedups[:, change.before]),
+                        _ratio(speedups[:, change.after]),
                     ),
                     is_baseline=row.is_baseline,
                     baseline=baseline,
@@ -131,37 +128,32 @@ def changed_facts(old: Snapshot, new: Snapshot) -> tuple[FactChange, ...]:
 
 def explains(name: str) -> bool:
     """Whether a fact of that name can explain a change of speed."""
-    return name not in PASSING and not name.endswith(MEASURED)
-
-
-def concerns(fact: str, row: Row, snapshots: Iterable[Snapshot]) -> bool:
-    """Whether a case depends on a fact: a driver says nothing about a case on the CPU.
-
-    A fact that no backend lists concerns all.
-    """
-    backend = row.backend or row.name.implementation
-    listed = [snapshot.concerns for snapshot in snapshots if snapshot.concerns]
-    if listed:
-        backends = {name for names in listed for name, facts in names.items() if fact in facts}
-        return not backends or backend in backends
-    device = row.device.partition(":")[0]
-    return not any(fact.startswith(EARLIER_CONCERNS.get(what, ())) for what in (device, backend))
+    return name not in _PASSING | _UNOWNED and not name.endswith(_READINGS)
 
 
 def _facts_between(
-    snapshots: Sequence[Snapshot], described: Sequence[int], change: Change, row: Row
+    snapshots: Sequence[Snapshot], change: Change, row: Row
 ) -> tuple[FactChange, ...] | None:
-    """Facts that changed between two snapshots; where one has none, its neighbour outside counts.
+    """Facts that changed between two snapshots, of those that a case depends on.
 
-    ``described`` are the indices of those that have facts. ``None`` where no snapshot up to the
-    first, or none from the second on, has any.
+    A driver says nothing about a case on the CPU, and SciPy's BLAS nothing about one whose process
+    had not loaded it; what no backend lists concerns all. Where one of the two has no facts, its
+    neighbour outside counts. ``None`` where no snapshot up to the first, or none from the second
+    on, has any.
     """
-    last_before = bisect_right(described, change.before) - 1
-    first_after = bisect_left(described, change.after)
-    if last_before < 0 or first_after == len(described):
+    before, after = snapshots[change.before :: -1], snapshots[change.after :]
+    old, new = (next((s for s in side if s.facts or s.params), None) for side in (before, after))
+    if old is None or new is None:
         return None
-    ends = snapshots[described[last_before]], snapshots[described[first_after]]
-    return tuple(fact for fact in changed_facts(*ends) if concerns(fact.name, row, ends))
+    listed = [*old.concerns.items(), *new.concerns.items()]
+    facts = []
+    for fact in changed_facts(old, new):
+        if fact.name.endswith(_LIBRARIES) and fact.name not in row.conditions:
+            continue
+        backends = {backend for backend, names in listed if fact.name in names}
+        if not backends or (row.backend or row.name.implementation) in backends:
+            facts.append(fact)
+    return tuple(facts)
 
 
 def _cause(
@@ -175,20 +167,19 @@ def _cause(
     return "shared" if alike else "kernel"
 
 
-def _dependents(history: History, newest: Sequence[int]) -> dict[CaseName, tuple[CaseName, ...]]:
+def _dependents(
+    history: History, newest: NDArray[np.intp]
+) -> Mapping[CaseName, tuple[CaseName, ...]]:
     """Cases with a speedup by the baseline that it is measured against, as they are now."""
     dependents: dict[CaseName, tuple[CaseName, ...]] = defaultdict(tuple)
-    for index, (name, place) in enumerate(zip(history.names, newest, strict=True)):
-        baseline = _name_at(history, int(history.baselines[index, place]))
-        if baseline and not np.isnan(history.speedups[0, index, place]):
-            dependents[baseline] += (name,)
+    cases = np.arange(len(newest))
+    baselines = history.baselines[cases, newest]
+    compared = (baselines >= 0) & ~np.isnan(history.speedups[0, cases, newest])
+    for case in np.flatnonzero(compared):
+        dependents[history.names[baselines[case]]] += (history.names[case],)
     return dependents
 
 
-def _name_at(history: History, index: int) -> CaseName | None:
-    return history.names[index] if index >= 0 else None
-
-
-def _ratio_at(history: History, index: int, place: int) -> Ratio | None:
-    value, low, high = history.speedups[:, index, place].tolist()
+def _ratio(ends: NDArray[np.float64]) -> Ratio | None:
+    value, low, high = ends.tolist()
     return None if np.isnan(value) else Ratio(value, low, high)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, replace
 
 from gpubench.analysis.comparison import time_ratios
 from gpubench.analysis.headline import fastest_variants
@@ -35,28 +34,17 @@ class Crossover:
 
 
 @dataclass(frozen=True, slots=True)
-class FastestAtSize:
-    """The fastest at one size."""
-
-    size: float
-    row: Row
-    """The case with the least time."""
-    equals: tuple[str, ...]
-    """Labels of the fastest and of those that are not clearly slower; it comes first."""
-
-
-@dataclass(frozen=True, slots=True)
 class Stretch:
     """Neighbouring sizes with the same fastest implementations."""
 
-    first: FastestAtSize
-    last: FastestAtSize
-    after: FastestAtSize | None
-    """The size before ``first``, where another is fastest: the border lies between."""
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return self.first.equals
+    labels: tuple[str, ...]
+    """Of the fastest and of those that are not clearly slower; at ``first`` it comes first."""
+    first: Row
+    """The case with the least time at the smallest size."""
+    last: Row
+    """The same at the largest."""
+    after: Row | None
+    """The same at the size before, where another is fastest: the border lies between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,25 +65,25 @@ class Repayment:
 class Alternative:
     """One implementation on one device, against the baseline."""
 
-    implementation: str
-    device: str
-    """Empty where no record says."""
     label: str
     """Implementation, and its device where it runs on several."""
     points: tuple[Row, ...]
-    """Its fastest launch at each size that has a speedup, smallest first."""
+    """Its fastest launch at each size that has a speedup, smallest first; at least one."""
     crossover: Crossover
-    largest: Row
-    """Its fastest launch at the largest size that has a speedup."""
     end_to_end: Row | None
-    """At the same size from host memory to host memory; ``None``: not measured."""
+    """At the largest size, from host memory to host memory; ``None``: not measured."""
     repayment: Repayment | None
     """``None``: compilation was not measured."""
 
     @property
+    def largest(self) -> Row:
+        """Its fastest launch at the largest size that has a speedup."""
+        return self.points[-1]
+
+    @property
     def copies(self) -> bool:
         """Whether a caller with arrays in host memory pays for copies."""
-        return self.device not in ("", HOME)
+        return self.largest.device not in ("", HOME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,18 +156,18 @@ def repayment(compiling: Row, row: Row) -> Repayment | None:
         return None
     if row.speedup.verdict != "faster":
         return Repayment(None, None, None, compiling.seconds)
+
+    def calls(cost: float | None, baseline: float | None, seconds: float | None) -> int | None:
+        if cost is None or baseline is None or seconds is None or baseline <= seconds:
+            return None
+        return max(0, math.ceil(cost / (baseline - seconds)))
+
     return Repayment(
-        calls=math.ceil(compiling.seconds / (row.baseline_seconds - row.seconds)),
-        low=_calls(compiling.low, row.baseline_high, row.low),
-        high=_calls(compiling.high, row.baseline_low, row.high),
+        calls=calls(compiling.seconds, row.baseline_seconds, row.seconds),
+        low=calls(compiling.low, row.baseline_high, row.low),
+        high=calls(compiling.high, row.baseline_low, row.high),
         seconds=compiling.seconds,
     )
-
-
-def _calls(compiling: float | None, baseline: float | None, seconds: float | None) -> int | None:
-    if compiling is None or baseline is None or seconds is None or baseline <= seconds:
-        return None
-    return max(0, math.ceil(compiling / (baseline - seconds)))
 
 
 def _choice(parameters: str, rows: Sequence[Row]) -> Choice:
@@ -212,24 +200,24 @@ def _stretches(rows: Iterable[Row], label: Labels) -> tuple[Stretch, ...]:
     by_size: dict[float, list[Row]] = defaultdict(list)
     for row in rows:
         by_size[row.size].append(row)
-    fastest = [_fastest(size, by_size[size], label) for size in sorted(by_size)]
-    runs = [list(run) for _, run in groupby(fastest, lambda at_size: set(at_size.equals))]
-    before = [None, *(run[-1] for run in runs)]
-    return tuple(Stretch(run[0], run[-1], after) for run, after in zip(runs, before, strict=False))
-
-
-def _fastest(size: float, rows: Iterable[Row], label: Labels) -> FastestAtSize:
-    fastest: dict[str, Row] = {}
-    for row in sorted(rows, key=lambda row: row.seconds or math.inf):
-        fastest.setdefault(label(row), row)
-    first, *others = fastest.items()
-    ratios = time_ratios([row for _, row in others], [first[1]] * len(others))
-    near = [
-        name
-        for (name, _), ratio in zip(others, ratios, strict=True)
-        if ratio is None or ratio.verdict != "faster"
-    ]
-    return FastestAtSize(size, first[1], (first[0], *near))
+    stretches: list[Stretch] = []
+    for size in sorted(by_size):
+        fastest: dict[str, Row] = {}
+        for row in sorted(by_size[size], key=lambda row: row.seconds or math.inf):
+            fastest.setdefault(label(row), row)
+        (name, first), *others = fastest.items()
+        ratios = time_ratios([row for _, row in others], [first] * len(others))
+        labels = [name]
+        for (other, _), ratio in zip(others, ratios, strict=True):
+            if ratio is None or ratio.verdict != "faster":
+                labels.append(other)
+        before = stretches[-1] if stretches else None
+        if before and set(before.labels) == set(labels):
+            stretches[-1] = replace(before, last=first)
+        else:
+            after = before.last if before else None
+            stretches.append(Stretch(tuple(labels), first, first, after))
+    return tuple(stretches)
 
 
 def _alternatives(rows: Iterable[Row], label: Labels) -> Iterator[Alternative]:
@@ -237,26 +225,20 @@ def _alternatives(rows: Iterable[Row], label: Labels) -> Iterator[Alternative]:
     for row in rows:
         if not row.is_baseline:
             groups[row.name.implementation, row.device].append(row)
-    for (implementation, device), group in sorted(groups.items()):
-        points = _fastest_compared(group, "kernel")
-        end_to_end = _fastest_compared(group, "end_to_end")
+    for _, group in sorted(groups.items()):
+        points, end_to_end = (
+            fastest_variants(row for row in group if row.speedup and row.name.time == time)
+            for time in ("kernel", "end_to_end")
+        )
         if not points:
             continue
-        largest = points[-1]
+        ordered = sorted(points.values(), key=lambda row: row.size)
+        largest = ordered[-1]
         compiling = compilation(largest, group)
         yield Alternative(
-            implementation=implementation,
-            device=device,
             label=label(largest),
-            points=tuple(points),
-            crossover=crossover((row.size, row.speedup) for row in points if row.speedup),
-            largest=largest,
-            end_to_end=next((row for row in end_to_end if row.size == largest.size), None),
+            points=tuple(ordered),
+            crossover=crossover((row.size, row.speedup) for row in ordered if row.speedup),
+            end_to_end=next((r for r in end_to_end.values() if r.size == largest.size), None),
             repayment=repayment(compiling, largest) if compiling else None,
         )
-
-
-def _fastest_compared(rows: Iterable[Row], time: str) -> list[Row]:
-    """The fastest launch at each size that has a speedup, smallest size first."""
-    compared = (row for row in rows if row.speedup and row.name.time == time)
-    return sorted(fastest_variants(compared).values(), key=lambda row: row.size)

@@ -22,7 +22,6 @@ from gpubench.results import (
     Snapshot,
     Status,
     Table,
-    Times,
     natural_order,
 )
 from gpubench.results.ratio import quotient
@@ -55,8 +54,22 @@ smaller; without any, the moment in which a process ran would count. Of 40,000 s
 with 1.02 a true 5 % was seen in 99 % and nothing but noise in 0.17 % (docs/measurement.md).
 """
 
+LEAST_CASES = 10
+"""Compared cases from which their scatter is estimated; of ten, by chance, to about a quarter."""
+
+LARGEST_SCATTER = 0.1
+"""What is more is taken for changes: memory-bound kernels in processes that follow each other
+scatter by 10 % on a virtual machine, arithmetic by 1.5 %."""
+
+NORMAL_MAD = 1.4826
+"""Standard deviation of a normal distribution over its median absolute deviation."""
+
+NORMAL_99 = 2.58
+"""Standard deviations that hold 99 % of a normal distribution."""
+
 REPLACED = "what it measures has changed between the two"
 NO_INTERVAL = "too few samples for an interval"
+DISTURBED = "other work on the machine disturbed it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +85,8 @@ class Difference:
     """Old time over new time: above 1 it became faster. Present where both sides have a time of
     the same version."""
     baseline: Ratio | None
-    """The same of its baseline's time; ``None`` for a baseline, or where a side has none."""
+    """The same of its baseline's time; ``None`` for a baseline, where a side has none, and where
+    that did not become faster or slower."""
     note: str
     """What stands behind the verdict where no ratio does."""
 
@@ -94,6 +108,8 @@ class SnapshotComparison:
     only_new: tuple[CaseName, ...]
     facts: tuple[FactChange, ...]
     """What differs in hardware, software and settings."""
+    scatter: float | None = None
+    """Of the times of unchanged cases, relative (``scatter_of``); ``None``: not known."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -151,16 +167,14 @@ def paired(old: ComparisonSide, new: ComparisonSide) -> tuple[tuple[Snapshot, Sn
         return pairs
     if len(old.snapshots) == len(new.snapshots) == 1:
         return ((old.snapshots[0], new.snapshots[0]),)
+    places = []
+    for side in (old, new):
+        setups = sorted({f"{s.setup.machine} {s.setup.environment}" for s in side.snapshots})
+        places.append(", ".join(setups) or "nothing measured")
     raise ResultsError(
         f"{old.label} and {new.label} have no machine and environment in common: "
-        f"{_places(old.snapshots)} against {_places(new.snapshots)}; "
-        "narrow them to one each with --machine and --environment"
+        f"{' against '.join(places)}; narrow them to one each with --machine and --environment"
     )
-
-
-def _places(snapshots: Iterable[Snapshot]) -> str:
-    setups = sorted({f"{s.setup.machine} {s.setup.environment}" for s in snapshots})
-    return ", ".join(setups) or "nothing measured"
 
 
 def compare_rows(
@@ -170,91 +184,127 @@ def compare_rows(
     new_rows: Mapping[CaseName, Row],
 ) -> SnapshotComparison:
     """Compare two snapshots, of commits, machines, environments or separate result folders."""
-    shared = list(old_rows.keys() & new_rows.keys())
-    before, after = [old_rows[name] for name in shared], [new_rows[name] for name in shared]
-    ratios = time_ratios(before, after)
+    names = sorted(old_rows.keys() | new_rows.keys(), key=natural_order)
+    before, after = ([rows.get(name) for name in names] for rows in (old_rows, new_rows))
     baselines = [
         _baselines(old_rows, new_rows, *sides) for sides in zip(before, after, strict=True)
     ]
     moved = time_ratios([pair[0] for pair in baselines], [pair[1] for pair in baselines])
-    differences = [_difference(*sides) for sides in zip(before, after, ratios, moved, strict=True)]
-    lone_old = sorted(old_rows.keys() - new_rows.keys(), key=natural_order)
-    lone_new = sorted(new_rows.keys() - old_rows.keys(), key=natural_order)
-    differences += [_replaced(n, old_rows[n], None) for n in lone_old if _left_out(n, new)]
-    differences += [_replaced(n, None, new_rows[n]) for n in lone_new if _left_out(n, old)]
+    ratios = time_ratios(before, after)
+    sides = zip(before, after, ratios, strict=True)
+    comparable = (ratio for one, other, ratio in sides if not _versions_differ(one, other))
+    scatter = scatter_of(comparable) if old.setup == new.setup else None
+    apart = apart_from(scatter)
+    differences: list[Difference] = []
+    only_old, only_new = [], []
+    columns = zip(names, before, after, ratios, moved, strict=True)
+    for name, old_row, new_row, ratio, baseline in columns:
+        verdict: ComparisonVerdict
+        if old_row is None and name.benchmark.asv_name not in old.superseded:
+            only_new.append(name)
+            continue
+        if new_row is None and name.benchmark.asv_name not in new.superseded:
+            only_old.append(name)
+            continue
+        if old_row is None or new_row is None or _versions_differ(old_row, new_row):
+            verdict, note, ratio, baseline = "not comparable", REPLACED, None, None
+        elif ratio is None:
+            verdict, note = UNTIMED[old_row.status, new_row.status]
+            note = note.format(old=old_row.reason or "", new=new_row.reason or "")
+        else:
+            verdict, note = verdict_of(ratio, apart), ""
+            if not ratio.has_interval:
+                disturbed = old_row.is_disturbed or new_row.is_disturbed
+                note = DISTURBED if disturbed else NO_INTERVAL
+        if baseline and verdict_of(baseline, apart) not in ("faster", "slower"):
+            baseline = None
+        differences.append(Difference(name, verdict, old_row, new_row, ratio, baseline, note))
+    # Of the same verdict and size they keep the natural order.
+    differences.sort(key=lambda item: (COMPARISON_VERDICTS.index(item.verdict), -item.size))
+    facts = changed_facts(old, new)
     return SnapshotComparison(
-        old=old,
-        new=new,
-        differences=tuple(sorted(differences, key=_order)),
-        only_old=tuple(name for name in lone_old if not _left_out(name, new)),
-        only_new=tuple(name for name in lone_new if not _left_out(name, old)),
-        facts=changed_facts(old, new),
+        old, new, tuple(differences), tuple(only_old), tuple(only_new), facts, scatter
     )
+
+
+def scatter_of(ratios: Iterable[Ratio | None]) -> float | None:
+    """How much the times of unchanged cases scatter from one run to another, relative: 0.015 is
+    1.5 %; ``None`` of fewer than ``LEAST_CASES``.
+
+    Rounds of a process do not show this. It is the median absolute deviation of the logarithms of
+    the ratios, as a standard deviation (Rousseeuw and Croux, JASA 88, 1993). Changed cases matter
+    little while they are fewer than half, and ``LARGEST_SCATTER`` bounds what more of them can do.
+    """
+    logs = [math.log(ratio.value) for ratio in ratios if ratio and ratio.has_interval]
+    if len(logs) < LEAST_CASES:
+        return None
+    deviations = np.abs(np.array(logs) - np.median(logs))
+    return min(NORMAL_MAD * float(np.median(deviations)), LARGEST_SCATTER)
+
+
+def apart_from(scatter: float | None) -> float:
+    """Least factor between two medians where unchanged ones scatter so much: 99 % of these are
+    within ``NORMAL_99`` of it.
+
+    Too few cases do not tell. Then it is ``SAME``: where processes scatter by 1.5 %, and their
+    rounds by 0.9 %, two unchanged cases of one process each are 2 % apart, with intervals that
+    are, in 36 of 100 comparisons, and 5 % in 2 (of two processes each in 18, and in 0.2;
+    20,000 simulated).
+    """
+    return SAME if scatter is None else max(APART, math.exp(NORMAL_99 * scatter))
 
 
 def time_ratios(old: Sequence[Row | None], new: Sequence[Row | None]) -> list[Ratio | None]:
     """Old time over new time of each pair of rows; ``None`` without two times."""
-    ratios = quotient(_times(old), _times(new)).T.tolist()
+    sides = []
+    for rows in (old, new):
+        times = [
+            (row.seconds, row.low or 0.0, math.inf if row.high is None else row.high)
+            if row and row.seconds is not None
+            else (math.nan,) * 3
+            for row in rows
+        ]
+        sides.append(np.array(times, np.float64).reshape(-1, 3).T)
+    ratios = quotient(*sides).T.tolist()
     return [None if math.isnan(ratio[0]) else Ratio(*ratio) for ratio in ratios]
 
 
-def verdict_of(ratio: Ratio) -> ComparisonVerdict:
+def verdict_of(ratio: Ratio, apart: float = APART) -> ComparisonVerdict:
     """Verdict of two times by their ratio, old over new.
 
-    ``faster``, ``slower``: the interval excludes 1x, and the medians are apart by ``APART``.
+    ``faster``, ``slower``: the interval excludes 1x, and the medians are ``apart`` by that factor.
     ``same``: else, where it lies within ``SAME`` of 1x. Everything else, and an unknown interval:
     ``unclear``.
     """
     if not ratio.has_interval:
         return "unclear"
-    if ratio.low > 1 and ratio.value >= APART:
+    if ratio.low > 1 and ratio.value >= apart:
         return "faster"
-    if ratio.high < 1 and ratio.value <= 1 / APART:
+    if ratio.high < 1 and ratio.value <= 1 / apart:
         return "slower"
     return "same" if ratio.low >= 1 / SAME and ratio.high <= SAME else "unclear"
 
 
-def untimed_verdicts() -> dict[tuple[Status, Status], tuple[ComparisonVerdict, str]]:
-    """Verdict and note where the old side, the new side or both have no time, by the statuses.
-
-    In a note ``{old}`` and ``{new}`` stand for the reason on that side.
-    """
-    verdicts: dict[tuple[Status, Status], tuple[ComparisonVerdict, str]] = {}
-    for old, new in product(STATUSES, STATUSES):
-        before, after = ("measured" if s == "ok" else s.replace("_", " ") for s in (old, new))
-        if old == new == "ok":
-            continue
-        if old not in FAILURES and new in FAILURES:
-            verdicts[old, new] = "failed", "{new}"
-        elif old in FAILURES and new == "ok":
-            verdicts[old, new] = "mended", f"{before} before: {{old}}"
-        elif old == new:
-            verdicts[old, new] = "not compared", f"{after} on both sides"
-        else:
-            verdicts[old, new] = "not compared", f"{before} before, {after} after"
-    return verdicts
+def _untimed(old: Status, new: Status) -> tuple[ComparisonVerdict, str]:
+    if old not in FAILURES and new in FAILURES:
+        return "failed", "{new}"
+    before, after = ("measured" if s == "ok" else s.replace("_", " ") for s in (old, new))
+    if old in FAILURES and new == "ok":
+        return "mended", f"{before} before: {{old}}"
+    if old == new:
+        return "not compared", f"{after} on both sides"
+    return "not compared", f"{before} before, {after} after"
 
 
-_UNTIMED = untimed_verdicts()
+UNTIMED = {
+    (old, new): _untimed(old, new)
+    for old, new in product(STATUSES, STATUSES)
+    if not old == new == "ok"
+}
+"""Verdict and note where the old side, the new side or both have no time, by the statuses.
 
-
-def _difference(old: Row, new: Row, ratio: Ratio | None, baseline: Ratio | None) -> Difference:
-    if _versions_differ(old, new):
-        return _replaced(new.name, old, new)
-    if ratio is None:
-        verdict, note = _UNTIMED[old.status, new.status]
-        note = note.format(old=old.reason or "", new=new.reason or "")
-    else:
-        verdict, note = verdict_of(ratio), "" if ratio.has_interval else NO_INTERVAL
-    return Difference(new.name, verdict, old, new, ratio, baseline, note)
-
-
-def _replaced(name: CaseName, old: Row | None, new: Row | None) -> Difference:
-    return Difference(name, "not comparable", old, new, None, None, REPLACED)
-
-
-def _left_out(name: CaseName, snapshot: Snapshot) -> bool:
-    return name.benchmark.asv_name in snapshot.superseded
+In a note ``{old}`` and ``{new}`` stand for the reason on that side.
+"""
 
 
 def _versions_differ(old: Row | None, new: Row | None) -> bool:
@@ -264,27 +314,13 @@ def _versions_differ(old: Row | None, new: Row | None) -> bool:
 
 
 def _baselines(
-    old_rows: Mapping[CaseName, Row], new_rows: Mapping[CaseName, Row], old: Row, new: Row
+    old_rows: Mapping[CaseName, Row],
+    new_rows: Mapping[CaseName, Row],
+    old: Row | None,
+    new: Row | None,
 ) -> tuple[Row | None, Row | None]:
     """Both sides' rows of the baseline, where it is the same case of the same version."""
-    name = old.baseline
-    if name is None or name != new.baseline:
+    if old is None or new is None or old.baseline is None or old.baseline != new.baseline:
         return None, None
-    rows = old_rows.get(name), new_rows.get(name)
+    rows = old_rows.get(old.baseline), new_rows.get(old.baseline)
     return (None, None) if _versions_differ(*rows) else rows
-
-
-def _times(rows: Sequence[Row | None]) -> Times:
-    """Medians and ends of their intervals, shape (3, rows)."""
-    nan = math.nan
-    times = [
-        (row.seconds, row.low or 0.0, math.inf if row.high is None else row.high)
-        if row and row.seconds is not None
-        else (nan, nan, nan)
-        for row in rows
-    ]
-    return np.array(times, np.float64).reshape(-1, 3).T
-
-
-def _order(item: Difference) -> tuple[object, ...]:
-    return COMPARISON_VERDICTS.index(item.verdict), -item.size, natural_order(item.name)

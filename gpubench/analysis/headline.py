@@ -32,10 +32,21 @@ class Headline:
     """One implementation at the largest problems that it was compared on."""
 
     implementation: str
+    rows: tuple[Row, ...]
+    """All that was measured of it."""
     cases: tuple[Row, ...]
     """One for each problem of that size (data types, for example): its fastest launch."""
     speedup: Ratio | None
     """Geometric mean over ``cases``."""
+
+    @property
+    def is_baseline(self) -> bool:
+        return any(row.is_baseline for row in self.rows)
+
+    @property
+    def speed(self) -> float:
+        """Orders implementations: the fastest has the largest."""
+        return self.speedup.value if self.speedup else 0.0
 
 
 def newest_places(history: History) -> NDArray[np.intp]:
@@ -75,16 +86,23 @@ def fastest_variants(rows: Iterable[Row]) -> dict[str, Row]:
     return fastest
 
 
-def headline(rows: Iterable[Row], implementation: str, time: str = "kernel") -> Headline:
+def does_nothing(rows: Iterable[Row]) -> bool:
+    """Whether a kernel does no work, as its suite says: `work: {bytes: 0, flops: 0}`, of an empty
+    launch for example. Where nothing is said it does some."""
+    timed = [row for row in rows if row.seconds is not None]
+    return bool(timed) and all(row.bytes == 0 and not row.flops for row in timed)
+
+
+def headline(rows: Iterable[Row], implementation: str) -> Headline:
     """The headline of one implementation among the current cases of its kernel.
 
     Choosing the fastest of several launches favours the candidate a little; the baseline has
     no launches to choose from, and a user of the kernel would choose the same.
     """
-    wanted = (implementation, time)
-    fastest = fastest_variants(r for r in rows if (r.name.implementation, r.name.time) == wanted)
+    its = tuple(row for row in rows if row.name.implementation == implementation)
+    fastest = fastest_variants(row for row in its if row.name.time == "kernel")
     compared = [row for row in fastest.values() if row.speedup] or list(fastest.values())
     largest = max((row.size for row in compared), default=0.0)
     cases = tuple(row for row in compared if row.size == largest)
     speedup = geometric_mean([row.speedup for row in cases if row.speedup])
-    return Headline(implementation, cases, speedup)
+    return Headline(implementation, its, cases, speedup)

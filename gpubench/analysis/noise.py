@@ -33,6 +33,7 @@ class Noise:
 def noise(history: History) -> Noise:
     """Noise of a setup from what is stored."""
     medians, lows, highs = history.times[:, :, -1]
+    # Ends that are not known are 0 or less, and infinite.
     with_interval = (lows > 0) & np.isfinite(highs)
     widths = ((highs - lows) / 2 / medians)[with_interval]
     steps: list[float] = []

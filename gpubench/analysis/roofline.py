@@ -77,27 +77,21 @@ def memory_ceiling(
         name = max(rates, key=lambda name: rates[name])
         source = f"{name.partition('_')[0]} measured on the device"
         return MemoryCeiling(device, rates[name], source, _positive(conditions.get(PEAK)))
-    return _by_streams(device, streams)
+    moving = [row for row in streams if row.device == device and _rate(row)]
+    # At the largest size, where caches help least.
+    best = max(moving, key=lambda row: (row.bytes or 0, _rate(row)), default=None)
+    if best is None:
+        return None
+    case = best.name
+    source = f"{case.suite}.{case.kernel} {case.implementation} {case.case}".strip()
+    return MemoryCeiling(device, _rate(best), source)
 
 
 def attained(row: Row, ceiling: MemoryCeiling) -> Attained | None:
     """Share of the attainable rate; ``None`` without a time of the kernel or without its bytes."""
     rate = _rate(row)
-    if not rate:
-        return None
     share = rate / ceiling.bytes_per_second
-    return Attained(row, rate, row.flops_per_second or None, share)
-
-
-def _by_streams(device: str, streams: Iterable[Row]) -> MemoryCeiling | None:
-    """The best rate at the largest size, where caches help least."""
-    rows = [row for row in streams if row.device == device and _rate(row)]
-    best = max(rows, key=lambda row: (row.bytes or 0, _rate(row)), default=None)
-    if best is None:
-        return None
-    name = best.name
-    source = f"{name.suite}.{name.kernel} {name.implementation} {name.case}".strip()
-    return MemoryCeiling(device, _rate(best), source)
+    return Attained(row, rate, row.flops_per_second or None, share) if rate else None
 
 
 def _rate(row: Row) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from gpubench.results import Row, Status
 
@@ -12,15 +11,6 @@ SEVERITY: tuple[Status, ...] = (
     "wrong", "failed", "timed_out", "killed", "verified", "skipped", "ok",
 )  # fmt: skip
 """Statuses, the most urgent first."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReasonGroup:
-    """Cases that have no time for the same reason."""
-
-    status: Status
-    reason: str
-    cases: tuple[Row, ...]
 
 
 def count(rows: Iterable[Row]) -> dict[str, int]:
@@ -48,14 +38,12 @@ def worst_status(rows: Iterable[Row]) -> Status:
     return min((row.status for row in rows), key=SEVERITY.index, default="ok")
 
 
-def by_reason(rows: Iterable[Row]) -> tuple[ReasonGroup, ...]:
-    """Cases without a time by status and reason, the most urgent first, then the largest."""
+def by_reason(rows: Iterable[Row]) -> list[tuple[Status, str, list[Row]]]:
+    """Status and reason of cases without a time, with the cases, the most urgent first, then the
+    largest."""
     groups: dict[tuple[Status, str], list[Row]] = defaultdict(list)
     for row in rows:
         if row.status != "ok":
             groups[row.status, row.reason or ""].append(row)
-    ordered = sorted(
-        groups.items(),
-        key=lambda item: (SEVERITY.index(item[0][0]), -len(item[1]), item[0][1]),
-    )
-    return tuple(ReasonGroup(status, reason, tuple(c)) for (status, reason), c in ordered)
+    ordered = [(status, reason, cases) for (status, reason), cases in groups.items()]
+    return sorted(ordered, key=lambda group: (SEVERITY.index(group[0]), -len(group[2]), group[1]))

@@ -29,23 +29,12 @@ def order_commits(dates: Mapping[str, float], repository: Path | None) -> tuple[
 def _from_git(hashes: Iterable[str], repository: Path) -> list[Commit]:
     """Ancestors of the commits, filtered to them; empty where git or the repository is missing."""
     wanted = {hash_[:8]: hash_ for hash_ in hashes}
-    command = ["git", "-C", str(repository), "log", "--topo-order", "--reverse"]
-    command += ["--ignore-missing", "--stdin", "--format=%H%x00%ct%x00%s"]
     if not wanted:
         return []
-    try:
-        process = subprocess.run(
-            command,
-            input="\n".join(sorted(wanted.values())) + "\n",
-            capture_output=True,
-            check=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=_SECONDS,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return []
-    fields = (line.split("\0", 2) for line in process.stdout.splitlines() if "\0" in line)
+    log = "log", "--topo-order", "--reverse", "--ignore-missing", "--format=%H%x00%ct%x00%s"
+    given = "".join(f"{hash_}\n" for hash_ in sorted(wanted.values()))
+    printed = _git(repository, *log, "--stdin", given=given)
+    fields = (line.split("\0", 2) for line in printed.splitlines() if "\0" in line)
     return [
         Commit(wanted[hash_[:8]], float(date), subject)
         for hash_, date, subject in fields
@@ -65,17 +54,23 @@ def resolve_commit(text: str, commits: Iterable[Commit], repository: Path | None
         raise ResultsError(f"{text!r} names {len(fitting)} commits: {short}; give more of the hash")
     if fitting or repository is None:
         return fitting[0] if fitting else None
-    full = _rev_parse(text, repository)
+    arguments = "rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}"
+    full = _git(repository, *arguments).strip()
     return next((hash_ for hash_ in hashes if full and full.startswith(hash_)), None)
 
 
-def _rev_parse(text: str, repository: Path) -> str | None:
-    command = ["git", "-C", str(repository), "rev-parse", "--verify", "--quiet"]
-    command += ["--end-of-options", f"{text}^{{commit}}"]
+def _git(repository: Path, *arguments: str, given: str = "") -> str:
+    """What git prints; nothing where it fails, or git or the repository is missing."""
     try:
         process = subprocess.run(
-            command, capture_output=True, check=True, encoding="utf-8", timeout=_SECONDS
+            ["git", "-C", str(repository), *arguments],
+            input=given,
+            capture_output=True,
+            check=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_SECONDS,
         )
     except (OSError, subprocess.SubprocessError, UnicodeError):
-        return None
-    return process.stdout.strip() or None
+        return ""
+    return process.stdout

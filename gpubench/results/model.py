@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 from gpubench.names import BenchmarkName, Value
-from gpubench.results.ratio import Ratio
+from gpubench.results.ratio import MOST_DISTURBED, Ratio
 
 Status = Literal["ok", "skipped", "failed", "wrong", "timed_out", "killed", "verified"]
 """``killed``: started, and neither finished nor stopped by asv's timeout. ``verified``: right on a
@@ -105,8 +105,14 @@ class Row:
     q75: Annotated[float | None, "upper quartile of the samples, seconds"] = None
     samples: Annotated[int | None, "how many samples were taken"] = None
     runs_per_sample: Annotated[int | None, "runs in a sample, as asv stores it"] = None
-    rounds: Annotated[tuple[float, ...], "median of each round, seconds"] = ()
+    rounds: Annotated[
+        tuple[float, ...], "median of each round, or of each of five processes and more, seconds"
+    ] = ()
     """Empty where they were not recorded."""
+    disturbed: Annotated[
+        float | None, "share of the samples that waited for other work; over 0.5 without a verdict"
+    ] = None
+    """0 to 1; ``None`` where the system does not tell, or a device timed the samples."""
     version: Annotated[str | None, "asv's version of the benchmark"] = None
     """A hash of what is measured."""
     is_baseline: Annotated[
@@ -157,7 +163,7 @@ class Row:
         float | None, "largest absolute difference from the baseline's outputs", "DOUBLE"
     ] = None
     max_rel_error: Annotated[
-        float | None, "largest relative difference from the baseline's outputs", "DOUBLE"
+        float | None, "largest relative error of the outputs, as in docs/checks.md", "DOUBLE"
     ] = None
     method: Annotated[str | None, "how samples were taken", "VARCHAR"] = None
     """``host loop``, ``graph replay`` ..."""
@@ -174,6 +180,22 @@ class Row:
     recorded: Annotated[
         bool, "whether a record tells of it, or only asv's number is left", "BOOLEAN"
     ] = False
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether so much other work was in its samples that they tell nothing of the case."""
+        return self.disturbed is not None and self.disturbed > MOST_DISTURBED
+
+
+COLUMNS: dict[str, tuple[Any, ...]] = {
+    name: hint.__metadata__
+    for name, hint in get_type_hints(Row, include_extras=True).items()
+    if hasattr(hint, "__metadata__")
+}
+"""Meaning of the fields of ``Row`` that ``gpubench query`` shows, and the SQL type of a detail."""
+
+DETAILS = {name: text[1] for name, text in COLUMNS.items() if len(text) == 2}
+"""SQL types of those that are details."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+
 from gpubench.collecting import without_collecting
-from gpubench.parallel import in_processes
+from gpubench.parallel import in_processes, processors
 from gpubench.record import SUFFIX, RunRecord
 from gpubench.results.asv_files import UnreadableFile, read_result_file
-from gpubench.results.model import Pair
+from gpubench.results.model import DETAILS, CaseName, Pair
 from gpubench.results.pairs import Roles
 from gpubench.results.records import RecordFile, RecordReader
-from gpubench.results.rows import RowColumns, RowsOfFiles
+from gpubench.results.rows import RowsOfFiles
 
 RESULT_SUFFIX = ".json"
 NO_RESULTS = ("machine.json", "benchmarks.json")
@@ -27,9 +31,13 @@ NO_RESULTS = ("machine.json", "benchmarks.json")
 MUCH = 2**25
 """Bytes from which several processes read: 32 MiB take about a second, as starting them does."""
 
-BATCH = 2**25
-"""Bytes of files that are read together. What they have in common is decoded once for each batch;
-what they have not is in memory until its end, in some three times as many bytes."""
+BATCH = 2**26
+"""Bytes of files that are read together at most. What they have in common is decoded once for each
+batch, which takes as long as some seven files; the rest is in memory until its end, in some
+three times as many bytes."""
+
+LARGER = 2**24
+"""Bytes: more than a record of ten thousand cases has, and less than glibc's limit of 32 MiB."""
 
 Stamp = tuple[int, int, int, int]
 """Size and time of change in ns, of the result file and of the record; -1 where there is none."""
@@ -78,8 +86,11 @@ class Batch:
     """Several files, read."""
 
     heads: Sequence[SnapshotHead]
-    rows: RowColumns
-    """``snapshot`` is an index into ``heads``."""
+    names: Sequence[CaseName]
+    details: Sequence[str]
+    """JSON, which other processes take faster than objects."""
+    cells: Mapping[str, NDArray[Any]]
+    """As of ``RowColumns``; ``snapshot`` is an index into ``heads``."""
 
 
 def snapshot_files(results_dir: Path) -> list[SnapshotFiles]:
@@ -117,29 +128,32 @@ def _stamp(entry: os.DirEntry[str] | None) -> tuple[int, int]:
 
 
 def read_all(
-    files: Iterable[SnapshotFiles],
-    roles: Roles,
-    pairs: Sequence[Pair],
-    processes: int | None = None,
+    files: Sequence[SnapshotFiles], roles: Roles, pairs: Sequence[Pair]
 ) -> Iterator[Batch]:
     """Read files in batches, in their order; in several processes where there is much."""
+    sizes = [max(file.stamp[0], 0) + max(file.stamp[2], 0) for file in files]
+    processes = processors() if sum(sizes) >= MUCH else 1
+    most = min(BATCH, sum(sizes) // processes + 1)
     batches: list[list[SnapshotFiles]] = []
-    size = 0
-    for file in files:
-        if size // BATCH >= len(batches):
+    for file, before in zip(files, accumulate(sizes, initial=0), strict=False):
+        if before // most >= len(batches):
             batches.append([])
         batches[-1].append(file)
-        size += max(file.stamp[0], 0) + max(file.stamp[2], 0)
     read = partial(read_batch, roles=roles, pairs=pairs)
-    yield from in_processes(read, batches, processes or (None if size >= MUCH else 1))
+    yield from in_processes(read, batches, processes)
 
 
+@without_collecting()  # until all but the batch is gone
 def read_batch(files: Iterable[SnapshotFiles], roles: Roles, pairs: Sequence[Pair]) -> Batch:
     """Read some files; what cannot be read is named in the faults."""
+    # glibc gives memory back to the system that exceeds twice the largest block freed so far, and
+    # gets it anew, page by page: that took a quarter of the time to read a record.
+    bytes(LARGER)
     records, rows = RecordReader(), RowsOfFiles(pairs)
-    with without_collecting():
-        heads = [_read(number, file, records, rows, roles) for number, file in enumerate(files)]
-        return Batch(heads, rows.columns())
+    heads = [_read(number, file, records, rows, roles) for number, file in enumerate(files)]
+    columns = rows.columns()
+    details = [json.dumps({n: getattr(d, n) for n in DETAILS}) for d in columns.details]
+    return Batch(heads, columns.names, details, columns.cells)
 
 
 def _read(

@@ -8,32 +8,21 @@ for all files that one ``RecordReader`` reads.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from gpubench.errors import GpubenchError
 from gpubench.names import Value
-from gpubench.record import (
-    FORMAT,
-    CaseRecord,
-    Line,
-    RoundsRecord,
-    RunRecord,
-    parse_line,
-)
+from gpubench.record import CaseRecord, Disturbance, RoundsRecord, RunRecord, parse_line
 from gpubench.results.asv_files import UnreadableFile, read_limited
+from gpubench.results.ratio import counted_rounds
 
 RUN = "run"
 """Fact that all processes of one ``asv run`` share; it tells rounds from a repeated run."""
-
-CaseKey = tuple[str, str]
-"""asv benchmark and identity of a case."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,16 +35,22 @@ class CaseStory:
     """A ``started`` line that nothing followed for this case: it was stopped."""
     pending_seconds: float | None = None
     """From that line to the next line of any case; ``None`` when it is the last of the file."""
+    run: int = 0
+    """Number of that run in the file; 0 for one that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordFile:
     """A record file, read."""
 
-    stories: Mapping[CaseKey, CaseStory] = field(default_factory=dict)
-    """What files have in common is one object."""
-    rounds: Mapping[CaseKey, tuple[float, ...]] = field(default_factory=dict)
-    """Medians of the rounds of all processes of that run, seconds; cases without any left out."""
+    stories: Mapping[str, Mapping[str, CaseStory]] = field(default_factory=dict)
+    """By asv benchmark and identity; what files have in common is one object."""
+    rounds: Mapping[str, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
+    """What the interval of a time is made of, of all processes of that run, seconds
+    (``counted_rounds``); cases without any left out."""
+    disturbed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Share of the samples of all processes of that run that others disturbed, 0 to 1; cases of
+    which it is not known left out."""
     run: RunRecord | None = None
     """The last ``run`` line."""
     faults: tuple[str, ...] = ()
@@ -64,26 +59,9 @@ class RecordFile:
     """False where the file could not be opened."""
 
 
-class _LineHead(msgspec.Struct):
-    format: int
-    kind: str
-
-
-_HEAD = msgspec.json.Decoder(_LineHead)
-_DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
-    "run": msgspec.json.Decoder(RunRecord),
-    "case": msgspec.json.Decoder(CaseRecord),
-    "rounds": msgspec.json.Decoder(RoundsRecord),
-}
-
-
-_MOMENT = re.compile(rb'"at": "\d{4}-[^"]*"')
-_NO_CASE = -1
-"""Instead of the number of a line that says nothing of a case's outcome."""
-
-_FIRST_RUN = -2
-"""Instead of the number of a ``run`` line: this for a run that is not known, as before any ``run``
-line, and -3, -4 ... for the runs of a file."""
+_MOMENT = re.compile(rb'"at": "(\d{4}-[^"]*)"')
+_RUN_BITS = 32
+"""A line of a case is its number, and above these bits the number of its run."""
 
 
 class RecordReader:
@@ -93,11 +71,10 @@ class RecordReader:
         self._records: list[CaseRecord] = []
         self._numbers: dict[bytes, int] = {}
         """Index into ``_records`` by a line without its moment."""
-        self._cases: dict[CaseKey, int] = {}
-        self._case_of: list[int] = []
-        """Of each record, its number in ``_cases``."""
+        self._benchmarks: dict[tuple[int, ...], Mapping[str, CaseStory]] = {}
+        """By the lines of one benchmark."""
         self._stories: dict[tuple[int, ...], CaseStory] = {}
-        """By the run and the numbers of the lines of one case."""
+        """By the lines of one case."""
 
     def read(self, path: Path) -> RecordFile:
         """Read one file; what cannot be read is named in ``faults``."""
@@ -107,118 +84,104 @@ class RecordReader:
             return RecordFile(faults=(f"it cannot be read: {error}",), opened=False)
         except UnreadableFile as error:
             return RecordFile(faults=(str(error),))
-        lines, faults = content.split(b"\n"), []
-        momentless = _MOMENT.sub(b"", content).split(b"\n")
-        numbers = [self._numbers.get(line, _NO_CASE) for line in momentless]
+        lines, faults = _MOMENT.sub(b'"at": ""', content).split(b"\n"), []
+        records = self._records
         runs: list[Value | None] = [None]
         run, last_run = 0, None
-        rounds: dict[CaseKey, tuple[int, list[float]]] = {}
-        for place in [place for place, number in enumerate(numbers) if number == _NO_CASE]:
-            if not lines[place].strip():
-                continue
-            try:
-                record = _decode(lines[place])
-            except GpubenchError as error:
-                faults.append(f"line {place + 1} is left out: {error}")
-                continue
-            if isinstance(record, RunRecord):
-                last_run, value = record, record.facts.get(RUN)
-                if value not in runs:
-                    runs.append(value)
-                run = runs.index(value)
-                numbers[place] = _FIRST_RUN - run
-            elif isinstance(record, RoundsRecord):
-                key = record.benchmark, record.case
-                if key not in rounds or rounds[key][0] != run or runs[run] is None:
-                    rounds[key] = run, []  # of the last run; where it is not known, the last line
-                rounds[key][1].extend(record.rounds)
-            else:
-                number = self._numbers.setdefault(momentless[place], len(self._records))
-                if number == len(self._records):
-                    self._records.append(record)
-                    case = record.benchmark, record.case
-                    self._case_of.append(self._cases.setdefault(case, len(self._cases)))
-                numbers[place] = number
-        cases = self._last_runs(numbers)
-        last_runs = {key: _FIRST_RUN - of_case[0] for key, of_case in cases.items()}
-        return RecordFile(
-            stories=self._stories_of(cases, numbers, lines),
-            rounds={
-                key: tuple(medians)
-                for key, (run, medians) in rounds.items()
-                if last_runs.get(key) == run
-            },
-            run=last_run,
-            faults=tuple(faults),
-        )
+        rounds: dict[tuple[str, str], tuple[int, list[RoundsRecord]]] = {}
+        of_benchmarks: dict[str, list[int]] = defaultdict(list)
+        # Nearly all lines are known by their text, and nothing else of them is looked at.
+        for place, number in enumerate(map(self._numbers.get, lines)):
+            if number is None:
+                if not lines[place].strip():
+                    continue
+                try:
+                    record = parse_line(lines[place])
+                except GpubenchError as error:
+                    faults.append(f"line {place + 1} is left out: {error}")
+                    continue
+                if isinstance(record, RunRecord):
+                    last_run = replace(record, at=_moments(content, place, 1)[0] or record.at)
+                    value = record.facts.get(RUN)
+                    if value not in runs:
+                        runs.append(value)
+                    run = runs.index(value)
+                    continue
+                if isinstance(record, RoundsRecord):
+                    key = record.benchmark, record.case
+                    if key not in rounds or rounds[key][0] != run or run == 0:
+                        rounds[key] = run, []  # of the last run; if not known, the last line
+                    rounds[key][1].append(record)
+                    continue
+                number = self._numbers[lines[place]] = len(records)
+                records.append(record)
+            of_benchmarks[records[number].benchmark].append(run << _RUN_BITS | number)
+        stories = {
+            benchmark: self._benchmark(tuple(of_benchmark), content, lines)
+            for benchmark, of_benchmark in of_benchmarks.items()
+        }
+        that_count: dict[str, dict[str, tuple[float, ...]]] = defaultdict(dict)
+        disturbed: dict[str, dict[str, float]] = defaultdict(dict)
+        for (benchmark, case), (run, processes) in rounds.items():
+            story = stories.get(benchmark, {}).get(case)
+            if story and story.run == run:
+                medians = counted_rounds([process.rounds for process in processes])
+                that_count[benchmark][case] = tuple(medians)
+                share = share_disturbed(process.disturbance for process in processes)
+                if share is not None:
+                    disturbed[benchmark][case] = share
+        return RecordFile(stories, that_count, disturbed, last_run, tuple(faults))
 
-    def _last_runs(self, numbers: Sequence[int]) -> dict[CaseKey, list[int]]:
-        """Of each case the run that measured it last, then the numbers of its lines."""
-        cases: dict[int, list[int]] = {}
-        run = _FIRST_RUN  # of lines before any run, which is not known
-        for number in numbers:
-            if number >= 0:
-                case = self._case_of[number]
-                of_case = cases.get(case)
-                if of_case is None or of_case[0] != run:  # only the last run of a case counts
-                    of_case = cases[case] = [run]
-                of_case.append(number)
-            elif number != _NO_CASE:
-                run = number
-        keys = list(self._cases)
-        return {keys[case]: of_case for case, of_case in cases.items()}
+    def _benchmark(
+        self, of_benchmark: tuple[int, ...], content: bytes, lines: Sequence[bytes]
+    ) -> Mapping[str, CaseStory]:
+        """Stories of the cases of one benchmark."""
+        stories = self._benchmarks.get(of_benchmark)
+        if stories is None:
+            cases: dict[str, list[int]] = {}
+            for line in of_benchmark:
+                case = self._record(line).case
+                of_case = cases.setdefault(case, [])
+                if of_case and of_case[-1] >> _RUN_BITS != line >> _RUN_BITS:
+                    of_case.clear()  # only the last run of a case counts
+                of_case.append(line)
+            stories = {case: self._story(tuple(of_case)) for case, of_case in cases.items()}
+            self._benchmarks[of_benchmark] = stories
+        pending = {case: story for case, story in stories.items() if story.pending}
+        for case, story in pending.items():
+            started = next(
+                place
+                for place in reversed(range(len(lines)))
+                if (number := self._numbers.get(lines[place])) is not None
+                and self._records[number] is story.pending
+            )
+            pending[case] = replace(story, pending_seconds=_seconds_after(content, started))
+        return {**stories, **pending} if pending else stories
 
-    def _stories_of(
-        self,
-        cases: Mapping[CaseKey, Sequence[int]],
-        numbers: Sequence[int],
-        lines: Sequence[bytes],
-    ) -> dict[CaseKey, CaseStory]:
-        stories = {}
-        for key, of_case in cases.items():
-            lines_of_case = tuple(of_case)
-            story = self._stories.get(lines_of_case)
-            if story is None:
-                records = [self._records[number] for number in of_case[1:]]
-                story = _settle(records, run_is_known=of_case[0] != _FIRST_RUN)
-                self._stories[lines_of_case] = story
-            if story.pending:
-                last = max(place for place, number in enumerate(numbers) if number == of_case[-1])
-                story = replace(story, pending_seconds=_seconds_between(lines[last : last + 2]))
-            stories[key] = story
-        return stories
+    def _record(self, line: int) -> CaseRecord:
+        return self._records[line & (1 << _RUN_BITS) - 1]
 
-
-def _decode(line: bytes) -> Line:
-    """One line; raises ``GpubenchError`` for what is no line of this format."""
-    try:
-        head = _HEAD.decode(line)
-        if head.format == FORMAT:
-            record: Line = _DECODERS[head.kind].decode(line)
-            return record
-    except (msgspec.MsgspecError, UnicodeDecodeError, KeyError):
-        pass  # damaged, foreign, or with a NaN, which is no JSON but which Python writes
-    parsed = parse_line(line.decode("utf-8", errors="replace"))
-    try:
-        return msgspec.convert(asdict(parsed), type(parsed))
-    except (msgspec.MsgspecError, TypeError) as error:
-        raise GpubenchError("a field holds what gpubench does not write") from error
+    def _story(self, of_case: tuple[int, ...]) -> CaseStory:
+        if of_case not in self._stories:
+            run = of_case[0] >> _RUN_BITS
+            self._stories[of_case] = _settle([*map(self._record, of_case)], run)
+        return self._stories[of_case]
 
 
-def _settle(records: Sequence[CaseRecord], run_is_known: bool) -> CaseStory:
+def _settle(records: Sequence[CaseRecord], run: int) -> CaseStory:
     """The last outcome counts, unless a round of the same run had a worse one.
 
     Without the ``run`` fact only ``wrong`` outlives a later line: one commit is one code, while
     a failure may have been the machine's.
     """
-    lasting = ("wrong", "failed") if run_is_known else ("wrong",)
+    lasting = ("wrong", "failed") if run else ("wrong",)
     worst = next((r for status in lasting for r in records if r.status == status), None)
     finished = [record for record in records if record.status != "started"]
     outcome = worst or (finished[-1] if finished else None)
     if outcome is not None and outcome.pair_ratios:
-        outcome = _with_all_pairs(outcome, records if run_is_known else [outcome])
+        outcome = _with_all_pairs(outcome, records if run else [outcome])
     is_pending = records[-1].status == "started" and worst is None
-    return CaseStory(outcome, records[-1] if is_pending else None)
+    return CaseStory(outcome, records[-1] if is_pending else None, run=run)
 
 
 def _with_all_pairs(outcome: CaseRecord, records: Iterable[CaseRecord]) -> CaseRecord:
@@ -240,11 +203,27 @@ def _with_all_pairs(outcome: CaseRecord, records: Iterable[CaseRecord]) -> CaseR
     )
 
 
-def _seconds_between(lines: Sequence[bytes]) -> float | None:
-    """Seconds from one line to the next; ``None`` where there is none."""
-    moments = [match[0][7:-1].decode() for line in lines if (match := _MOMENT.search(line))]
+def share_disturbed(processes: Iterable[Disturbance | None]) -> float | None:
+    """Share of all samples of these processes, 0 to 1; ``None`` where nothing is known."""
+    known = [one for one in processes if one is not None]
+    taken = [len(one.waiting) + one.again for one in known]
+    waited = sum(one.disturbed * count for one, count in zip(known, taken, strict=True))
+    return waited / sum(taken) if sum(taken) else None
+
+
+def _moments(content: bytes, place: int, count: int) -> list[str]:
+    """When so many lines from that place on were written, as far as they say."""
+    lines = content.split(b"\n", place + count)[place : place + count]
+    return [
+        match[1].decode(errors="replace") if (match := _MOMENT.search(line)) else ""
+        for line in lines
+    ]
+
+
+def _seconds_after(content: bytes, place: int) -> float | None:
+    """Seconds from a line to the next one; ``None`` where there is none."""
     try:
-        start, end = map(datetime.fromisoformat, moments)
+        start, end = map(datetime.fromisoformat, _moments(content, place, 2))
         return (end - start).total_seconds()
     except (ValueError, TypeError):
         return None

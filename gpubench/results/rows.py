@@ -11,8 +11,6 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from itertools import repeat
 from typing import Any, cast
 
 import numpy as np
@@ -30,7 +28,14 @@ from gpubench.record import CaseRecord
 from gpubench.results.asv_files import ResultFile
 from gpubench.results.model import STATUSES, CaseName, Pair, Row, Status
 from gpubench.results.pairs import Baselines, Partner, partners
-from gpubench.results.ratio import Ratio, interval_of_rounds, paired_speedup, quotient, verdicts
+from gpubench.results.ratio import (
+    MOST_DISTURBED,
+    Ratio,
+    interval_of_rounds,
+    paired_speedup,
+    quotient,
+    verdicts,
+)
 from gpubench.results.records import CaseStory, RecordFile
 
 DEFAULT_BASELINE = "numpy"
@@ -67,7 +72,7 @@ _VALUES = ("seconds", "low", "high", "q25", "q75", "runs_per_sample", "samples")
 """Rows of ``ResultFile.values``."""
 _RATIO = ("speedup", "speedup_low", "speedup_high")
 _RATES = ("bytes_per_second", "flops_per_second")
-_CELLS = (*_VALUES, *_RATES, "rounds", "version", "missing")
+_CELLS = (*_VALUES, *_RATES, "rounds", "disturbed", "version", "missing")
 """Columns that ``Row`` has as they are."""
 
 Outcome = tuple[Status, str | None, CaseRecord | None]
@@ -78,19 +83,24 @@ Outcome = tuple[Status, str | None, CaseRecord | None]
 class _Case:
     """What became of one case, the same in many files."""
 
-    name: int
+    name: CaseName
     status: Status
     reason: str | None
     record: CaseRecord | None
-    bench: str | None = None
+    bench: str | None
     """As of ``Row``; present where the case is of a pair."""
-    row: tuple[int, int, int] | None = None
-    """Status, detail and baseline; ``None`` where they depend on the other cases of a file."""
+    row: tuple[int, int, int, int] = (0, 0, -1, -1)
+    """Name, status, detail and baseline as ``RowColumns`` has them. The last two are -1 where they
+    depend on the other cases of a file, the baseline also where there is none."""
 
     @property
     def baseline_benchmark(self) -> str | None:
         """By the record."""
         return self.record.baseline_benchmark if self.record else None
+
+
+_Block = tuple[Sequence[_Case], NDArray[np.int32]]
+"""Cases of one benchmark, the same in many files, and their ``row``: shape (4, cases)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,108 +122,135 @@ class RowsOfFiles:
 
     def __init__(self, pairs: Sequence[Pair] = ()) -> None:
         self._pairs = pairs
-        self._names: list[CaseName] = []
+        self._ids: dict[CaseName, int] = {}
         self._details: list[Row] = []
         self._paired: dict[int, Ratio] = {}
         """By detail, the ratio of its pairs of samples."""
+        # Thousands of files have the same benchmarks, and most of these have the same cases, of
+        # which became the same: so a file is put together from blocks, and others from cases.
+        self._blocks: dict[tuple[Any, ...], _Block] = {}
+        self._cases: dict[tuple[Any, ...], _Case] = {}
+        self._rows: dict[tuple[Any, ...], tuple[int, int, int, int]] = {}
         self._files: list[tuple[NDArray[Any], ...]] = []
-        """Of each file: snapshot, version, rounds, case, status, detail, baseline and its row,
-        values."""
+        """Of each file: snapshot, version, rounds, disturbed, case, status, detail, baseline and
+        its row, values."""
         self._length = 0
 
     def add(self, snapshot: int, result: ResultFile | None, record: RecordFile) -> None:
         """Rows of the cases that a result file, its record or both have."""
-        names: list[int] = []
-        keys: list[tuple[str, str]] = []
-        stored: list[int] = []
+        benchmarks: list[tuple[BenchmarkName, str, tuple[str, ...], bytes]] = []
         values, versions = np.empty((len(_VALUES), 0)), {}
+        cases_of: dict[str, tuple[str, ...]] = {}
         if result:
             values = result.values
             timed = np.where(np.isnan(values[0]), _NOT_APPLICABLE, _TIME)
-            stored = np.where(result.missing, _NOTHING, timed).tolist()
-            versions = {benchmark.asv_name: benchmark.version for benchmark in result.benchmarks}
-            for benchmark in result.benchmarks:
-                names += self._ids(benchmark.name, benchmark.cases)
-                keys += [(benchmark.asv_name, case) for case in benchmark.cases]
-        in_file = set(keys)
-        for key in [key for key in record.stories if key not in in_file]:
-            benchmark_name = parse_benchmark_name(key[0])
-            if benchmark_name:
-                names += self._ids(benchmark_name, (key[1],))
-                keys.append(key)
-                stored.append(_NO_ROW)
-        places: Iterable[Partner | None] = repeat(None)
-        if self._pairs:
-            partner_of = partners((self._names[name] for name in names), self._pairs)
-            places = [partner_of.get(self._names[name]) for name in names]
-        cases = map(self._case, names, map(record.stories.get, keys), stored, places)
-        self._add(
-            snapshot,
-            list(cases),
-            values,
-            [versions.get(benchmark) for benchmark, _ in keys],
-            [*map(record.rounds.get, keys)] if record.rounds else [None] * len(keys),
-        )
+            stored = np.where(result.missing, _NOTHING, timed).astype(np.int8).tobytes()
+            end = 0
+            for one in result.benchmarks:
+                start, end = end, end + len(one.cases)
+                benchmarks.append((one.name, one.asv_name, one.cases, stored[start:end]))
+                versions[one.asv_name], cases_of[one.asv_name] = one.version, one.cases
+        for asv_name, stories in record.stories.items():
+            name = parse_benchmark_name(asv_name)
+            lacking = stories.keys() - cases_of.get(asv_name, ())
+            if name and lacking:
+                cases = tuple(case for case in stories if case in lacking)
+                benchmarks.append((name, asv_name, cases, bytes([_NO_ROW]) * len(cases)))
+        names = (_case_name(name, case) for name, _, cases, _ in benchmarks for case in cases)
+        partner_of = partners(names, self._pairs) if self._pairs else {}
+        blocks: list[_Block] = []
+        rounds: list[Sequence[float] | None] = []
+        disturbed: list[float | None] = []
+        version_of: list[str | None] = []
+        for name, asv_name, cases, codes in benchmarks:
+            of_cases = (*map(record.stories.get(asv_name, {}).get, cases),)
+            places = (*(partner_of.get(_case_name(name, case)) for case in cases if partner_of),)
+            key = name, cases, of_cases, codes, places
+            if key not in self._blocks:
+                each = (_case_name(name, case) for case in cases)
+                of_pairs = places or (None,) * len(cases)
+                self._blocks[key] = _block([*map(self._case, each, of_cases, codes, of_pairs)])
+            blocks.append(self._blocks[key])
+            medians = record.rounds.get(asv_name)
+            rounds += map(medians.get, cases) if medians else [None] * len(cases)
+            shares = record.disturbed.get(asv_name)
+            disturbed += map(shares.get, cases) if shares else [None] * len(cases)
+            version_of += [versions.get(asv_name)] * len(cases)
+        self._add(snapshot, blocks, values, version_of, rounds, disturbed)
 
     def add_measured(
-        self, measured: Iterable[tuple[CaseRecord, Sequence[float], Sequence[float]]]
+        self, measured: Iterable[tuple[CaseRecord, Sequence[float], Sequence[float], float | None]]
     ) -> None:
         """Rows of cases that were measured together, without files: see ``measured_rows``."""
         cases: list[_Case] = []
         values: list[tuple[float, ...]] = []
         rounds: list[Sequence[float] | None] = []
-        for record, samples, medians in measured:
+        shares: list[float | None] = []
+        for record, samples, medians, disturbed in measured:
             benchmark = parse_benchmark_name(record.benchmark)
             if benchmark is None:
                 raise ValueError(f"{record.benchmark!r} names no benchmark of gpubench")
-            number = self._id(_case_name(benchmark, record.case))
             if record.status == "ok" and samples:
-                cases.append(self._settled(number, "ok", None, record))
                 median, stats = compute_stats(list(samples), record.runs_per_sample)
                 ends = stats["ci_99_a"], stats["ci_99_b"], stats["q_25"], stats["q_75"]
                 values.append((median, *ends, record.runs_per_sample or math.nan, len(samples)))
             else:
-                status = "killed" if record.status in ("ok", "started") else record.status
+                status: Any = "killed" if record.status in ("ok", "started") else record.status
                 reason = record.reason or "it gave no samples"
-                cases.append(self._settled(number, cast(Status, status), reason, record))
+                record = replace(record, status=status, reason=reason)
                 values.append((math.nan,) * len(_VALUES))
+            name = _case_name(benchmark, record.case)
+            cases.append(self._case(name, CaseStory(record), _TIME, None))
             rounds.append(medians or None)
+            shares.append(disturbed)
         stored = np.array(values, np.float64).reshape(-1, len(_VALUES)).T
-        self._add(0, cases, stored, [None] * len(cases), rounds)
+        self._add(0, [_block(cases)], stored, [None] * len(cases), rounds, shares)
 
     def _add(
         self,
         snapshot: int,
-        cases: Sequence[_Case],
+        blocks: Sequence[_Block],
         values: NDArray[np.float64],
-        versions: Sequence[str | None],
-        rounds: Sequence[Sequence[float] | None],
+        versions: Iterable[str | None],
+        rounds: Iterable[Sequence[float] | None],
+        disturbed: Sequence[float | None],
     ) -> None:
-        count = len(cases)
-        status, detail, baseline = np.array(self._joined(cases), np.int32).reshape(-1, 3).T
-        names = np.array([case.name for case in cases], np.int32)
-        row_of = np.full(len(self._names) + 1, -1)  # the last one is that of no baseline
+        rows = np.concatenate([_block([])[1], *(rows for _, rows in blocks)], axis=1)
+        if (rows[2] < 0).any():
+            self._join([case for cases, _ in blocks for case in cases], rows)
+        names, count = rows[0], rows.shape[1]
+        row_of = np.full(len(self._ids) + 1, -1)  # the last one is that of no baseline
         row_of[names] = np.arange(self._length, self._length + count)
         self._length += count
         lacking = np.full((len(_VALUES), count - values.shape[1]), math.nan)
         objects = np.fromiter(versions, object, count), np.fromiter(rounds, object, count)
-        indices = names, status, detail, baseline, row_of[baseline]
         values = np.concatenate([values, lacking], axis=1)
-        self._files.append((np.full(count, snapshot, np.int32), *objects, *indices, values))
+        snapshots, shares = np.full(count, snapshot, np.int32), np.array(disturbed, np.float64)
+        self._files.append((snapshots, *objects, shares, *rows, row_of[rows[3]], values))
 
     def columns(self) -> RowColumns:
         """All rows so far."""
         if not self._files:
             self.add(0, None, RecordFile())
-        snapshot, version, rounds, name, status, detail, baseline, against, values = (
+        snapshot, version, rounds, shares, name, status, detail, baseline, against, values = (
             np.concatenate(parts, axis=-1) for parts in zip(*self._files, strict=True)
         )
+        case_names = [*self._ids]
         values[:, status != _OK] = math.nan
         is_timed = ~np.isnan(values[0])
-        for row in np.flatnonzero(is_timed & rounds.astype(np.bool_)).tolist():
-            values[1:3, row] = _ends(values[0, row], rounds[row])
+        lengths = np.array([len(medians or ()) for medians in rounds.tolist()], np.int32)
+        for length in {*lengths.tolist()} - {0}:
+            rows = np.flatnonzero(is_timed & (lengths == length))
+            medians = np.array([*rounds[rows]], np.float64).reshape(-1, length)
+            low, high = interval_of_rounds(medians)
+            # It holds the median of all samples, whose rounds may have had different numbers.
+            values[1, rows] = np.minimum(low, values[0, rows])
+            values[2, rows] = np.maximum(high, values[0, rows])
+        shares[~is_timed] = math.nan
+        disturbed = shares > MOST_DISTURBED
+        values[1, disturbed], values[2, disturbed] = -math.inf, math.inf
 
-        compared = np.array([name.time in COMPARED_TIMES for name in self._names], np.bool_)[name]
+        compared = np.array([name.time in COMPARED_TIMES for name in case_names], np.bool_)[name]
         speedup = np.full((3, len(name)), math.nan)
         rows = np.flatnonzero(compared & (against >= 0))
         speedup[:, rows] = quotient(values[:3, against[rows]], values[:3, rows])
@@ -221,6 +258,8 @@ class RowsOfFiles:
         for row in np.flatnonzero(of_pairs).tolist():
             ratio = self._paired[detail[row]]
             speedup[:, row] = ratio.value, ratio.low, ratio.high
+        of_pairs &= disturbed | disturbed[against]
+        speedup[1, of_pairs], speedup[2, of_pairs] = 0.0, math.inf
         work = np.array([(d.bytes, d.flops) for d in self._details], np.float64).reshape(-1, 2)
         rates = np.where(compared, work[detail].T / values[0], math.nan)
 
@@ -231,7 +270,7 @@ class RowsOfFiles:
             missing[row] = self._details[detail[row]].missing
             if against[row] >= 0:
                 became = STATUSES[status[against[row]]].replace("_", " ")
-                where = _place(self._names[baseline[row]])
+                where = _place(case_names[baseline[row]])
                 missing[row] = f"the baseline {where} has no time: {became}"
         cells: dict[str, NDArray[Any]] = {
             "snapshot": snapshot,
@@ -240,6 +279,7 @@ class RowsOfFiles:
             "version": version,
             "status": status,
             "rounds": rounds,
+            "disturbed": np.ma.masked_invalid(shares),
             "baseline": np.ma.masked_array(baseline, against < 0),
             "verdict": np.ma.masked_array(verdicts(speedup), np.isnan(speedup[0])),
             "missing": missing,
@@ -247,91 +287,72 @@ class RowsOfFiles:
         speedup[1, speedup[1] <= 0] = math.nan  # an end that is not known
         for names, arrays in ((_VALUES, values), (_RATIO, speedup), (_RATES, rates)):
             cells |= zip(names, map(np.ma.masked_invalid, arrays), strict=True)
-        return RowColumns(self._names, self._details, cells)
+        return RowColumns(case_names, self._details, cells)
 
-    # These remember for one batch of files, whose reader they belong to (B019 is about more).
-
-    @cache  # noqa: B019
     def _id(self, name: CaseName) -> int:
-        self._names.append(name)
-        return len(self._names) - 1
+        return self._ids.setdefault(name, len(self._ids))
 
-    @cache  # noqa: B019
-    def _ids(self, benchmark: BenchmarkName, cases: tuple[str, ...]) -> list[int]:
-        return [self._id(_case_name(benchmark, case)) for case in cases]
-
-    @cache  # noqa: B019
     def _case(
-        self, number: int, story: CaseStory | None, stored: int, partner: Partner | None
-    ) -> _Case:
-        status, reason, record = _settle(story, stored)
-        if partner is None:
-            return self._settled(number, status, reason, record)
-        record = partner.record(self._names[number].case)
-        return self._settled(number, status, reason, record, partner.bench)
-
-    def _settled(
-        self,
-        number: int,
-        status: Status,
-        reason: str | None,
-        record: CaseRecord | None,
-        bench: str | None = None,
+        self, name: CaseName, story: CaseStory | None, stored: int, partner: Partner | None
     ) -> _Case:
         """A case, with its row where its record, its pair or its name tell the baseline."""
-        case = _Case(number, status, reason, record, bench)
+        key = name, story, stored, partner
+        if key in self._cases:
+            return self._cases[key]
+        status, reason, record = _settle(story, stored)
+        if partner:
+            record = partner.record(name.case)
+        case = _Case(name, status, reason, record, partner.bench if partner else None)
         benchmark = case.baseline_benchmark
         if record and benchmark and record.baseline_case is not None:
             parsed = parse_benchmark_name(benchmark)
             baseline = _case_name(parsed, record.baseline_case) if parsed else None
             case.row = self._row(case, False, baseline)
-        elif not benchmark and (bench or self._names[number].implementation == DEFAULT_BASELINE):
+        elif not benchmark and (partner or name.implementation == DEFAULT_BASELINE):
             case.row = self._row(case, True, None)  # in a pair, a candidate names its baseline
+        else:
+            case.row = (self._id(name), STATUSES.index(status), -1, -1)
+        self._cases[key] = case
         return case
 
-    def _joined(self, cases: Sequence[_Case]) -> list[tuple[int, int, int]]:
-        """Status, detail and baseline of each case of a file; -1 without a baseline.
-
-        Where no record names the baseline, it is the default baseline's case that has the most of
-        the case's values.
-        """
-        if all(case.row for case in cases):
-            return [case.row for case in cases if case.row]
-        measured_against = {
+    def _join(self, cases: Sequence[_Case], rows: NDArray[np.int32]) -> None:
+        """Complete the rows of a file where no record names the baseline: it is the default
+        baseline's case that has the most of the case's values."""
+        others = {
             (baseline.suite, baseline.kernel, baseline.implementation)
             for benchmark in {case.baseline_benchmark for case in cases}
             if benchmark and (baseline := parse_benchmark_name(benchmark))
         }
         defaults = defaultdict(list)
-        for case in cases:
-            name = self._names[case.name]
+        for name in (case.name for case in cases):
             if (name.implementation, name.time) == (DEFAULT_BASELINE, "kernel"):
                 defaults[name.suite, name.kernel].append(name.case)
         baselines = {place: Baselines(identities) for place, identities in defaults.items()}
+        for index in np.flatnonzero(rows[2] < 0).tolist():
+            case = cases[index]
+            place = case.name.suite, case.name.kernel
+            is_baseline, against = False, None
+            if not case.baseline_benchmark and (*place, case.name.implementation) in others:
+                is_baseline = True
+            elif place in baselines:
+                identity = baselines[place].fitting(case.name.case)
+                if identity is not None:
+                    against = CaseName(*place, DEFAULT_BASELINE, "kernel", identity)
+            rows[:, index] = self._row(case, is_baseline, against)
 
-        def row_of(case: _Case) -> tuple[int, int, int]:
-            name = self._names[case.name]
-            place = name.suite, name.kernel
-            if not case.baseline_benchmark and (*place, name.implementation) in measured_against:
-                return self._row(case, True, None)
-            identity = baselines[place].fitting(name.case) if place in baselines else None
-            if identity is None:
-                return self._row(case, False, None)
-            return self._row(case, False, CaseName(*place, DEFAULT_BASELINE, "kernel", identity))
-
-        return [case.row or row_of(case) for case in cases]
-
-    @cache  # noqa: B019
     def _row(
         self, case: _Case, is_baseline: bool, baseline: CaseName | None
-    ) -> tuple[int, int, int]:
-        number, record = len(self._details), case.record
-        self._details.append(_detail(self._names[case.name], case, is_baseline, baseline))
-        ratio = record and paired_speedup(record.pair_ratios, record.pair_rounds)
-        if ratio:
-            self._paired[number] = ratio
-        against = -1 if baseline is None else self._id(baseline)
-        return STATUSES.index(case.status), number, against
+    ) -> tuple[int, int, int, int]:
+        key = case, is_baseline, baseline
+        if key not in self._rows:
+            number, record = len(self._details), case.record
+            self._details.append(_detail(case, is_baseline, baseline))
+            ratio = record and paired_speedup(record.pair_ratios, record.pair_rounds)
+            if ratio:
+                self._paired[number] = ratio
+            against = -1 if baseline is None else self._id(baseline)
+            self._rows[key] = self._id(case.name), STATUSES.index(case.status), number, against
+        return self._rows[key]
 
 
 def _settle(story: CaseStory | None, stored: int) -> Outcome:
@@ -383,17 +404,12 @@ def _stopped(started: CaseRecord, seconds: float | None, is_stored: bool) -> Out
     return "killed", reason, started
 
 
-def _ends(median: float, rounds: Sequence[float]) -> tuple[float, float]:
-    """Interval of a time from its rounds; it holds the median of all samples, whose rounds may have
-    had different numbers of samples."""
-    ends = interval_of_rounds(rounds)
-    if ends is None:
-        return -math.inf, math.inf
-    return min(ends[0], median), max(ends[1], median)
+def _block(cases: Sequence[_Case]) -> _Block:
+    return cases, np.array([case.row for case in cases], np.int32).reshape(-1, 4).T
 
 
-def _detail(name: CaseName, case: _Case, is_baseline: bool, baseline: CaseName | None) -> Row:
-    record = case.record or _NO_RECORD
+def _detail(case: _Case, is_baseline: bool, baseline: CaseName | None) -> Row:
+    name, record = case.name, case.record or _NO_RECORD
     problem = baseline.case if baseline else name.case
     values = parse_identity(problem)
     if record.sizes:
@@ -493,10 +509,10 @@ def rows_from(details: Sequence[Row], cells: Mapping[str, Sequence[Any]]) -> dic
 
 
 def measured_rows(
-    measured: Iterable[tuple[CaseRecord, Sequence[float], Sequence[float]]],
+    measured: Iterable[tuple[CaseRecord, Sequence[float], Sequence[float], float | None]],
 ) -> list[Row]:
-    """Rows of cases that were measured without asv: of each its record, its samples in seconds and
-    the medians of its rounds, which may be none.
+    """Rows of cases that were measured without asv: of each its record, its samples in seconds, the
+    medians of its rounds, which may be none, and the share of its samples that others disturbed.
 
     Median and quartiles are asv's, so that both ways to measure state the same.
     """

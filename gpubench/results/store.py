@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -24,12 +24,12 @@ from duckdb import DuckDBPyConnection
 from numpy.typing import NDArray
 
 from gpubench.errors import GpubenchError
-from gpubench.results.model import STATUSES, Pair, Row
+from gpubench.results.model import COLUMNS, DETAILS, STATUSES, Pair
 from gpubench.results.pairs import Roles
 from gpubench.results.ratio import VERDICTS
 from gpubench.results.reading import Batch, SnapshotFiles, SnapshotHead, read_all
 
-FORMAT = 1
+FORMAT = 2
 """Raised when what is stored, or what is read from the files, changes."""
 
 FOLDER = ".gpubench-cache"
@@ -45,13 +45,9 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "memory_limit": "128MB",
 }
 
-_TEXTS = {
-    name: hint.__metadata__
-    for name, hint in get_type_hints(Row, include_extras=True).items()
-    if hasattr(hint, "__metadata__")
-}
-DETAILS = {name: text[1] for name, text in _TEXTS.items() if len(text) == 2}
-"""SQL types of the fields of ``Row`` that are in ``details.content``."""
+IN_TRANSACTION = 8
+"""Batches in one transaction, which DuckDB has in memory until its end: some 20 MB for a batch of
+64 MiB of files, whatever the limit above says."""
 
 _STATUS = f"{[*STATUSES]}[p.status + 1]"
 _VERDICT = f"{[*VERDICTS]}[p.verdict + 1]"
@@ -102,9 +98,9 @@ create table details (id integer, key varchar, content varchar);
 create table rows (
     snapshot integer, "case" integer, detail integer, version varchar, status utinyint,
     seconds double, low double, high double, q25 double, q75 double, runs_per_sample bigint,
-    samples bigint, rounds double[], baseline integer, speedup double, speedup_low double,
-    speedup_high double, verdict utinyint, bytes_per_second double, flops_per_second double,
-    missing varchar
+    samples bigint, rounds double[], disturbed double, baseline integer, speedup double,
+    speedup_low double, speedup_high double, verdict utinyint, bytes_per_second double,
+    flops_per_second double, missing varchar
 );
 create table fits (machine varchar, environment varchar, key varchar, stops integer[]);
 
@@ -130,7 +126,7 @@ where old."case" is null;
 def _schema() -> str:
     """The tables and the view ``results``, for people: all columns with their meaning."""
     columns = [*_FIRST_COLUMNS]
-    for name, (meaning, *_) in _TEXTS.items():
+    for name, (meaning, *_) in COLUMNS.items():
         table = "d" if name in DETAILS else "p"
         columns.append((name, _SOURCES.get(name, f'{table}."{name}"'), meaning))
         columns += _COLUMNS_AFTER.get(name, ())
@@ -191,12 +187,11 @@ def up_to_date(
 def _up_to_date(
     path: Path, files: Sequence[SnapshotFiles], roles: Roles, pairs: Sequence[Pair]
 ) -> DuckDBPyConnection:
-    key = digest(repr((FORMAT, roles, pairs)))
     is_new = not path.exists()
     if not is_new:
         connection = connect(path, read_only=True)
         try:
-            if connection.execute("select key from meta").fetchall() != [(key,)]:
+            if connection.execute("select key from meta").fetchall() != [(_key(roles, pairs),)]:
                 raise ValueError("it is of another format, or of other pairs")
             if not any(_outdated(connection, files)):
                 return connection
@@ -207,12 +202,10 @@ def _up_to_date(
     path.parent.mkdir(exist_ok=True)
     (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
     with closing(connect(path, read_only=False)) as connection:
-        connection.execute("begin")
         if is_new:
             connection.execute(_schema())
-            connection.execute("insert into meta values (?)", [key])
+        connection.execute("set threads = 1")  # the processes that read have the others
         _update(connection, files, roles, pairs)
-        connection.execute("commit")
     return connect(path, read_only=True)
 
 
@@ -244,15 +237,23 @@ def _update(
     roles: Roles,
     pairs: Sequence[Pair],
 ) -> None:
-    """Read what is new or has changed, and forget what is no longer there."""
+    """Read what is new or has changed, and forget what is no longer there.
+
+    The key comes last: a file without it, which somebody stopped on the way, is made anew.
+    """
     changed, lost = _outdated(connection, files)
     run = connection.execute
+    run("begin")
+    run("delete from meta")
     if lost:
         run("delete from snapshots where id in (select unnest(?))", [lost])
         for table in ("rows", "versions"):
             run(f"delete from {table} where snapshot in (select unnest(?))", [lost])
-    for batch in read_all(changed, roles, pairs):
+    for number, batch in enumerate(read_all(changed, roles, pairs), 1):
         _insert(connection, batch)
+        if number % IN_TRANSACTION == 0:
+            run("commit")
+            run("begin")
     # A record alone knows eight characters of its commit; other files may know the rest.
     run("""
         update snapshots set "commit" = coalesce(
@@ -275,6 +276,13 @@ def _update(
         select ran.snapshot, benchmark from ran join newest using (benchmark)
         where ran.version is not null and ran.version is distinct from newest.version
     """)
+    run("insert into meta values (?)", [_key(roles, pairs)])
+    run("commit")
+
+
+def _key(roles: Roles, pairs: Sequence[Pair]) -> str:
+    """What rows depend on beside the files."""
+    return digest(repr((FORMAT, roles, pairs)))
 
 
 def _insert(connection: DuckDBPyConnection, batch: Batch) -> None:
@@ -294,21 +302,19 @@ def _insert(connection: DuckDBPyConnection, batch: Batch) -> None:
     names = "snapshot", "benchmark", "version", "started_at"
     insert(connection, "versions", **dict(zip(names, zip(*versions, strict=True), strict=False)))
 
-    rows = batch.rows
-    if not rows.names:
+    if not batch.names:
         return
     parts = "suite", "kernel", "implementation", "time", "case"
     cases = _shared(
         connection,
         "cases",
         parts,
-        benchmark=[name.benchmark.asv_name for name in rows.names],
-        **{part: [getattr(name, part) for name in rows.names] for part in parts},
+        benchmark=[name.benchmark.asv_name for name in batch.names],
+        **{part: [getattr(name, part) for name in batch.names] for part in parts},
     )
-    contents = [json.dumps({n: getattr(detail, n) for n in DETAILS}) for detail in rows.details]
-    keys = [digest(content) for content in contents]
-    details = _shared(connection, "details", ("key",), key=keys, content=contents)
-    cells = rows.cells
+    keys = [*map(digest, batch.details)]
+    details = _shared(connection, "details", ("key",), key=keys, content=batch.details)
+    cells = batch.cells
     baseline = np.ma.masked_array(cases[cells["baseline"]], np.ma.getmaskarray(cells["baseline"]))
     numbers_of_table = {
         "snapshot": cells["snapshot"] + first,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,10 +18,10 @@ from numpy.typing import NDArray
 from gpubench.errors import ResultsError
 from gpubench.names import BenchmarkName, parse_benchmark_name
 from gpubench.results import store
-from gpubench.results.asv_files import Described, UnreadableFile, read_benchmarks, read_machine
+from gpubench.results.asv_files import UnreadableFile, read_benchmarks, read_machine
 from gpubench.results.commits import order_commits
 from gpubench.results.model import STATUSES, CaseName, Commit, Pair, Problem, Row, Setup, Snapshot
-from gpubench.results.pairs import Roles, roles_of, unfit
+from gpubench.results.pairs import roles_of, unfit
 from gpubench.results.ratio import Times
 from gpubench.results.reading import snapshot_files
 from gpubench.results.rows import rows_from
@@ -78,33 +79,23 @@ class History:
         return store.digest(*(snapshot.digest for snapshot in self.snapshots))
 
 
+@dataclass(eq=False)
 class Table:
     """Every result file and its record, read once."""
 
-    def __init__(
-        self,
-        connection: duckdb.DuckDBPyConnection,
-        path: Path | None,
-        commits: tuple[Commit, ...],
-        machines: Mapping[str, Mapping[str, Any]],
-        problems: tuple[Problem, ...],
-        sources: Mapping[BenchmarkName, str],
-        snapshots: Sequence[Snapshot],
-    ) -> None:
-        self._connection = connection
-        self._path = path
-        """Of its file; ``None`` where it is in memory alone."""
-        self.commits = commits
-        """Those with results, oldest first."""
-        self.machines = machines
-        """asv's ``machine.json`` by the machine's name: ``cpu``, ``num_cpu``, ``os``, ``ram``."""
-        self.problems = problems
-        """What was left out."""
-        self.sources = sources
-        """What asv shows as the code of a benchmark, of the newest run."""
-        self._snapshots: dict[Setup, list[Snapshot]] = {}
-        for snapshot in snapshots:
-            self._snapshots.setdefault(snapshot.setup, []).append(snapshot)
+    _connection: duckdb.DuckDBPyConnection
+    _path: Path | None
+    """Of its file; ``None`` where it is in memory alone."""
+    commits: tuple[Commit, ...]
+    """Those with results, oldest first."""
+    machines: Mapping[str, Mapping[str, Any]]
+    """asv's ``machine.json`` by the machine's name: ``cpu``, ``num_cpu``, ``os``, ``ram``."""
+    problems: tuple[Problem, ...]
+    """What was left out."""
+    sources: Mapping[BenchmarkName, str]
+    """What asv shows as the code of a benchmark, of the newest run."""
+    _snapshots: Mapping[Setup, list[Snapshot]]
+    """What was measured on each setup, oldest commit first."""
 
     def close(self) -> None:
         """Let other processes write the table's file."""
@@ -211,7 +202,7 @@ class Table:
         )
 
     def fits(self, setup: Setup) -> dict[bytes, tuple[int, ...]]:
-        """Stepwise fits of the settled parts of series, by a digest of their values."""
+        """Stepwise fits of series, by a digest of their values."""
         rows = self._run(
             "select key, stops from fits where machine = ? and environment = ?",
             setup.machine,
@@ -324,12 +315,19 @@ def open_table(
     place = {commit.hash: index for index, commit in enumerate(commits)}
     key = repr((store.FORMAT, roles, pairs))
     snapshots = [_snapshot(head, commits[place[head["commit"]]], key) for head in stored]
-    snapshots.sort(key=lambda s: (place[s.commit.hash], s.setup))
+    by_setup: dict[Setup, list[Snapshot]] = defaultdict(list)
+    for snapshot in sorted(snapshots, key=lambda s: (place[s.commit.hash], s.setup)):
+        by_setup[snapshot.setup].append(snapshot)
     rows = connection.execute("select distinct benchmark from versions").fetchall()
     benchmarks = {name for (text,) in rows if (name := parse_benchmark_name(text))}
     problems += unfit(pairs, benchmarks, described)
-    sources = _sources(benchmarks, roles, described)
-    return Table(connection, path, commits, machines, tuple(problems), sources, snapshots)
+    sources = {
+        name: entry.source
+        for asv_name, entry in described.items()
+        for name in (parse_benchmark_name(asv_name), *roles.places.get(asv_name, ()))
+        if name in benchmarks and entry.source
+    }
+    return Table(connection, path, commits, machines, tuple(problems), sources, by_setup)
 
 
 def _snapshot(head: Mapping[str, Any], commit: Commit, key: str) -> Snapshot:
@@ -345,18 +343,6 @@ def _snapshot(head: Mapping[str, Any], commit: Commit, key: str) -> Snapshot:
         superseded=superseded,
         digest=store.digest(repr((key, head["name"], head["stamp"], commit, superseded))),
     )
-
-
-def _sources(
-    benchmarks: Container[BenchmarkName], roles: Roles, described: Mapping[str, Described]
-) -> dict[BenchmarkName, str]:
-    """Code of the benchmarks that are reported, their places in pairs included."""
-    sources: dict[BenchmarkName, str] = {}
-    for asv_name, entry in described.items():
-        for name in (parse_benchmark_name(asv_name), *roles.places.get(asv_name, ())):
-            if name and name in benchmarks and entry.source:
-                sources[name] = entry.source
-    return sources
 
 
 def natural_order(name: CaseName) -> tuple[object, ...]:

@@ -40,7 +40,8 @@ def score(seed: int, **size: int) -> Score:
         history, rows = history_of(measured), {one.id: rows for one, rows in measured}
         changes, _ = changes_of(history, {})
         claims = explained_changes(history, changes, partial(_rows, rows))
-        _judge(result, generated, setup, claims, place)
+        places = [place[commit.hash] for commit in history.commits]
+        _judge(result, generated, setup, claims, places)
     return result
 
 
@@ -53,14 +54,14 @@ def _judge(
     generated: GeneratedHistory,
     setup: Setup,
     claims: tuple[ExplainedChange, ...],
-    place: dict[str, int],
+    places: list[int],
 ) -> None:
     open_claims = [claim for claim in claims if claim.change.kind == "step"]
     result.counts["differences at the newest commit"] += len(claims) - len(open_claims)
     for planted in (planted for planted in generated.planted if planted.setup == setup):
         kind = "planted above noise" if planted.above_noise else "planted near noise"
         result.counts[kind] += 1
-        claim = next((c for c in open_claims if _fits(c, planted, place)), None)
+        claim = next((c for c in open_claims if _fits(c, planted, places)), None)
         if claim is None:
             result.missed.append(planted)
             result.counts[f"{kind} and missed"] += 1
@@ -76,8 +77,8 @@ def _judge(
             result.invented.append(claim)
 
 
-def _fits(claim: ExplainedChange, planted: Planted, place: dict[str, int]) -> bool:
-    near = (
-        place[claim.before.hash] - NEAR <= planted.after - 1 <= place[claim.after.hash] - 1 + NEAR
-    )
+def _fits(claim: ExplainedChange, planted: Planted, places: list[int]) -> bool:
+    """``places`` are those of the setup's commits among all."""
+    before, after = places[claim.change.before], places[claim.change.after]
+    near = before - NEAR <= planted.after - 1 <= after - 1 + NEAR
     return claim.name == planted.name and claim.change.slower == (planted.factor > 1) and near

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from asv.step_detect import solve_potts_approx
 from histories import history_of, snapshot, timed
 
 from gpubench.analysis import changes
@@ -34,13 +37,12 @@ def history(commits: int, *, gaps: bool = False) -> History:
 def fitted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Lengths of the series that were fitted."""
     lengths: list[int] = []
-    stops = changes._stops
 
-    def noted(values: changes.Logarithms, cost: float) -> changes.Stops:
+    def noted(values: list[float], *weights: list[float], **cost: float) -> Any:
         lengths.append(len(values))
-        return stops(values, cost)
+        return solve_potts_approx(values, *weights, **cost)
 
-    monkeypatch.setattr(changes, "_stops", noted)
+    monkeypatch.setattr("asv.step_detect.solve_potts_approx", noted)
     return lengths
 
 
@@ -67,8 +69,19 @@ def test_with_kept_fits_only_the_newest_blocks_are_fitted_again(fitted: list[int
     again, _ = changes_of(history(151), kept)
 
     assert again == anew
-    assert len(kept) == len(CASES)
+    assert len(kept) == 2 * len(CASES)
+    assert len(fitted) == len(CASES)
     assert max(fitted) < 4 * BLOCK
+
+
+def test_a_history_without_new_commits_is_not_fitted_again(fitted: list[int]) -> None:
+    first, kept = changes_of(history(150), {})
+    fitted.clear()
+
+    again, still = changes_of(history(150), kept)
+
+    assert (again, still) == (first, kept)
+    assert fitted == []
 
 
 def test_fits_that_no_case_uses_any_more_are_not_kept() -> None:

@@ -13,15 +13,18 @@ from histories import NUMBA, NUMPY, beside_numpy, snapshot, timed
 from gpubench.analysis.causes import changed_facts
 from gpubench.analysis.comparison import (
     APART,
+    DISTURBED,
+    LARGEST_SCATTER,
+    NORMAL_MAD,
     SAME,
+    UNTIMED,
     Difference,
     SnapshotComparison,
     compare_rows,
-    untimed_verdicts,
     verdict_of,
 )
 from gpubench.names import Value
-from gpubench.results import STATUSES, CaseName, Ratio, Row, Status
+from gpubench.results import STATUSES, CaseName, Ratio, Row, Setup, Status
 
 
 def untimed(name: CaseName, status: Status, reason: str = "because") -> Row:
@@ -89,6 +92,57 @@ def test_the_implementation_s_own_time_is_compared_and_its_baseline_s_change_is_
     assert found.ratio.value == pytest.approx(1.0)
     assert found.baseline is not None
     assert found.baseline.value == pytest.approx(2.0)
+
+
+def cases_that_scatter(*factors: float) -> SnapshotComparison:
+    """As many cases on both sides, whose times changed by these factors; intervals of 0.1 %."""
+    names = [CaseName("add", "add", "numba", "kernel", f"n={n}") for n in range(len(factors))]
+    return compared(
+        tuple(versioned(name, 1.0, 0.001) for name in names),
+        tuple(versioned(name, factor, 0.001) for name, factor in zip(names, factors, strict=True)),
+    )
+
+
+FOURS = (0.96, 0.97, 0.98, 0.99, 1.0, 1.01, 1.02, 1.03, 1.04)
+
+
+def test_a_change_has_to_exceed_what_unchanged_cases_scatter() -> None:
+    found = cases_that_scatter(*FOURS, 2.0)
+
+    assert found.scatter == pytest.approx(NORMAL_MAD * 0.025, rel=0.1)
+    assert found.counts == {"slower": 1, "same": 9}
+    assert [item.name.case for item in found.differing] == ["n=9"]
+
+
+def test_few_cases_tell_nothing_of_scatter() -> None:
+    found = cases_that_scatter(*FOURS)
+
+    assert found.scatter is None
+    assert found.counts == {"same": 9}
+
+
+def test_most_cases_may_change_without_being_taken_for_scatter() -> None:
+    found = cases_that_scatter(*[1.0] * 4, *[1.5] * 4, *[0.6] * 4)
+
+    assert found.scatter == LARGEST_SCATTER
+    assert found.counts == {"slower": 4, "faster": 4, "same": 4}
+
+
+def test_another_machine_differs_in_more_than_scatter() -> None:
+    names = [CaseName("add", "add", "numba", "kernel", f"n={n}") for n in range(10)]
+    rows = {name: versioned(name, 1.0) for name in names}
+    elsewhere = snapshot(1, Setup("other", "env"))
+
+    assert compare_rows(snapshot(0), elsewhere, rows, rows).scatter is None
+    assert compare_rows(snapshot(0), snapshot(1), rows, rows).scatter == 0
+
+
+def test_a_disturbed_time_is_not_compared() -> None:
+    lost = replace(versioned(NUMBA, 2.0), low=None, high=None, disturbed=0.9)
+
+    found = only(compared(versioned(NUMBA, 1.0), lost))
+
+    assert (found.verdict, found.note) == ("unclear", DISTURBED)
 
 
 def test_what_differs_comes_first_the_largest_before_the_others() -> None:
@@ -161,8 +215,8 @@ def test_without_times_nothing_is_compared(old: Status, new: Status, note: str) 
 def test_every_pair_of_statuses_without_two_times_has_a_verdict() -> None:
     pairs = set(product(STATUSES, STATUSES)) - {("ok", "ok")}
 
-    assert set(untimed_verdicts()) == pairs
-    assert untimed_verdicts()["ok", "skipped"] == (
+    assert set(UNTIMED) == pairs
+    assert UNTIMED["ok", "skipped"] == (
         "not compared", "measured before, skipped after"
     )  # fmt: skip
 
@@ -230,6 +284,17 @@ def test_what_is_clearly_apart_is_not_the_same_however_narrow_the_interval() -> 
     assert verdict_of(Ratio(APART - 0.001, 1.01, SAME)) == "same"
     assert verdict_of(Ratio(APART, 0.99, SAME)) == "same"
     assert verdict_of(Ratio(1 / 1.05, 0.9519, 0.9529)) == "slower"
+
+
+def test_few_cases_of_one_process_each_are_not_called_changed_for_three_percent() -> None:
+    """Rounds of a process do not show how processes scatter: 1.5 % is nothing special."""
+    old = tuple(timed(replace(NUMBA, case=f"n={n}"), 1.0, width=0.002) for n in range(3))
+    slower, much_slower = (
+        tuple(timed(row.name, seconds, width=0.002) for row in old) for seconds in (1.03, 1.06)
+    )
+
+    assert compared(old, slower).counts == {"same": 3}
+    assert compared(old, much_slower).counts == {"slower": 3}
 
 
 def test_what_asv_says_of_the_environment_counts_where_no_record_does() -> None:

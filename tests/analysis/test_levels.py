@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from asv.step_detect import solve_potts_approx
 
 from gpubench.analysis import changes
-from gpubench.analysis.changes import BLOCK, Logarithms, SettledFits, fit, settled_length
+from gpubench.analysis.changes import BLOCK, Fits, Logarithms, fit, fit_settled, settled_length
 
 
 def stepping(count: int, *steps: int, size: float = 0.3, seed: int = 1) -> Logarithms:
@@ -17,7 +19,7 @@ def stepping(count: int, *steps: int, size: float = 0.3, seed: int = 1) -> Logar
     return noise + size * (sum((places >= step).astype(float) for step in steps) % 2)
 
 
-def ends(values: Logarithms, fits: SettledFits) -> list[int]:
+def ends(values: Logarithms, fits: Fits) -> list[int]:
     return [level.stop for level in fit(values, fits)]
 
 
@@ -37,15 +39,35 @@ def test_a_step_is_where_the_whole_fit_has_it_wherever_blocks_end(step: int) -> 
     for count in range(7 * BLOCK, 8 * BLOCK, 5):
         values = stepping(count, step, size=0.16)
         whole, _, _ = solve_potts_approx(
-            values.tolist(), [1.0] * count, gamma=changes._cost(values)
+            values.tolist(), [1.0] * count, gamma=changes.jump_cost(values)
         )
-        assert ends(values, SettledFits()) == list(whole) == [step, count]
+        assert ends(values, Fits()) == list(whole) == [step, count]
+
+
+def test_series_that_are_fitted_together_have_the_fit_that_asv_makes_of_each() -> None:
+    chance = np.random.default_rng(5)
+    together = [
+        stepping(count, count // 3, count // 2, size=size, seed=count)
+        for count in (3 * BLOCK, 4 * BLOCK + 1, 9 * BLOCK, 20 * BLOCK + 7)
+        for size in (0.0, 0.05, 0.3)
+    ]
+    together += [chance.normal(0.0, 0.02, 300) + 0.3 * (chance.random(300) < 0.05)]
+    each = [(values, Fits()) for values in together]
+
+    fit_settled(each)
+
+    for values, fits in each:
+        settled = values[: settled_length(len(values))]
+        made, _, _ = solve_potts_approx(
+            settled.tolist(), [1.0] * len(settled), gamma=changes.jump_cost(settled)
+        )
+        assert fits.at_hand(settled) == tuple(made)
 
 
 def test_levels_have_the_median_of_all_their_values() -> None:
     values = stepping(10 * BLOCK, 4 * BLOCK)
 
-    first, second = fit(values, SettledFits())
+    first, second = fit(values, Fits())
 
     assert (first.value, second.value) == (
         np.median(values[: 4 * BLOCK]), np.median(values[4 * BLOCK :])
@@ -54,28 +76,58 @@ def test_levels_have_the_median_of_all_their_values() -> None:
 
 def test_values_that_follow_leave_the_settled_part_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     lengths: list[int] = []
-    own = changes._stops
-    monkeypatch.setattr(
-        changes, "_stops", lambda values, cost: (lengths.append(len(values)), own(values, cost))[1]
-    )
-    whole, fits = stepping(12 * BLOCK, 100, 250, 300), SettledFits()
+
+    def noted(values: list[float], *weights: list[float], **cost: float) -> Any:
+        lengths.append(len(values))
+        return solve_potts_approx(values, *weights, **cost)
+
+    monkeypatch.setattr("asv.step_detect.solve_potts_approx", noted)
+    whole, fits = stepping(12 * BLOCK, 100, 250, 300), Fits()
 
     for count in range(6 * BLOCK, 12 * BLOCK + 1):
-        anew = ends(whole[:count], SettledFits())
+        anew = ends(whole[:count], Fits())
         lengths.clear()
-        fits = SettledFits(fits.used)
+        fits = Fits(fits.used)
 
         assert ends(whole[:count], fits) == anew
 
         long = [length for length in lengths if length > 4 * BLOCK]
         assert len(long) == (count % BLOCK == 0)
-        assert len(fits.used) == 1
+        assert len(fits.used) == 2
+
+        lengths.clear()
+        assert ends(whole[:count], Fits(fits.used)) == anew
+        assert lengths == []
+
+
+def test_both_parts_are_fitted_at_the_cost_of_all_values_up_to_their_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    values = stepping(10 * BLOCK, 4 * BLOCK)
+    values[-BLOCK:] *= 3.0
+    costs: list[float] = []
+
+    def noted(part: list[float], weights: list[float], gamma: float) -> Any:
+        costs.append(gamma)
+        return solve_potts_approx(part, weights, gamma=gamma)
+
+    monkeypatch.setattr("asv.step_detect.solve_potts_approx", noted)
+    fit(values, Fits())
+
+    assert costs == [changes.jump_cost(part) for part in (values[: 9 * BLOCK], values)]
 
 
 def test_a_fit_of_other_values_is_not_taken() -> None:
     values = stepping(10 * BLOCK, 4 * BLOCK)
-    settled = SettledFits()
-    fit(values, settled)
-    ((key, _),) = settled.used.items()
+    fits = Fits()
+    fit(values, fits)
 
-    assert ends(values, SettledFits({key: (7, 11)})) == [4 * BLOCK, 10 * BLOCK]
+    assert ends(values, Fits(dict.fromkeys(fits.used, (7, 11)))) == [4 * BLOCK, 10 * BLOCK]
+
+
+def test_a_fit_with_another_penalty_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    values, fits = stepping(10 * BLOCK, 4 * BLOCK), Fits()
+    fit(values, fits)
+    monkeypatch.setattr(changes, "PENALTY", 10_000.0)
+
+    assert ends(values, Fits(fits.used)) == [10 * BLOCK]

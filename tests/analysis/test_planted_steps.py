@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scored_history import Score, score
 
-from gpubench.analysis.changes import THRESHOLD, SettledFits, fit, may_hold_a_step
+from gpubench.analysis.changes import THRESHOLD, Fits, fit, may_hold_a_step
 from gpubench.results import open_table
 
 
@@ -48,7 +48,7 @@ def test_no_step_is_invented_in_noise(scores: list[Score]) -> None:
 @settings(max_examples=150, deadline=None, derandomize=True)
 def test_the_quick_test_never_loses_a_step(whole: list[int], scale: float) -> None:
     values = scale * np.array(whole, float)
-    levels = [level.value for level in fit(values, SettledFits()) if level.length >= 2]
+    levels = [level.value for level in fit(values, Fits()) if level.length >= 2]
 
     if levels and max(levels) - min(levels) >= math.log(THRESHOLD) + 1e-9:
         assert may_hold_a_step(values)

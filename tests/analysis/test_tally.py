@@ -56,7 +56,7 @@ def test_reasons_are_listed_by_urgency_then_by_how_many_cases_they_hold() -> Non
         CASE,
     ]
 
-    groups = [(group.status, group.reason, len(group.cases)) for group in by_reason(rows)]
+    groups = [(status, reason, len(cases)) for status, reason, cases in by_reason(rows)]
 
     assert groups == [
         ("failed", "overflow", 2),

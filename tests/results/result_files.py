@@ -13,7 +13,15 @@ from pathlib import Path
 from asv.results import Results
 from asv.runner import BenchmarkResult
 
-from gpubench.record import CaseRecord, Line, RoundsRecord, RunRecord, record_name, to_line
+from gpubench.record import (
+    CaseRecord,
+    Disturbance,
+    Line,
+    RoundsRecord,
+    RunRecord,
+    record_name,
+    to_line,
+)
 
 AT = "2026-03-01T10:00:00+00:00"
 
@@ -60,8 +68,10 @@ class CommitFiles:
         self.lines.append(CaseRecord(benchmark, case, status, at, **fields))  # type: ignore[arg-type]
         return self
 
-    def rounds(self, benchmark: str, case: str, *medians: float) -> CommitFiles:
-        self.lines.append(RoundsRecord(benchmark, case, AT, medians))
+    def rounds(
+        self, benchmark: str, case: str, *medians: float, disturbance: Disturbance | None = None
+    ) -> CommitFiles:
+        self.lines.append(RoundsRecord(benchmark, case, AT, medians, disturbance))
         return self
 
     def facts(self, **facts: object) -> CommitFiles:

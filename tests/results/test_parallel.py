@@ -40,5 +40,5 @@ def test_without_processes_the_work_is_done_here(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_error_is_raised_here() -> None:
-    with pytest.raises(ValueError, match="2 words"):
+    with pytest.raises(ValueError, match="1 words"):
         list(spread(fail, WORDS, 2))

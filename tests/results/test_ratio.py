@@ -39,7 +39,7 @@ def speedup_of_rounds(
     for implementation, rounds in (("numpy", baseline), ("numba", candidate)):
         record = CaseRecord(f"suites.add__{implementation}.time_kernel", "n=4", "ok", "")
         samples = [sample for one in rounds for sample in one]
-        measured.append((record, samples, [float(np.median(one)) for one in rounds]))
+        measured.append((record, samples, [float(np.median(one)) for one in rounds], 0.0))
     speedup = measured_rows(measured)[1].speedup
     assert speedup is not None
     return speedup
@@ -128,9 +128,11 @@ def test_the_rank_is_the_largest_with_one_per_cent() -> None:
 
 
 def test_the_interval_of_a_time_reaches_between_its_rounds() -> None:
-    assert interval_of_rounds([3.0, 1.0, 2.0, 5.0, 4.0]) == (1.0, 5.0)
-    assert interval_of_rounds([float(i) for i in range(9)]) == (1.0, 7.0)
-    assert interval_of_rounds([1.0] * 4) is None
+    assert interval_of_rounds(np.array([3.0, 1.0, 2.0, 5.0, 4.0])).tolist() == [1.0, 5.0]
+    assert interval_of_rounds(np.arange(9.0)).tolist() == [1.0, 7.0]
+    assert interval_of_rounds(np.ones(4)).tolist() == [-math.inf, math.inf]
+    of_two_times = np.array([[3.0, 1.0, 2.0, 5.0, 4.0], [6.0, 6.0, 7.0, 6.0, 8.0]])
+    assert interval_of_rounds(of_two_times).tolist() == [[1.0, 6.0], [5.0, 8.0]]
 
 
 def test_the_ends_are_ratios_of_rounds() -> None:

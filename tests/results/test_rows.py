@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from result_files import CommitFiles
 
-from gpubench.record import CaseRecord, Status
+from gpubench.record import CaseRecord, Disturbance, Status
 from gpubench.results import CaseName, Row, measured_rows, open_table
 
 NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
@@ -206,6 +206,70 @@ def test_the_interval_is_that_of_the_rounds_of_all_processes_of_a_run(tmp_path: 
     assert (row.low, row.seconds, row.high) == (0.8, pytest.approx(1.0), 1.2)
 
 
+def test_of_five_processes_and_more_each_counts_once_by_its_median(tmp_path: Path) -> None:
+    files = CommitFiles(tmp_path, "a" * 40, 1_000).facts(run=1).time(NUMBA, "n=4", 1.0)
+    files.record(NUMBA, "n=4")
+    for process in range(5):
+        files.rounds(NUMBA, "n=4", 0.5, 1.0 + process / 10, 9.0)
+    files.write()
+
+    row = read(tmp_path)["numba kernel n=4"]
+
+    assert row.rounds == (1.0, 1.1, 1.2, 1.3, 1.4)
+    assert (row.low, row.high) == (1.0, 1.4)
+
+
+def disturbed_files(directory: Path, *, numpy: float | None, numba: float | None) -> CommitFiles:
+    """Clearly apart, with these shares of disturbed samples; ``None``: not known."""
+    files = CommitFiles(directory, "a" * 40, 1_000)
+    for benchmark, seconds, share in ((NUMPY, 6.0, numpy), (NUMBA, 2.0, numba)):
+        fields = AGAINST_NUMPY if benchmark == NUMBA else {}
+        files.time(benchmark, "n=4", seconds).record(benchmark, "n=4", **fields)
+        medians = [seconds * (1 + place / 100) for place in range(6)]
+        seen = None if share is None else Disturbance(share, waiting=(0.01,) * 6)
+        files.rounds(benchmark, "n=4", *medians, disturbance=seen)
+    return files.write()
+
+
+@pytest.mark.parametrize(
+    ("numpy", "numba", "verdict"),
+    [(None, 0.5, "faster"), (0.0, 0.0, "faster"), (0.6, None, "unclear"), (0.0, 1.0, "unclear")],
+)
+def test_no_verdict_comes_from_the_work_of_others(
+    tmp_path: Path, numpy: float | None, numba: float | None, verdict: str
+) -> None:
+    disturbed_files(tmp_path, numpy=numpy, numba=numba)
+
+    row = read(tmp_path)["numba kernel n=4"]
+
+    assert row.speedup is not None
+    assert (row.speedup.value, row.speedup.verdict) == (3.0, verdict)
+    assert row.disturbed == numba
+    assert row.is_disturbed == (numba == 1.0)
+    assert (row.low is None) == row.is_disturbed
+    query = "select disturbed, verdict from results where implementation = 'numba'"
+    assert open_table(tmp_path).query(query)[1] == [(numba, verdict)]
+
+
+def test_pairs_that_were_disturbed_have_no_verdict_either(tmp_path: Path) -> None:
+    files = disturbed_files(tmp_path, numpy=0.0, numba=1.0)
+    files.record(NUMBA, "n=4", **AGAINST_NUMPY, pair_ratios=(2.0,) * 10).write()
+
+    speedup = read(tmp_path)["numba kernel n=4"].speedup
+
+    assert speedup is not None
+    assert (speedup.value, speedup.verdict) == (2.0, "unclear")
+
+
+def test_the_samples_of_all_processes_are_counted_together(tmp_path: Path) -> None:
+    files = CommitFiles(tmp_path, "a" * 40, 1_000).facts(run=1).time(NUMBA, "n=4", 1.0)
+    files.record(NUMBA, "n=4")
+    files.rounds(NUMBA, "n=4", 1.0, disturbance=Disturbance(1.0, waiting=(0.01,) * 6))
+    files.rounds(NUMBA, "n=4", 1.0, disturbance=Disturbance(0.0, waiting=(0.0,) * 18)).write()
+
+    assert read(tmp_path)["numba kernel n=4"].disturbed == 0.25
+
+
 def test_where_runs_are_not_told_apart_the_last_rounds_count(tmp_path: Path) -> None:
     files = CommitFiles(tmp_path, "a" * 40, 1_000).time(NUMBA, "n=4", 1.0)
     files.record(NUMBA, "n=4").rounds(NUMBA, "n=4", 5.0, 6.0)
@@ -296,7 +360,7 @@ def test_the_pairs_of_another_run_begin_anew(tmp_path: Path) -> None:
 
 def measured(status: Status, samples: Sequence[float], rounds: Sequence[float] = ()) -> Row:
     record = CaseRecord(NUMBA, "n=4", status, "", runs_per_sample=7)
-    (row,) = measured_rows([(record, samples, rounds)])
+    (row,) = measured_rows([(record, samples, rounds, None)])
     return row
 
 
@@ -333,7 +397,7 @@ def test_measured_rows_have_the_speedup_that_a_report_would_show(tmp_path: Path)
         medians = [seconds * (1 + place / 100) for place in range(6)]
         files.time(benchmark, "n=4", seconds).record(benchmark, "n=4", **fields)
         files.rounds(benchmark, "n=4", *medians)
-        cases.append((files.lines[-2], files.values[benchmark]["n=4"], medians))
+        cases.append((files.lines[-2], files.values[benchmark]["n=4"], medians, None))
     files.write()
 
     _, from_files = read(tmp_path)["numpy kernel n=4"], read(tmp_path)["numba kernel n=4"]

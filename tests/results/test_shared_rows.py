@@ -129,8 +129,8 @@ def write(directory: Path, index: int, writes: Callable[[str, str], Write]) -> N
 def read(files: list[SnapshotFiles]) -> list[str]:
     """All that is read of each file, but for numbers that depend on the files before it."""
     batch = read_batch(files, Roles(), ())
-    names, details = batch.rows.names, batch.rows.details
-    columns = {name: column.tolist() for name, column in batch.rows.cells.items()}
+    names, details = batch.names, batch.details
+    columns = {name: column.tolist() for name, column in batch.cells.items()}
     read: list[tuple[object, ...]] = [(repr(head),) for head in batch.heads]
     for cells in zip(*columns.values(), strict=True):
         row = dict(zip(columns, cells, strict=True))

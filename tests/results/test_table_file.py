@@ -396,6 +396,30 @@ def test_what_is_read_by_several_processes_is_what_one_reads(
     assert content(open_table(tmp_path / "results")) == expected
 
 
+def test_a_file_whose_making_was_stopped_is_made_anew(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, reads: list[str]
+) -> None:
+    expected = content(open_table(directory))
+    monkeypatch.setattr(reading, "BATCH", 1)
+    monkeypatch.setattr(store, "IN_TRANSACTION", 1)
+    with monkeypatch.context() as stopped:
+        insert, batches = store._insert, []
+
+        def insert_two(connection: duckdb.DuckDBPyConnection, batch: reading.Batch) -> None:
+            batches.append(batch)
+            if len(batches) == 3:
+                raise KeyboardInterrupt
+            insert(connection, batch)
+
+        stopped.setattr(store, "_insert", insert_two)
+        with pytest.raises(KeyboardInterrupt):
+            kept(directory)
+    reads.clear()
+
+    assert content(kept(directory)) == expected
+    assert len(reads) == 3
+
+
 def test_the_name_of_the_file_is_that_of_the_results(tmp_path: Path) -> None:
     assert table_path(tmp_path / "a") != table_path(tmp_path / "b")
     assert table_path(tmp_path / "a").suffix == ".duckdb"
