@@ -45,10 +45,23 @@ const gpubench = (() => {
     high: now.low > 0 ? old.high / now.low : Infinity,
   });
 
-  const verdictOf = (ratio) => {
+  const median = (values) => {
+    const sorted = [...values].sort((a, b) => a - b);
+    return (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
+  };
+
+  // Of unchanged cases between two snapshots, as scatter_of in gpubench/analysis/comparison.py.
+  const scatterOf = (rows) => {
+    const logs = rows.filter(({ ratio }) => ratio && known(ratio)).map(({ ratio }) => Math.log(ratio.value));
+    if (logs.length < index.least_cases) return null;
+    const middle = median(logs);
+    return Math.min(index.normal_mad * median(logs.map((value) => Math.abs(value - middle))), index.largest_scatter);
+  };
+
+  const verdictOf = (ratio, apart) => {
     if (!known(ratio)) return "unclear";
-    if (ratio.low > 1 && ratio.value >= index.apart) return "faster";
-    if (ratio.high < 1 && ratio.value <= 1 / index.apart) return "slower";
+    if (ratio.low > 1 && ratio.value >= apart) return "faster";
+    if (ratio.high < 1 && ratio.value <= 1 / apart) return "slower";
     return ratio.low >= 1 / index.same && ratio.high <= index.same ? "same" : "unclear";
   };
 
@@ -64,29 +77,28 @@ const gpubench = (() => {
   };
 
   // How the baseline's time changed, where both sides have the same one.
-  const baselineWords = (old, now, before, after) => {
-    if (before.baseline < 0 || after.baseline < 0) return "";
-    if (old.list.labels[before.baseline] !== now.list.labels[after.baseline]) return "";
+  const baselineRatio = (old, now, before, after) => {
+    if (before.baseline < 0 || after.baseline < 0) return null;
+    if (old.list.labels[before.baseline] !== now.list.labels[after.baseline]) return null;
     const [one, other] = [caseAt(old, before.baseline).time, caseAt(now, after.baseline).time];
-    const ratio = one && other ? quotient(one, other) : null;
-    return ratio && ["faster", "slower"].includes(verdictOf(ratio)) ? `its baseline became ${factorText(ratio)}` : "";
+    return one && other ? quotient(one, other) : null;
   };
 
   const difference = (label, old, now) => {
     const [before, after] = [caseAt(old, old.place), caseAt(now, now.place)];
-    const row = { label, before, after, ratio: null, note: "", size: 1, baseline: "" };
+    const row = { label, before, after, ratio: null, note: "", size: 1, moved: null };
     if (before.status === "v" || after.status === "v") {
       return { ...row, verdict: "not comparable", note: index.replaced };
     }
-    row.baseline = baselineWords(old, now, before, after);
+    row.moved = baselineRatio(old, now, before, after);
     if (!before.time || !after.time) {
       const [verdict, note] = index.untimed[before.status + after.status];
       const reasons = { "{old}": before.reason, "{new}": after.reason };
       return { ...row, verdict, note: note.replace(/\{(old|new)\}/g, (name) => reasons[name]) };
     }
     const ratio = quotient(before.time, after.time);
-    const note = known(ratio) ? "" : index.no_interval;
-    return { ...row, ratio, note, verdict: verdictOf(ratio), size: Math.max(ratio.value, 1 / ratio.value) };
+    const note = known(ratio) ? "" : before.reason || after.reason || index.no_interval;
+    return { ...row, ratio, note, size: Math.max(ratio.value, 1 / ratio.value) };
   };
 
   const compare = (old, now) => {
@@ -104,6 +116,16 @@ const gpubench = (() => {
       places.delete(label);
     });
     for (const [label, place] of places) if (present(now, place) && !gone(now, place)) result.onlyNew.push(label);
+    // Another machine differs in more than scatter.
+    const scatter = old.list === now.list ? scatterOf(result.rows) : null;
+    const apart = scatter === null ? index.same : Math.max(index.apart, Math.exp(index.normal_99 * scatter));
+    const differs = (ratio) => ratio && ["faster", "slower"].includes(verdictOf(ratio, apart));
+    for (const row of result.rows) {
+      row.verdict ??= verdictOf(row.ratio, apart);
+      row.baseline = differs(row.moved) ? `its baseline became ${factorText(row.moved)}` : "";
+    }
+    const percent = (value) => (100 * value).toFixed(1);
+    result.scatter = scatter === null ? "" : index.scatter.replace("{scatter}", percent(scatter)).replace("{apart}", percent(apart - 1));
     result.rows.sort((a, b) => index.verdicts.indexOf(a.verdict) - index.verdicts.indexOf(b.verdict) || b.size - a.size);
     return result;
   };
@@ -193,6 +215,7 @@ const gpubench = (() => {
   const render = (title, result, facts) => {
     const rows = fields.all.checked ? result.rows : result.rows.filter((row) => index.differing.includes(row.verdict));
     const children = [element("h3", {}, title), element("p", {}, element("strong", {}, countsLine(result)))];
+    if (result.scatter) children.push(element("p", { className: "muted" }, result.scatter));
     const differs = facts.map(({ label, values }) => `${label} ${values}`).join("; ");
     if (differs) children.push(element("p", {}, `What they ran on differs: ${differs}.`));
     const caption = `${fields.all.checked ? "Every case" : "Cases that differ"}, ${title}.`;
@@ -232,7 +255,7 @@ const gpubench = (() => {
       if (labels.length) lines.push(`- only ${where}: ${labels.length.toLocaleString("en-US")}, such as ${escaped(join(labels.slice(0, 4)))}`);
     }
     lines.push(...facts.map(({ label, values }) => `- ${escaped(label)}: ${escaped(values)}`), ...(facts.length ? [""] : []));
-    return [...lines, `<sub>${rule}</sub>`, ""].join("\n");
+    return [...lines, `<sub>${[rule, result.scatter].filter(Boolean).join(" ")}</sub>`, ""].join("\n");
   };
 
   // Choosing

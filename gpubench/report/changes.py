@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpubench.analysis.causes import Cause, ExplainedChange, explained_changes
@@ -11,7 +11,7 @@ from gpubench.analysis.changes import FEWEST_POINTS, LASTING, LASTING_NEWEST, TH
 from gpubench.report import text
 from gpubench.report.compare import pair_address
 from gpubench.report.comparison_view import FactRow, fact_row
-from gpubench.report.findings import ChangeView, case_words, change_view, history_length
+from gpubench.report.findings import ONE_COMMIT, ChangeView, case_words, change_view, history_length
 from gpubench.report.site import (
     CommitLabel,
     Link,
@@ -46,6 +46,13 @@ RULE = (
     "other by their intervals; that is called a difference, and is no step."
 )
 """What is claimed, and on which grounds."""
+
+NO_RECORD = State(
+    "No record of the environment",
+    "These results were stored without gpubench's record, so that a change of versions or of the "
+    "driver can only be told as far as asv's own files do.",
+    "asv run",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +111,16 @@ def build(history: History, site: Site) -> ChangesPage:
     for item in changes:
         name, change = item.name, item.change
         what = (name.suite, name.kernel, name.implementation, name.time, change.slower, change.kind)
-        where = (item.before.hash, item.after.hash, item.recovered, item.cause, item.facts)
+        where = (change.before, change.after, item.recovered, item.cause, item.facts)
         groups[what + where].append(item)
     shown: dict[CommitLabel, list[ChangeRow]] = defaultdict(list)
     for group in list(groups.values())[:MOST_ROWS]:
         row = _row(group, history, site)
         shown[row.change.after].append(row)
     causes = Counter(group[0].cause for group in groups.values())
+    states = [ONE_COMMIT] if len(history.commits) == 1 else []
+    if not any(snapshot.facts for snapshot in history.snapshots):
+        states.append(NO_RECORD)
     return ChangesPage(
         title="Changes",
         navigation=site.navigation(history.setup, page="changes"),
@@ -120,7 +130,7 @@ def build(history: History, site: Site) -> ChangesPage:
         causes={CAUSES[cause]: causes[cause] for cause in CAUSES if causes[cause]},
         commits=tuple(CommitChanges(commit, tuple(rows)) for commit, rows in shown.items()),
         more=max(len(groups) - MOST_ROWS, 0),
-        states=tuple(_states(history)),
+        states=tuple(states),
     )
 
 
@@ -155,10 +165,9 @@ def _why(item: ExplainedChange) -> str:
             "needs a run of one of the two commits in the other's environment."
         )
     if item.cause == "baseline":
-        if not item.dependents:
-            return f"The baseline became {direction}."
         names = text.join(dict.fromkeys(name.implementation for name in item.dependents))
-        return f"The baseline became {direction}: the speedups of {names} {moved} with it."
+        with_it = f": the speedups of {names} {moved} with it" if names else ""
+        return f"The baseline became {direction}{with_it}."
     recorded = "what is recorded of the environment did not change"
     if item.facts is None:
         recorded = "no record tells of the environment"
@@ -167,8 +176,8 @@ def _why(item: ExplainedChange) -> str:
         if item.is_baseline:
             both = "The baseline and what is compared with it"
         return (
-            f"{both} became {direction} alike, and {recorded}: the machine, or code that "
-            "they share. The speedup stayed."
+            f"{both} became {direction} alike, and {recorded}: the "
+            "machine, or code that they share. The speedup stayed."
         )
     beside = "its baseline did not, and " if item.baseline else ""
     if item.baseline_change:
@@ -181,24 +190,13 @@ def _verdict(changes: Sequence[ExplainedChange], history: History) -> str:
     where = f"in {cases} over {text.plural(len(history.commits), 'commit')}"
     if not changes:
         return f"No change was found {where}."
-    slower = sum(item.change.slower for item in changes)
-    undone = sum(item.change.slower and item.recovered is not None for item in changes)
-    words = [f"{slower:,} slower" + f" ({undone:,} recovered since)" * bool(undone)] * bool(slower)
-    words += [f"{len(changes) - slower:,} faster"] * (len(changes) > slower)
-    return f"{text.plural(len(changes), 'change')} {where}: {text.join(words)}."
-
-
-def _states(history: History) -> Iterator[State]:
-    if len(history.commits) == 1:
-        yield State(
-            "One commit so far",
-            "Changes over commits show from the second on.",
-            "asv run HEAD~10..HEAD --skip-existing",
+    slower = [item for item in changes if item.change.slower]
+    undone, faster = sum(bool(item.recovered) for item in slower), len(changes) - len(slower)
+    parts = []
+    if slower:
+        parts.append(
+            f"{len(slower):,} slower" + (f" ({undone:,} recovered since)" if undone else "")
         )
-    if not any(snapshot.facts for snapshot in history.snapshots):
-        yield State(
-            "No record of the environment",
-            "These results were stored without gpubench's record, so that a change of versions or "
-            "of the driver can only be told as far as asv's own files do.",
-            "asv run",
-        )
+    if faster:
+        parts.append(f"{faster:,} faster")
+    return f"{text.plural(len(changes), 'change')} {where}: {text.join(parts)}."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,25 +19,34 @@ from gpubench.analysis.headline import KernelNow, fastest_variants
 from gpubench.analysis.roofline import STREAMS, Attained, MemoryCeiling, attained, memory_ceiling
 from gpubench.names import Value, format_identity, parse_identity
 from gpubench.report import text
-from gpubench.report.findings import ChangeWords, TimeCell, Timing, change_words
-from gpubench.report.site import CommitLabel
+from gpubench.report.findings import claim
+from gpubench.report.site import CommitLabel, State
 from gpubench.results import ABSENT, STATUSES, CaseName, History, Ratio, Row, Status, Times
 
 MOST_ROWS = 50
 """Commits in the table of a chart, the newest; a thousand make a page that opens slowly."""
 
-OVER = "cache-resident or undercounted"
-"""Instead of a share of the attainable above 100 %."""
+NO_ROOFLINE = "No roofline"
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
     """A number over the commits of a chart; NaN where there is none."""
 
-    values: tuple[float, ...]
-    lows: tuple[float, ...]
+    values: NDArray[np.float64]
+    lows: NDArray[np.float64]
     """Lower ends of the intervals; NaN where an interval is not known."""
-    highs: tuple[float, ...]
+    highs: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPoint:
+    """One case at one commit: its time, else by its status why there is none."""
+
+    seconds: float | None
+    speedup: Ratio | None
+    status: Status | None
+    """``None``: not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +61,9 @@ class HistorySeries:
     times: Curve
     """Seconds."""
     speedups: Curve
-    points: tuple[TimeCell, ...]
+    points: tuple[HistoryPoint, ...]
     """One for each commit that the chart's table lists."""
-    changes: tuple[ChangeWords, ...]
+    changes: tuple[Change, ...]
     marked: tuple[int, ...]
     """Index of the first commit after each change."""
     stopped: int | None
@@ -77,24 +86,13 @@ class HistoryChart:
 
 
 @dataclass(frozen=True, slots=True)
-class SizePoint:
-    """One implementation at one size, with its fastest launch."""
-
-    size: float
-    words: str
-    """The sizes by name."""
-    speedup: Ratio
-    seconds: float
-    case: str
-
-
-@dataclass(frozen=True, slots=True)
 class SizeSeries:
     """One implementation over sizes, smallest first."""
 
     implementation: str
     rank: int
-    points: tuple[SizePoint, ...]
+    points: tuple[Row, ...]
+    """Its fastest launch at each size."""
     crossover: Crossover
     sentence: str
 
@@ -111,28 +109,6 @@ class SizeChart:
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchCell:
-    """One launch."""
-
-    speedup: Ratio | None
-    seconds: float | None
-    status: Status | None
-    """``None``: not in the plan, or not measured."""
-    footnote: int | None
-    """Number of its reason, from 1."""
-    best: bool
-    """Fastest in its column."""
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchRow:
-    """One block shape (and what varies with it)."""
-
-    label: str
-    cells: tuple[LaunchCell, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class LaunchMap:
     """One implementation's launches: block by grid, or by size where the grid follows the size."""
 
@@ -142,27 +118,13 @@ class LaunchMap:
     corner: str
     """What rows and columns are."""
     columns: tuple[str, ...]
-    rows: tuple[LaunchRow, ...]
+    rows: Mapping[str, tuple[Row | None, ...]]
+    """A row for each column by block shape (and what varies with it); ``None``: not in the plan."""
+    best: tuple[CaseName, ...]
+    """The fastest of each column."""
     reasons: tuple[str, ...]
     """Footnotes, in order."""
     sentence: str
-
-
-@dataclass(frozen=True, slots=True)
-class RooflinePoint:
-    """One implementation at one problem, with its fastest launch."""
-
-    implementation: str
-    rank: int
-    case: str
-    size: str
-    intensity: float | None
-    """Operations for each byte; ``None`` where the suite counts none."""
-    bytes_per_second: float
-    flops_per_second: float | None
-    share: float
-    attainable: str
-    """The share in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +133,10 @@ class Roofline:
 
     device: str
     ceilings: MemoryCeiling
-    points: tuple[RooflinePoint, ...]
-    """Smallest first, by implementation."""
+    points: tuple[Attained, ...]
+    """Each implementation with its fastest launch at each problem, smallest first."""
+    ranks: Mapping[str, int]
+    """As of ``HistorySeries``."""
     sentences: tuple[str, ...]
 
     @property
@@ -182,21 +146,12 @@ class Roofline:
 
 
 @dataclass(frozen=True, slots=True)
-class NoRoofline:
-    """Why there is no roofline."""
-
-    why: str
-    command: str | None
-    """What would give it; ``None`` where no command does."""
-
-
-@dataclass(frozen=True, slots=True)
 class Rooflines:
     """All devices of a kernel."""
 
     devices: tuple[Roofline, ...]
-    missing: tuple[NoRoofline, ...]
-    """Of a device, or of the whole kernel."""
+    missing: tuple[State, ...]
+    """Why a device, or the whole kernel, has none."""
 
 
 def history_chart(
@@ -222,14 +177,24 @@ def history_chart(
         row = history.rows_of[name]
         codes = history.statuses[row, places]
         times, speedups = history.times[:, row, places], history.speedups[:, row, places]
-        present = np.flatnonzero(codes != ABSENT)
-        *points, newest = (
-            _point(codes[i], times[:, i], speedups[:, i]) for i in (*listed, present[-1])
-        )
-        words = tuple(change_words(history, change) for change in changes[name])
+        present, timed = np.flatnonzero(codes != ABSENT), np.flatnonzero(~np.isnan(times[0]))
+        since = present[present > timed[-1]] if timed.size else timed
+        stopped = int(since[0]) if since.size else None
         first_after = np.searchsorted(places, [change.after for change in changes[name]])
-        stopped = _stopped(codes, times[0])
-        since = None if stopped is None else commits[stopped]
+        *points, newest = (
+            _point(codes[i], times[0, i], speedups[:, i]) for i in (*listed, present[-1])
+        )
+        events = [f"{claim(c)} at {labels[c.after].short}" for c in changes[name]]
+        if newest.seconds is None:
+            now = text.status_label(newest.status or "")
+            now += f" since {commits[stopped].short}" if stopped is not None else ""
+        else:
+            now = text.seconds(newest.seconds)
+            if newest.speedup:
+                now += f", {text.speedup(newest.speedup)} ({text.interval(newest.speedup)})"
+            now += " at the newest commit"
+            if not events and present.size > 1:
+                events = ["no change"]
         series.append(
             HistorySeries(
                 implementation=name.implementation,
@@ -239,29 +204,20 @@ def history_chart(
                 times=_curve(times),
                 speedups=_curve(speedups),
                 points=tuple(points),
-                changes=words,
+                changes=tuple(changes[name]),
                 marked=tuple(first_after.tolist()),
                 stopped=stopped,
                 status=None if stopped is None else STATUSES[codes[stopped]],
-                sentence=_history_sentence(name, newest, since, words, present.size == 1),
+                sentence=f"{name.implementation}: {'; '.join([now, *events])}.",
             )
         )
     return HistoryChart(commits, tuple(series), note, listed)
 
 
-def _stopped(codes: NDArray[np.int8], medians: Times) -> int | None:
-    """Index of the first commit since which a case has no time, where it had one before."""
-    present, timed = np.flatnonzero(codes != ABSENT), np.flatnonzero(~np.isnan(medians))
-    since = present[present > timed[-1]] if timed.size else timed
-    return int(since[0]) if since.size else None
-
-
-def _point(code: int, time: Times, speedup: Times) -> TimeCell:
-    (median, *ends), ratio = time.tolist(), speedup.tolist()
-    low, high = (end if 0 < end < math.inf else None for end in ends)
-    return TimeCell(
-        timing=None if math.isnan(median) else Timing(median, low, high),
-        speedup=None if math.isnan(ratio[0]) else Ratio(*ratio),
+def _point(code: int, seconds: float, speedup: Times) -> HistoryPoint:
+    return HistoryPoint(
+        seconds=None if math.isnan(seconds) else float(seconds),
+        speedup=None if math.isnan(speedup[0]) else Ratio(*speedup.tolist()),
         status=None if code == ABSENT else STATUSES[code],
     )
 
@@ -270,55 +226,27 @@ def _curve(columns: Times) -> Curve:
     """Values and both ends of their intervals, shape (3, commits)."""
     shown = columns.copy()
     shown[1:, (columns[1] <= 0) | ~np.isfinite(columns[2])] = np.nan
-    values, lows, highs = map(tuple, shown.tolist())
-    return Curve(values, lows, highs)
+    return Curve(*shown)
 
 
-def _history_sentence(
-    name: CaseName,
-    newest: TimeCell,
-    stopped: CommitLabel | None,
-    changes: Sequence[ChangeWords],
-    is_alone: bool,
-) -> str:
-    events = [f"{change.claim} at {change.after.short}" for change in changes]
-    if newest.timing:
-        now = text.seconds(newest.timing.median)
-        if newest.speedup:
-            now += f", {text.speedup(newest.speedup)} ({text.interval(newest.speedup)})"
-        now += " at the newest commit"
-        if not events and not is_alone:
-            events = ["no change"]
-    else:
-        now = text.status_label(newest.status or "")
-        now += f" since {stopped.short}" if stopped else ""
-    return f"{name.implementation}: {'; '.join([now, *events])}."
-
-
-def size_charts(rows: Iterable[Row], ranks: Mapping[str, int]) -> tuple[SizeChart, ...]:
+def size_charts(rows: Iterable[Row], ranks: Mapping[str, int]) -> Iterator[SizeChart]:
     """Charts of the kernel times; combinations with a single size are left out."""
     groups: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         if row.speedup and row.name.time == "kernel":
             groups[row.parameters][row.name.implementation].append(row)
-    charts = []
     for parameters, group in sorted(groups.items()):
         axis = f" {text.TIMES} ".join(next(iter(group.values()))[0].sizes)
         names = sorted(group, key=lambda name: ranks[name])
         series = tuple(_size_series(name, ranks[name], group[name]) for name in names)
         if len({point.size for s in series for point in s.points}) > 1:
-            charts.append(SizeChart(parameters, axis, series))
-    return tuple(charts)
+            yield SizeChart(parameters, axis, series)
 
 
 def _size_series(implementation: str, rank: int, rows: Iterable[Row]) -> SizeSeries:
-    points = tuple(
-        SizePoint(row.size, text.sizes(row.sizes), row.speedup, row.seconds, row.name.case)
-        for row in sorted(fastest_variants(rows).values(), key=lambda row: row.size)
-        if row.speedup and row.seconds is not None
-    )
-    border = crossover([(point.size, point.speedup) for point in points])
-    words = {point.size: point.words for point in points}
+    points = tuple(sorted(fastest_variants(rows).values(), key=lambda row: row.size))
+    border = crossover((row.size, row.speedup) for row in points if row.speedup)
+    words = {row.size: text.sizes(row.sizes) for row in points}
     if border.size is None:
         if border.largest_win is None:
             when = "never clearly faster in this range"
@@ -334,27 +262,18 @@ def _size_series(implementation: str, rank: int, rows: Iterable[Row]) -> SizeSer
     return SizeSeries(implementation, rank, points, border, f"{implementation} is {when}.")
 
 
-def launch_maps(rows: Iterable[Row], implementations: Sequence[str]) -> tuple[LaunchMap, ...]:
+def launch_maps(rows: Sequence[Row], implementations: Iterable[str]) -> Iterator[LaunchMap]:
     """Maps for the implementations whose launch was swept, in the given order."""
-    by_implementation: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        if row.name.time == "kernel":
-            by_implementation[row.name.implementation].append(row)
-    maps = []
     for implementation in implementations:
-        cases = by_implementation[implementation]
-        blocks = {_shape(row, "block") for row in cases}
-        grids = {_shape(row, "grid") for row in cases}
-        if len(blocks) < 2 and len(grids) < 2:
-            continue
-        if len(grids) < 2:
-            maps.append(_launch_map(cases, "", _problem_label))
-            continue
-        largest = max(row.size for row in cases)
-        for problem in sorted({row.problem for row in cases if row.size == largest}):
-            at_problem = [row for row in cases if row.problem == problem]
-            maps.append(_launch_map(at_problem, problem, _grid_label))
-    return tuple(maps)
+        wanted = (implementation, "kernel")
+        cases = [row for row in rows if (row.name.implementation, row.name.time) == wanted]
+        blocks, grids = ({_shape(row, part) for row in cases} for part in ("block", "grid"))
+        if len(grids) > 1:
+            largest = max(row.size for row in cases)
+            for problem in sorted({row.problem for row in cases if row.size == largest}):
+                yield _launch_map([row for row in cases if row.problem == problem], problem)
+        elif len(blocks) > 1:
+            yield _launch_map(cases, "")
 
 
 def _shape(row: Row, part: str) -> str:
@@ -362,36 +281,23 @@ def _shape(row: Row, part: str) -> str:
     return str(parse_identity(row.name.case).get(part, ""))
 
 
-def _extents(row: Row, part: str) -> list[int]:
-    """Orders blocks and grids by their numbers, not by their text."""
-    return [int(n) if n.isdigit() else 0 for n in _shape(row, part).split("x")]
-
-
-def _problem_label(row: Row) -> str:
-    return row.problem.replace(" ", ", ") or "all sizes"
-
-
-def _grid_label(row: Row) -> str:
-    return _shape(row, "grid") or "cover"
-
-
-def _launch_map(rows: Sequence[Row], problem: str, column_of: Callable[[Row], str]) -> LaunchMap:
-    """One implementation's."""
+def _launch_map(rows: Sequence[Row], problem: str) -> LaunchMap:
+    """One implementation's: of one problem, or else of all of them."""
     implementation, labels = rows[0].name.implementation, _row_labels(rows)
-    by_column = sorted(rows, key=lambda row: (row.size, _extents(row, "grid"), row.problem))
-    by_label = sorted(rows, key=lambda row: (_extents(row, "block"), labels[row.name]))
+
+    def column_of(row: Row) -> str:
+        if problem:
+            return _shape(row, "grid") or "cover"
+        return row.problem.replace(" ", ", ") or "all sizes"
+
+    def extents(row: Row, part: str) -> list[int]:  # ordered by their numbers, not by their text
+        return [int(n) if n.isdigit() else 0 for n in _shape(row, part).split("x")]
+
+    by_column = sorted(rows, key=lambda row: (row.size, extents(row, "grid"), row.problem))
+    by_label = sorted(rows, key=lambda row: (extents(row, "block"), labels[row.name]))
     columns = tuple(dict.fromkeys(map(column_of, by_column)))
     at = {(labels[row.name], column_of(row)): row for row in rows}
-    best = {col: _fastest(row for row in rows if column_of(row) == col) for col in columns}
-    reasons = tuple(dict.fromkeys(row.reason for row in rows if row.reason))
-
-    def cell(label: str, column: str) -> LaunchCell:
-        row = at.get((label, column))
-        if row is None:
-            return LaunchCell(None, None, None, None, False)
-        footnote = reasons.index(row.reason) + 1 if row.reason else None
-        return LaunchCell(row.speedup, row.seconds, row.status, footnote, row is best[column])
-
+    best = [_fastest(row for row in rows if column_of(row) == column) for column in columns]
     largest = max(row.size for row in rows)
     fastest = _fastest(row for row in rows if row.size == largest)
     if fastest:
@@ -408,11 +314,12 @@ def _launch_map(rows: Sequence[Row], problem: str, column_of: Callable[[Row], st
         problem=problem,
         corner="block \\ grid" if problem else "block \\ size",
         columns=columns,
-        rows=tuple(
-            LaunchRow(label, tuple(cell(label, column) for column in columns))
+        rows={
+            label: tuple(at.get((label, column)) for column in columns)
             for label in dict.fromkeys(labels[row.name] for row in by_label)
-        ),
-        reasons=reasons,
+        },
+        best=tuple(row.name for row in best if row),
+        reasons=tuple(dict.fromkeys(row.reason for row in rows if row.reason)),
         sentence=sentence,
     )
 
@@ -448,73 +355,47 @@ def rooflines(
     history: History,
     kernels: Iterable[KernelNow],
     ranks: Mapping[str, int],
-) -> tuple[Rooflines, dict[CaseName, str]]:
-    """Rooflines of a kernel, and for each of its cases the share of the attainable in words.
+) -> tuple[Rooflines, dict[CaseName, float]]:
+    """Rooflines of a kernel, and for each of its cases the share of the attainable.
 
     ``kernels`` are all those of the setup: some give ceilings. ``ranks`` are in their order.
     """
     timed = [r for r in now.cases.values() if r.seconds is not None and r.name.time == "kernel"]
     if timed and not any(row.bytes for row in timed):
+        why = "the suite does not say how many bytes are moved: add work."
         if any(row.bench for row in timed):
             why = "a pair does not say how many bytes its benchmarks move."
-        else:
-            why = "the suite does not say how many bytes are moved: add work."
-        return Rooflines((), (NoRoofline(why, None),)), {}
+        elif any(row.bytes == 0 for row in timed):
+            why = "its suite says that it moves no bytes."
+        return Rooflines((), (State(NO_ROOFLINE, why),)), {}
     streams = [row for k in kernels if k.key[1] in STREAMS for row in k.cases.values()]
     facts = [snapshot.facts for snapshot in history.snapshots if snapshot.facts]
-    devices, missing, words = [], [], dict[CaseName, str]()
+    devices, missing, shares = [], [], dict[CaseName, float]()
     for device in sorted({row.device for row in timed}):
         rows = [row for row in timed if row.device == device]
         ceiling = memory_ceiling(device, rows, facts[-1] if facts else {}, streams)
         if ceiling is None:
-            missing.append(_no_ceiling(device))
+            why = f"the bandwidth of {device} is not in the record; it is measured with the cases."
+            command = "asv run --skip-existing-successful"
+            if device in ("", HOME):
+                gives = "a kernel named triad or copy gives it"
+                why = f"the bandwidth of the CPU was not measured; {gives}."
+                command = "asv run --bench __triad__"
+            missing.append(State(NO_ROOFLINE, why, command))
             continue
         rates = {row.name: rate for row in rows if (rate := attained(row, ceiling))}
-        words |= {name: share_words(rate.share) for name, rate in rates.items()}
+        shares |= {name: rate.share for name, rate in rates.items()}
         points = []
-        for implementation, rank in ranks.items():
+        for implementation in ranks:
             best = fastest_variants(r for r in rows if r.name.implementation == implementation)
-            shown = [row for row in best.values() if row.name in rates]
-            shown.sort(key=lambda row: row.size)
-            points += [_roofline_point(rates[row.name], rank) for row in shown]
+            ordered = sorted(best.values(), key=lambda row: row.size)
+            points += [rates[row.name] for row in ordered if row.name in rates]
         sentences = tuple(_roofline_sentences(ceiling, points))
-        devices.append(Roofline(device, ceiling, tuple(points), sentences))
-    return Rooflines(tuple(devices), tuple(missing)), words
+        devices.append(Roofline(device, ceiling, tuple(points), ranks, sentences))
+    return Rooflines(tuple(devices), tuple(missing)), shares
 
 
-def share_words(share: float) -> str:
-    """``62 %``, or what a share above 100 % means."""
-    return OVER if share > 1 else f"{text.digits(100 * share, 2)} %"
-
-
-def _no_ceiling(device: str) -> NoRoofline:
-    if device in ("", HOME):
-        return NoRoofline(
-            "the bandwidth of the CPU was not measured; a kernel named triad or copy gives it.",
-            "asv run --bench __triad__",
-        )
-    return NoRoofline(
-        f"the bandwidth of {device} is not in the record; it is measured with the cases.",
-        "asv run --skip-existing-successful",
-    )
-
-
-def _roofline_point(rate: Attained, rank: int) -> RooflinePoint:
-    row = rate.row
-    return RooflinePoint(
-        implementation=row.name.implementation,
-        rank=rank,
-        case=row.name.case,
-        size=text.sizes(row.sizes) or row.name.case,
-        intensity=rate.intensity,
-        bytes_per_second=rate.bytes_per_second,
-        flops_per_second=rate.flops_per_second,
-        share=rate.share,
-        attainable=share_words(rate.share),
-    )
-
-
-def _roofline_sentences(ceiling: MemoryCeiling, points: Sequence[RooflinePoint]) -> Iterator[str]:
+def _roofline_sentences(ceiling: MemoryCeiling, points: Sequence[Attained]) -> Iterator[str]:
     peak = ceiling.peak_bytes_per_second
     of_peak = ""
     if peak is not None:
@@ -525,7 +406,7 @@ def _roofline_sentences(ceiling: MemoryCeiling, points: Sequence[RooflinePoint])
         "The arithmetic ceiling was not measured: a kernel far below the bandwidth may be "
         "bound by its operations."
     )
-    for last in {point.implementation: point for point in points}.values():
+    for implementation, last in {point.row.name.implementation: point for point in points}.items():
         of = "" if last.share > 1 else " of what is attainable"
-        size = last.size or "its only case"
-        yield f"{last.implementation}: {last.attainable}{of} at {size}."
+        size = text.sizes(last.row.sizes) or last.row.name.case or "its only case"
+        yield f"{implementation}: {text.share(last.share)}{of} at {size}."

@@ -23,6 +23,9 @@ from gpubench.report.site import (
 )
 from gpubench.results import History, Ratio, Row, Table
 
+NOT_MEASURED = "not measured"
+"""Of copies or compilation; a note under the implementations says what to do about it."""
+
 MOST_NAMED = 3
 """Implementations that the verdict names; the others are counted together."""
 
@@ -116,35 +119,32 @@ def build(history: History, site: Site, only: str | None = None) -> ChoosePage:
 
     ``only`` names one kernel: ``matmul``, or with its suite ``examples.matmul``.
     """
-    kernels = [
-        (now, choices(now.cases.values()))
+    kernels = tuple(
+        KernelChoice(
+            kernel=Link(kernel_label(key), site.address(history.setup, key)),
+            commit=commit_label(now.commit),
+            choices=tuple(map(_choice, choices(now.cases.values()))),
+            reasons=reason_views(now.cases.values()),
+            elsewhere=elsewhere(now, history, site),
+        )
         for key, now in site.current(history).items()
         if only in (None, key[1], ".".join(key))
-    ]
+    )
     state = State(
         "Nothing to compare",
         "No implementation has a speedup here; the reasons are listed with each kernel.",
         "asv run --quick --show-stderr",
     )
-    compared = any(choice.alternatives for _, of_kernel in kernels for choice in of_kernel)
+    compared = any(choice.rows for kernel in kernels for choice in kernel.choices)
     return ChoosePage(
         title="Choose",
         navigation=site.navigation(history.setup, page="choose"),
-        verdict=_verdict([of_kernel for _, of_kernel in kernels]),
+        verdict=_verdict(kernels),
         details=(
             f"Measured on {setup_label(history.setup)}. An implementation is named alone where the "
             "intervals of the times are apart. Between two measured sizes nothing is claimed."
         ),
-        kernels=tuple(
-            KernelChoice(
-                kernel=Link(kernel_label(now.key), site.address(history.setup, now.key)),
-                commit=commit_label(now.commit),
-                choices=tuple(map(_choice, of_kernel)),
-                reasons=reason_views(now.cases.values()),
-                elsewhere=tuple(elsewhere(now, history, site)),
-            )
-            for now, of_kernel in kernels
-        ),
+        kernels=kernels,
         states=() if compared else (state,),
     )
 
@@ -174,19 +174,21 @@ def chosen_pages(
     return pages
 
 
-def _verdict(kernels: Sequence[Sequence[Choice]]) -> str:
+def _verdict(kernels: Sequence[KernelChoice]) -> str:
     """Which implementation is the fastest at the largest sizes, and how often."""
-    last = [choice.resident[-1] for kernel in kernels for choice in kernel if choice.resident]
+    last = [choice.resident[-1] for k in kernels for choice in k.choices if choice.resident]
     if not last:
         return "Nothing to choose from: no case has a time here."
-    one = all(len(kernel) < 2 for kernel in kernels)
+    one = all(len(kernel.choices) < 2 for kernel in kernels)
     noun = "kernels" if one else "combinations of kernel and parameters"
-    wins = Counter(stretch.labels[0] for stretch in last if len(stretch.labels) == 1)
+    wins = Counter(fastest.what for fastest in last if fastest.clear)
     unclear = len(last) - wins.total()
+    every = "both" if len(last) == 2 else f"all {len(last):,}"
+    scope = f" in {every} {noun}" if len(last) > 1 else ""
     if len(wins) == 1 and not unclear:
-        every = "both" if len(last) == 2 else f"all {len(last):,}"
-        scope = f" in {every} {noun}" if len(last) > 1 else ""
         return f"At the largest size {next(iter(wins))} is the fastest{scope}."
+    if not wins:
+        return f"At the largest size none is clearly the fastest{scope or f': {last[0].what}'}."
     named = wins.most_common() if len(wins) <= MOST_NAMED + 1 else wins.most_common(MOST_NAMED)
     others = wins.total() - sum(count for _, count in named)
     parts = [f"{label} in {count:,}" for label, count in named]
@@ -207,30 +209,24 @@ def _choice(choice: Choice) -> ChoiceView:
 
 
 def _recommendations(stretches: Sequence[Stretch]) -> tuple[Recommendation, ...]:
-    return tuple(
-        Recommendation(
-            what=text.join(stretch.labels, "or"),
-            clear=len(stretch.labels) == 1,
-            span=_span(stretch, is_largest=stretch is stretches[-1]),
-            border=_size_words(stretch.after.row) if stretch.after else "",
-        )
-        for stretch in stretches
-    )
-
-
-def _span(stretch: Stretch, *, is_largest: bool) -> str:
-    """The sizes of a stretch, of which ``is_largest`` is the last."""
-    first, last = _size_words(stretch.first.row), _size_words(stretch.last.row)
-    is_one = stretch.first is stretch.last
-    if stretch.after is None and is_largest:
-        if not is_one:
-            return "at every size measured"
-        return f"at {first}, the only size" if first else ""
-    if stretch.after is None:
-        return f"up to {last}"
-    if is_largest:
-        return f"from {first} on"
-    return f"at {first}" if is_one else f"from {first} to {last}"
+    recommendations = []
+    for stretch in stretches:
+        first, last = _size_words(stretch.first), _size_words(stretch.last)
+        is_one, is_largest = stretch.first is stretch.last, stretch is stretches[-1]
+        if len(stretches) == 1:
+            only = f"at {first}, the only size" if first else ""
+            span = only if is_one else "at every size measured"
+        elif stretch.after is None:
+            span = f"up to {last}"
+        elif is_largest:
+            span = f"from {first} on"
+        else:
+            span = f"at {first}" if is_one else f"from {first} to {last}"
+        what, border = text.join(stretch.labels, "or"), stretch.after
+        clear = len(stretch.labels) == 1
+        words = Recommendation(what, clear, span, _size_words(border) if border else "")
+        recommendations.append(words)
+    return tuple(recommendations)
 
 
 def _size_words(row: Row) -> str:
@@ -239,17 +235,18 @@ def _size_words(row: Row) -> str:
 
 
 def _row(alternative: Alternative) -> ChoiceRow:
-    end_to_end, repayment = alternative.end_to_end, alternative.repayment
+    largest, end_to_end = alternative.largest, alternative.end_to_end
+    repayment = alternative.repayment
     return ChoiceRow(
         label=alternative.label,
-        device=alternative.device,
+        device=largest.device,
         wins=_wins(alternative),
-        largest=_size_words(alternative.largest),
-        speedup=alternative.largest.speedup,
+        largest=_size_words(largest),
+        speedup=largest.speedup,
         end_to_end=end_to_end.speedup if end_to_end else None,
         transfers=_transfers(alternative),
         calls=repayment.calls if repayment else None,
-        compilation=_compilation(alternative),
+        compilation=_compilation(largest, repayment),
     )
 
 
@@ -268,30 +265,27 @@ def _wins(alternative: Alternative) -> str:
 
 
 def _transfers(alternative: Alternative) -> str:
-    ratio = alternative.end_to_end.speedup if alternative.end_to_end else None
+    resident, end_to_end = alternative.largest.speedup, alternative.end_to_end
     if not alternative.copies:
-        return "nothing is copied" if alternative.device else ""
-    if ratio is None:
-        return "not measured"
-    if ratio.verdict == "faster":
+        return "nothing is copied" if alternative.largest.device else ""
+    if end_to_end is None or end_to_end.speedup is None:
+        return NOT_MEASURED
+    if end_to_end.speedup.verdict == "faster":
         return "the gain outlasts the copies"
-    resident = alternative.largest.speedup
     if resident is None or resident.verdict != "faster":
         return "no gain to begin with"
-    if ratio.verdict == "slower":
+    if end_to_end.speedup.verdict == "slower":
         return "the copies eat the gain: slower than the baseline"
     return "the copies eat the gain: no clear difference is left"
 
 
-def _compilation(alternative: Alternative) -> str:
-    if alternative.largest.compiled is False:
+def _compilation(row: Row, repayment: Repayment | None) -> str:
+    if row.compiled is False:
         return "nothing is compiled"
-    if alternative.largest.bench:
+    if row.bench:
         return "not known of a pair"
-    return _repaid(alternative.repayment) if alternative.repayment else "not measured"
-
-
-def _repaid(repayment: Repayment) -> str:
+    if repayment is None:
+        return NOT_MEASURED
     cost = text.seconds(repayment.seconds)
     if repayment.calls is None:
         return f"{cost}, never repaid: a call is not clearly faster than the baseline's"
@@ -306,25 +300,23 @@ def _notes(alternatives: Sequence[Alternative]) -> Iterator[str]:
     declared = [alternative for alternative in alternatives if not alternative.largest.bench]
     compiled = [a.label for a in declared if not a.repayment and a.largest.compiled is not False]
     copied = [a.label for a in declared if a.copies and not a.end_to_end]
-    if compiled:
-        which = text.join(compiled)
-        yield f"The compile time of {which} was not measured: add compile to the suite's measure."
-    if copied:
-        which = text.join(copied)
-        yield (
-            f"The time of {which} with copies was not measured: add end_to_end to the suite's "
-            "measure."
-        )
+    for labels, time, words in (
+        (compiled, "compile", f"The compile time of {text.join(compiled)}"),
+        (copied, "end_to_end", f"The time of {text.join(copied)} with copies"),
+    ):
+        if labels:
+            yield f"{words} was not measured: add {time} to the suite's measure."
 
 
-def elsewhere(now: KernelNow, history: History, site: Site) -> Iterator[str]:
+def elsewhere(now: KernelNow, history: History, site: Site) -> tuple[str, ...]:
     """Implementations that have times, but not on this setup."""
-    here = _timed(now)
-    for other in site.histories:
-        kernel = site.current(other).get(now.key)
-        if other.setup != history.setup and kernel and (names := sorted(_timed(kernel) - here)):
-            yield f"{text.join(names)}: measured on {setup_label(other.setup)}"
 
+    def timed(kernel: KernelNow) -> set[str]:
+        return {name.implementation for name, row in kernel.cases.items() if row.status == "ok"}
 
-def _timed(now: KernelNow) -> set[str]:
-    return {name.implementation for name, row in now.cases.items() if row.seconds is not None}
+    others = (other for other in site.histories if other.setup != history.setup)
+    return tuple(
+        f"{text.join(sorted(names))}: measured on {setup_label(other.setup)}"
+        for other in others
+        if (kernel := site.current(other).get(now.key)) and (names := timed(kernel) - timed(now))
+    )

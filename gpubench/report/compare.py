@@ -21,11 +21,15 @@ from gpubench.analysis.comparison import (
     APART,
     COMPARISON_VERDICTS,
     DIFFERING,
+    LARGEST_SCATTER,
+    LEAST_CASES,
     NO_INTERVAL,
+    NORMAL_99,
+    NORMAL_MAD,
     REPLACED,
     SAME,
+    UNTIMED,
     compare_rows,
-    untimed_verdicts,
 )
 from gpubench.analysis.headline import newest_places
 from gpubench.names import Value
@@ -35,6 +39,7 @@ from gpubench.report.comparison_view import (
     MOST_IN_MARKDOWN,
     OTHER_VERSION,
     RULE,
+    SCATTER,
     SIGNS,
     ComparisonView,
     comparison_view,
@@ -59,10 +64,10 @@ INDEX = f"{FOLDER}/index.js"
 LETTERS = dict(zip(STATUSES, "osfwtkm", strict=True))
 """What stands for a status in the script of a snapshot."""
 
-UNKNOWN, LEFT_OUT = "-", "v"
-"""The same for a case that a snapshot does not know, and for one of another version."""
+LEFT_OUT = "v"
+"""The same for a case of another version of its benchmark."""
 
-_LETTERS = np.frombuffer("".join([*LETTERS.values(), UNKNOWN]).encode(), np.uint8)
+_LETTERS = np.frombuffer("".join([*LETTERS.values(), "-"]).encode(), np.uint8)
 """By index into ``STATUSES``; the last one is for ``ABSENT``, which is -1."""
 
 _UNESCAPED = "!'()*"
@@ -144,7 +149,7 @@ def _verdict(newest: ShownComparison | None) -> str:
     if newest is None:
         return "There is one commit so far, and nothing before it to compare with."
     words = [
-        f"{text.plural(count, 'case')} {one if count == 1 else many}"
+        text.plural(count, f"case {one}", f"cases {many}")
         for verdict, one, many in (
             ("slower", "became slower", "became slower"),
             ("failed", "has no time any more", "have no time any more"),
@@ -166,17 +171,16 @@ def markdown_address(history: History, site: Site) -> str:
 def newest_in_markdown(history: History, site: Site) -> str:
     """The newest commit of a setup against the one before; there are two."""
     old, new = history.snapshots[-2:]
-    return markdown(comparison_view(compare_rows(old, new, site.rows(old), site.rows(new))))
+    return _shown("", old, new, site).markdown
 
 
 def pair_address(old: Snapshot, new: Snapshot) -> str:
     """Two sides as the part of an address after ``#``."""
-    return f"a={_side_address(old)}&b={_side_address(new)}"
-
-
-def _side_address(side: Snapshot) -> str:
-    parts = (side.commit.hash[:8], side.setup.machine, side.setup.environment)
-    return ",".join(quote(part, safe=_UNESCAPED) for part in parts)
+    sides = []
+    for side in (old, new):
+        parts = (side.commit.hash[:8], side.setup.machine, side.setup.environment)
+        sides.append(",".join(quote(part, safe=_UNESCAPED) for part in parts))
+    return f"a={sides[0]}&b={sides[1]}"
 
 
 def setup_key(setup: Setup) -> str:
@@ -189,13 +193,15 @@ def index_script(site: Site) -> str:
     rules = {
         "same": SAME,
         "apart": APART,
+        "least_cases": LEAST_CASES,
+        "largest_scatter": LARGEST_SCATTER,
+        "normal_mad": NORMAL_MAD,
+        "normal_99": NORMAL_99,
+        "scatter": SCATTER,
         "verdicts": COMPARISON_VERDICTS,
         "differing": DIFFERING,
         "signs": SIGNS,
-        "untimed": {
-            LETTERS[old] + LETTERS[new]: verdict_and_note
-            for (old, new), verdict_and_note in untimed_verdicts().items()
-        },
+        "untimed": {LETTERS[old] + LETTERS[new]: said for (old, new), said in UNTIMED.items()},
         "statuses": {letter: text.status_label(status) for status, letter in LETTERS.items()},
         "no_interval": NO_INTERVAL,
         "replaced": REPLACED,
@@ -231,20 +237,23 @@ def snapshot_script(history: History, place: int, site: Site) -> str:
 
     Four numbers for each case: median, both ends of its interval and the speedup, NaN where there
     is none; as 32-bit floats in base64, whose seven digits are more than any time has. Statuses
-    are one letter each; reasons are those of failures.
+    are one letter each; reasons are those of failures, and of times without a verdict.
     """
     snapshot = history.snapshots[place]
     statuses = history.statuses[:, place]
-    letters = list(_LETTERS[statuses].tobytes().decode("ascii"))
-    for row in np.flatnonzero(statuses == ABSENT).tolist() if snapshot.superseded else ():
-        if history.names[row].benchmark.asv_name in snapshot.superseded:
-            letters[row] = LEFT_OUT
-    failures = site.failures.get(snapshot.id, {})
-    numbers = np.vstack([history.times[:, :, place], history.speedups[:1, :, place]])
+    letters = _LETTERS[statuses]
+    if snapshot.superseded:
+        for row in np.flatnonzero(statuses == ABSENT).tolist():
+            if history.names[row].benchmark.asv_name in snapshot.superseded:
+                letters[row] = ord(LEFT_OUT)
+    failures = site.failures.get(snapshot.id, {}).items()
+    numbers = np.empty((len(statuses), 4), "<f4")
+    numbers[:, :3] = history.times[:, :, place].T
+    numbers[:, 3] = history.speedups[0, :, place]
     content = {
-        "status": "".join(letters),
-        "numbers": b64encode(numbers.T.astype("<f4").tobytes()).decode("ascii"),
-        "reasons": {history.rows_of[name]: reason for name, reason in failures.items()},
+        "status": letters.tobytes().decode("ascii"),
+        "numbers": b64encode(numbers.tobytes()).decode("ascii"),
+        "reasons": dict(sorted((history.rows_of[name], reason) for name, reason in failures)),
         "facts": _facts(snapshot.facts),
         "params": _facts(snapshot.params),
     }

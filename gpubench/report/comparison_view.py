@@ -7,27 +7,36 @@ from dataclasses import dataclass
 from gpubench.analysis.causes import FactChange
 from gpubench.analysis.comparison import (
     APART,
+    LEAST_CASES,
     SAME,
     ComparisonVerdict,
     Difference,
     SnapshotComparison,
-    verdict_of,
+    apart_from,
 )
 from gpubench.report import text
-from gpubench.report.findings import Timing, case_words, counts_in_words, timing
+from gpubench.report.findings import case_words, counts_in_words
 from gpubench.report.machines import fact_words
 from gpubench.report.site import CommitLabel, commit_label
-from gpubench.results import CaseName, Ratio, Row, Snapshot, Status
+from gpubench.results import Row
 
 RULE = (
     "An implementation's own time is compared, old over new. Faster and slower: the interval "
-    f"excludes 1{text.TIMES} and the medians are at least {(APART - 1) * 100:.0f} % apart. Same: "
-    f"else, where the whole interval is within {(SAME - 1) * 100:.0f} %, as much as repeated runs "
-    "of one commit often differ. Unclear: neither; measure with more samples."
+    f"excludes 1{text.TIMES} and the medians are at least {(APART - 1) * 100:.0f} % apart, or more "
+    f"where unchanged cases scatter, and {(SAME - 1) * 100:.0f} % where fewer than {LEAST_CASES} "
+    "cases tell of that. Same: else, where the whole interval is within "
+    f"{(SAME - 1) * 100:.0f} %, as much as repeated runs of one commit often differ. Unclear: "
+    "neither, or other work disturbed it; measure with more samples on a quiet machine."
 )
 """What the verdicts mean."""
 
 SIGNS: dict[ComparisonVerdict, str] = {"slower": "▼", "faster": "▲", "failed": "!", "mended": "✓"}
+
+SCATTER = (
+    "Between these two commits unchanged cases scatter by {scatter} %, so a change counts from "
+    "{apart} %."
+)
+"""Said where many cases were compared."""
 
 OTHER_VERSION = "another version"
 """Instead of a time, where a side measured another version of the benchmark."""
@@ -51,34 +60,6 @@ class SideView:
     machine: str
     environment: str
     commit: CommitLabel
-
-
-@dataclass(frozen=True, slots=True)
-class SideCell:
-    """One case on one side."""
-
-    status: Status | None
-    """``None``: that side measured another version."""
-    timing: Timing | None
-    speedup: Ratio | None
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class DifferenceRow:
-    """One case."""
-
-    name: CaseName
-    label: str
-    verdict: ComparisonVerdict
-    sign: str
-    ratio: Ratio | None
-    """Old time over new time."""
-    old: SideCell
-    new: SideCell
-    baseline: str
-    """How its baseline's time changed; empty where it did not, or is not known."""
-    note: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +89,9 @@ class ComparisonView:
     new: SideView
     counts: dict[str, int]
     counts_line: str
-    rows: tuple[DifferenceRow, ...]
+    scatter: str
+    """How much unchanged cases scatter, a sentence; empty where it is not known."""
+    rows: tuple[Difference, ...]
     more: int
     """Rows left out because there are too many to show."""
     only_old: LoneCases
@@ -124,12 +107,19 @@ def comparison_view(
     ``most`` limits the rows.
     """
     shown = comparison.differences if everything else comparison.differing
-    old, new = _side(comparison.old), _side(comparison.new)
+    old, new = (
+        SideView(side.setup.machine, side.setup.environment, commit_label(side.commit))
+        for side in (comparison.old, comparison.new)
+    )
+    only_old, only_new = (
+        LoneCases(len(names), tuple(map(case_words, names[:_NAMED])))
+        for names in (comparison.only_old, comparison.only_new)
+    )
     places = [f"{side.machine}, {side.environment}" for side in (old, new)]
     title = f"{new.commit.short} on {places[1]} against {old.commit.short} on {places[0]}"
     if places[0] == places[1]:
         title = f"{new.commit.short} against {old.commit.short} on {places[1]}"
-    lone = {"only before": len(comparison.only_old), "only after": len(comparison.only_new)}
+    lone = {"only before": only_old.count, "only after": only_new.count}
     counts = comparison.counts | {side: count for side, count in lone.items() if count}
     return ComparisonView(
         title=title,
@@ -137,12 +127,21 @@ def comparison_view(
         new=new,
         counts=comparison.counts,
         counts_line=counts_in_words(counts) or "nothing to compare",
-        rows=tuple(map(_row, shown[:most])),
+        scatter=scatter_words(comparison.scatter),
+        rows=shown[:most],
         more=len(shown[most:]) if most is not None else 0,
-        only_old=_lone(comparison.only_old),
-        only_new=_lone(comparison.only_new),
+        only_old=only_old,
+        only_new=only_new,
         facts=tuple(map(fact_row, comparison.facts)),
     )
+
+
+def scatter_words(scatter: float | None) -> str:
+    """What a change has to exceed, by how much unchanged cases scatter."""
+    if scatter is None:
+        return ""
+    shown = {"scatter": scatter, "apart": apart_from(scatter) - 1}
+    return SCATTER.format(**{name: f"{100 * value:.1f}" for name, value in shown.items()})
 
 
 def fact_row(change: FactChange) -> FactRow:
@@ -151,41 +150,16 @@ def fact_row(change: FactChange) -> FactRow:
     return FactRow(label, old, fact_words(change.name, change.new)[1])
 
 
-def side_words(side: SideCell) -> str:
+def side_words(row: Row | None) -> str:
     """The time of a case on one side, or why there is none."""
-    if side.timing:
-        return text.seconds(side.timing.median)
-    return text.status_label(side.status) if side.status else OTHER_VERSION
-
-
-def _side(snapshot: Snapshot) -> SideView:
-    setup = snapshot.setup
-    return SideView(setup.machine, setup.environment, commit_label(snapshot.commit))
-
-
-def _row(item: Difference) -> DifferenceRow:
-    moved = item.baseline is not None and verdict_of(item.baseline) in ("faster", "slower")
-    return DifferenceRow(
-        name=item.name,
-        label=case_words(item.name),
-        verdict=item.verdict,
-        sign=SIGNS.get(item.verdict, ""),
-        ratio=item.ratio,
-        old=_cell(item.old),
-        new=_cell(item.new),
-        baseline=f"its baseline became {text.factor(item.baseline)}" if moved else "",
-        note=item.note,
-    )
-
-
-def _cell(row: Row | None) -> SideCell:
     if row is None:
-        return SideCell(None, None, None, OTHER_VERSION)
-    return SideCell(row.status, timing(row), row.speedup, row.reason or "")
+        return OTHER_VERSION
+    return text.status_label(row.status) if row.seconds is None else text.seconds(row.seconds)
 
 
-def _lone(names: tuple[CaseName, ...]) -> LoneCases:
-    return LoneCases(len(names), tuple(map(case_words, names[:_NAMED])))
+def baseline_words(row: Difference) -> str:
+    """How its baseline's time changed; empty where it did not, or is not known."""
+    return f"its baseline became {text.factor(row.baseline)}" if row.baseline else ""
 
 
 def markdown(view: ComparisonView) -> str:
@@ -206,22 +180,23 @@ def markdown(view: ComparisonView) -> str:
             lines.append(f"- only {where}: {cases.count:,}, such as {examples}")
     lines += [f"- {escaped(f.label)}: {escaped(f.old)} → {escaped(f.new)}" for f in view.facts]
     lines += [""] if view.facts else []
-    return "\n".join([*lines, f"<sub>{RULE}</sub>", ""])
+    rule = " ".join(filter(None, (RULE, view.scatter)))
+    return "\n".join([*lines, f"<sub>{rule}</sub>", ""])
 
 
-def _markdown_row(row: DifferenceRow) -> str:
-    speedups = [text.speedup(side.speedup) for side in (row.old, row.new)]
+def _markdown_row(row: Difference) -> str:
+    speedups = [text.speedup(side.speedup) if side else "" for side in (row.old, row.new)]
     factor = text.factor(row.ratio)
     if row.ratio and row.ratio.has_interval:
         factor += f" ({text.factor_interval(row.ratio)})"
     cells = (
-        f"{row.sign} {row.verdict}".strip(),
-        escaped(row.label),
+        f"{SIGNS.get(row.verdict, '')} {row.verdict}".strip(),
+        escaped(case_words(row.name)),
         factor,
         side_words(row.old),
         side_words(row.new),
         " → ".join(speedups) if all(speedups) else "",
-        escaped("; ".join(filter(None, (row.note, row.baseline)))),
+        escaped("; ".join(filter(None, (row.note, baseline_words(row))))),
     )
     return f"| {' | '.join(cells)} |"
 

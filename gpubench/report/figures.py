@@ -7,7 +7,7 @@ figure serves the light and the dark theme.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import count, groupby
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from gpubench.report import text
 from gpubench.report.charts import Curve, HistoryChart, HistorySeries, Roofline, SizeChart
+from gpubench.results import Times
 
 Figure = dict[str, Any]
 """``{"data": [...], "layout": {...}}``."""
@@ -48,9 +49,9 @@ def history_figure(chart: HistoryChart) -> Figure:
     ``charts.js`` makes its points and words, with ``commits`` in words, too.
     """
     commits = len(chart.commits)
-    times = [time for series in chart.series for time in series.times.values]
+    times = np.concatenate([series.times.values for series in chart.series])
     curves = [series.speedups for series in chart.series if not series.is_baseline]
-    ratios = [ratio for c in curves for part in (c.values, c.lows, c.highs) for ratio in part]
+    ratios = [part for curve in curves for part in (curve.values, curve.lows, curve.highs)]
     ticks = _ticks(commits)
     lines, notes = _marks(chart)
     return {
@@ -70,8 +71,8 @@ def history_figure(chart: HistoryChart) -> Figure:
                 "anchor": "y2",
                 "title": {"text": "commit, oldest first"},
             },
-            "yaxis": {**_ratio_axis(ratios), "domain": _UPPER, "title": {"text": "speedup"}},
-            "yaxis2": {**_time_axis(times), "domain": _LOWER, "title": {"text": "time"}},
+            "yaxis": {**_ratio_axis(*ratios), "domain": _UPPER},
+            "yaxis2": {**_time_axis(times), "domain": _LOWER},
             "shapes": [_one_line(), *lines],
             "annotations": notes,
             "showlegend": True,
@@ -94,27 +95,26 @@ def history_figure(chart: HistoryChart) -> Figure:
 def size_figure(chart: SizeChart) -> Figure:
     """Speedup over size, both axes logarithmic."""
     points = [point for series in chart.series for point in series.points]
-    ratios = [r for p in points for r in (p.speedup.value, p.speedup.low, p.speedup.high)]
+    ratios = [(s.value, s.low, s.high) for point in points if (s := point.speedup)]
     sizes = sorted({point.size for point in points})
     ticks = [sizes[index] for index in _ticks(len(sizes))]
     data = []
     for series in chart.series:
-        speedups = [point.speedup for point in series.points]
+        speedups = [point.speedup for point in series.points if point.speedup]
         data.append(
             {
-                **_series_style(series.rank, is_baseline=False),
-                "name": _escaped(series.implementation),
+                **_series_style(series.implementation, series.rank),
                 "x": [point.size for point in series.points],
                 "y": [ratio.value for ratio in speedups],
                 "error_y": {
                     "type": "data",
                     "symmetric": False,
+                    "width": 4,
                     "array": [r.high - r.value if r.has_interval else 0 for r in speedups],
                     "arrayminus": [r.value - r.low if r.has_interval else 0 for r in speedups],
-                    "width": 4,
                 },
                 "text": [
-                    f"<b>{_escaped(series.implementation)}</b> {_escaped(point.case)}<br>"
+                    f"<b>{_escaped(series.implementation)}</b> {_escaped(point.name.case)}<br>"
                     f"{text.seconds(point.seconds)}<br>"
                     f"{text.speedup(point.speedup)} ({text.interval(point.speedup)})"
                     for point in series.points
@@ -128,7 +128,7 @@ def size_figure(chart: SizeChart) -> Figure:
             "tickvals": ticks,
             "ticktext": [_size_tick(size) for size in ticks],
         },
-        "yaxis": {**_ratio_axis(ratios), "title": {"text": "speedup"}},
+        "yaxis": _ratio_axis(*ratios),
         "shapes": [_one_line()],
         "showlegend": True,
     }
@@ -143,45 +143,29 @@ def roofline_figure(chart: Roofline) -> Figure:
     low, high = min(intensities) / 8, max(intensities) * 8
     ends = [chart.ceilings.attainable(low), chart.ceilings.attainable(high)]
     rates = [*ends, *(point.flops_per_second or 1.0 for point in points)]
-    roof = {
-        "name": "attainable",
-        "mode": "lines",
-        "x": [low, high],
-        "y": ends,
-        "line": {"color": "--text", "width": 1.5},
-        "hoverinfo": "skip",
-    }
-    data = [roof]
-    for (implementation, rank), group in groupby(points, lambda p: (p.implementation, p.rank)):
+    outer = math.log10(min(rates) / 1.6), math.log10(max(rates) * 1.6)
+    roof = {"name": "attainable", "mode": "lines", "x": [low, high], "y": ends}
+    data = [roof | {"line": {"color": "--text", "width": 1.5}, "hoverinfo": "skip"}]
+    for implementation, group in groupby(points, lambda point: point.row.name.implementation):
         members = list(group)
         data.append(
             {
-                **_series_style(rank, is_baseline=False),
+                **_series_style(implementation, chart.ranks[implementation]),
                 "mode": "markers",
-                "name": _escaped(implementation),
                 "x": [point.intensity for point in members],
                 "y": [point.flops_per_second for point in members],
                 "text": [
-                    f"<b>{_escaped(point.implementation)}</b> {_escaped(point.case)}<br>"
+                    f"<b>{_escaped(implementation)}</b> {_escaped(point.row.name.case)}<br>"
                     f"{text.rate(point.flops_per_second)} GFLOP/s, "
                     f"{text.rate(point.bytes_per_second)} GB/s<br>"
-                    f"attainable: {_escaped(point.attainable)}"
+                    f"attainable: {text.share(point.share)}"
                     for point in members
                 ],
             }
         )
     layout = {
-        "xaxis": {
-            "type": "log",
-            "title": {"text": "operations for each byte"},
-            "range": [math.log10(low), math.log10(high)],
-        },
-        "yaxis": {
-            "type": "log",
-            "title": {"text": "operations a second"},
-            "range": [math.log10(min(rates) / 1.6), math.log10(max(rates) * 1.6)],
-            "exponentformat": "SI",
-        },
+        "xaxis": _log_axis("operations for each byte", math.log10(low), math.log10(high)),
+        "yaxis": {**_log_axis("operations a second", *outer), "exponentformat": "SI"},
         "showlegend": True,
     }
     return {"data": data, "layout": layout}
@@ -189,9 +173,8 @@ def roofline_figure(chart: Roofline) -> Figure:
 
 def _history_trace(series: HistorySeries, index: int, column: str) -> Figure:
     """Of one series the ``speedups`` above, with their intervals, or the ``times`` below."""
-    name = _escaped(series.implementation)
-    trace = {**_series_style(series.rank, series.is_baseline), "name": name}
-    trace |= {"legendgroup": name, "drawn": {"series": index, "column": column}}
+    trace = _series_style(series.implementation, series.rank, series.is_baseline)
+    trace |= {"legendgroup": trace["name"], "drawn": {"series": index, "column": column}}
     few = len(series.times.values) <= _MOST_MARKERS
     if not few:
         trace["mode"], trace["line"]["width"] = "lines", 1.25
@@ -204,17 +187,12 @@ def _history_trace(series: HistorySeries, index: int, column: str) -> Figure:
 
 
 def _columns(curve: Curve) -> Figure:
-    parts = {"values": curve.values, "lows": curve.lows, "highs": curve.highs}
-    return {name: _rounded(part) for name, part in parts.items()}
-
-
-def _rounded(numbers: Sequence[float]) -> list[float]:
     """To some significant digits; NaN for what a logarithmic axis cannot show."""
-    values = np.array(numbers)
+    values = np.stack([curve.values, curve.lows, curve.highs])
     values[~(values > 0)] = np.nan
     scale = 10.0 ** (_DIGITS - 1 - np.floor(np.log10(values)))
-    rounded: list[float] = (np.round(values * scale) / scale).tolist()
-    return rounded
+    rounded = np.round(values * scale) / scale
+    return dict(zip(("values", "lows", "highs"), rounded.tolist(), strict=True))
 
 
 def _marks(chart: HistoryChart) -> tuple[list[Figure], list[Figure]]:
@@ -224,7 +202,7 @@ def _marks(chart: HistoryChart) -> tuple[list[Figure], list[Figure]]:
     for series in chart.series:
         for index, change in zip(series.marked, series.changes, strict=True):
             arrow, word = ("▼", "slower") if change.slower else ("▲", "faster")
-            words = f"{arrow} {series.implementation} {word} {text.ratio(change.factor)}"
+            words = f"{arrow} {series.implementation} {word} {text.ratio(change.size)}"
             events.append((series, index, words))
         if series.stopped is not None:
             status = text.status_label(series.status or "failed")
@@ -251,7 +229,7 @@ def _escaped(words: str) -> str:
     return words.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _series_style(rank: int, is_baseline: bool) -> Figure:
+def _series_style(implementation: str, rank: int, is_baseline: bool = False) -> Figure:
     """Colour, dash and marker of an implementation, the same in every chart of a page."""
     colour = _colour(rank, is_baseline)
     return {
@@ -259,6 +237,7 @@ def _series_style(rank: int, is_baseline: bool) -> Figure:
         "line": {"color": colour, "width": 2, "dash": _DASHES[rank % len(_DASHES)]},
         "marker": {"color": colour, "size": 7, "symbol": _SYMBOLS[rank % len(_SYMBOLS)]},
         "hovertemplate": "%{text}<extra></extra>",
+        "name": _escaped(implementation),
     }
 
 
@@ -279,37 +258,33 @@ def _ticks(count: int) -> list[int]:
     return list(range(count - 1, -1, -stride))[::-1]
 
 
-def _ratio_axis(ratios: Iterable[float]) -> Figure:
+def _log_axis(title: str, first: float, last: float) -> Figure:
+    """From one power of ten to another."""
+    return {"type": "log", "title": {"text": title}, "range": [first, last]}
+
+
+def _ratio_axis(*ratios: Times | Sequence[float]) -> Figure:
     """A log2 axis that always shows 1x."""
-    shown = [1.0, *(ratio for ratio in ratios if 0 < ratio < math.inf)]
-    low, high = min(shown), max(shown)
-    first, last = math.floor(math.log2(low) - 0.15), math.ceil(math.log2(high) + 0.15)
+    shown = np.concatenate([(1.0,), *ratios])
+    shown = shown[(shown > 0) & np.isfinite(shown)]
+    low, high = math.log2(shown.min()), math.log2(shown.max())
+    first, last = math.floor(low - 0.15), math.ceil(high + 0.15)
     stride = math.ceil((last - first + 1) / _MOST_TICKS)
     powers = [p for p in range(first, last + 1) if p % stride == 0]
-    return {
-        "type": "log",
-        "range": [first * math.log10(2), last * math.log10(2)],
-        "tickvals": [2.0**power for power in powers],
-        "ticktext": [
-            f"{2**power}{text.TIMES}" if power >= 0 else f"1/{2**-power}{text.TIMES}"
-            for power in powers
-        ],
-    }
+    words = [f"{2**p}{text.TIMES}" if p >= 0 else f"1/{2**-p}{text.TIMES}" for p in powers]
+    axis = _log_axis("speedup", first * math.log10(2), last * math.log10(2))
+    return {**axis, "tickvals": [2.0**power for power in powers], "ticktext": words}
 
 
-def _time_axis(times: Iterable[float]) -> Figure:
+def _time_axis(times: Times) -> Figure:
     """A log axis with ticks at 1, 2 and 5, or at 1 alone where it spans a thousandfold."""
-    shown = [time for time in times if time > 0] or [1.0]
-    first, last = math.log10(min(shown)) - 0.15, math.log10(max(shown)) + 0.15
+    shown = times[times > 0] if (times > 0).any() else np.ones(1)
+    first, last = math.log10(shown.min()) - 0.15, math.log10(shown.max()) + 0.15
     mantissas = (1, 2, 5) if last - first < 3 else (1,)
     decades = range(math.floor(first), math.ceil(last) + 1)
     ticks = [mantissa * 10.0**decade for decade in decades for mantissa in mantissas]
-    return {
-        "type": "log",
-        "range": [first, last],
-        "tickvals": ticks,
-        "ticktext": [text.seconds(tick, significant=1) for tick in ticks],
-    }
+    words = [text.seconds(tick, significant=1) for tick in ticks]
+    return {**_log_axis("time", first, last), "tickvals": ticks, "ticktext": words}
 
 
 def _size_tick(size: float) -> str:

@@ -12,7 +12,7 @@ from gpubench.analysis.tally import by_reason
 from gpubench.report import text
 from gpubench.report.site import CommitLabel, State, commit_label
 from gpubench.report.sparkline import Sparkline, sparkline
-from gpubench.results import ABSENT, CaseName, History, Ratio, Row, Status
+from gpubench.results import ABSENT, CaseName, History, Row, Status
 
 _SHOWN_CASES = 4
 """Cases named for one reason; the kernels' pages list all."""
@@ -34,36 +34,8 @@ ONE_COMMIT = State(
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
-    """The measured time of one case; seconds."""
-
-    median: float
-    low: float | None
-    """Lower end of its interval; ``None`` without an interval."""
-    high: float | None
-    q25: float | None = None
-    q75: float | None = None
-    number: int | None = None
-    """Runs in one sample, as asv counts them."""
-    repeat: int | None = None
-    """Samples."""
-    version: str | None = None
-    """asv's version of the benchmark: what is measured, as a hash."""
-
-
-@dataclass(frozen=True, slots=True)
-class TimeCell:
-    """One case in a table: its time, else by its status why there is none."""
-
-    timing: Timing | None
-    speedup: Ratio | None
-    status: Status | None
-    """``None``: not measured."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeWords:
-    """One change of one case's time."""
+class ChangeView:
+    """One change of one case's time, with its history."""
 
     slower: bool
     factor: float
@@ -72,12 +44,6 @@ class ChangeWords:
     """What happened and how sure that is."""
     before: CommitLabel
     after: CommitLabel
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeView(ChangeWords):
-    """The same with its case's history."""
-
     name: CaseName
     old: float
     """Seconds."""
@@ -98,34 +64,22 @@ class ReasonView:
     command: str
 
 
-def timing(row: Row) -> Timing | None:
-    """The time of a row, where it has one."""
-    if row.seconds is None:
-        return None
-    spread, counts = (row.low, row.high, row.q25, row.q75), (row.runs_per_sample, row.samples)
-    return Timing(row.seconds, *spread, *counts, row.version)
-
-
-def change_words(history: History, change: Change) -> ChangeWords:
-    """Put one change into words."""
+def claim(change: Change) -> str:
+    """What happened and how sure that is."""
     direction = "slower" if change.slower else "faster"
     if change.kind == "step":
-        claim = f"step: {direction} by {text.ratio(change.size)}"
-    else:
-        claim = f"{direction} than the previous commit: intervals do not overlap"
-    before, after = history.commits[change.before], history.commits[change.after]
-    return ChangeWords(change.slower, change.size, claim, commit_label(before), commit_label(after))
+        return f"step: {direction} by {text.ratio(change.size)}"
+    return f"{direction} than the previous commit: intervals do not overlap"
 
 
 def change_view(history: History, name: CaseName, change: Change) -> ChangeView:
     """One change in words and with its case's history."""
-    words = change_words(history, change)
     return ChangeView(
-        slower=words.slower,
-        factor=words.factor,
-        claim=words.claim,
-        before=words.before,
-        after=words.after,
+        slower=change.slower,
+        factor=change.size,
+        claim=claim(change),
+        before=commit_label(history.commits[change.before]),
+        after=commit_label(history.commits[change.after]),
         name=name,
         old=change.old,
         new=change.new,
@@ -149,12 +103,11 @@ def history_spark(history: History, name: CaseName, changes: Sequence[Change]) -
 def reason_views(rows: Iterable[Row]) -> tuple[ReasonView, ...]:
     """Cases without a time, grouped by reason."""
     views = []
-    for group in by_reason(rows):
-        first, count = group.cases[0], len(group.cases)
-        examples = tuple(case_words(row.name) for row in group.cases[:_SHOWN_CASES])
-        bench = first.bench or first.name.benchmark.class_name
-        command = _NEXT_STEPS[group.status].format(bench=bench)
-        views.append(ReasonView(group.status, group.reason, count, examples, command))
+    for status, reason, cases in by_reason(rows):
+        examples = tuple(case_words(row.name) for row in cases[:_SHOWN_CASES])
+        bench = cases[0].bench or cases[0].name.benchmark.class_name
+        command = _NEXT_STEPS[status].format(bench=bench)
+        views.append(ReasonView(status, reason, len(cases), examples, command))
     return tuple(views)
 
 

@@ -33,6 +33,10 @@ _LABELS = {
     "numba": "Numba",
     "numba_cuda": "numba-cuda",
     "llvmlite": "llvmlite",
+    "numpy_blas": "NumPy's BLAS",
+    "numpy_blas_threads": "Threads of NumPy's BLAS",
+    "scipy_blas": "SciPy's BLAS",
+    "scipy_blas_threads": "Threads of SciPy's BLAS",
     "blas": "BLAS",
     "blas_threads": "BLAS threads",
     "gpubench": "gpubench",
@@ -41,6 +45,7 @@ _LABELS = {
     "triad_bytes_per_second": "Triad bandwidth",
     "peak_bytes_per_second": "Datasheet bandwidth",
     "floor_seconds": "Floor: an empty kernel",
+    "compile_seconds": "Compiling, without `cache=True`",
     "l2_bytes": "L2 cache",
     "gpu_clock_mhz": "GPU clock",
     "gpu_memory_clock_mhz": "GPU memory clock",
@@ -153,20 +158,19 @@ def machine_panel(history: History, site: Site) -> MachinePanel:
     facts = {**site.table.machines.get(history.setup.machine, {}), **newest.facts}
     shown = [
         name
-        for name, value in facts.items()
-        if value not in (None, "", "unknown")
+        for name in (*_LABELS, *sorted(facts.keys() - _LABELS.keys()))
+        if facts.get(name) not in (None, "", "unknown")
         and name not in _HIDDEN
-        and not (name in _REPLACED and facts.get(_REPLACED[name]))
+        and not facts.get(_REPLACED.get(name, ""))
     ]
-    place = {name: index for index, name in enumerate(_LABELS)}
-    shown.sort(key=lambda name: (place.get(name, len(place)), name))
     rows = site.rows(history.snapshots[-1]).values()
+    minute = len("2026-01-31T12:00")
     return MachinePanel(
         name=history.setup.machine,
         environment=history.setup.environment,
         facts=tuple(fact_words(name, facts[name]) for name in shown),
         devices=tuple(sorted({row.device for row in rows if row.recorded} - {""})),
-        measured_at=(newest.measured_at or "")[:16].replace("T", " "),
+        measured_at=(newest.measured_at or "")[:minute].replace("T", " "),
     )
 
 
@@ -197,32 +201,31 @@ def _setup(history: History, site: Site) -> SetupFacts:
         last=commit_label(history.latest),
         times=sum(row.seconds is not None for row in rows),
         threads=text.join(map(str, sorted(threads))),
-        noise=tuple(_noise(site.noise(history))),
+        noise=_noise(site.noise(history)),
         requirements=tuple(fact_words(name, value) for name, value in params),
         devices=tuple(_devices(rows)),
     )
 
 
-def _noise(noise: Noise) -> Iterator[str]:
-    if noise.within is None:
-        yield (
-            "No time at the newest commit has an interval: that takes five rounds, or without a "
-            "record more of asv's samples (repeat)."
-        )
-    else:
-        yield (
+def _noise(noise: Noise) -> tuple[str, str]:
+    within = (
+        "No time at the newest commit has an interval: that takes five rounds, or without a "
+        "record more of asv's samples (repeat)."
+    )
+    if noise.within is not None:
+        within = (
             f"Half of the intervals are narrower than \N{PLUS-MINUS SIGN}"
             f"{text.digits(100 * noise.within, 2)} % "
             f"({text.plural(noise.times, 'time')} at the newest commit)."
         )
-    if noise.between is None:
-        yield "Scatter from commit to commit shows from the second commit on."
-    else:
-        yield (
+    between = "Scatter from commit to commit shows from the second commit on."
+    if noise.between is not None:
+        between = (
             "From one commit to the next a time typically differs by "
             f"{text.digits(100 * noise.between, 2)} % "
             f"({text.plural(noise.neighbours, 'pair')} of neighbours)."
         )
+    return within, between
 
 
 def _devices(rows: Iterable[Row]) -> Iterator[DeviceConditions]:
@@ -231,9 +234,11 @@ def _devices(rows: Iterable[Row]) -> Iterator[DeviceConditions]:
         if row.recorded and row.device and row.seconds is not None:
             by_device[row.device].append(row.conditions)
     for device, conditions in sorted(by_device.items()):
-        names = sorted({name for condition in conditions for name in condition})
-        facts = (_reading(n, {c[n] for c in conditions if n in c}) for n in names)
-        yield DeviceConditions(device, len(conditions), tuple(facts))
+        values: dict[str, set[Value]] = defaultdict(set)
+        for name, value in (item for condition in conditions for item in condition.items()):
+            values[name].add(value)
+        facts = tuple(_reading(name, values[name]) for name in sorted(values))
+        yield DeviceConditions(device, len(conditions), facts)
 
 
 def _reading(name: str, values: set[Value]) -> tuple[str, str]:

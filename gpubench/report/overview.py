@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from gpubench.analysis.changes import Change
-from gpubench.analysis.headline import Headline, KernelKey, headline
+from gpubench.analysis.headline import Headline, KernelKey, does_nothing, headline
 from gpubench.analysis.tally import count, worst_status
 from gpubench.report import text
 from gpubench.report.findings import (
@@ -36,7 +37,6 @@ from gpubench.results import (
     History,
     Problem,
     Ratio,
-    Row,
     Status,
     geometric_mean,
 )
@@ -66,10 +66,10 @@ class MatrixColumn:
 class MatrixCell:
     """One implementation of one kernel; in a column of several, the fastest of them."""
 
-    speedup: Ratio | None
-    status: Status | None
+    speedup: Ratio | None = None
+    status: Status | None = None
     """What stands there where there is no speedup; ``None``: not measured."""
-    note: str
+    note: str = ""
     """What is not as the column and the row say: name, size, what is missing, how many flaws."""
     is_baseline: bool = False
     """Whether the row's ``baseline_seconds`` stand there."""
@@ -134,47 +134,51 @@ class Overview:
     states: tuple[State, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Implementation:
-    """One implementation of one kernel, as it was last measured."""
-
-    name: str
-    rows: tuple[Row, ...]
-    headline: Headline
-
-    @property
-    def is_baseline(self) -> bool:
-        return any(row.is_baseline for row in self.rows)
-
-    @property
-    def speed(self) -> float:
-        """Orders implementations that share a column: the fastest has the largest."""
-        return self.headline.speedup.value if self.headline.speedup else 0.0
-
-    def column(self, by_backend: bool) -> str:
-        """Key of its column; its name, too, where no record says its backend."""
-        if not by_backend:
-            return self.name
-        return _BASELINES if self.is_baseline else self.rows[0].backend or self.name
-
-
-_Kernels = dict[KernelKey, list[_Implementation]]
-"""Implementations by name of each kernel."""
+_Kernels = dict[KernelKey, list[Headline]]
+"""Implementations by name of each kernel, as they were last measured."""
 
 
 def build(history: History | None, site: Site) -> Overview:
     """The overview of one setup; without a history, of nothing measured yet."""
     if history is None:
-        return _empty(site)
-    kernels = _kernels(history, site)
-    rows = [row for now in site.current(history).values() for row in now.cases.values()]
-    mean, counts = _best_mean(kernels), count(rows)
+        state = State(
+            "Nothing measured yet",
+            "There is no result file of asv here that holds one of gpubench's benchmarks.",
+            "asv run --quick",
+        )
+        return Overview(
+            title="Overview",
+            navigation=site.navigation(None),
+            verdict="No results yet.",
+            details="",
+            problems=site.table.problems,
+            states=(state,),
+        )
+    kernels, rows = _kernels(history, site), site.rows_now(history)
+    computing, counts = _computing(kernels), count(rows)
+    best = _best(computing)
+    mean = geometric_mean([*best.values()])
+    details = f"Of {text.plural(len(rows), 'case')}, {counts_in_words(counts)}." if counts else ""
+    if mean:
+        empty = [kernel_label(key) for key in kernels if key not in computing]
+        does = "which does" if len(empty) == 1 else "which do"
+        without = f"; without {text.join(empty)}, {does} nothing (`work` of 0)" if empty else ""
+        if uncertain := [
+            kernel_label(key)
+            for key, kernel in computing.items()
+            if key not in best and any(shown.speedup for shown in kernel)
+        ]:
+            without += f"; without {text.join(uncertain)}, whose speedup has no interval"
+        details = (
+            "Geometric mean over the kernels, each at its largest size with its fastest "
+            f"implementation{without}. {details}"
+        )
     slower, faster = _largest_changes(history, site)
     return Overview(
         title="Overview",
         navigation=site.navigation(history.setup),
-        verdict=_verdict(kernels, history, mean),
-        details=_details(mean, len(rows), counts_in_words(counts)),
+        verdict=_verdict(best or computing or kernels, history, mean),
+        details=details,
         speedup=mean,
         counts=counts,
         commit=commit_label(history.latest),
@@ -184,25 +188,17 @@ def build(history: History | None, site: Site) -> Overview:
         improvements=faster,
         changes_note=history_length(len(history.commits)),
         reasons=reason_views(rows),
-        setups=tuple(_setup_row(other, site) for other in site.histories),
+        setups=tuple(
+            SetupRow(
+                setup=Link(setup_label(other.setup), site.address(other.setup)),
+                commit=commit_label(other.latest),
+                speedup=geometric_mean([*_best(_computing(_kernels(other, site))).values()]),
+                counts=counts_in_words(count(site.rows_now(other))),
+            )
+            for other in site.histories
+        ),
         problems=site.table.problems,
         states=tuple(_states(history)),
-    )
-
-
-def _empty(site: Site) -> Overview:
-    state = State(
-        "Nothing measured yet",
-        "There is no result file of asv here that holds one of gpubench's benchmarks.",
-        "asv run --quick",
-    )
-    return Overview(
-        title="Overview",
-        navigation=site.navigation(None),
-        verdict="No results yet.",
-        details="",
-        problems=site.table.problems,
-        states=(state,),
     )
 
 
@@ -219,6 +215,17 @@ def _states(history: History) -> Iterator[State]:
         )
 
 
+def _best(kernels: _Kernels) -> dict[KernelKey, Ratio]:
+    """Speedup of each kernel's fastest implementation. One without an interval would leave the
+    mean without one, so that such count only where there is no other."""
+    best = {
+        key: speedup
+        for key, kernel in kernels.items()
+        if (speedup := max(kernel, key=lambda shown: shown.speed).speedup)
+    }
+    return {key: speedup for key, speedup in best.items() if speedup.has_interval} or best
+
+
 def _verdict(kernels: Collection[KernelKey], history: History, mean: Ratio | None) -> str:
     where = f"at {commit_label(history.latest).short} on {history.setup.machine}"
     suites = text.plural(len({suite for suite, _ in kernels}), "suite")
@@ -233,141 +240,107 @@ def _verdict(kernels: Collection[KernelKey], history: History, mean: Ratio | Non
     )
 
 
-def _details(mean: Ratio | None, cases: int, counts: str) -> str:
-    measured = f"Of {text.plural(cases, 'case')}, {counts}." if counts else ""
-    if mean is None:
-        return measured
-    return (
-        "Geometric mean over the kernels, each at its largest size with its fastest "
-        f"implementation. {measured}"
-    )
-
-
-def _largest_changes(
-    history: History, site: Site
-) -> tuple[tuple[ChangeView, ...], tuple[ChangeView, ...]]:
+def _largest_changes(history: History, site: Site) -> list[tuple[ChangeView, ...]]:
     """Slower and faster: the newest change of each case, of which each kernel's implementation
     shows its largest."""
+    newest = [(name, changes[-1]) for name, changes in site.changes(history).items() if changes]
     largest: dict[tuple[str, str, str, bool], tuple[CaseName, Change]] = {}
-    for name, changes in site.changes(history).items():
-        for change in changes[-1:]:
-            key = (name.suite, name.kernel, name.implementation, change.slower)
-            if key not in largest or change.size > largest[key][1].size:
-                largest[key] = name, change
-    ordered = sorted(largest.values(), key=lambda item: -item[1].size)
-
-    def views(slower: bool) -> tuple[ChangeView, ...]:
-        shown = [item for item in ordered if item[1].slower == slower][:_MOST_CHANGES]
-        return tuple(change_view(history, name, change) for name, change in shown)
-
-    return views(True), views(False)
-
-
-def _setup_row(history: History, site: Site) -> SetupRow:
-    rows = (row for now in site.current(history).values() for row in now.cases.values())
-    return SetupRow(
-        setup=Link(setup_label(history.setup), site.address(history.setup)),
-        commit=commit_label(history.latest),
-        speedup=_best_mean(_kernels(history, site)),
-        counts=counts_in_words(count(rows)),
-    )
+    for name, change in sorted(newest, key=lambda item: -item[1].size):
+        key = (name.suite, name.kernel, name.implementation, change.slower)
+        largest.setdefault(key, (name, change))
+    views = []
+    for slower in (True, False):
+        shown = [item for item in largest.values() if item[1].slower == slower][:_MOST_CHANGES]
+        views.append(tuple(change_view(history, name, change) for name, change in shown))
+    return views
 
 
 def _kernels(history: History, site: Site) -> _Kernels:
     kernels = {}
     for key, now in site.current(history).items():
-        rows: dict[str, list[Row]] = defaultdict(list)
-        for row in now.cases.values():
-            rows[row.name.implementation].append(row)
-        kernels[key] = [
-            _Implementation(name, tuple(rows[name]), headline(rows[name], name))
-            for name in sorted(rows)
-        ]
+        names = sorted({name.implementation for name in now.cases})
+        kernels[key] = [headline(now.cases.values(), name) for name in names]
     return kernels
 
 
-def _best_mean(kernels: _Kernels) -> Ratio | None:
-    """Geometric mean of the kernels' fastest implementations."""
-    best = [max(kernel, key=lambda i: i.speed).headline.speedup for kernel in kernels.values()]
-    return geometric_mean([speedup for speedup in best if speedup])
+def _computing(kernels: _Kernels) -> _Kernels:
+    """Those that do some work; how fast the others do nothing is no speedup of a computation."""
+    return {
+        key: kernel
+        for key, kernel in kernels.items()
+        if not does_nothing(row for shown in kernel for row in shown.rows)
+    }
 
 
 def _matrix(kernels: _Kernels, history: History, site: Site) -> Matrix:
-    by_backend = len({i.name for kernel in kernels.values() for i in kernel}) > MOST_COLUMNS
-    columns = _columns(kernels, by_backend)
+    names = {shown.implementation for kernel in kernels.values() for shown in kernel}
+    by_backend = len(names) > MOST_COLUMNS
+    members: dict[str, list[Headline]] = defaultdict(list)
+    for shown in (shown for kernel in kernels.values() for shown in kernel):
+        members[_column(shown, by_backend)].append(shown)
+    columns = {}
+    for key, shared in members.items():
+        name = Counter(shown.implementation for shown in shared).most_common(1)[0][0]
+        columns[key] = MatrixColumn(name, any(shown.is_baseline for shown in shared))
+
+    def place(key: str) -> tuple[bool, bool, str]:
+        """Baselines first, then those with a speedup, each by name."""
+        has_speedup = any(shown.speedup for shown in members[key])
+        return not columns[key].is_baseline, not has_speedup, columns[key].name
+
+    ordered = sorted(columns, key=place)
     rows = []
-    for key, kernel in kernels.items():
-        size = _common_size(kernel)
+    for kernel_key, kernel in kernels.items():
+        cases = [row for shown in kernel for row in shown.cases]
+        # The size that most implementations are shown at.
+        sizes = Counter(text.sizes(shown.cases[0].sizes) for shown in kernel if shown.cases)
+        size = sizes.most_common(1)[0][0] if sizes else ""
+        baselines = [row.baseline_seconds for row in cases]
+        baselines += [row.seconds for row in cases if row.is_baseline]
         cells = []
-        for column_key, column in columns.items():
-            shared = [i for i in kernel if i.column(by_backend) == column_key]
-            cells.append(_cell(shared, column, size) if shared else MatrixCell(None, None, ""))
-        commit = site.current(history)[key].commit
+        for column in ordered:
+            shared = [shown for shown in kernel if _column(shown, by_backend) == column]
+            cells.append(_cell(shared, columns[column], size) if shared else MatrixCell())
+        commit = site.current(history)[kernel_key].commit
         rows.append(
             MatrixRow(
-                kernel=Link(kernel_label(key), site.address(history.setup, key)),
+                kernel=Link(kernel_label(kernel_key), site.address(history.setup, kernel_key)),
                 commit=commit_label(commit) if commit != history.latest else None,
                 size=size,
-                baseline_seconds=_baseline_seconds(kernel),
+                baseline_seconds=next((s for s in baselines if s is not None), None),
                 cells=tuple(cells),
             )
         )
-    return Matrix(tuple(columns.values()), by_backend, tuple(rows))
+    return Matrix(tuple(columns[key] for key in ordered), by_backend, tuple(rows))
 
 
-def _columns(kernels: _Kernels, by_backend: bool) -> dict[str, MatrixColumn]:
-    """Each column by its key: baselines first, then those with a speedup, each by name."""
-    members: dict[str, list[_Implementation]] = defaultdict(list)
-    for kernel in kernels.values():
-        for implementation in kernel:
-            members[implementation.column(by_backend)].append(implementation)
-    columns = {}
-    for key, shared in members.items():
-        name = Counter(i.name for i in shared).most_common(1)[0][0]
-        columns[key] = MatrixColumn(name, any(i.is_baseline for i in shared))
-
-    def place(key: str) -> tuple[bool, bool, str]:
-        has_speedup = any(i.headline.speedup for i in members[key])
-        return not columns[key].is_baseline, not has_speedup, columns[key].name
-
-    return {key: columns[key] for key in sorted(columns, key=place)}
+def _column(shown: Headline, by_backend: bool) -> str:
+    """Key of its column; its name, too, where no record says its backend."""
+    if not by_backend:
+        return shown.implementation
+    return _BASELINES if shown.is_baseline else shown.rows[0].backend or shown.implementation
 
 
-def _common_size(kernel: Iterable[_Implementation]) -> str:
-    """The size that most implementations are shown at."""
-    sizes = Counter(text.sizes(i.headline.cases[0].sizes) for i in kernel if i.headline.cases)
-    return sizes.most_common(1)[0][0] if sizes else ""
-
-
-def _baseline_seconds(kernel: Iterable[_Implementation]) -> float | None:
-    shown = [row for i in kernel for row in i.headline.cases]
-    times = [row.baseline_seconds for row in shown]
-    times += [row.seconds for row in shown if row.is_baseline]
-    return next((seconds for seconds in times if seconds is not None), None)
-
-
-def _cell(shared: Sequence[_Implementation], column: MatrixColumn, size: str) -> MatrixCell:
+def _cell(shared: Sequence[Headline], column: MatrixColumn, size: str) -> MatrixCell:
     """What stands for implementations that share a column: the fastest."""
-    best = max(shared, key=lambda i: i.speed)
-    name = best.name if best.name != column.name else ""
-    speedup, shown = best.headline.speedup, best.headline.cases
-    counts = count(best.rows)
-    flaws: dict[str, int] = {status: n for status, n in counts.items() if status in STATUSES}
-    if best.is_baseline and any(row.seconds is not None for row in shown):
-        return MatrixCell(None, "ok", _note(name, counts_in_words(flaws)), is_baseline=True)
+    best = max(shared, key=lambda shown: shown.speed)
+    name = best.implementation if best.implementation != column.name else ""
+    flaws: dict[str, int] = {key: n for key, n in count(best.rows).items() if key in STATUSES}
+    counts = counts_in_words(flaws)
+
+    def cell(status: Status | None, *words: str, **shown: Any) -> MatrixCell:
+        return MatrixCell(status=status, note="; ".join(filter(None, (name, *words))), **shown)
+
+    cases, speedup = best.cases, best.speedup
+    if best.is_baseline and any(row.seconds is not None for row in cases):
+        return cell("ok", counts, is_baseline=True)
     if speedup:
-        words = text.sizes(shown[0].sizes)
-        other_size = words if words != size else ""
-        return MatrixCell(speedup, "ok", _note(name, other_size, counts_in_words(flaws)))
+        words = text.sizes(cases[0].sizes)
+        return cell("ok", words if words != size else "", counts, speedup=speedup)
     worst = worst_status(best.rows)
     if worst == "ok":
         missing = next((row.missing for row in best.rows if row.missing), None)
-        return MatrixCell(None, None, _note(name, missing or "its kernel time was not measured"))
+        return cell(None, missing or "its kernel time was not measured")
     if set(flaws) == {worst}:  # which the cell says already
-        cases = flaws[worst]
-        return MatrixCell(None, worst, _note(name, text.plural(cases, "case") if cases > 1 else ""))
-    return MatrixCell(None, worst, _note(name, counts_in_words(flaws)))
-
-
-def _note(*parts: str) -> str:
-    return "; ".join(filter(None, parts))
+        return cell(worst, text.plural(flaws[worst], "case") if flaws[worst] > 1 else "")
+    return cell(worst, counts)

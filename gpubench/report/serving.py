@@ -131,14 +131,14 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        if self._is_foreign():
+        # Under another name it was asked by a page of another site (DNS rebinding).
+        names = [[f"{name}:{self.server.port}"] for name in (ADDRESS, "localhost")]
+        if self.headers.get_all("Host", []) not in names:
             self._refuse(HTTPStatus.MISDIRECTED_REQUEST, f"this is {self.server.url}\n")
-            return
-        content = self._content(unquote(urlsplit(self.path).path))
-        if content is None:
-            self._refuse(HTTPStatus.NOT_FOUND, "there is no such page\n")
-        else:
+        elif content := self._content(unquote(urlsplit(self.path).path)):
             self._send(HTTPStatus.OK, *content)
+        else:
+            self._refuse(HTTPStatus.NOT_FOUND, "there is no such page\n")
 
     do_HEAD = do_GET
 
@@ -147,11 +147,6 @@ class _Handler(BaseHTTPRequestHandler):
         self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are answered\n")
 
     do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_CONNECT = do_TRACE = _not_allowed
-
-    def _is_foreign(self) -> bool:
-        """Whether it was asked under another name: by a page of another site (DNS rebinding)."""
-        names = {f"{name}:{self.server.port}" for name in (ADDRESS, "localhost")}
-        return self.headers.get_all("Host", []) not in [[name] for name in names]
 
     def _content(self, path: str) -> tuple[str, bytes] | None:
         """Type and bytes of what stands at a path; ``None`` where there is nothing to send."""

@@ -5,17 +5,21 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeVar
 
-from gpubench.analysis import headline
-from gpubench.analysis.changes import Change, changes_of
-from gpubench.analysis.comparison import FAILURES
-from gpubench.analysis.headline import KernelKey, KernelNow
+from gpubench.analysis.changes import Change, changes_of, changes_of_each, is_much
+from gpubench.analysis.comparison import DISTURBED, FAILURES
+from gpubench.analysis.headline import KernelKey, KernelNow, current
 from gpubench.analysis.noise import Noise, noise
 from gpubench.report import text
 from gpubench.results import CaseName, Commit, History, Row, Setup, Snapshot, Table
+from gpubench.results.ratio import MOST_DISTURBED
+
+T = TypeVar("T")
 
 PAGES = {"changes": "Changes", "compare": "Compare", "choose": "Choose"}
 """Pages that every setup has one of, beside the overview and the kernels: file name and title."""
@@ -72,8 +76,15 @@ class Site:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self._rows: dict[int, Mapping[CaseName, Row]] = {}
-        self._changes: dict[Setup, Mapping[CaseName, tuple[Change, ...]]] = {}
+        self._made: dict[tuple[str, Setup | int], Any] = {}
+        self._searches: dict[Setup, Future[Any]] = {}
+
+    def _once(self, what: str, of: Setup | int, make: Callable[[], T]) -> T:
+        """What was made of it before, or else is made now."""
+        if (what, of) not in self._made:
+            self._made[what, of] = make()
+        made: T = self._made[what, of]
+        return made
 
     @cached_property
     def histories(self) -> tuple[History, ...]:
@@ -82,51 +93,59 @@ class Site:
 
     def rows(self, snapshot: Snapshot) -> Mapping[CaseName, Row]:
         """Each case of one snapshot."""
-        if snapshot.id not in self._rows:
-            self._rows[snapshot.id] = self.table.rows(snapshot)
-        return self._rows[snapshot.id]
+        return self._once("rows", snapshot.id, lambda: self.table.rows(snapshot))
 
     def current(self, history: History) -> Mapping[KernelKey, KernelNow]:
         """Each kernel at the newest commit at which it was measured on that setup."""
-        return self._current[history.setup]
+        return self._once("current", history.setup, lambda: current(history, self.rows))
 
-    @cached_property
-    def _current(self) -> dict[Setup, Mapping[KernelKey, KernelNow]]:
-        return {h.setup: headline.current(h, self.rows) for h in self.histories}
+    def rows_now(self, history: History) -> list[Row]:
+        """Each case of those kernels."""
+        return [row for now in self.current(history).values() for row in now.cases.values()]
+
+    def begin_search(self) -> None:
+        """Have other processes look for the changes of all setups while pages are made, where they
+        are more than one process would look for."""
+        kept = [self.table.fits(history.setup) for history in self.histories]
+        if is_much(self.histories, kept):
+            outcomes, waiting = changes_of_each(self.histories, kept), ThreadPoolExecutor(1)
+            for history in self.histories:
+                self._searches[history.setup] = waiting.submit(next, outcomes)
 
     def changes(self, history: History) -> Mapping[CaseName, tuple[Change, ...]]:
         """Changes in each case's times on a setup, as indices into its snapshots."""
-        setup = history.setup
-        if setup not in self._changes:
-            kept = self.table.fits(setup)
-            self._changes[setup], fits = changes_of(history, kept)
+
+        def find() -> Mapping[CaseName, tuple[Change, ...]]:
+            kept = self.table.fits(history.setup)
+            search = self._searches.pop(history.setup, None)
+            changes, fits = search.result() if search else changes_of(history, kept)
             if fits != kept:
-                self.table.keep_fits(setup, fits)
-        return self._changes[setup]
+                self.table.keep_fits(history.setup, fits)
+            return changes
+
+        return self._once("changes", history.setup, find)
 
     def labels(self, history: History) -> tuple[CommitLabel, ...]:
         """The commits of a setup in words."""
-        return self._labels[history.setup]
-
-    @cached_property
-    def _labels(self) -> dict[Setup, tuple[CommitLabel, ...]]:
-        return {h.setup: tuple(map(commit_label, h.commits)) for h in self.histories}
+        return self._once(
+            "labels", history.setup, lambda: tuple(map(commit_label, history.commits))
+        )
 
     def noise(self, history: History) -> Noise:
         """How much times scatter on a setup."""
-        return self._noise[history.setup]
-
-    @cached_property
-    def _noise(self) -> dict[Setup, Noise]:
-        return {history.setup: noise(history) for history in self.histories}
+        return self._once("noise", history.setup, lambda: noise(history))
 
     @cached_property
     def failures(self) -> Mapping[int, Mapping[CaseName, str]]:
-        """Why cases failed, by the snapshot's id: read at once, since all rows are too many."""
+        """Why cases failed or have a time without a verdict, by the snapshot's id: read at once,
+        since all rows are too many."""
         statuses = ", ".join(f"'{status}'" for status in FAILURES)
         _, failures = self.table.query(
-            'select snapshot, suite, kernel, implementation, time, "case", reason from results '
-            f"where status in ({statuses})"
+            f"""
+            select snapshot, suite, kernel, implementation, time, "case",
+                if(disturbed > {MOST_DISTURBED}, '{DISTURBED}', reason) from results
+            where status in ({statuses}) or disturbed > {MOST_DISTURBED}
+            """
         )
         reasons: dict[int, dict[CaseName, str]] = defaultdict(dict)
         for snapshot, *name, reason in failures:
@@ -147,6 +166,7 @@ class Site:
         slugs: dict[Setup, str] = {}
         for history in self.histories[1:]:
             named = f"{history.setup.machine}-{history.setup.environment}"
+            # Cut, since file systems end a name at 255 bytes, and a kernel's name comes before.
             slug = f"--{re.sub(r'[^A-Za-z0-9.]+', '-', named).strip('-.')[:60]}"
             while slug in slugs.values():
                 slug += "-2"
@@ -160,37 +180,33 @@ class Site:
 
     def page_address(self, page: str, setup: Setup) -> str:
         """File name of one of ``PAGES`` on a setup, or of one of ``SHARED_PAGES``."""
-        return (
-            f"{page}.html" if page in SHARED_PAGES else f"{page}{self._slugs.get(setup, '')}.html"
-        )
+        return f"{page}{'' if page in SHARED_PAGES else self._slugs.get(setup, '')}.html"
 
     def navigation(
         self, setup: Setup | None, kernel: KernelKey | None = None, page: str | None = None
     ) -> Navigation:
         """Links of one page: of a kernel, of one of ``PAGES``, or else of the overview."""
-        kernels = self._current[setup] if setup else {}
-        others = self.histories if len(self.histories) > 1 and page not in SHARED_PAGES else ()
+        kernels, setups = [], []
+        for history in self.histories:
+            here, has = history.setup, self.current(history)
+            if here == setup:
+                kernels = [Link(kernel_label(k), self.address(here, k), k == kernel) for k in has]
+            # The same page on another setup; its overview where it has no such kernel.
+            counterpart = self.address(here, kernel if kernel in has else None)
+            if page:
+                counterpart = self.page_address(page, here)
+            setups.append(Link(setup_label(here), counterpart, here == setup))
+        is_shared = len(setups) < 2 or page in SHARED_PAGES
         return Navigation(
             overview=Link("Overview", self.address(setup), kernel is None and page is None),
-            kernels=tuple(
-                Link(kernel_label(key), self.address(setup, key), key == kernel) for key in kernels
-            ),
-            setups=tuple(
-                Link(setup_label(h.setup), self._counterpart(h, kernel, page), h.setup == setup)
-                for h in others
-            ),
+            kernels=tuple(kernels),
+            setups=() if is_shared else tuple(setups),
             pages=tuple(
                 Link(title, self.page_address(name, setup), name == page)
                 for name, title in (PAGES | SHARED_PAGES).items()
                 if setup
             ),
         )
-
-    def _counterpart(self, history: History, kernel: KernelKey | None, page: str | None) -> str:
-        """The same page on another setup; its overview where it has no such kernel."""
-        if page:
-            return self.page_address(page, history.setup)
-        return self.address(history.setup, kernel if kernel in self.current(history) else None)
 
 
 def kernel_label(key: KernelKey) -> str:
@@ -206,4 +222,5 @@ def setup_label(setup: Setup) -> str:
 
 def commit_label(commit: Commit) -> CommitLabel:
     """A commit in words."""
+    # As many characters as asv's file names have.
     return CommitLabel(commit.hash[:8], text.date(commit.date), commit.subject or "")

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
-from gpubench.results import Ratio
+from gpubench.names import format_shape
+from gpubench.results import Ratio, Row
 
 _SPACE = "\N{NARROW NO-BREAK SPACE}"
 _DASH = "\N{EN DASH}"
@@ -41,7 +42,10 @@ def seconds(value: float | None, significant: int = 3) -> str:
 
 def _unit(value: float) -> tuple[float, str]:
     """The largest unit of which there is one, or as good as one in three digits."""
-    return next(((s, unit) for s, unit in _UNITS if abs(value) >= 0.9995 * s), _UNITS[-1])
+    for scale, unit in _UNITS:
+        if abs(value) >= 0.9995 * scale:
+            return scale, unit
+    return _UNITS[-1]
 
 
 def seconds_interval(low: float | None, high: float | None) -> str:
@@ -99,6 +103,11 @@ def rate(value: float | None) -> str:
     return "" if value is None else digits(value / 1e9)
 
 
+def share(value: float) -> str:
+    """``62 %`` of what is attainable, or what more than 100 % means."""
+    return "cache-resident or undercounted" if value > 1 else f"{digits(100 * value, 2)} %"
+
+
 def error(value: float | None) -> str:
     """An error against the baseline, two significant digits."""
     if value is None:
@@ -142,3 +151,21 @@ def time_label(time: str) -> str:
 def status_label(status: str) -> str:
     """Words for a status: ``timed out``."""
     return {"ok": "measured", "verified": "right, no time"}.get(status, status.replace("_", " "))
+
+
+def disturbed(row: Row) -> str:
+    """Why a case has a time and no verdict, where other work was in its samples; else ``""``."""
+    if not row.is_disturbed:
+        return ""
+    return (
+        "disturbed: most of its samples waited for or ran beside other work, so it has no "
+        "verdict; measure it again on a quiet machine"
+    )
+
+
+def launch(row: Row) -> str:
+    """Grid and block of a case, or its threads; empty without a launch."""
+    if row.block and row.grid:
+        shape = f"{format_shape(row.grid)} blocks of {format_shape(row.block)}"
+        return f"{shape}, {row.shared_bytes} B shared" if row.shared_bytes else shape
+    return plural(row.threads, "thread") if row.threads else ""

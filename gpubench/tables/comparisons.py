@@ -12,9 +12,17 @@ from rich.table import Table
 from rich.text import Text
 
 from gpubench.report import text
-from gpubench.report.comparison_view import ComparisonView, SideCell, side_words
+from gpubench.report.comparison_view import (
+    OTHER_VERSION,
+    SIGNS,
+    ComparisonView,
+    baseline_words,
+    side_words,
+)
 from gpubench.report.exports import plain
-from gpubench.results import Ratio
+from gpubench.report.findings import case_words
+from gpubench.results import Ratio, Row
+from gpubench.tables.table import table
 
 _STYLES = {"slower": "yellow", "failed": "red", "faster": "cyan", "mended": "green"}
 
@@ -35,29 +43,34 @@ def comparison_report(view: ComparisonView) -> Iterator[RenderableType]:
         if cases.count:
             examples = "; ".join(cases.examples)
             yield Text(f"only {where}: {text.plural(cases.count, 'case')}, such as {examples}")
+    if view.scatter:
+        yield Text(view.scatter)
     yield Text(view.counts_line, style="bold")
 
 
 def differences_table(view: ComparisonView) -> Table:
     """One row for each case, in the order of the view."""
-    columns = ("", "case", "factor", "interval", "before", "after", "baseline")
-    table = Table(*columns, box=None, header_style="bold", pad_edge=False)
-    for column in table.columns[2:6]:
-        column.justify, column.no_wrap = "right", True
-    table.columns[0].no_wrap = True
+    rows = []
     for row in view.rows:
         has_interval = row.ratio is not None and row.ratio.has_interval
         cells = (
-            f"{row.sign or ' '} {row.verdict}",
-            row.label,
+            f"{SIGNS.get(row.verdict, ' ')} {row.verdict}",
+            case_words(row.name),
             "" if row.verdict == "same" else text.factor(row.ratio),
             text.factor_interval(row.ratio) if has_interval else "",
             side_words(row.old),
             side_words(row.new),
-            row.baseline.removeprefix("its baseline became "),
+            baseline_words(row).removeprefix("its baseline became "),
         )
-        table.add_row(*map(Text, cells), style=_STYLES.get(row.verdict, ""))
-    return table
+        rows.append([Text(cell, _STYLES.get(row.verdict, "")) for cell in cells])
+    right = ("factor", "interval", "before", "after")
+    columns = ("", "case", *right, "baseline")
+    used = [place for place in range(len(columns)) if any(cells[place] for cells in rows)]
+    names = [columns[place] for place in used]
+    shown = ([cells[place] for place in used] for cells in rows)
+    made = table(names, shown, right, folded=True, pad_edge=False)
+    made.columns[0].no_wrap = True
+    return made
 
 
 def comparison_row(view: ComparisonView) -> dict[str, Any]:
@@ -68,6 +81,7 @@ def comparison_row(view: ComparisonView) -> dict[str, Any]:
             "old": asdict(view.old),
             "new": asdict(view.new),
             "counts": view.counts,
+            "scatter": view.scatter or None,
             "cases": [
                 {
                     "benchmark": row.name.benchmark.asv_name,
@@ -77,7 +91,7 @@ def comparison_row(view: ComparisonView) -> dict[str, Any]:
                     "old": _side(row.old),
                     "new": _side(row.new),
                     "note": row.note,
-                    "baseline": row.baseline,
+                    "baseline": baseline_words(row),
                 }
                 for row in view.rows
             ],
@@ -89,14 +103,14 @@ def comparison_row(view: ComparisonView) -> dict[str, Any]:
     return row
 
 
-def _side(side: SideCell) -> dict[str, Any]:
+def _side(side: Row | None) -> dict[str, Any]:
     return {
-        "status": side.status,
-        "reason": side.reason or None,
-        "median": side.timing.median if side.timing else None,
-        "low": side.timing.low if side.timing else None,
-        "high": side.timing.high if side.timing else None,
-        "speedup": _ratio(side.speedup),
+        "status": side.status if side else None,
+        "reason": (side.reason if side else OTHER_VERSION) or None,
+        "median": side.seconds if side else None,
+        "low": side.low if side else None,
+        "high": side.high if side else None,
+        "speedup": _ratio(side.speedup) if side else None,
     }
 
 

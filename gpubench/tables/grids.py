@@ -1,63 +1,65 @@
-"""A tour of a grid, as a table and in words. Nothing here prints."""
+"""What ``gpubench grid`` shows: a tour of a grid, as a table and in words."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import islice, product
+from itertools import product
 from typing import Any
 
 from rich.table import Table
-from rich.text import Text
 
 from gpubench.grid_tour import Place, Tour
 from gpubench.names import format_shape
 from gpubench.report.text import plural
+from gpubench.tables.table import table
 
 WIDTH = 80
 """Characters of a terminal that nobody has made wider."""
 MOST_ROWS = 32
 MOST_COLUMNS = 16
-_FIRST_COLUMN, _GAP = len(" block \\ thread "), 2
+_CORNER, _GAP = "block \\ thread", 2
 WARP = 32
 """Threads that run in step, on every NVIDIA GPU (CUDA C++ Programming Guide, "SIMT")."""
 
 
 def grid_report(tour: Tour) -> Iterator[Table | str]:
-    """What was launched, a table of blocks and threads, what it leaves out, and how it maps."""
+    """What was launched, a row of the table for each block and a column for each thread, what that
+    leaves out, and how it maps."""
     blocks, threads = math.prod(tour.grid), math.prod(tour.block)
     yield (
         f"{plural(blocks, 'block')} of {plural(threads, 'thread')}: "
         f"{plural(blocks * threads, 'thread')}, on {tour.device} ({tour.name})"
     )
-    columns = _columns(tour)
-    yield grid_table(tour)
-    left_out = [plural(blocks - MOST_ROWS, "block")] * (blocks > MOST_ROWS)
-    left_out += [f"{plural(threads - columns, 'thread')} of each block"] * (threads > columns)
-    if left_out:
-        yield f"not shown: {', '.join(left_out)}"
-    yield from mapping(tour)
+    # Only the dimensions in which the grid or its blocks extend; at least one.
+    wide = [i for i in range(3) if tour.grid[i] > 1 or tour.block[i] > 1]
+    dimensions = max(wide, default=0) + 1
 
-
-def grid_table(tour: Tour) -> Table:
-    """One row for each block, one column for each thread; in it, the thread's element."""
-    dimensions = _dimensions(tour)
+    def element(place: Place) -> str:
+        return f"[{', '.join(map(str, place[:dimensions][::-1]))}]"
 
     def index(place: Place) -> str:
         return ",".join(map(str, place[:dimensions]))
 
-    threads = list(islice(_places(tour.block), _columns(tour)))
-    table = Table("block \\ thread", *map(index, threads), box=None, header_style="bold")
-    elements = {(visit.block, visit.thread): visit.element for visit in tour.visits}
-    for block in islice(_places(tour.grid), MOST_ROWS):
-        cells = [Text(_element(elements[block, thread], dimensions)) for thread in threads]
-        table.add_row(index(block), *cells)
-    return table
+    # As many columns as fit beside the blocks' names, all as wide as the last element.
+    widest = len(element(tour.visits[-1].element)) + _GAP
+    columns = min(MOST_COLUMNS, (WIDTH - len(_CORNER) - _GAP) // widest)
+    shown = _places(tour.block)[:columns]
+    elements = {(visit.block, visit.thread): element(visit.element) for visit in tour.visits}
+    rows = (
+        (index(block), *(elements[block, thread] for thread in shown))
+        for block in _places(tour.grid)[:MOST_ROWS]
+    )
+    yield table((_CORNER, *map(index, shown)), rows)
+    left_out = [plural(blocks - MOST_ROWS, "block")] * (blocks > MOST_ROWS)
+    left_out += [f"{plural(threads - columns, 'thread')} of each block"] * (threads > columns)
+    if left_out:
+        yield f"not shown: {', '.join(left_out)}"
+    yield from _mapping(tour, dimensions)
 
 
-def mapping(tour: Tour) -> Iterator[str]:
+def _mapping(tour: Tour, dimensions: int) -> Iterator[str]:
     """How a thread finds its element, and what that means for arrays of other shapes."""
-    dimensions = _dimensions(tour)
     names = "xyz"[:dimensions]
     extents = [g * b for g, b in zip(tour.grid, tour.block, strict=True)][:dimensions]
     if dimensions == 1:
@@ -89,30 +91,13 @@ def mapping(tour: Tour) -> Iterator[str]:
 def grid_rows(tour: Tour) -> dict[str, Any]:
     """The tour as JSON shows it."""
     visits = [
-        {"block": list(one.block), "thread": list(one.thread), "element": list(one.element[::-1])}
-        for one in tour.visits
+        {"block": visit.block, "thread": visit.thread, "element": visit.element[::-1]}
+        for visit in tour.visits
     ]
     shapes = {"grid": format_shape(tour.grid), "block": format_shape(tour.block)}
     return {**shapes, "device": tour.device, "name": tour.name, "threads": visits}
 
 
-def _columns(tour: Tour) -> int:
-    """Columns that fit beside the blocks' names, all as wide as the last element."""
-    widest = len(_element(tour.visits[-1].element, _dimensions(tour))) + _GAP
-    return min(MOST_COLUMNS, (WIDTH - _FIRST_COLUMN) // widest)
-
-
-def _dimensions(tour: Tour) -> int:
-    """Dimensions in which the grid or its blocks extend; at least one."""
-    wide = [i for i in range(3) if tour.grid[i] > 1 or tour.block[i] > 1]
-    return max(wide, default=0) + 1
-
-
-def _places(shape: Place) -> Iterator[Place]:
+def _places(shape: Place) -> list[Place]:
     """All places in a shape, x fastest, as CUDA counts them."""
-    for z, y, x in product(*map(range, shape[::-1])):
-        yield x, y, z
-
-
-def _element(element: Place, dimensions: int) -> str:
-    return f"[{', '.join(map(str, element[:dimensions][::-1]))}]"
+    return [(x, y, z) for z, y, x in product(*map(range, shape[::-1]))]

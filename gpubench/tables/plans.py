@@ -1,27 +1,28 @@
-"""What the command line shows, as rich tables and plain rows. Nothing here prints."""
+"""What ``gpubench check``, ``plan`` and ``devices`` show."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.table import Table
 
 from gpubench.backends.protocol import Description
 from gpubench.errors import PlanError
-from gpubench.names import Value, format_identity, format_shape
+from gpubench.names import format_identity, format_shape
 from gpubench.plan.case import Case
-from gpubench.plan.explanation import explain
 from gpubench.plan.plan import Plan
+from gpubench.tables.table import table
+
+_WHERE = ("suite", "kernel", "implementation", "backend", "device")
 
 
 def counts_line(plan: Plan) -> str:
     """``6 suites, 6 kernels, 19 implementations, 214 cases``."""
-    kernels = sum(len(loaded.suite.kernels) for loaded in plan.loaded)
     counts = {
         "suite": len(plan.loaded),
-        "kernel": kernels,
+        "kernel": sum(len(loaded.suite.kernels) for loaded in plan.loaded),
         "implementation": len(plan.groups()),
         "case": sum(1 for _ in plan.cases()),
     }
@@ -30,74 +31,42 @@ def counts_line(plan: Plan) -> str:
 
 def plan_table(cases: Sequence[Case], *, listed: bool) -> Table:
     """Cases counted by suite, kernel, implementation and device; ``listed`` names every one."""
-    columns = ("suite", "kernel", "implementation", "backend", "device")
-    table = Table(*columns, "case" if listed else "cases", box=None, header_style="bold")
     if listed:
-        for case in cases:
-            table.add_row(*_where(case), case.identity)
-        return table
-    for where, count in Counter(map(_where, cases)).items():
-        table.add_row(*where, f"{count:,}")
-    table.columns[-1].justify = "right"
-    table.add_section()
-    table.add_row("", "", "", "", "total", f"{len(cases):,}")
-    return table
+        rows = ((*_where(case), case.identity) for case in cases)
+        return table((*_WHERE, "case"), rows, folded=True)
+    counts = [(*where, f"{count:,}") for where, count in Counter(map(_where, cases)).items()]
+    total = ("", "", "", "", "total", f"{len(cases):,}")
+    return table((*_WHERE, "cases"), [*counts, total], ("cases",), folded=True)
+
+
+def devices_table(devices: Iterable[Description]) -> Table:
+    """One row for each device, with what is known about it or why it cannot be used."""
+    rows = ((d.device, d.name, d.unavailable or format_identity(d.facts)) for d in devices)
+    return table(("device", "name", "facts"), rows, folded=True)
+
+
+def case_name(case: Case) -> str:
+    """Its asv benchmark and its identity: what ``gpubench plan --explain`` takes."""
+    return f"{case.benchmark('kernel').asv_name} {case.identity}".rstrip()
 
 
 def case_row(case: Case) -> dict[str, Any]:
     """One case and its labelled times as JSON shows them; shapes and work are ``null`` where a
     formula has no value."""
-    suite, kernel, implementation, backend, device = _where(case)
-    name = f"{case.benchmark('kernel').asv_name} {case.identity}"
-    return {
-        "name": name,
-        "suite": suite,
-        "kernel": kernel,
-        "implementation": implementation,
-        "backend": backend,
-        "device": device,
+    row: dict[str, Any] = {
+        "name": case_name(case),
+        **dict(zip(_WHERE, _where(case), strict=True)),
         "case": case.identity,
         "values": dict(case.values),
         "threads": case.threads,
         "times": list(case.group.times_of(case)),
-        **_computed(case),
     }
-
-
-def explanation(plan: Plan, name: str) -> Table:
-    """Every value of a case and the line that set it."""
-    table = Table("field", "value", "set in", box=None, header_style="bold")
-    for field, value, origin in explain(plan.find(name)):
-        table.add_row(str(field), str(value), str(origin))
-    return table
-
-
-def devices_table(devices: Iterable[Description]) -> Table:
-    """One row for each device, with what is known about it or why it cannot be used."""
-    table = Table("device", "name", "facts", box=None, header_style="bold")
-    for device in devices:
-        facts = device.unavailable or _facts(device.facts)
-        table.add_row(device.device, device.name, facts)
-    return table
-
-
-def _where(case: Case) -> tuple[str, str, str, str, str]:
-    return (
-        case.suite.suite,
-        case.kernel_name,
-        case.implementation_name,
-        case.backend or "unknown",
-        case.device,
-    )
-
-
-def _computed(case: Case) -> dict[str, Any]:
     try:
-        launch, (nbytes, flops) = case.launch, case.work()
-        baseline = case.baseline()
+        launch, (nbytes, flops), baseline = case.launch, case.work(), case.baseline()
     except PlanError as error:
-        return {"launch": None, "work": None, "baseline": None, "fault": str(error)}
+        return {**row, "launch": None, "work": None, "baseline": None, "fault": str(error)}
     return {
+        **row,
         "launch": launch
         and {
             "block": format_shape(launch.block),
@@ -112,5 +81,6 @@ def _computed(case: Case) -> dict[str, Any]:
     }
 
 
-def _facts(facts: Mapping[str, Value]) -> str:
-    return format_identity(facts)
+def _where(case: Case) -> tuple[str, str, str, str, str]:
+    names = (case.suite.suite, case.kernel_name, case.implementation_name)
+    return (*names, case.backend or "unknown", case.device)

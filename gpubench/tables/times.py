@@ -2,81 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from statistics import median
 from typing import Any
 
-from rich.console import RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from gpubench.analysis.comparison import time_ratios
 from gpubench.analysis.control import FalseAlarms, false_alarms
+from gpubench.analysis.roofline import memory_ceiling
 from gpubench.measure.direct import Measured, Twins
-from gpubench.names import format_shape
 from gpubench.report import text
 from gpubench.results import Ratio, Row, measured_rows
-from gpubench.results.ratio import paired_speedup
-from gpubench.tables.width import unwrapped
+from gpubench.results.ratio import counted_rounds, paired_speedup
+from gpubench.results.records import share_disturbed
+from gpubench.tables.table import compiled_line, kernel_words, several, table
 
 COLOURS = {"faster": "green", "slower": "red"}
-
-BANDWIDTHS = ("copy_bytes_per_second", "triad_bytes_per_second")
-"""Conditions that say what the memory of a device attains."""
+SKIPPED = ("skipped", "verified")
+"""Statuses of cases that this machine does not measure, and that are right."""
 
 
 def rows_of(measured: Iterable[Measured]) -> list[Row]:
     """Each measured case beside its baseline, by the report's rules."""
     return measured_rows(
-        (one.record, one.samples, [median(samples) for samples in one.by_round]) for one in measured
+        (
+            one.record,
+            one.samples,
+            counted_rounds(one.medians),
+            share_disturbed(one.disturbances),
+        )
+        for one in measured
     )
 
 
-def by_kernel(rows: Iterable[Row]) -> list[list[Row]]:
-    """Rows of each kernel."""
+def by_kernel(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Rows of each kernel, by its name among all."""
     kernels: dict[str, list[Row]] = {}
     for row in rows:
-        kernels.setdefault(_kernel(row), []).append(row)
-    return list(kernels.values())
+        kernels.setdefault(kernel_words(row.name.suite, row.name.kernel), []).append(row)
+    return kernels
 
 
-def kernel_report(rows: Sequence[Row]) -> list[RenderableType]:
-    """The times of one kernel as a table, what there is to know of them, and what has no time."""
-    notes: dict[str, int] = {}
-    cells = [_cells(row, notes) for row in rows if row.seconds is not None]
-    parts: list[RenderableType] = []
-    if cells:
-        table = Table(title=_kernel(rows[0]), title_justify="left", box=None, header_style="bold")
-        names = [name for name in cells[0] if any(row[name] for row in cells)]
-        for name in names:
-            left = name in ("implementation", "case", "of", "verdict", "launch", "notes")
-            table.add_column(name, justify="left" if left else "right", no_wrap=True)
-        for row in cells:
-            table.add_row(*(row[name] for name in names))
-        parts.append(unwrapped(table))
-    parts += (Text(f"  [{number}] {note}") for note, number in notes.items())
-    return [*parts, *_reason_lines(row for row in rows if not _is_skipped(row))]
+def report(rows: Sequence[Row], width: int | None = None) -> Iterator[Table | Text]:
+    """The times of each kernel as a table, what there is to know of them, and what has no time;
+    then why cases of any kernel were not measured here, as most reasons are the machine's.
+
+    ``width``: characters of the terminal; ``None`` where lines may be as long as they are."""
+    for kernel, its_rows in by_kernel(rows).items():
+        notes: dict[str, int] = {}
+        cells = [_cells(row, notes) for row in its_rows if row.seconds is not None]
+        if cells:
+            names = [name for name in cells[0] if any(row[name] for row in cells)]
+            yield from _fitting(names, cells, width, kernel)
+        elif any(row.status not in SKIPPED for row in its_rows):
+            yield Text(kernel, "table.title")
+        yield from (Text(f"  [{number}] {note}") for note, number in notes.items())
+        yield from _reasons(row for row in its_rows if row.status not in SKIPPED)
+    yield from _reasons(row for row in rows if row.status in SKIPPED)
+    if line := compiled_line(_compiled(rows)):
+        yield Text(line)
 
 
-def skipped_report(rows: Iterable[Row]) -> list[RenderableType]:
-    """Why cases of any kernel were not measured here: a line for each reason, as most are the
-    machine's."""
-    return list(_reason_lines(filter(_is_skipped, rows), of_all_kernels=True))
+LEFT_OUT_FIRST = ("GFLOP/s", "GB/s", "% of attainable", "launch", "error")
+"""Columns that a narrow terminal has no room for: what can be calculated, or said by --json."""
+
+
+def _fitting(
+    names: list[str], cells: Sequence[dict[str, str | Text]], width: int | None, title: str
+) -> Iterator[Table | Text]:
+    """The table, without columns for which a terminal of that width has no room."""
+    right = set(names) - {"implementation", "case", "of", "verdict", "launch", "notes"}
+    left_out: list[str] = []
+    for name in ("", *LEFT_OUT_FIRST):
+        if name in names:
+            left_out.append(name)
+        shown = [one for one in names if one not in left_out]
+        rows = ([row[one] for one in shown] for row in cells)
+        made = table(shown, rows, right, title=title, title_justify="left")
+        if width is None or (made.width or 0) <= width:
+            break
+    yield made
+    if left_out:
+        yield Text(f"  no room for {', '.join(left_out)}: widen the terminal, or use --json")
+
+
+_ALIKE = (
+    *("bytes_per_second", "flops_per_second", "max_abs_error", "max_rel_error", "disturbed"),
+    *("block", "grid", "threads", "method", "warnings"),
+)
+"""Columns of a row that JSON has under their names."""
 
 
 def time_row(row: Row) -> dict[str, Any]:
     """One labelled time of one case as JSON shows it; seconds, bytes and operations."""
-    seconds = {
-        "median": row.seconds,
-        "low": row.low,
-        "high": row.high,
-        "q25": row.q25,
-        "q75": row.q75,
-        "samples": row.samples,
-        "runs_per_sample": row.runs_per_sample,
-    }
+    seconds = {"median": row.seconds}
+    for name in ("low", "high", "q25", "q75", "samples", "runs_per_sample"):
+        seconds[name] = getattr(row, name)
     return {
         "name": f"{row.name.benchmark.asv_name} {row.name.case}".strip(),
         **asdict(row.name),
@@ -85,17 +109,9 @@ def time_row(row: Row) -> dict[str, Any]:
         "seconds": None if row.seconds is None else seconds,
         "speedup": _speedup(row.speedup, row.pairs),
         "no_speedup": row.missing,
-        "bytes_per_second": row.bytes_per_second,
-        "flops_per_second": row.flops_per_second,
         "attainable_share": _share(row),
-        "max_abs_error": row.max_abs_error,
-        "max_rel_error": row.max_rel_error,
-        "block": row.block,
-        "grid": row.grid,
-        "threads": row.threads,
-        "method": row.method,
+        **{name: getattr(row, name) for name in _ALIKE},
         "conditions": dict(row.conditions),
-        "warnings": list(row.warnings),
     }
 
 
@@ -105,7 +121,9 @@ def control_speedup(twins: Twins) -> Ratio | None:
         return None
     if twins.second is None:
         record = twins.first.record
-        return paired_speedup(record.pair_ratios, record.pair_rounds)
+        (row,) = rows_of([twins.first])
+        ratio = paired_speedup(record.pair_ratios, record.pair_rounds)
+        return Ratio(ratio.value, 0.0, math.inf) if ratio and row.is_disturbed else ratio
     return time_ratios(rows_of([twins.first]), rows_of([twins.second]))[0]
 
 
@@ -120,20 +138,19 @@ def control_line(alarms: FalseAlarms) -> str:
 
 def control_table(comparisons: Iterable[Twins]) -> Table:
     """Cases compared with themselves: how often, how often falsely, and the widest ratio seen."""
-    table = Table("implementation", "case", box=None, header_style="bold")
-    for name in ("comparisons", "false alarms", "farthest ratio"):
-        table.add_column(name, justify="right")
     by_case: dict[tuple[str, str], list[Ratio]] = {}
     for twins in comparisons:
         ratios = by_case.setdefault((twins.case.group.title, twins.case.identity), [])
         if ratio := control_speedup(twins):
             ratios.append(ratio)
+    rows = []
     for case, ratios in by_case.items():
         alarms = false_alarms(ratios)
         farthest = max(ratios, key=lambda ratio: max(ratio.value, 1 / ratio.value), default=None)
         counts = (str(alarms.comparisons), str(alarms.alarms), text.speedup(farthest))
-        table.add_row(*map(escape, case), *counts)
-    return unwrapped(table)
+        rows.append((*case, *counts))
+    right = ("comparisons", "false alarms", "farthest ratio")
+    return table(("implementation", "case", *right), rows, right)
 
 
 def control_rows(comparisons: Iterable[Twins]) -> list[dict[str, Any]]:
@@ -150,66 +167,67 @@ def control_rows(comparisons: Iterable[Twins]) -> list[dict[str, Any]]:
     ]
 
 
-def _cells(row: Row, notes: dict[str, int]) -> dict[str, str]:
+def _cells(row: Row, notes: dict[str, int]) -> dict[str, str | Text]:
     """Text of one row by the column's name; ``notes`` are numbered as they come up."""
     pairs = f"speedup from {row.pairs} pairs of samples" if row.pairs and row.speedup else None
-    its_notes = filter(None, (pairs, row.missing, *row.warnings))
+    disturbed = text.disturbed(row)
+    its_notes = filter(None, (disturbed, pairs, row.missing, *row.warnings))
     numbers = [notes.setdefault(note, len(notes) + 1) for note in its_notes]
-    share, verdict = _share(row), "baseline" if row.is_baseline else ""
+    share, verdict = _share(row), Text("baseline" if row.is_baseline else "")
     if row.speedup:
-        colour = COLOURS.get(row.speedup.verdict)
-        verdict = f"[{colour}]{row.speedup.verdict}[/]" if colour else row.speedup.verdict
-    launch = text.plural(row.threads, "thread") if row.threads is not None else ""
-    if row.block and row.grid:
-        launch = f"{format_shape(row.grid)} blocks of {format_shape(row.block)}"
+        verdict = Text(row.speedup.verdict, COLOURS.get(row.speedup.verdict, ""))
     beyond = "over 100: cache-resident or undercounted"
     return {
-        "implementation": escape(row.name.implementation),
-        "case": escape(row.name.case),
+        "implementation": row.name.implementation,
+        "case": row.name.case,
         "of": "" if row.name.time == "kernel" else text.time_label(row.name.time),
         "time": text.seconds(row.seconds),
         "interval": text.seconds_interval(row.low, row.high),
         "speedup": text.speedup(row.speedup),
         "its interval": text.interval(row.speedup) if row.speedup else "",
         "verdict": verdict,
-        "GB/s": text.rate(row.bytes_per_second),
+        "GB/s": text.rate(row.bytes_per_second or None),
         "GFLOP/s": text.rate(row.flops_per_second or None),
         "% of attainable": "" if share is None else beyond if share > 1 else f"{100 * share:.0f}",
         "error": text.error(row.max_rel_error),
-        "launch": launch,
-        "notes": escape("".join(f"[{number}]" for number in numbers)),
+        "launch": text.launch(row),
+        "notes": "".join(f"[{number}]" for number in numbers),
     }
 
 
-def _reason_lines(rows: Iterable[Row], *, of_all_kernels: bool = False) -> Iterable[Text]:
-    """Why cases have no time: one line for each reason, with the cases that it is true of."""
+def _reasons(rows: Iterable[Row]) -> Iterator[Text]:
+    """Why cases have no time: one line for each reason, with the cases that it is true of.
+
+    What is skipped may be of several kernels, and a line is for all of them.
+    """
     groups: dict[tuple[str, str, str], list[str]] = {}
     for row in rows:
-        name = row.name
         if row.seconds is None:
+            name, implementation = row.name, row.name.implementation
             time = "" if name.time == "kernel" else text.time_label(name.time)
             case = ", ".join(filter(None, (name.case, time)))
-            if of_all_kernels:
-                case = f"{_kernel(row)} {name.implementation} {case}".strip()
-            implementation = "" if of_all_kernels else name.implementation
-            reason = row.reason or "no reason is known"
-            groups.setdefault((row.status, implementation, reason), []).append(case)
+            if row.status in SKIPPED:
+                case = f"{kernel_words(name.suite, name.kernel)} {implementation} {case}".strip()
+                implementation = ""
+            key = (row.status, implementation, row.reason or "no reason is known")
+            groups.setdefault(key, []).append(case)
     for (status, implementation, reason), cases in groups.items():
-        which = cases[0] if len(cases) == 1 else f"{len(cases)} cases, first {cases[0]}"
+        which = several(cases)
         if implementation:
             which = f"{implementation} ({which})" if cases[0] else implementation
-        style = "bold" if status in ("skipped", "verified") else "bold red"
-        line = Text("  ").append(text.status_label(status), style=style)
+        line = Text("  ").append(
+            text.status_label(status), "bold" if not implementation else "bold red"
+        )
         yield line.append(f": {which}: {reason}")
 
 
-def _is_skipped(row: Row) -> bool:
-    return row.status in ("skipped", "verified")
-
-
-def _kernel(row: Row) -> str:
-    suite, kernel = row.name.suite, row.name.kernel
-    return suite if suite == kernel else f"{suite}/{kernel}"
+def _compiled(rows: Iterable[Row]) -> Iterator[tuple[str, float]]:
+    """Implementations that were compiled without `cache=True`, and seconds, of each row."""
+    for row in rows:
+        seconds = row.conditions.get("compile_seconds")
+        if isinstance(seconds, float):
+            kernel = kernel_words(row.name.suite, row.name.kernel)
+            yield f"{kernel} {row.name.implementation}", seconds
 
 
 def _speedup(ratio: Ratio | None, pairs: int) -> dict[str, Any] | None:
@@ -226,7 +244,5 @@ def _speedup(ratio: Ratio | None, pairs: int) -> dict[str, Any] | None:
 
 def _share(row: Row) -> float | None:
     """Part of the device's attainable bandwidth; ``None`` where either is not known."""
-    attained = [row.conditions.get(name) for name in BANDWIDTHS]
-    best = max((float(b) for b in attained if isinstance(b, int | float)), default=0.0)
-    rate = row.bytes_per_second
-    return rate / best if rate is not None and best > 0 else None
+    ceiling, rate = memory_ceiling(row.device, [row], {}, ()), row.bytes_per_second
+    return rate / ceiling.bytes_per_second if ceiling and rate is not None else None

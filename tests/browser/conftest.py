@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
-
-sys.path.extend(str(Path(__file__).parents[1] / name) for name in ("analysis", "results", "report"))
-
 from every_state import Report, write_every_state
 from opened_pages import Open, Watched
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 QUIET = (

@@ -12,19 +12,20 @@ from playwright.sync_api import Page
 from report_sample import write_sample
 from result_files import CommitFiles
 
-from gpubench.analysis.comparison import compare_rows
+from gpubench.analysis.comparison import Difference, compare_rows
 from gpubench.report import text
 from gpubench.report.compare import pair_address
 from gpubench.report.comparison_view import (
+    SIGNS,
     ComparisonView,
-    DifferenceRow,
-    SideCell,
+    baseline_words,
     comparison_view,
     markdown,
     side_words,
 )
+from gpubench.report.findings import case_words
 from gpubench.report.render import write_report
-from gpubench.results import STATUSES, Snapshot, Table, open_table
+from gpubench.results import STATUSES, Row, Snapshot, Table, open_table
 from gpubench.tables.comparisons import comparison_row
 
 pytestmark = pytest.mark.browser
@@ -77,7 +78,8 @@ def write_every_status(directory: Path) -> None:
     for index in range(8):
         machine = "a,b&c" if index < 7 else "<i>other"
         files = CommitFiles(directory, f"{index:x}" * 40, DAY * (index + 1), machine)
-        files.facts(numba=f"0.{65 + index // 2}", run=index, **{"blas": "other"} if index else {})
+        blas = {"numpy_blas": "other"} if index else {}
+        files.facts(numba=f"0.{65 + index // 2}", run=index, **blas)
         for place in range(len(STATUSES)):
             _write_case(files, f"n={place}", STATUSES[(place + index) % len(STATUSES)])
             files.time(NAMES[0], f"n={place}", 4.0 + (index // 3) * place)
@@ -112,7 +114,7 @@ def _write_case(files: CommitFiles, case: str, status: str) -> None:
     )  # fmt: skip
 
 
-def cells(row: DifferenceRow) -> list[str]:
+def cells(row: Difference) -> list[str]:
     """Texts of a row of the table that the page shows, from what ``compare --json`` is made of."""
     change = [row.verdict]
     if row.ratio:
@@ -121,21 +123,21 @@ def cells(row: DifferenceRow) -> list[str]:
             change = [factor, interval]
         else:
             change = [row.verdict, f"{factor}, {interval}"]
-    speedups = [text.speedup(side.speedup) for side in (row.old, row.new)]
+    speedups = [text.speedup(side.speedup) if side else "" for side in (row.old, row.new)]
     return [
-        row.label,
-        " ".join(filter(None, [row.sign, *change])),
+        case_words(row.name),
+        " ".join(filter(None, [SIGNS.get(row.verdict), *change])),
         _side(row.old),
         _side(row.new),
         " → ".join(speedups) if all(speedups) else "",
-        "; ".join(filter(None, (row.note, row.baseline))),
+        "; ".join(filter(None, (row.note, baseline_words(row)))),
     ]
 
 
-def _side(side: SideCell) -> str:
-    if side.timing is None:
+def _side(side: Row | None) -> str:
+    if side is None or side.seconds is None:
         return side_words(side)
-    return f"{side_words(side)} {text.seconds_interval(side.timing.low, side.timing.high)}"
+    return f"{side_words(side)} {text.seconds_interval(side.low, side.high)}"
 
 
 ROWS = """() => [...document.querySelectorAll("#comparison tbody tr")].map((row) =>
@@ -162,7 +164,7 @@ def test_any_two_snapshots_with_any_statuses_are_compared_as_by_the_command(
         shown = "(title) => document.querySelector('#told').textContent.startsWith(title)"
         until(page, shown, f"{view.title}: ")
 
-        expected = {row.label: cells(row) for row in view.rows}
+        expected = {case_words(row.name): cells(row) for row in view.rows}
         assert {row[0]: row for row in page.evaluate(ROWS)} == expected
         assert page.inner_text("#comparison strong") == view.counts_line
         assert page.input_value("#markdown") == markdown(in_python(table, *pair))

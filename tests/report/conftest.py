@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "results"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
-
 from report_sample import write_sample
 
 from gpubench.results import Table, open_table

@@ -60,7 +60,7 @@ def write_sample(directory: Path) -> None:
     for index in range(len(SUBJECTS)):
         files = CommitFiles(directory, commit_hash(index), START + index * 90_000)
         files.facts(cpu="Example EPYC, 2 cores", cpu_threads=2, memory_bytes=8 * 2**30,
-                    python="3.11.9", numpy="2.4.6", numba="0.68.1", blas="openblas",
+                    python="3.11.9", numpy="2.4.6", numba="0.68.1", numpy_blas="openblas",
                     no_gpu=NO_GPU)  # fmt: skip
         _write_commit(files, index, chance, gpu=False)
         files.write()

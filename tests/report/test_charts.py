@@ -26,6 +26,7 @@ from gpubench.report.charts import (
     size_charts,
 )
 from gpubench.report.site import commit_label
+from gpubench.report.text import share
 from gpubench.results import CaseName, History, Ratio, Row
 
 RANKS = {"numpy": 0, "numba": 1, "cuda": 2}
@@ -59,7 +60,7 @@ def test_a_chart_has_the_commits_that_know_one_of_its_cases() -> None:
 
     assert [commit.date for commit in shown.commits] == ["unknown date", "1970-01-01"]
     baseline, numba = shown.series
-    assert baseline.times.values == (4.0, 4.0)
+    assert baseline.times.values.tolist() == [4.0, 4.0]
     assert [math.isnan(value) for value in numba.times.values] == [True, False]
     assert numba.speedups.values[1] == 2.0
 
@@ -78,7 +79,7 @@ def test_a_point_without_a_time_says_its_status_and_one_not_measured_none() -> N
     ).series
 
     assert [point.status for point in numba.points] == [None, "failed", "ok"]
-    assert [point.timing is None for point in numba.points] == [True, True, False]
+    assert [point.seconds is None for point in numba.points] == [True, True, False]
     assert [point.speedup is None for point in numba.points] == [True, True, False]
 
 
@@ -89,13 +90,11 @@ def test_an_interval_that_is_not_known_leaves_a_gap_in_the_band_and_no_gap_in_th
 
     (_, numba) = chart(of).series
 
-    assert numba.times.values == (2.0, 2.0)
+    assert numba.times.values.tolist() == [2.0, 2.0]
     for curve in (numba.times, numba.speedups):
         assert [math.isnan(low) for low in curve.lows] == [True, False]
         assert [math.isnan(high) for high in curve.highs] == [True, False]
-    timing = numba.points[-1].timing
-    assert timing is not None
-    assert (timing.low, timing.high) == (None, None)
+    assert numba.points[-1].seconds == 2.0
 
 
 def test_a_case_that_stopped_says_since_when_and_why() -> None:
@@ -127,8 +126,10 @@ def test_changes_are_marked_at_their_place_among_the_commits_of_the_chart() -> N
     (_, numba) = chart(of, [change]).series
 
     assert numba.marked == (1,)
-    assert numba.changes[0].factor == 2.0
-    assert numba.changes[0].claim == ("slower than the previous commit: intervals do not overlap")
+    assert numba.changes == (change,)
+    assert numba.sentence.endswith(
+        "; slower than the previous commit: intervals do not overlap at 00000000."
+    )
 
 
 def test_one_commit_is_no_history_of_no_change() -> None:
@@ -199,7 +200,7 @@ def test_of_several_launches_the_fastest_stands_for_a_size() -> None:
     (shown,) = size_charts([*slow, replace(fast, speedup=speedup), *at_four], RANKS)
 
     first = shown.series[0].points[0]
-    assert (first.case, first.speedup, first.seconds) == ("n=2 block=64", speedup, 0.25)
+    assert (first.name.case, first.speedup, first.seconds) == ("n=2 block=64", speedup, 0.25)
 
 
 def test_an_axis_of_several_sizes_names_them_all() -> None:
@@ -212,7 +213,7 @@ def test_an_axis_of_several_sizes_names_them_all() -> None:
     (shown,) = size_charts(rows, RANKS)
 
     assert shown.axis == "m × n"
-    assert [point.words for point in shown.series[0].points] == ["m = 2, n = 1", "m = 2, n = 2"]
+    assert shown.series[0].sentence.endswith("from m = 2, n = 1 on.")
 
 
 def test_rows_of_one_size_and_other_times_make_no_chart() -> None:
@@ -223,7 +224,7 @@ def test_rows_of_one_size_and_other_times_make_no_chart() -> None:
         speedup=Ratio(2, 1, 3),
     )
 
-    assert size_charts([*rows.values(), compiling], RANKS) == ()
+    assert list(size_charts([*rows.values(), compiling], RANKS)) == []
 
 
 # over launches
@@ -246,7 +247,7 @@ def test_blocks_are_ordered_by_their_numbers() -> None:
 
     shown = launch_map(*(launched(case, 1.0) for case in cases))
 
-    assert [row.label for row in shown.rows] == ["8x8", "8x32", "16x16", "64", "128"]
+    assert list(shown.rows) == ["8x8", "8x32", "16x16", "64", "128"]
     assert (shown.corner, shown.columns) == ("block \\ size", ("n=64",))
 
 
@@ -261,7 +262,9 @@ def test_columns_of_a_swept_grid_are_those_of_the_largest_size() -> None:
 
     assert (shown.problem, shown.corner) == ("n=64", "block \\ grid")
     assert shown.columns == ("cover", "4", "16")
-    assert [cell.best for cell in shown.rows[0].cells] == [True, True, True]
+    (cells,) = shown.rows.values()
+    assert shown.best == tuple(cell.name for cell in cells if cell)
+    assert len(shown.best) == 3
     assert shown.sentence == (
         f"At the largest size cuda is fastest with n=64 block=64 grid=16: 1.00{NARROW}s."
     )
@@ -287,9 +290,9 @@ def test_reasons_are_numbered_once_and_a_launch_without_a_time_is_never_the_best
     )
 
     assert shown.reasons == ("broken",)
-    cells = {row.label: row.cells[0] for row in shown.rows}
-    assert [cells[block].footnote for block in ("32", "64", "96")] == [1, None, 1]
-    assert [cells[block].best for block in ("32", "64", "96")] == [False, True, False]
+    cells = {label: cell for label, (cell,) in shown.rows.items() if cell}
+    assert [cells[block].reason for block in ("32", "64", "96")] == ["broken", None, "broken"]
+    assert shown.best == (cells["64"].name,)
 
 
 def test_no_time_at_all_says_what_became_of_the_launches() -> None:
@@ -304,7 +307,7 @@ def test_one_launch_or_another_time_makes_no_map() -> None:
     transfer = launched("n=64 block=64", 1.0)
     transfer = replace(transfer, name=replace(transfer.name, time="transfer"))
 
-    assert launch_maps([launched("n=64 block=32", 1.0), transfer], ["cuda"]) == ()
+    assert list(launch_maps([launched("n=64 block=32", 1.0), transfer], ["cuda"])) == []
 
 
 # rooflines
@@ -316,7 +319,7 @@ def moving(implementation: str, n: int, seconds: float, **fields: Any) -> Row:
     return replace(row, bytes_per_second=8 * n / seconds, flops_per_second=n / seconds)
 
 
-def roofs(*rows: Row, others: Sequence[KernelNow] = ()) -> tuple[Rooflines, dict[CaseName, str]]:
+def roofs(*rows: Row, others: Sequence[KernelNow] = ()) -> tuple[Rooflines, dict[CaseName, float]]:
     of = history_of([(snapshot(), beside_numpy(rows))])
     now = KernelNow(("add", "add"), of.latest, beside_numpy(rows))
     return rooflines(now, of, [now, *others], RANKS)
@@ -326,20 +329,22 @@ FAST_MEMORY = {"triad_bytes_per_second": 1e3, "peak_bytes_per_second": 2e3}
 
 
 def test_more_than_the_memory_gives_is_said_in_words_and_in_no_share() -> None:
-    shown, words = roofs(
+    shown, shares = roofs(
         moving("cuda", 100, 0.4, device="cuda:0", conditions=FAST_MEMORY),
         moving("cuda", 200, 2.0, device="cuda:0", conditions=FAST_MEMORY),
     )
 
     (roof,) = shown.devices
-    assert [point.attainable for point in roof.points] == ["cache-resident or undercounted", "80 %"]
+    assert [point.share for point in roof.points] == [2.0, 0.8]
+    words = [share(point.share) for point in roof.points]
+    assert words == ["cache-resident or undercounted", "80 %"]
     assert [point.intensity for point in roof.points] == [1 / 8, 1 / 8]
     assert roof.sentences[-1] == "cuda: 80 % of what is attainable at n = 200."
-    assert set(words.values()) == {"cache-resident or undercounted", "80 %"}
+    assert set(shares.values()) == {2.0, 0.8}
 
 
 def test_each_device_has_a_roof_or_says_what_would_give_it() -> None:
-    shown, words = roofs(
+    shown, shares = roofs(
         moving("cuda", 100, 1.0, device="cuda:0", conditions=FAST_MEMORY),
         moving("cuda", 200, 1.0, device="cuda:1"),
         moving("numba", 100, 1.0, device="cpu"),
@@ -351,7 +356,7 @@ def test_each_device_has_a_roof_or_says_what_would_give_it() -> None:
         "asv run --skip-existing-successful",
     ]
     assert "the bandwidth of cuda:1 is not in the record" in shown.missing[1].why
-    assert len(words) == 1
+    assert len(shares) == 1
 
 
 def test_a_kernel_that_only_moves_data_gives_the_ceiling_of_the_cpu() -> None:
@@ -363,7 +368,7 @@ def test_a_kernel_that_only_moves_data_gives_the_ceiling_of_the_cpu() -> None:
 
     (roof,) = shown.devices
     assert roof.sentences[0] == "Bandwidth 8.00e-06 GB/s: copies.triad numpy n=1000."
-    assert [point.attainable for point in roof.points] == ["50 %"]
+    assert [point.share for point in roof.points] == [0.5]
 
 
 def test_a_suite_that_counts_no_operations_has_rates_and_nothing_to_draw() -> None:
@@ -377,10 +382,10 @@ def test_a_suite_that_counts_no_operations_has_rates_and_nothing_to_draw() -> No
 
     assert not shown.devices[0].drawn
     assert shown.devices[0].points[0].flops_per_second is None
-    assert shown.devices[0].points[0].attainable == "80 %"
+    assert shown.devices[0].points[0].share == 0.8
 
 
 def test_a_kernel_without_any_time_says_nothing_of_its_roofline() -> None:
-    shown, words = roofs(timed(NUMPY, None))
+    shown, shares = roofs(timed(NUMPY, None))
 
-    assert (shown.devices, shown.missing, words) == ((), (), {})
+    assert (shown.devices, shown.missing, shares) == ((), (), {})

@@ -104,6 +104,26 @@ def test_the_verdict_names_three_winners_and_counts_the_others(tmp_path: Path) -
     )
 
 
+@pytest.mark.parametrize(
+    ("kernels", "verdict"),
+    [
+        (("b",), "At the largest size none is clearly the fastest: numpy or b."),
+        (("b", "c"), "At the largest size none is clearly the fastest in both kernels."),
+        (("b", "c", "d"), "At the largest size none is clearly the fastest in all 3 kernels."),
+    ],
+)
+def test_a_verdict_without_any_winner(
+    tmp_path: Path, kernels: tuple[str, ...], verdict: str
+) -> None:
+    files = CommitFiles(tmp_path, "a" * 40, 86_400)
+    for kernel in kernels:
+        for implementation, seconds in (("numpy", 1.0), (kernel, 1.001)):
+            files.time(f"suites.{kernel}__{implementation}.time_kernel", "n=4", seconds)
+    files.write()
+
+    assert page_of(open_table(tmp_path)).verdict == verdict
+
+
 def test_where_nothing_copies_there_is_nothing_to_say_of_copies(sample: Table) -> None:
     choices = [c for kernel in page_of(sample, "runner").kernels for c in kernel.choices]
 

@@ -17,7 +17,8 @@ from result_files import CommitFiles
 from gpubench.analysis.comparison import APART, SAME, compare_rows
 from gpubench.report import compare
 from gpubench.report.compare import ComparePage, pair_address, setup_key
-from gpubench.report.comparison_view import comparison_view, escaped, markdown
+from gpubench.report.comparison_view import baseline_words, comparison_view, escaped, markdown
+from gpubench.report.findings import case_words
 from gpubench.report.render import scripts, write_report
 from gpubench.report.site import Site
 from gpubench.results import Commit, Setup, Snapshot, Table, open_table
@@ -74,13 +75,16 @@ def test_only_what_differs_is_listed_with_factor_speedups_and_the_baseline_s_cha
 
     slower, failed, faster = page.newest.comparison.rows
 
-    assert (slower.label, slower.verdict, slower.sign) == ("add numba n=4", "slower", "▼")
-    assert slower.baseline == "its baseline became 2.00× faster"
+    assert (case_words(slower.name), slower.verdict) == ("add numba n=4", "slower")
+    assert baseline_words(slower) == "its baseline became 2.00× faster"
+    assert slower.old is not None
     assert slower.old.speedup is not None
+    assert slower.new is not None
     assert slower.new.speedup is not None
     assert (failed.verdict, failed.note, failed.ratio) == ("failed", "off by | one", None)
-    assert (failed.new.status, failed.new.timing, failed.new.speedup) == ("wrong", None, None)
-    assert (faster.label, faster.baseline) == ("add numpy n=4", "")
+    assert failed.new is not None
+    assert (failed.new.status, failed.new.seconds, failed.new.speedup) == ("wrong", None, None)
+    assert (case_words(faster.name), baseline_words(faster)) == ("add numpy n=4", "")
 
 
 def test_the_markdown_can_be_pasted_as_it_is(tmp_path: Path) -> None:

@@ -7,37 +7,34 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from gpubench.analysis.changes import Change
 from gpubench.analysis.choice import Crossover
 from gpubench.report.charts import (
     Curve,
     HistoryChart,
     HistorySeries,
     SizeChart,
-    SizePoint,
     SizeSeries,
 )
 from gpubench.report.figures import COLOURS, history_figure, size_figure
-from gpubench.report.findings import ChangeWords
 from gpubench.report.site import CommitLabel
-from gpubench.results import Ratio
+from gpubench.results import CaseName, Ratio, Row
 
 NAN = math.nan
 
 
 def curve(*values: float, width: float = 0.1) -> Curve:
-    return Curve(
-        values,
-        tuple(value * (1 - width) for value in values),
-        tuple(value * (1 + width) for value in values),
-    )
+    middle = np.array(values)
+    return Curve(middle, middle * (1 - width), middle * (1 + width))
 
 
 def series(
     implementation: str, rank: int, times: Curve, speedups: Curve | None = None
 ) -> HistorySeries:
-    nothing = Curve(*((NAN,) * len(times.values),) * 3)
+    nothing = Curve(*np.full((3, len(times.values)), NAN))
     return HistorySeries(
         implementation=implementation,
         case="n=4",
@@ -132,8 +129,7 @@ def test_implementations_beyond_the_colours_begin_again_and_never_take_the_basel
 
 
 def test_a_case_that_stopped_is_marked_where_it_did() -> None:
-    before, after = CommitLabel("a", "", ""), CommitLabel("b", "", "")
-    change = ChangeWords(False, 2.0, "step", before, after)
+    change = Change("step", 0, 1, 2.0, 1.0, Ratio(2.0, 1.9, 2.1))
     stopped = replace(
         series("numba", 1, curve(*[1.0] * 8), curve(*[1.0] * 8)),
         changes=(change,),
@@ -150,7 +146,8 @@ def test_a_case_that_stopped_is_marked_where_it_did() -> None:
 
 
 def sizes(*points: tuple[float, Ratio]) -> SizeChart:
-    drawn = tuple(SizePoint(size, f"n = {size}", ratio, 1e-3, "n=1") for size, ratio in points)
+    name = CaseName("add", "add", "a<b", "kernel", "n=1")
+    drawn = tuple(Row(name, "ok", seconds=1e-3, speedup=ratio, size=size) for size, ratio in points)
     return SizeChart("", "n", (SizeSeries("a<b", 1, drawn, Crossover(None), ""),))
 
 

@@ -11,15 +11,13 @@ from histories import NUMBA, NUMPY, history_of, snapshot, timed
 
 from gpubench.analysis.changes import FEWEST_POINTS, Change
 from gpubench.report.findings import (
-    Timing,
     case_words,
     change_view,
-    change_words,
+    claim,
     counts_in_words,
     history_length,
     history_spark,
     reason_views,
-    timing,
 )
 from gpubench.results import CaseName, History, Ratio, Row, Status
 
@@ -39,26 +37,17 @@ def history() -> History:
     )
 
 
-def test_a_time_is_shown_with_its_interval_and_its_spread() -> None:
-    row = timed(NUMBA, 2.0, q25=1.9, q75=2.1, samples=10, runs_per_sample=3, version="v1")
-
-    assert timing(row) == Timing(2.0, 1.98, 2.02, 1.9, 2.1, number=3, repeat=10, version="v1")
-    assert timing(timed(NUMBA, None)) is None
-
-
 def test_a_change_is_said_with_its_factor_and_its_two_commits() -> None:
-    words = change_words(history(), SLOWER)
+    words = change_view(history(), NUMBA, SLOWER)
 
     assert (words.slower, words.factor, words.claim) == (True, 2.0, "step: slower by 2.00×")
     assert (words.before.date, words.after.date) == ("unknown date", "1970-01-01")
 
 
 def test_two_commits_apart_are_no_step() -> None:
-    words = change_words(
-        history(), replace(SLOWER, kind="difference", new=0.5, ratio=Ratio(2, 1, 3))
-    )
+    difference = replace(SLOWER, kind="difference", new=0.5, ratio=Ratio(2, 1, 3))
 
-    assert words.claim == "faster than the previous commit: intervals do not overlap"
+    assert claim(difference) == "faster than the previous commit: intervals do not overlap"
 
 
 def test_a_history_is_drawn_over_the_commits_that_know_its_case() -> None:

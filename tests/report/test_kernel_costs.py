@@ -10,11 +10,11 @@ from result_files import CommitFiles
 from stored_asv_project import PAIR, write_benchmarks, write_format_2
 
 from gpubench.report import kernel
-from gpubench.report.charts import NoRoofline, share_words
 from gpubench.report.figures import roofline_figure
-from gpubench.report.kernel import KernelPage, MeasuredCode
+from gpubench.report.kernel import KernelPage
 from gpubench.report.render import write_report
-from gpubench.report.site import Site
+from gpubench.report.site import Site, State
+from gpubench.report.text import share
 from gpubench.results import Table, open_table
 
 NARROW = "\N{NARROW NO-BREAK SPACE}"
@@ -42,12 +42,13 @@ def test_the_roofline_says_how_near_each_implementation_comes(full: KernelPage) 
         "its operations.",
         "numba_cuda: 80 % of what is attainable at n = 16,777,216.",
     )
-    assert [point.attainable for point in roof.points] == ["0.33 %", "5.1 %", "43 %", "80 %"]
+    assert [share(point.share) for point in roof.points] == ["0.33 %", "5.1 %", "43 %", "80 %"]
 
 
 def test_the_cpu_without_a_measured_ceiling_says_which_command_gives_it(full: KernelPage) -> None:
     assert full.rooflines.missing == (
-        NoRoofline(
+        State(
+            "No roofline",
             "the bandwidth of the CPU was not measured; a kernel named triad or copy gives it.",
             "asv run --bench __triad__",
         ),
@@ -63,16 +64,17 @@ def test_the_figure_has_the_roof_and_a_marker_for_each_size(full: KernelPage) ->
 
 
 def test_more_than_is_attainable_is_no_triumph() -> None:
-    assert share_words(1.0) == "100 %"
-    assert share_words(1.2) == "cache-resident or undercounted"
+    assert share(1.0) == "100 %"
+    assert share(1.2) == "cache-resident or undercounted"
 
 
 def test_the_cases_carry_their_share(full: KernelPage) -> None:
-    shares = {(row.implementation, row.time): row.attainable for row in full.cases}
+    cases = [(case.row.name, case.share) for case in full.cases if case.row.size == 2**24]
+    shares = {(name.implementation, name.time): share for name, share in cases}
 
-    assert shares["numba_cuda", "kernel"] == "80 %"
-    assert shares["numba_cuda", "transfer"] == ""
-    assert shares["numpy", "kernel"] == ""
+    assert shares["numba_cuda", "kernel"] == pytest.approx(0.8, abs=0.005)
+    assert shares["numba_cuda", "transfer"] is None
+    assert shares["numpy", "kernel"] is None
 
 
 def test_without_work_the_page_says_what_to_add(tmp_path: Path) -> None:
@@ -82,12 +84,12 @@ def test_without_work_the_page_says_what_to_add(tmp_path: Path) -> None:
     page = page_of(open_table(tmp_path), "add")
 
     assert page.rooflines.missing == (
-        NoRoofline("the suite does not say how many bytes are moved: add work.", None),
+        State("No roofline", "the suite does not say how many bytes are moved: add work."),
     )
 
 
 def test_the_first_call_and_later_ones_are_taken_apart(full: KernelPage) -> None:
-    rows = {row.implementation: row for row in full.split}
+    rows = {row.kernel.name.implementation: row for row in full.split}
 
     assert list(rows) == ["numba", "numba_cuda"]
     first, later = rows["numba_cuda"].bars
@@ -100,12 +102,13 @@ def test_the_first_call_and_later_ones_are_taken_apart(full: KernelPage) -> None
 
 
 def test_kernel_only_stands_beside_end_to_end(full: KernelPage) -> None:
-    row = next(row for row in full.split if row.implementation == "numba_cuda")
+    row = next(row for row in full.split if row.kernel.name.implementation == "numba_cuda")
 
-    assert row.kernel is not None
+    assert row.kernel.speedup is not None
     assert row.end_to_end is not None
-    assert round(row.kernel.value) == 311
-    assert round(row.end_to_end.value, 2) == 2.37
+    assert row.end_to_end.speedup is not None
+    assert round(row.kernel.speedup.value) == 311
+    assert round(row.end_to_end.speedup.value, 2) == 2.37
 
 
 def test_one_labelled_time_is_not_split(sample: Table) -> None:
@@ -117,8 +120,8 @@ def test_the_yaml_and_the_code_are_shown_apart(full: KernelPage) -> None:
 
     assert measured is not None
     assert (measured.place, measured.declaration) == ("suites/scale.yaml:4", YAML)
-    assert measured.codes[-1] == MeasuredCode("numba_cuda", CODE)
-    assert [code.implementation for code in measured.codes] == ["numpy", "numba", "numba_cuda"]
+    assert measured.codes["numba_cuda"] == CODE
+    assert list(measured.codes) == ["numpy", "numba", "numba_cuda"]
 
 
 def test_source_is_text_and_not_markup(tmp_path: Path) -> None:
@@ -141,13 +144,14 @@ def test_a_pair_says_what_it_does_not_know_and_how_to_run_it(tmp_path: Path) -> 
     assert page.rooflines.missing[0].why == (
         "a pair does not say how many bytes its benchmarks move."
     )
-    assert [entry.title for entry in page.legend] == [PAIR.baseline, PAIR.candidate]
+    assert {case.row.title for case in page.cases} == {PAIR.baseline, PAIR.candidate}
     assert page.measured is not None
-    assert page.measured.codes[0] == MeasuredCode("baseline", "def time_numpy(self): ...")
+    assert page.measured.codes["baseline"] == "def time_numpy(self): ..."
     assert page.measured.declaration == ""
 
 
 def test_what_moves_no_arrays_has_no_rate(full: KernelPage) -> None:
-    with_work = {row.time for row in full.cases if row.bytes is not None}
+    rows = [case.row for case in full.cases]
 
-    assert with_work == {"kernel", "end to end"}
+    with_rate = {row.name.time for row in rows if row.bytes_per_second is not None}
+    assert with_rate == {"kernel", "end_to_end"}

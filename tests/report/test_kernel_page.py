@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from html import unescape
 from pathlib import Path
 
 from result_files import CommitFiles
@@ -12,7 +13,9 @@ from gpubench.report import kernel
 from gpubench.report.charts import HistoryChart
 from gpubench.report.figures import history_figure, size_figure
 from gpubench.report.kernel import KernelPage
+from gpubench.report.render import write_report
 from gpubench.report.site import Site
+from gpubench.report.text import launch
 from gpubench.results import Table, open_table
 
 
@@ -20,6 +23,13 @@ def kernel_page(table: Table, name: str, machine: str | None = None) -> KernelPa
     site = Site(table)
     history = next(h for h in site.histories if machine in (None, h.setup.machine))
     return kernel.build(history, (name, name), site)
+
+
+def html_of(directory: Path) -> str:
+    """The page of the kernel ``add``, without the space between lines."""
+    site = write_report(open_table(directory), directory / "html").parent
+    html = (site / "kernel-add.html").read_text(encoding="utf-8")
+    return " ".join(unescape(html).split())
 
 
 def add(implementation: str, time: str = "kernel") -> str:
@@ -94,7 +104,7 @@ def test_a_wrong_case_keeps_its_history_and_has_no_speedup_since(sample: Table) 
     ]
     newest_first = series.points
     assert all(point.speedup for point in newest_first[2:])
-    assert [(p.speedup, p.timing, p.status) for p in newest_first[:2]] == [
+    assert [(p.speedup, p.seconds, p.status) for p in newest_first[:2]] == [
         (None, None, "wrong"),
         (None, None, "wrong"),
     ]
@@ -102,14 +112,14 @@ def test_a_wrong_case_keeps_its_history_and_has_no_speedup_since(sample: Table) 
 
 def test_no_wrong_or_skipped_row_shows_a_time_or_speedup(sample: Table) -> None:
     rows = [
-        row
+        case.row
         for machine in ("runner", "gpu-box")
-        for row in kernel_page(sample, "matmul", machine).cases
-        if row.status != "ok"
+        for case in kernel_page(sample, "matmul", machine).cases
+        if case.row.status != "ok"
     ]
 
     assert rows
-    assert all(row.timing is None and row.speedup is None and row.reason for row in rows)
+    assert all(row.seconds is None and row.speedup is None and row.reason for row in rows)
 
 
 def test_the_crossover_is_said_in_words(sample: Table) -> None:
@@ -127,18 +137,19 @@ def test_the_heatmap_outlines_the_fastest_launch_of_each_size(sample: Table) -> 
     (launches,) = kernel_page(sample, "matmul", "gpu-box").launches
 
     assert launches.columns == ("n=1024", "n=16384", "n=262144", "n=1048576")
-    assert [row.label for row in launches.rows] == ["4", "64", "256", "1024", "2048"]
-    best = {row.label: [cell.best for cell in row.cells] for row in launches.rows}
-    assert best["256"][1:] == [True, True, True]
-    assert sum(cell.best for row in launches.rows for cell in row.cells) == 4
+    assert list(launches.rows) == ["4", "64", "256", "1024", "2048"]
+    assert [name.case for name in launches.best[1:]] == [
+        f"n={n} block=256" for n in (2**14, 2**18, 2**20)
+    ]
+    assert len(launches.best) == 4
 
 
 def test_impossible_launches_carry_their_reason(sample: Table) -> None:
     (launches,) = kernel_page(sample, "matmul", "gpu-box").launches
 
-    impossible = launches.rows[-1].cells
-    assert {(cell.status, cell.footnote, cell.speedup) for cell in impossible} == {
-        ("skipped", 1, None)
+    impossible = launches.rows["2048"]
+    assert {(cell.status, cell.reason, cell.speedup) for cell in impossible if cell} == {
+        ("skipped", launches.reasons[0], None)
     }
     assert launches.reasons[0].startswith("block 2048 has 2048 threads, the limit is 1024")
 
@@ -147,29 +158,40 @@ def test_without_a_gpu_the_heatmap_shows_the_reasons(sample: Table) -> None:
     (launches,) = kernel_page(sample, "matmul", "runner").launches
 
     assert launches.sentence == "No launch of numba_cuda has a time: skipped."
-    assert {cell.footnote for row in launches.rows for cell in row.cells} == {1}
+    reasons = {cell.reason for cells in launches.rows.values() for cell in cells if cell}
+    assert reasons == set(launches.reasons)
 
 
 def test_labelled_times_stand_side_by_side(sample: Table) -> None:
-    times = kernel_page(sample, "norm", "gpu-box").times
+    page = kernel_page(sample, "norm", "gpu-box")
 
-    assert times is not None
-    assert times.columns == ("kernel", "end to end")
-    row = next(row for row in times.rows if row.implementation == "numba_cuda")
-    kernel_only, end_to_end = (cell.timing for cell in row.cells)
+    assert page.time_columns == ("kernel", "end_to_end")
+    kernel_only, end_to_end = (page.times["numba_cuda"][time].seconds for time in page.time_columns)
     assert kernel_only is not None
     assert end_to_end is not None
-    assert kernel_only.median < end_to_end.median
+    assert kernel_only < end_to_end
 
 
 def test_one_labelled_time_makes_no_table(sample: Table) -> None:
-    assert kernel_page(sample, "norm", "runner").times is None
+    assert kernel_page(sample, "norm", "runner").time_columns == ("kernel",)
+
+
+def test_labelled_times_that_were_not_taken_say_so(tmp_path: Path) -> None:
+    files = commit(tmp_path).time(add("numpy"), "n=64", 4.0).time(add("cuda"), "n=64", 1.0)
+    files.missing(add("cuda", "end_to_end"), "n=64").write()
+
+    html = html_of(tmp_path)
+
+    table = html[html.index('id="times"') : html.index('id="reasons"')]
+    assert '<th scope="row">numpy<small>n=64</small></th>' in table
+    assert table.count("not measured") == 1
+    assert table.count('class="status failed"') == 1
 
 
 def test_rates_and_errors_come_from_the_record(sample: Table) -> None:
-    rows = kernel_page(sample, "norm", "runner").cases
+    rows = [case.row for case in kernel_page(sample, "norm", "runner").cases]
 
-    row = next(r for r in rows if (r.implementation, r.case) == ("numba", "n=1048576"))
+    row = next(r for r in rows if (r.name.implementation, r.name.case) == ("numba", "n=1048576"))
     assert (row.bytes, row.flops, row.max_abs_error) == (4 * 2**20, 2 * 2**20, 1.2e-7)
     assert rows[0].is_baseline
 
@@ -183,8 +205,9 @@ def test_a_swept_grid_becomes_the_columns(tmp_path: Path) -> None:
     (launches,) = kernel_page(open_table(tmp_path), "add").launches
 
     assert (launches.problem, launches.columns) == ("n=64", ("2", "4"))
-    assert [row.label for row in launches.rows] == ["32", "64"]
-    assert launches.rows[1].cells[1].status is None
+    assert list(launches.rows) == ["32", "64"]
+    assert launches.rows["64"][1] is None
+    assert '<td class="plain muted">not in the plan</td>' in html_of(tmp_path)
 
 
 def test_rows_of_the_heatmap_name_only_what_varies(tmp_path: Path) -> None:
@@ -195,7 +218,7 @@ def test_rows_of_the_heatmap_name_only_what_varies(tmp_path: Path) -> None:
 
     (launches,) = kernel_page(open_table(tmp_path), "add").launches
 
-    assert [row.label for row in launches.rows] == ["tile=8 block=8x8", "tile=16 block=16x16"]
+    assert list(launches.rows) == ["tile=8 block=8x8", "tile=16 block=16x16"]
 
 
 def test_one_size_draws_no_chart_over_size(tmp_path: Path) -> None:
@@ -274,9 +297,9 @@ def test_all_cases_stand_by_implementation_then_labelled_time_then_size(tmp_path
             files.time(benchmark, f"n={n}", 4.0)
     files.write()
 
-    rows = kernel_page(open_table(tmp_path), "add").cases
+    names = [case.row.name for case in kernel_page(open_table(tmp_path), "add").cases]
 
-    assert [(row.implementation, row.time, row.case) for row in rows] == [
+    assert [(name.implementation, name.time, name.case) for name in names] == [
         (implementation, time, f"n={n}")
         for implementation, time in (
             ("numpy", "kernel"), ("array", "kernel"), ("numba", "kernel"), ("numba", "compile"),
@@ -287,20 +310,20 @@ def test_all_cases_stand_by_implementation_then_labelled_time_then_size(tmp_path
 
 def test_a_launch_is_said_by_its_blocks_or_by_its_threads(tmp_path: Path) -> None:
     files = commit(tmp_path)
-    launches: dict[str, dict[str, object]] = {
+    given: dict[str, dict[str, object]] = {
         "plain": {"grid": (4, 1, 1), "block": (16, 16, 1)},
         "shared": {"grid": (4, 1, 1), "block": (256, 1, 1), "shared_bytes": 1024},
         "threads": {"threads": 2},
         "one": {"threads": 1},
         "none": {},
     }
-    for name, launch in launches.items():
-        files.time(add(name), "n=64", 4.0).record(add(name), "n=64", **launch)
+    for name, fields in given.items():
+        files.time(add(name), "n=64", 4.0).record(add(name), "n=64", **fields)
     files.write()
 
-    rows = kernel_page(open_table(tmp_path), "add").cases
+    rows = [case.row for case in kernel_page(open_table(tmp_path), "add").cases]
 
-    assert {row.implementation: row.launch for row in rows} == {
+    assert {row.name.implementation: launch(row) for row in rows} == {
         "plain": "4 blocks of 16x16",
         "shared": "4 blocks of 256, 1024 B shared",
         "threads": "2 threads",
@@ -313,23 +336,34 @@ def test_warnings_of_the_record_stand_with_the_case(tmp_path: Path) -> None:
     files = commit(tmp_path).time(add("numpy"), "n=64", 4.0)
     files.record(add("numpy"), "n=64", warnings=("the clock fell", "batch of 1")).write()
 
-    (row,) = kernel_page(open_table(tmp_path), "add").cases
-
-    assert (row.status, row.reason) == ("ok", "the clock fell; batch of 1")
+    assert "measured</span><small>the clock fell; batch of 1</small>" in html_of(tmp_path)
 
 
-def test_titles_come_from_the_record_and_colours_follow_the_names(tmp_path: Path) -> None:
+def test_why_there_is_no_time_or_no_speedup_stands_with_the_case(tmp_path: Path) -> None:
+    files = commit(tmp_path).time(add("numba"), "n=64", 4.0).missing(add("numba"), "n=8")
+    files.record(add("numba"), "n=8", "wrong", reason="<out> differs").write()
+
+    html = html_of(tmp_path)
+
+    cases = html[html.index('id="cases"') :]
+    assert "<small><out> differs</small>" in cases
+    assert "measured</span><small>no baseline: `numpy` has no case for these sizes" in cases
+
+
+def test_the_baseline_comes_first_and_colours_follow_the_names(tmp_path: Path) -> None:
     files = commit(tmp_path).time(add("numba"), "n=64", 1.0).time(add("numpy"), "n=64", 4.0)
     files.time(add("array"), "n=64", 4.0)
     files.record(add("numba"), "n=64", title="Numba, one thread").write()
 
-    legend = kernel_page(open_table(tmp_path), "add").legend
+    page = kernel_page(open_table(tmp_path), "add")
 
-    assert [(e.implementation, e.title, e.rank, e.is_baseline) for e in legend] == [
-        ("numpy", "", 0, True),
-        ("array", "", 1, False),
-        ("numba", "Numba, one thread", 2, False),
+    assert page.history is not None
+    assert [(s.implementation, s.rank, s.is_baseline) for s in page.history.series] == [
+        ("numpy", 0, True),
+        ("array", 1, False),
+        ("numba", 2, False),
     ]
+    assert [case.row.title for case in page.cases] == [None, None, "Numba, one thread"]
 
 
 def test_a_baseline_alone_has_its_history(tmp_path: Path) -> None:
@@ -368,6 +402,7 @@ def test_a_device_that_only_the_identity_names_is_not_said_twice(tmp_path: Path)
     files = commit(tmp_path).time(add("cuda"), "n=64 device=cuda:1", 1.0)
     files.time(add("numba"), "n=64", 1.0).record(add("numba"), "n=64", device="cpu").write()
 
-    rows = kernel_page(open_table(tmp_path), "add").cases
+    html = html_of(tmp_path)
 
-    assert [(row.case, row.device) for row in rows] == [("n=64 device=cuda:1", ""), ("n=64", "cpu")]
+    assert "cuda<small>n=64 device=cuda:1</small>" in html
+    assert "numba<small>n=64 · cpu</small>" in html

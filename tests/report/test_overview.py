@@ -350,3 +350,21 @@ def test_of_an_implementation_that_changed_at_every_size_the_largest_change_is_l
     (change,) = first_page(open_table(tmp_path)).regressions
 
     assert (change.name.case, round(change.factor, 6)) == ("n=8", 3.0)
+
+
+def test_a_kernel_that_does_nothing_is_not_in_the_mean(tmp_path: Path) -> None:
+    """`work: {bytes: 0, flops: 0}`: how fast an empty launch is says nothing of computing."""
+    files = commit(tmp_path, "a", 1)
+    for kernel, seconds, nbytes in (("add", 0.5, 64), ("scale", 0.125, None), ("empty", 9.0, 0)):
+        for implementation, value in (("numpy", 1.0), ("numba", seconds)):
+            name = f"suites.{kernel}__{implementation}.time_kernel"
+            files.time(name, "n=4", value).record(name, "n=4", bytes=nbytes, flops=0)
+    files.write()
+
+    page = first_page(open_table(tmp_path))
+
+    assert page.speedup is not None
+    assert round(page.speedup.value, 6) == 4.0
+    assert page.verdict.startswith("Over 2 kernels of 2 suites ")
+    assert "; without empty, which does nothing (`work` of 0)." in page.details
+    assert [row.kernel.label for row in page.matrix.rows] == ["add", "empty", "scale"]

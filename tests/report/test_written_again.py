@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asv.step_detect import solve_potts_approx
 from report_sample import write_sample
 from result_files import CommitFiles
 from stored_asv_project import PAIR, write_benchmarks, write_format_2
@@ -32,6 +33,17 @@ def test_pages_from_a_kept_table_are_the_same_byte_for_byte(tmp_path: Path) -> N
     for folder in (tmp_path / "first", tmp_path / "second"):
         with closing(open_table(results, path=kept)) as table:
             assert contents(write_report(table, folder).parent) == expected
+
+
+def test_changes_that_other_processes_look_for_meanwhile_make_the_same_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = tmp_path / "results"
+    write_sample(results)
+    expected = contents(write_report(open_table(results), tmp_path / "alone").parent)
+    monkeypatch.setattr("gpubench.analysis.changes.MUCH", 1)
+
+    assert contents(write_report(open_table(results), tmp_path / "html").parent) == expected
 
 
 def test_files_that_hold_the_same_are_left_alone(tmp_path: Path) -> None:
@@ -141,6 +153,37 @@ def test_scripts_of_other_commits_stay_when_one_is_added(
     report(tmp_path)
 
     assert places == [("b", 3)]
+
+
+def test_changes_of_other_machines_are_not_sought_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measure(days: range, machine: str) -> None:
+        for day in days:
+            files = CommitFiles(
+                tmp_path / "results", f"{day:08x}" * 5, 86_400 * (day + 1), machine=machine
+            )
+            files.time("suites.add__numba.time_kernel", "n=4", 2.0 if day > 5 else 1.0).write()
+
+    fitted: list[int] = []
+
+    def noted(values: list[float], *weights: list[float], **cost: float) -> Any:
+        fitted.append(len(values))
+        return solve_potts_approx(values, *weights, **cost)
+
+    monkeypatch.setattr("asv.step_detect.solve_potts_approx", noted)
+    measure(range(12), "a")
+    measure(range(12), "b")
+    report(tmp_path)
+    assert fitted == [12, 12]
+
+    fitted.clear()
+    measure(range(12, 13), "b")
+    pages = contents(report(tmp_path))
+
+    assert fitted == [13]
+    assert b"step: slower" in pages["index.html"]
+    assert anew(tmp_path) == pages
 
 
 def test_choices_are_made_again_where_another_machine_has_more_to_choose_from(

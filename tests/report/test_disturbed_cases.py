@@ -1,0 +1,63 @@
+"""A case that waited for other work is shown with its time, marked, and without a verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from result_files import CommitFiles
+
+from gpubench.analysis.comparison import DISTURBED
+from gpubench.record import Disturbance
+from gpubench.report.render import write_report
+from gpubench.results import open_table
+
+NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
+
+
+def write_commit(directory: Path, day: int, numba: float, share: float) -> None:
+    """NumPy takes a second; so many of Numba's samples were disturbed."""
+    files = CommitFiles(directory, f"{day:x}" * 40, 86_400 * day)
+    for benchmark, seconds, disturbed in ((NUMPY, 1.0, 0.0), (NUMBA, numba, share)):
+        against = {"baseline_benchmark": NUMPY, "baseline_case": "n=4"}
+        fields = against if benchmark == NUMBA else {}
+        files.time(benchmark, "n=4", seconds).record(benchmark, "n=4", **fields)
+        medians = [seconds * (1 + place / 1000) for place in range(6)]
+        seen = Disturbance(disturbed, waiting=(0.0,) * 6)
+        files.rounds(benchmark, "n=4", *medians, disturbance=seen)
+    files.write()
+
+
+def test_the_report_marks_it_and_calls_nothing_faster_or_slower(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    write_commit(results, 1, 0.5, share=0.0)
+    write_commit(results, 2, 5.0, share=0.8)
+
+    site = write_report(open_table(results), tmp_path / "site").parent
+
+    assert "disturbed: most of its samples waited for" in (site / "kernel-add.html").read_text()
+    assert "unclear" in (site / "index.html").read_text()
+    assert "1 unclear and 1 same" in (site / "compare.md").read_text()
+    newest = next(site.glob("compare-data/*-22222222.js")).read_text()
+    assert DISTURBED in newest
+
+
+def test_a_disturbed_kernel_does_not_take_the_interval_from_the_mean_of_the_others(
+    tmp_path: Path,
+) -> None:
+    results = tmp_path / "results"
+    files = CommitFiles(results, "a" * 40, 86_400)
+    for kernel, share in (("add", 0.0), ("norm", 0.8)):
+        for implementation, seconds in (("numpy", 1.0), ("numba", 0.5)):
+            name = f"suites.{kernel}__{implementation}.time_kernel"
+            files.time(name, "n=4", seconds).record(name, "n=4")
+            medians = [seconds * (1 + place / 1000) for place in range(6)]
+            seen = Disturbance(share, waiting=(0.0,) * 6)
+            files.rounds(name, "n=4", *medians, disturbance=seen)
+    files.write()
+
+    page = write_report(open_table(results), tmp_path / "site").read_text()
+
+    assert "Over 1 kernel of 1 suite" in page
+    assert "reach 2.00" in page
+    assert "no interval) the speed" not in page
+    assert "without norm, whose speedup has no interval" in page
