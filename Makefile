@@ -4,11 +4,12 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PRESET ?= smoke
+TESTERS ?= 2
 COMMITS ?= HEAD^!
 GPU_FIGURES ?= gpu-check.json
 .DEFAULT_GOAL := help
 
-.PHONY: help bench test lint types docs wheel gpu-check gpu-here figures clean
+.PHONY: help bench test lint types docs wheel gpu-check gpu-here figures faults clean
 
 help:  ## List the jobs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -23,8 +24,9 @@ test: $(VENV)/installed-test  ## Run the tests; without a GPU, those for CUDA on
 	    $(BIN)/python -m pytest; \
 	else \
 	    code=0; \
-	    $(BIN)/python -m pytest -m "not gpu" || code=1; \
-	    GPUBENCH_SOFTCUDA=1 $(BIN)/python -m pytest -m "gpu and not gpu_time" || code=1; \
+	    side_by_side="-n $(TESTERS) --no-loadscope-reorder"; \
+	    $(BIN)/python -m pytest $$side_by_side -m "not gpu" || code=1; \
+	    GPUBENCH_SOFTCUDA=1 $(BIN)/python -m pytest $$side_by_side -m "gpu and not gpu_time" || code=1; \
 	    exit $$code; \
 	fi
 
@@ -36,7 +38,7 @@ types: $(VENV)/installed-dev  ## Check types
 	$(BIN)/mypy
 
 docs: $(VENV)/installed-test  ## Write the generated parts of docs/ again
-	$(BIN)/gpubench schema > docs/suite.schema.json
+	$(BIN)/python scripts/format_reference.py
 	$(BIN)/python scripts/kernels_page.py
 
 wheel: $(VENV)/installed-test  ## Build the wheel and the sdist into dist/
@@ -48,14 +50,17 @@ gpu-check: gpu-here $(if $(NO_INSTALL),,$(VENV)/installed-gpu)  ## Check the tim
 gpu-here:
 	@$(PYTHON) scripts/gpu_here.py
 
-figures: $(VENV)/installed-dev  ## Measure what docs/measurements.md states, on a machine that does nothing else (two hours)
+figures: $(VENV)/installed-dev  ## Measure the times that docs/measurements.md states, on a machine that does nothing else (two hours)
 	$(BIN)/python scripts/cost_of_a_call.py
 	$(BIN)/python scripts/against_timeit_and_pyperf.py
+	$(BIN)/python scripts/against_pytest_benchmark.py
 	$(BIN)/python scripts/false_alarms.py
 	$(BIN)/python scripts/overhead_of_asv_run.py
 	$(BIN)/python scripts/stream_bandwidth.py
 	$(BIN)/python scripts/library_speed.py
 	$(BIN)/python scripts/report_speed.py
+
+faults: $(VENV)/installed-dev  ## Break kernels and our CUDA path on purpose and count what is noticed; needs no quiet machine (an hour)
 	$(BIN)/python scripts/library_faults.py
 	$(BIN)/python scripts/cuda_path_faults.py
 	$(BIN)/python scripts/numba_cuda_tests.py

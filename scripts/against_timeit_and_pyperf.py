@@ -13,6 +13,7 @@ import io
 import itertools
 import json
 import os
+import pickle
 import statistics
 import subprocess
 import sys
@@ -22,14 +23,11 @@ from pathlib import Path
 
 from conditions import print_conditions, progress, scratch_project
 
-from gpubench.backends import registry
-from gpubench.measure.execution import Execution
+from gpubench.measure.execution import opened
 from gpubench.measure.inputs import draw_inputs
-from gpubench.measure.sampling import Measurement
-from gpubench.measure.targets import load_target
 from gpubench.measure.times import kernel
 from gpubench.plan.case import Case
-from gpubench.plan.plan import build_plan, case_at, locate
+from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suites
 
 Ways = tuple[float, float, float]
@@ -83,10 +81,10 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=10, help="samples each way in a run")
     parser.add_argument("--least", type=int, default=0, help="smallest n to take")
     parser.add_argument("--most", type=int, default=2**25, help="largest n to take")
-    parser.add_argument("--in-turn", type=json.loads, help=argparse.SUPPRESS)
+    parser.add_argument("--in-turn", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.in_turn:
-        print(json.dumps(in_turn(given.in_turn, given.samples)))
+        print(json.dumps(in_turn(pickle.load(sys.stdin.buffer), given.samples)))
         return
     print_conditions("pyperf")
     with scratch_project(files()) as folder:
@@ -115,26 +113,24 @@ def title(case: Case) -> str:
 
 def three_ways(case: Case, folder: Path, samples: int) -> Ways:
     """Seconds of one call by gpubench, timeit and pyperf, from a fresh process: medians."""
-    command = [sys.executable, __file__, "--in-turn", json.dumps(locate(case))]
+    command = [sys.executable, __file__, "--in-turn", "--samples", str(samples)]
     done = subprocess.run(
-        [*command, "--samples", str(samples)],
+        command,
+        input=pickle.dumps(case),
         capture_output=True,
-        text=True,
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(folder)},
     )
     if done.returncode:
-        raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr.decode()}")
     own, by_timeit, by_pyperf = json.loads(done.stdout)
     return own, by_timeit, by_pyperf
 
 
-def in_turn(place: dict[str, object], samples: int) -> Ways:
+def in_turn(case: Case, samples: int) -> Ways:
     """Medians of samples of one bound call, taken in turn."""
-    case = case_at(place)
-    with registry.get(case.backend).open(case.device) as session:
-        execution = Execution(session, case, load_target(case), draw_inputs(case))
-        sampling = Measurement(kernel(execution))
+    with opened(case, draw_inputs(case)) as execution:
+        sampling = kernel(execution)
         sampling.size(case.kernel.sampling)
         timer, runs = timeit.Timer(execution.call), sampling.runs
         ways = (

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from gpubench.measure.facts import run_facts
+from gpubench.measure.recorder import run_facts
 
 
 def print_conditions(*distributions: str) -> None:

@@ -45,7 +45,7 @@ class Mutation:
 
 
 SAMPLING, PROTOCOL = "cuda_sampling.py", "protocol.py"
-SESSION, DRIVER, NUMBA = "cuda_session.py", "cuda_driver.py", "numba_cuda.py"
+DRIVER, NUMBA = "cuda_driver.py", "numba_cuda.py"
 
 MUTATIONS = (
     Mutation(
@@ -65,7 +65,7 @@ MUTATIONS = (
         "event.record()",
     ),
     Mutation(
-        "to_device: no wait for the copy",
+        "to_native: no wait for the copy",
         NUMBA,
         "            native = self._cuda.to_device(array, stream=self._stream)\n"
         "            self._stream.synchronize()\n",
@@ -110,8 +110,8 @@ MUTATIONS = (
     Mutation(
         "launchers: get the default stream",
         NUMBA,
-        "LaunchContext.on(self._stream, launch)",
-        "LaunchContext.on(self._cuda.default_stream(), launch)",
+        "stream=self._stream)\n            run = partial(target.launcher",
+        "stream=self._cuda.default_stream())\n            run = partial(target.launcher",
     ),
     Mutation(
         "devices: always the first",
@@ -159,14 +159,15 @@ MUTATIONS = (
     Mutation(
         "capture: goes on after a failed call",
         DRIVER,
-        "    if failure is not None:\n        raise CannotCapture(str(failure)) from failure\n",
+        "        if failure is not None:\n"
+        "            raise CannotCapture(str(failure)) from failure\n",
         "",
     ),
     Mutation(
         "capture: never ended",
         DRIVER,
-        "        result, graph = api.cuStreamEndCapture(stream)",
-        "        result, graph = 0, None",
+        "            result, graph = api.cuStreamEndCapture(stream)",
+        "            result, graph = 0, None",
     ),
     Mutation(
         "capture: only this thread's calls are refused",
@@ -178,8 +179,8 @@ MUTATIONS = (
     Mutation(
         "graphs: copies count as replayable",
         DRIVER,
-        '_REPLAYABLE = ("KERNEL", "MEMSET")',
-        '_REPLAYABLE = ("KERNEL", "MEMSET", "MEMCPY")',
+        '"CU_GRAPH_NODE_TYPE_MEMSET")',
+        '"CU_GRAPH_NODE_TYPE_MEMSET", "CU_GRAPH_NODE_TYPE_MEMCPY")',
     ),
     Mutation(
         "graphs: replayed on the default stream",
@@ -252,19 +253,19 @@ MUTATIONS = (
     ),
     Mutation(
         "flush: nothing is queued",
-        SESSION,
+        NUMBA,
         "        self.restore(*self._flushed)\n",
         "        pass\n",
     ),
     Mutation(
         "layout: Fortran order is lost",
-        SESSION,
-        "contiguous = flags.c_contiguous or flags.f_contiguous",
-        "contiguous = flags.c_contiguous",
+        NUMBA,
+        "array if array.flags.forc else",
+        "array if array.flags.c_contiguous else",
     ),
     Mutation(
         "limits: a launch is not checked",
-        SESSION,
+        NUMBA,
         "if launch is not None and (fault := launch_fault(launch, self._limits)):",
         "if False:",
     ),

@@ -9,15 +9,24 @@
    own, as arrays come to lie elsewhere: the same two.
 4. A slowdown of 5 %, in scripted durations and in a real kernel that does 5 % more work, in rounds
    and in pairs. Target: found in at least 95 of 100.
+5. The same with neighbours: 0, 1, 2 and 4 other processes that keep a core busy each, beside
+   arithmetic in one thread and in all; and without neighbours a kernel that sorts in place, one
+   whose work is random, and one that becomes slower from call to call. Each against itself and
+   against twice the work. Targets: at most 1 alarm in 100; found, or said to be disturbed, in at
+   least 95 of 100.
 
 All but the first as `gpubench time` measures and judges. Comparisons of scripted durations take a
 tenth of a second each; those of a real kernel a second or two, and of two commits some more.
+`--part neighbours` and its like run one of them.
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
@@ -26,9 +35,9 @@ from statistics import median
 import numpy as np
 from conditions import print_conditions, progress, scratch_project
 
-from gpubench.analysis.comparison import verdict_of
+from gpubench.analysis.comparison import apart_from, time_ratios, verdict_of
 from gpubench.analysis.control import false_alarms, proportion_interval
-from gpubench.measure.direct import Job, jobs, measure, take_turn, twins
+from gpubench.measure.direct import Job, Measured, jobs, measure, take_turn, twins
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
 from gpubench.results import Ratio
@@ -40,7 +49,7 @@ KERNELS = """\
 import itertools
 
 import numpy as np
-from numba import njit
+from numba import njit, prange
 
 from gpubench.backends.scripted import script
 
@@ -80,6 +89,67 @@ def work(a, out):
 def work_and_5_percent(a, out):
     # The result is the same: the chain comes to 1 within a hundred steps and stays there.
     out[0] = chain(a[0], 21000)
+
+
+@njit(cache=True)
+def twice_the_work(a, out):
+    out[0] = chain(a[0], 40000)
+
+
+@njit(parallel=True, cache=True)
+def in_threads(a, out):
+    for i in prange(32):
+        out[i % 1] = chain(a[0], 2000)
+
+
+@njit(parallel=True, cache=True)
+def twice_in_threads(a, out):
+    for i in prange(64):
+        out[i % 1] = chain(a[0], 2000)
+
+
+@njit(cache=True)
+def insertion_sort(a):
+    for i in range(1, a.size):
+        value, j = a[i], i
+        while j > 0 and a[j - 1] > value:
+            a[j] = a[j - 1]
+            j -= 1
+        a[j] = value
+
+
+@njit(cache=True)
+def sort(a, out):
+    insertion_sort(a)
+    out[0] = a[0]
+
+
+@njit(cache=True)
+def sort_twice(a, out):
+    insertion_sort(a.copy())
+    insertion_sort(a)
+    out[0] = a[0]
+
+
+@njit(cache=True)
+def random_work(a, out):
+    out[0] = chain(a[0], 10000 + np.random.randint(20000))
+
+
+@njit(cache=True)
+def twice_the_random_work(a, out):
+    out[0] = chain(a[0], 2 * (10000 + np.random.randint(20000)))
+
+
+CALLS = itertools.count()
+
+
+def drifting(a, out):
+    out[0] = chain(a[0], 20000 + next(CALLS))
+
+
+def twice_the_drifting_work(a, out):
+    out[0] = chain(a[0], 2 * (20000 + next(CALLS)))
 
 
 def least_of_most(a, out):
@@ -136,7 +206,7 @@ kernels:
   memory:
     sizes: {n: [105000]}
     arrays:
-      a: {shape: [n], dtype: float64, fill: arange}
+      a: {shape: [n], dtype: float64, fill: {formula: "1 + i", indices: [i]}}
       out: {shape: [1], dtype: float64, intent: out}
     call: [a, out]
     baseline: base
@@ -145,6 +215,44 @@ kernels:
       base: {function: "control_kernels:least_of_most"}
       slower: {function: "control_kernels:least_of_5_percent_more"}
 """
+
+BESIDE = """\
+version: 1
+suite: {name}
+backend: numba
+kernels:
+  {name}:
+    sizes: {{n: [1000]}}
+    arrays:
+      a: {{shape: [n], dtype: float64, intent: {intent}, fill: uniform}}
+      out: {{shape: [1], dtype: float64, intent: out}}
+    call: [a, out]
+    baseline: base
+    sampling: {{rounds: 1, repeat: [5, 20, 1.0], sample_time: 0.01, warmup_time: 0.05}}
+    implementations:
+      base: {{function: "control_kernels:{base}", backend: {backend}}}
+      slower: {{function: "control_kernels:{slower}", backend: {backend}}}
+"""
+
+WITH_NEIGHBOURS = {
+    "one_thread": ("work", "twice_the_work", "numba"),
+    "all_threads": ("in_threads", "twice_in_threads", "numba"),
+}
+ALONE = {
+    "in_place": ("sort", "sort_twice", "numba"),
+    "random": ("random_work", "twice_the_random_work", "numba"),
+    "drifting": ("drifting", "twice_the_drifting_work", "numpy"),
+}
+"""Functions of the kernels of the fifth part, and their backend."""
+
+NEIGHBOURS = (0, 1, 2, 4)
+SPINNING = (
+    "while True: pass",
+    "import numpy; a = numpy.ones(10**6)\nwhile True: a += 1",
+)
+"""What neighbours do: Python in the core's own cache, and NumPy over memory."""
+
+PARTS = ("commits", "rounds", "pairs", "neighbours")
 
 
 def main() -> None:
@@ -160,13 +268,21 @@ def main() -> None:
         help="its CPU kernels against themselves too, for example suites/x.yaml",
     )
     parser.add_argument("--preset", default="smoke", help="of that suite")
+    parser.add_argument("--part", choices=PARTS, action="append", help="absent: all")
     given = parser.parse_args()
+    parts = given.part or PARTS
     print_conditions("asv_runner")
     with scratch_project(files(given.noise, given.spread)) as folder:
-        two_commits("arithmetic", planned(folder, "real_commits"), given.comparisons)
-        two_commits("memory", planned(folder, "memory"), given.comparisons)
+        if "commits" in parts:
+            two_commits("arithmetic", planned(folder, "real_commits"), given.comparisons)
+            two_commits("memory", planned(folder, "memory"), given.comparisons)
         for mode in ("rounds", "pairs"):
-            report(folder, mode, given.comparisons)
+            if mode in parts:
+                report(folder, mode, given.comparisons)
+        if "neighbours" in parts:
+            for name in (*WITH_NEIGHBOURS, *ALONE):
+                for count in NEIGHBOURS if name in WITH_NEIGHBOURS else (0,):
+                    beside(count, name, planned(folder, name), given.comparisons)
     if given.suite is not None:
         loaded = load_suites([given.suite], given.preset)
         on_cpu = [case for case in build_plan(loaded, 0).cases() if case.device == "cpu"]
@@ -177,6 +293,10 @@ def files(noise: float, spread: float) -> dict[str, str]:
     made = {"control_kernels.py": KERNELS, "memory.yaml": MEMORY}
     default = "rounds: 1, repeat: [5, 20, 1.0]"  # as the suites of the library
     made["real_commits.yaml"] = REAL.format(mode="commits", paired="false", sampling=default)
+    for name, (base, slower, backend) in (WITH_NEIGHBOURS | ALONE).items():
+        intent = "inout" if name == "in_place" else "in"
+        functions = {"base": base, "slower": slower, "backend": backend}
+        made[f"{name}.yaml"] = BESIDE.format(name=name, intent=intent, **functions)
     for mode, paired in (("rounds", "false"), ("pairs", "true")):
         names = {"mode": mode, "paired": paired}
         made[f"real_{mode}.yaml"] = REAL.format(**names, sampling="rounds: 2, repeat: 10")
@@ -194,7 +314,8 @@ def two_commits(kind: str, cases: dict[str, Case], comparisons: int) -> None:
         )
         ratios = (ratio_of(*map(time_of, pair)) for pair in pairs)
         title = f"two commits, {kind}, {what}"
-        verdicts = map(verdict_of, shown(ratios, comparisons, title))
+        apart = apart_from(None)  # as of a suite with few cases
+        verdicts = [verdict_of(ratio, apart) for ratio in shown(ratios, comparisons, title)]
         changed = sum(verdict in ("faster", "slower") for verdict in verdicts)
         low, high = proportion_interval(changed, comparisons)
         target = "at most 1 %" if name == "base" else "at least 95 %"
@@ -202,21 +323,60 @@ def two_commits(kind: str, cases: dict[str, Case], comparisons: int) -> None:
         print(f"{title:42} {changed:4} of {comparisons} told ({interval})   target {target}")
 
 
+def beside(neighbours: int, name: str, cases: dict[str, Case], comparisons: int) -> None:
+    """A kernel against itself and against twice the work, while others keep cores busy."""
+    with busy(neighbours):
+        turns = (measured(cases[which], comparisons) for which in ("base", "base", "slower"))
+        title = f"{name.replace('_', ' ')}, {neighbours} neighbours"
+        same, slower = [], []
+        show = progress(comparisons, title)
+        for number, sides in enumerate(zip(*turns, strict=True), 1):
+            one, other, more = (rows_of([side]) for side in sides)
+            same += time_ratios(one, other)
+            slower += [(time_ratios(one, more)[0], one[0].is_disturbed or more[0].is_disturbed)]
+            show(number)
+    print(line(f"{title}, same", [ratio for ratio in same if ratio], "at most 1 %"))
+    found = sum(ratio is not None and ratio.verdict == "slower" for ratio, _ in slower)
+    disturbed = sum(is_disturbed for _, is_disturbed in slower)
+    print(
+        f"{f'{title}, twice':42} {found:4} of {comparisons} found, {disturbed} disturbed"
+        "   target at least 95 % together",
+        flush=True,
+    )
+
+
+@contextmanager
+def busy(neighbours: int) -> Iterator[None]:
+    """So many other processes that keep a core busy each."""
+    with ExitStack() as stack:
+        for number in range(neighbours):
+            code = SPINNING[number % len(SPINNING)]
+            process = stack.enter_context(subprocess.Popen([sys.executable, "-c", code]))
+            stack.callback(process.kill)  # before it is waited for
+        yield
+
+
 def commits(case: Case, count: int) -> Iterator[list[tuple[float, ...]]]:
-    """Samples by rounds of a case, each time in a process that is forked for it, as asv's are."""
+    """Samples by rounds of a case, as asv takes them of so many commits."""
+    for one in measured(case, count):
+        yield list(one.rounds)
+
+
+def measured(case: Case, count: int) -> Iterator[Measured]:
+    """A case so often, each time in a process that is forked for it, as asv's are."""
     context = get_context("forkserver")
     context.set_forkserver_preload(["gpubench.measure.direct", "numba"])
     with context.Pool(1, maxtasksperchild=1) as pool:
         for _ in range(count):  # one at a time, so that no other runs beside it
-            measured = pool.apply(take_turn, (Job(case),))
-            assert measured.samples, measured.record.reason
-            yield measured.by_round
+            one = pool.apply(take_turn, (Job(case),))
+            assert one.samples, one.record.reason
+            yield one
 
 
 def time_of(rounds: list[tuple[float, ...]]) -> Times:
     """Median and interval, as the report makes them of a result file and its record."""
-    ends = interval_of_rounds([median(samples) for samples in rounds])
-    assert ends is not None
+    ends = interval_of_rounds(np.array([median(samples) for samples in rounds]))
+    assert np.isfinite(ends).all()
     return np.array([median(chain.from_iterable(rounds)), *ends])
 
 

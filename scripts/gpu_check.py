@@ -110,7 +110,7 @@ def _print(line: Line) -> None:
 
 
 def _conditions(device: str) -> dict[str, Any]:
-    from gpubench.measure.facts import run_facts
+    from gpubench.measure.recorder import run_facts
 
     packages = ("gpubench", "numba-cuda", "cuda-bindings", "cuda-core", "cuda-bench")
     with _session(device) as session:

@@ -12,12 +12,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from gpubench.backends import registry
 from gpubench.measure.conditions import why_not
 from gpubench.measure.direct import Job, take_turn
-from gpubench.measure.execution import Execution
+from gpubench.measure.execution import opened
 from gpubench.measure.inputs import draw_inputs
-from gpubench.measure.targets import load_target
 from gpubench.measure.verification import expected_outputs, verify
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
@@ -128,14 +126,14 @@ def _cupy_seconds(peer: Peer, case: Case) -> float:
     from cupyx.profiler import benchmark
 
     arrays: Mapping[str, Any] = draw_inputs(case).arrays
-    read = [name for name, spec in case.array_specs().items() if spec.intent == "in"]
+    read = [name for name, spec in case.array_specs.items() if spec.intent == "in"]
     arguments = tuple(cupy.asarray(arrays[name]) for name in read)
     times = benchmark(peer.call(cupy), arguments, n_repeat=50, n_warmup=5).gpu_times
     return float(median(times[0].tolist()))
 
 
 def _bytes(case: Case) -> int:
-    return sum(one.size * one.itemsize for one in case.array_specs().values())
+    return sum(one.size * one.itemsize for one in case.array_specs.values())
 
 
 def _fault(case: Case) -> str | None:
@@ -144,7 +142,7 @@ def _fault(case: Case) -> str | None:
     try:
         inputs = draw_inputs(case)
         expected = expected_outputs(case, inputs)
-        with registry.get(case.backend).open(case.device, case.threads) as session:
-            return verify(Execution(session, case, load_target(case), inputs), expected).fault
+        with opened(case, inputs) as execution:
+            return verify(execution, expected).fault
     except Exception as error:
         return f"{type(error).__name__}: {error}"

@@ -76,7 +76,7 @@ def measured(kernels: list[list[Case]], samples: int) -> Iterator[list[Headline]
     for number, cases in enumerate(kernels):
         work = [job for job in jobs(cases, samples) if job.time == "kernel"]
         found = dict(measure(work, take_turn))
-        for kernel in by_kernel(rows_of(found.values())):
+        for kernel in by_kernel(rows_of(found.values())).values():
             print_problems(kernel)
             names = {row.name.implementation for row in kernel if not row.is_baseline}
             yield [headline(kernel, name) for name in sorted(names)]
