@@ -6,11 +6,10 @@ either.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from dataclasses import asdict, dataclass
-from typing import Any
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,8 +33,7 @@ MOST_THREADS = 2**20
 """Threads that a tour notes: 56 bytes of the device's memory for each."""
 
 
-@dataclass(frozen=True)
-class Visit:
+class Visit(NamedTuple):
     """What one thread noted."""
 
     block: Place
@@ -65,8 +63,7 @@ def parse_shape(what: str, text: str) -> Place:
         raise GpubenchError(
             f"{what} of {text!r}: write one to three whole numbers, x first, like 4, 2x3 or 2x3x2"
         )
-    x, y, z = (*map(int, parts), 1, 1)[:3]
-    return x, y, z
+    return _place([*parts, 1, 1][:3])
 
 
 def tour(grid: Place, block: Place, device: str = "cuda:0") -> Tour:
@@ -89,58 +86,32 @@ def tour(grid: Place, block: Place, device: str = "cuda:0") -> Tour:
             "are noted one by one; use a smaller grid to look at"
         )
     if gpu_count() or requested():
-        return _launched(launch, device)
-    return _in_another_process(grid, block, device)
+        return Tour(grid, block, device, backend.device_facts(device).name, _visits(launch, device))
+    try:
+        with switched_on(), ProcessPoolExecutor(1, get_context("spawn")) as process:
+            return process.submit(tour, grid, block, device).result()
+    except GpubenchError:
+        raise
+    except Exception as error:  # no compiler there, or the process has died
+        raise GpubenchError(f"{NAME} failed: {type(error).__name__}: {error}") from error
 
 
-def _launched(launch: Launch, device: str) -> Tour:
-    backend = registry.get(BACKEND)
-    width, height, depth = (g * b for g, b in zip(launch.grid, launch.block, strict=True))
-    shape = (depth, height, width)
+def _visits(launch: Launch, device: str) -> tuple[Visit, ...]:
+    shape = tuple(g * b for g, b in zip(launch.grid, launch.block, strict=True))[::-1]
     arrays: list[np.ndarray[Any, Any]] = [np.empty((*shape, 3), np.int32) for _ in range(4)]
     arrays.append(np.empty(shape, np.int64))
-    with backend.open(device) as session:
+    with registry.get(BACKEND).open(device) as session:
         native = [session.to_native(array) for array in arrays]
         target = Target(function=load_object(KERNEL))
         session.bind(target, launch, (*native, *launch.block))()
         session.synchronize()
         thread, block = (session.to_host(native[i]) for i in (0, 1))
-    visits = [
-        Visit(_place(block[z, y, x]), _place(thread[z, y, x]), (x, y, z))
-        for z, y, x in np.ndindex(depth, height, width)
-    ]
-    visits.sort(key=lambda visit: (visit.block[::-1], visit.thread[::-1]))
-    name = backend.device_facts(device).name
-    return Tour(launch.grid, launch.block, device, name, tuple(visits))
+    visits = (
+        Visit(_place(block[i]), _place(thread[i]), _place(i[::-1])) for i in np.ndindex(shape)
+    )
+    return tuple(sorted(visits, key=lambda visit: (visit.block[::-1], visit.thread[::-1])))
 
 
-def _place(numbers: np.ndarray[Any, Any]) -> Place:
+def _place(numbers: Any) -> Place:
     x, y, z = map(int, numbers)
     return x, y, z
-
-
-def _in_another_process(grid: Place, block: Place, device: str) -> Tour:
-    arguments = json.dumps([grid, block]), device
-    with switched_on():
-        done = subprocess.run(
-            [sys.executable, "-m", "gpubench.grid_tour", *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise GpubenchError(f"{NAME} failed: {last}")
-    noted = json.loads(done.stdout)
-    places = ({name: tuple(at) for name, at in visit.items()} for visit in noted["visits"])
-    return Tour(grid, block, device, noted["name"], tuple(Visit(**visit) for visit in places))
-
-
-def main(shapes: str, device: str) -> None:
-    """Print a tour as JSON; the other end of ``_in_another_process``."""
-    grid, block = (_place(np.array(shape)) for shape in json.loads(shapes))
-    json.dump(asdict(tour(grid, block, device)), sys.stdout)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -6,17 +6,51 @@ for it. Those that judge times are marked ``gpu_time`` beside it and need a GPU.
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from gpubench.backends import software
 from gpubench.backends.devices import known_gpus, no_gpu_reason
 from gpubench.backends.registry import get
 
+# Tests run side by side, and on busy machines. There a small parallel region of Numba's OpenMP took
+# 25 ms while its threads waited by spinning, as libgomp's do at first, and 20 µs when they slept
+# (two cores, ten other processes).
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 
 def pytest_configure() -> None:
     """The device in software has to be there before a test's module imports Numba's CUDA target."""
     if software.requested():
         no_gpu_reason()
+
+
+_TOGETHER = ("browser", "end_to_end", "kernels")
+"""Folders whose files share what takes long to make: a browser, asv's environment, the library's
+compiled code, which two processes should not write to the same files at once."""
+
+
+@pytest.hookimpl(optionalhook=True)  # pytest works without pytest-xdist too
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Side by side, as ``make test`` runs them, tests of a file or of such a folder share a
+    process, and with it what is made once. (xdist's marks for that do nothing under pytest 9.2.)"""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = Path(nodeid.partition("::")[0])
+            return str(file.parent if file.parent.name in _TOGETHER else file)
+
+    return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Side by side, the folder that takes longest begins first."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: item.path.parent.name != "end_to_end")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

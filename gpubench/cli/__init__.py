@@ -5,10 +5,22 @@ from __future__ import annotations
 import click
 
 from gpubench import __version__
-from gpubench.cli import measuring, querying, reading, suites, verifying
+from gpubench.cli.console import Commands
+from gpubench.cli.measuring import time
+from gpubench.cli.reading import choose, compare, query, report, serve
+from gpubench.cli.suites import check, devices, grid, init, plan, schema
+from gpubench.cli.verifying import verify
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    commands=[
+        *(init, check, plan, devices, grid, schema),
+        *(verify, time),
+        *(report, serve, choose, compare, query),
+    ],
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="gpubench")
 def main() -> None:
     """Declarative benchmarks of Numba kernels (CUDA and CPU) against NumPy, on airspeed velocity.
@@ -22,13 +34,3 @@ def main() -> None:
       zsh   eval "$(_GPUBENCH_COMPLETE=zsh_source gpubench)"
       fish  _GPUBENCH_COMPLETE=fish_source gpubench | source
     """
-
-
-for _command in (
-    *suites.COMMANDS,
-    *verifying.COMMANDS,
-    *measuring.COMMANDS,
-    *reading.COMMANDS,
-    *querying.COMMANDS,
-):
-    main.add_command(_command)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import wraps
-from typing import Any, ParamSpec
+from dataclasses import replace
+from typing import Any
 
+import click
 from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
-    SpinnerColumn,
     TextColumn,
-    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 
@@ -27,17 +28,14 @@ ERR = Console(stderr=True, soft_wrap=True, highlight=False)
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as of shells: 128 and the number of the signal."""
 
-P = ParamSpec("P")
 
+class Commands(click.Group):
+    """Commands whose errors, where they are ours, become text on standard error and exit code 2,
+    and Ctrl-C its own exit code; never a traceback."""
 
-def reporting_errors(command: Callable[P, None]) -> Callable[P, None]:
-    """Errors of ours become text on standard error and exit code 2, Ctrl-C its own exit code; never
-    a traceback."""
-
-    @wraps(command)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
+    def invoke(self, ctx: click.Context) -> Any:
         try:
-            command(*args, **kwargs)
+            return super().invoke(ctx)
         except SuiteError as error:
             print_faults(error.faults)
             count = len(error.faults)
@@ -50,46 +48,45 @@ def reporting_errors(command: Callable[P, None]) -> Callable[P, None]:
             ERR.print("interrupted")
             sys.exit(INTERRUPTED)
 
-    return wrapped
-
 
 @contextmanager
 def interruptible() -> Iterator[list[str]]:
-    """Ctrl-C ends what is inside; the list is then not empty."""
+    """Ctrl-C ends what is inside, and so does SIGTERM, with which others end a command; the list is
+    then not empty."""
     interrupted: list[str] = []
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield interrupted
     except KeyboardInterrupt:
         interrupted.append("interrupted")
         ERR.print("interrupted: this is what there is")
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
-def print_faults(faults: Any, prefix: str = "") -> None:
+def print_faults(faults: Iterable[Fault], prefix: str = "") -> None:
     for fault in faults:
-        text = str(fault)
-        if prefix and isinstance(fault, Fault):
-            text = str(Fault(fault.path, fault.line, fault.column, prefix + fault.message))
-        ERR.print(text, markup=False)
+        ERR.print(str(replace(fault, message=prefix + fault.message)), markup=False)
+
+
+def print_warned(warned: Mapping[str, int]) -> None:
+    """Print each of Python's warnings once on standard error, with how many cases raised it."""
+    for words, count in warned.items():
+        ERR.print(f"{words} ({count} case{'' if count == 1 else 's'})", markup=False)
+
+
+def print_json(content: object) -> None:
+    """Print it on standard output; what JSON has no kind for (a path) as text."""
+    click.echo(json.dumps(content, indent=2, default=str))
 
 
 @contextmanager
-def progress(what: str) -> Iterator[None]:
-    """A spinner on standard error while something may take longer than a second."""
-    if not ERR.is_terminal:
-        yield
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=ERR, transient=True) as shown:
-        shown.add_task(what, total=None)
-        yield
-
-
-@contextmanager
-def bar(total: int, what: str = "measuring") -> Iterator[Callable[[str], None]]:
-    """A progress bar on standard error; call what it gives after each step, with what was done."""
+def bar(total: int, what: str = "measuring") -> Iterator[Callable[[str | None, int], None]]:
+    """A progress bar on standard error; call what it gives with what is done, absent where that is
+    as before, and how many steps came to their end."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(
         *columns, TimeRemainingColumn(), console=ERR, transient=True, disable=not ERR.is_terminal
     ) as shown:
         task = shown.add_task(what, total=total)
-        yield lambda done: shown.update(task, advance=1, description=done)
+        yield lambda what, steps: shown.update(task, advance=steps, description=what)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
 import click
 
-from gpubench.cli.console import INTERRUPTED, OUT, bar, interruptible, reporting_errors
+from gpubench.cli.console import (
+    ERR,
+    INTERRUPTED,
+    OUT,
+    bar,
+    interruptible,
+    print_json,
+    print_warned,
+)
 from gpubench.cli.options import axes_option, json_option, preset_option, where_option
 from gpubench.cli.planning import chosen_cases
 
@@ -29,7 +37,6 @@ from gpubench.cli.planning import chosen_cases
     help="With --control: how many.",
 )
 @json_option
-@reporting_errors
 def time(
     target: str,
     preset: str | None,
@@ -48,7 +55,11 @@ def time(
     --control measures implementations against themselves and prints how often this machine sees a
     difference where there is none.
     """
+    from gpubench.measure.disturbance import busy_now
+
     kept = chosen_cases([target], preset, where, axes)
+    if warning := busy_now():
+        ERR.print(f"gpubench: {warning}", markup=False)
     if control:
         _control(kept, comparisons, samples, as_json)
     else:
@@ -58,27 +69,34 @@ def time(
 def _time(cases: list[Any], samples: int | None, as_json: bool) -> None:
     """Measure these cases and their baselines, and print what there is."""
     from gpubench.analysis.comparison import FAILURES
-    from gpubench.measure.direct import jobs, measure, turns_of
-    from gpubench.measure.facts import run_facts
-    from gpubench.measure.worker import Bench
+    from gpubench.measure.direct import Job, Measured, bench, jobs, measure, turns_of
+    from gpubench.measure.recorder import run_facts
     from gpubench.tables import times
 
     work, measured = jobs(cases, samples), {}
-    with Bench() as bench, interruptible() as interrupted, bar(turns_of(work)) as advance:
-        for index, outcome in measure(work, bench.take):
+    warned: Counter[str] = Counter()
+    backends = {job.case.backend for job in work}
+    with (
+        interruptible() as interrupted,
+        bench(backends, warned) as take,
+        bar(turns_of(work)) as advance,
+    ):
+
+        def shown(job: Job) -> Measured:
+            advance(f"{job.case.group.title} {job.case.identity} {job.time}", 0)
+            return take(job)
+
+        for index, outcome in measure(work, shown):
             measured[index] = outcome
-            job = work[index]
-            advance(f"{job.case.group.title} {job.case.identity} {job.time}")
+            advance(None, 1)
+    print_warned(warned)
     rows = times.rows_of(measured[index] for index in sorted(measured))
     if as_json:
         listed = [times.time_row(row) for row in rows]
-        click.echo(json.dumps({"facts": run_facts(), "cases": listed}, indent=2, default=str))
+        print_json({"facts": run_facts(), "cases": listed})
     else:
-        for kernel in times.by_kernel(rows):
-            if report := times.kernel_report(kernel):
-                OUT.print(*report, sep="\n")
-        if skipped := times.skipped_report(rows):
-            OUT.print(*skipped, sep="\n")
+        for part in times.report(rows, OUT.width if OUT.is_terminal else None):
+            OUT.print(part)
     if interrupted:
         sys.exit(INTERRUPTED)
     if any(row.status in FAILURES for row in rows):
@@ -88,26 +106,28 @@ def _time(cases: list[Any], samples: int | None, as_json: bool) -> None:
 def _control(cases: list[Any], comparisons: int, samples: int | None, as_json: bool) -> None:
     """Measure cases against themselves and print how often the verdict is false."""
     from gpubench.analysis.control import false_alarms
-    from gpubench.measure.direct import twins
-    from gpubench.measure.facts import run_facts
-    from gpubench.measure.worker import Bench
+    from gpubench.measure.direct import bench, twins
+    from gpubench.measure.recorder import run_facts
     from gpubench.tables import times
 
     compared = []
-    with Bench() as bench, interruptible() as interrupted, bar(comparisons) as advance:
-        for pair in twins(cases, comparisons, bench.take, samples):
+    warned: Counter[str] = Counter()
+    with (
+        interruptible() as interrupted,
+        bench({case.backend for case in cases}, warned) as take,
+        bar(comparisons) as advance,
+    ):
+        for pair in twins(cases, comparisons, take, samples):
             compared.append(pair)
-            advance(f"{pair.case.group.title} {pair.case.identity}")
+            advance(f"{pair.case.group.title} {pair.case.identity}", 1)
+    print_warned(warned)
     alarms = false_alarms(filter(None, map(times.control_speedup, compared)))
     if as_json:
         content = {**asdict(alarms), "rate": alarms.rate, "facts": run_facts()}
         content["cases"] = times.control_rows(compared)
-        click.echo(json.dumps(content, indent=2, default=str))
+        print_json(content)
     else:
         OUT.print(times.control_table(compared))
         OUT.print(times.control_line(alarms), markup=False)
     if interrupted:
         sys.exit(INTERRUPTED)
-
-
-COMMANDS = (time,)

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
+Command = TypeVar("Command", bound=Callable[..., None])
+
 SUITES = Path("suites")
 RESULTS = Path(".asv/results")
+
+
+def path_option(name: str, default: Path, help: str) -> Callable[[Command], Command]:
+    """An option whose value is a path."""
+    path = click.Path(path_type=Path)
+    return click.option(name, type=path, default=default, show_default=True, help=help)
+
 
 paths_argument = click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 preset_option = click.option(
@@ -25,16 +36,12 @@ axes_option = click.option(
     metavar="NAME=VALUES",
     help="Keep these values of an axis: -a n=1024,4096 -a implementation=numpy. Repeatable.",
 )
-results_option = click.option(
-    "--results", type=click.Path(path_type=Path), default=RESULTS, show_default=True,
-    help="asv's results directory.",
-)  # fmt: skip
+results_option = path_option("--results", RESULTS, "asv's results directory.")
+suites_option = path_option(
+    "--suites", SUITES, "Suites whose `pairs` of an asv project's benchmarks are reported too."
+)
 machine_option = click.option("--machine", help="Only results of this machine.")
 environment_option = click.option(
     "--environment", help="Only results of this environment, by asv's name for it."
 )
-suites_option = click.option(
-    "--suites", type=click.Path(path_type=Path), default=SUITES, show_default=True,
-    help="Suites whose `pairs` of an asv project's benchmarks are reported too.",
-)  # fmt: skip
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpubench.cli.console import print_faults, progress
+from gpubench.cli.console import ERR, print_faults
 from gpubench.cli.options import SUITES
 from gpubench.errors import GpubenchError
 
@@ -24,7 +24,7 @@ def planned(paths: tuple[Path, ...], preset: str | None, gpu_count: int | None =
     from gpubench.plan.plan import build_plan
 
     count = devices.gpu_count() if gpu_count is None else gpu_count
-    with progress("reading suites"):
+    with ERR.status("reading suites"):
         return build_plan(loaded_suites(paths, preset), count)
 
 
@@ -51,7 +51,7 @@ def chosen_cases(
 ) -> list[Case]:
     """Cases of the suites and kernels that are named, all where none is, as far as the options
     keep them; faults of the suites are printed as warnings."""
-    from gpubench.plan.selection import selected
+    from gpubench.plan.rules import selected
 
     asked = [suite_and_kernel(target) for target in targets]
     made = planned(tuple(dict.fromkeys(path for path, _ in asked)), preset, gpu_count)
@@ -63,7 +63,7 @@ def chosen_cases(
             names = ", ".join(kernels) or "none"
             raise GpubenchError(f"{path} has no kernel {kernel!r}; it has {names}")
     cases = (case for case in made.cases() if not asked or _is_asked(case.group, asked))
-    return list(selected(cases, where, axes))
+    return selected(cases, where, axes)
 
 
 def suite_and_kernel(target: str) -> tuple[Path, str | None]:

@@ -1,7 +1,8 @@
-"""Commands that read stored results: report, serve, choose, compare."""
+"""Commands that read stored results: report, serve, choose, compare, query."""
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 import time
@@ -11,31 +12,31 @@ from contextlib import closing, suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from gpubench.cli.console import ERR, OUT, print_faults, progress, reporting_errors
+from gpubench.cli.console import ERR, OUT, print_faults, print_json
 from gpubench.cli.options import (
     RESULTS,
     SUITES,
     environment_option,
     json_option,
     machine_option,
+    path_option,
     results_option,
     suites_option,
 )
 from gpubench.errors import GpubenchError
 
-HTML = Path("reports/html")
+if TYPE_CHECKING:  # a command imports what reads results only when it runs: --help answers at once
+    from gpubench.analysis.comparison import ComparisonSide
+    from gpubench.results import Table
+
 TEMPLATES = Path("reports")
 """Of the project: they replace those of the package by name."""
 
-
-output_option = click.option(
-    "--output", type=click.Path(path_type=Path), default=HTML, show_default=True,
-    help="Where the pages are written.",
-)  # fmt: skip
+output_option = path_option("--output", Path("reports/html"), "Where the pages are written.")
 open_option = click.option(
     "--open", "open_browser", is_flag=True, help="Open the first page in the browser."
 )
@@ -47,7 +48,6 @@ open_option = click.option(
 @suites_option
 @click.option("--json", "as_json", is_flag=True, help="Print what the pages show as JSON instead.")
 @open_option
-@reporting_errors
 def report(results: Path, output: Path, suites: Path, as_json: bool, open_browser: bool) -> None:
     """Write the report: static pages that open from disk.
 
@@ -56,7 +56,7 @@ def report(results: Path, output: Path, suites: Path, as_json: bool, open_browse
     from gpubench.report.render import view_models
 
     if as_json:
-        click.echo(json.dumps(view_models(_stored(results, suites)), indent=2, default=str))
+        print_json(view_models(_stored(results, suites)))
         return
     index = _write(results, suites, output)
     click.echo(index.resolve())
@@ -69,11 +69,13 @@ def report(results: Path, output: Path, suites: Path, as_json: bool, open_browse
 @output_option
 @suites_option
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8765, show_default=True,
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8765,
+    show_default=True,
     help="Of 127.0.0.1; 0 takes any that is free.",
-)  # fmt: skip
+)
 @open_option
-@reporting_errors
 def serve(results: Path, output: Path, suites: Path, port: int, open_browser: bool) -> None:
     """Show the report on 127.0.0.1, up to date while results, suites and templates change.
 
@@ -108,7 +110,6 @@ def serve(results: Path, output: Path, suites: Path, port: int, open_browser: bo
 @machine_option
 @environment_option
 @json_option
-@reporting_errors
 def choose(
     kernel: str | None,
     results: Path,
@@ -129,19 +130,16 @@ def choose(
 
     pages = chosen_pages(_stored(results, suites), kernel, machine, environment)
     if as_json:
-        click.echo(json.dumps([plain(asdict(page)) for page in pages], indent=2, default=str))
+        print_json([plain(asdict(page)) for page in pages])
         return
     for page in pages:
-        OUT.print(choices.choose_page(page))
+        OUT.print(*choices.choose_page(page), sep="\n")
 
 
 @click.command()
 @click.argument("old", metavar="A")
 @click.argument("new", metavar="B")
-@click.option(
-    "--results", type=click.Path(path_type=Path), default=RESULTS, show_default=True,
-    help="asv's results directory, where A and B are commits.",
-)  # fmt: skip
+@path_option("--results", RESULTS, "asv's results directory, where A and B are commits.")
 @machine_option
 @environment_option
 @click.option("--all", "everything", is_flag=True, help="List every case, not only what differs.")
@@ -152,7 +150,6 @@ def choose(
 )
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown for a pull request.")
 @json_option
-@reporting_errors
 def compare(
     old: str,
     new: str,
@@ -168,8 +165,9 @@ def compare(
 
     A and B are hashes (or their beginnings), branches or tags, or folders like .asv/results, of
     which the newest commit counts. The implementations' own times are compared: one is slower or
-    faster where the interval of their ratio excludes 1x and the medians are 2 % apart, else the
-    same where the whole interval is within 5 %.
+    faster where the interval of their ratio excludes 1x and the medians are 2 % apart (5 % of fewer
+    than ten cases, which do not tell how much runs scatter), else the same where the whole interval
+    is within 5 %.
     """
     from gpubench.analysis.comparison import compare_rows, paired
     from gpubench.report.comparison_view import comparison_view, markdown
@@ -185,7 +183,7 @@ def compare(
     ]
     views = [comparison_view(one, everything=everything or as_json) for one in comparisons]
     if as_json:
-        click.echo(json.dumps(list(map(comparison_row, views)), indent=2))
+        print_json(list(map(comparison_row, views)))
     elif as_markdown:
         click.echo("\n".join(map(markdown, views)), nl=False)
     else:
@@ -198,7 +196,46 @@ def compare(
         sys.exit(1)
 
 
-def _side(name: str, results: Path, open_once: Callable[[Path], Any]) -> Any:
+@click.command()
+@click.argument("sql", required=False)
+@results_option
+@suites_option
+@click.option("--json", "as_json", is_flag=True, help="Print a list of objects, one for each row.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print rows as CSV, with the columns' names.")
+@click.option(
+    "--path", "as_path", is_flag=True, help="Print the table's file, a DuckDB database, instead."
+)
+def query(
+    sql: str | None, results: Path, suites: Path, as_json: bool, as_csv: bool, as_path: bool
+) -> None:
+    """Query stored results with SQL; without SQL, list the columns.
+
+    The view `results` has a row for each case of each commit. The SQL is DuckDB's, and read only.
+
+    \b
+    gpubench query "select kernel, max(speedup) from results where device = 'cpu' group by 1"
+    """
+    from gpubench.results import table_path
+    from gpubench.tables.table import answer_table
+
+    if (sql is not None) + as_path > 1 or as_json + as_csv > 1:
+        raise click.UsageError("give SQL or --path, and --json or --csv")
+    with closing(_stored(results, suites)) as stored:
+        for problem in stored.problems:
+            ERR.print(f"{problem.path}: {problem.message}", markup=False)
+        if as_path:
+            click.echo(table_path(results))
+            return
+        columns, rows = stored.query(sql) if sql is not None else stored.described()
+    if as_json:
+        click.echo(json.dumps([dict(zip(columns, row, strict=True)) for row in rows], default=str))
+    elif as_csv:
+        csv.writer(sys.stdout, lineterminator="\n").writerows([columns, *rows])
+    else:
+        OUT.print(answer_table(columns, rows))
+
+
+def _side(name: str, results: Path, open_once: Callable[[Path], Table]) -> ComparisonSide:
     """One side of a comparison: a results folder, or a commit of ``results``."""
     from gpubench.analysis.comparison import commit_side, newest_side
     from gpubench.results.commits import resolve_commit
@@ -220,18 +257,15 @@ def _write(results: Path, suites: Path, output: Path) -> Path:
     """Write the report; returns its first page."""
     from gpubench.report.render import write_report
 
-    with closing(_stored(results, suites)) as table, progress("writing pages"):
+    with closing(_stored(results, suites)) as table, ERR.status("writing pages"):
         return write_report(table, output, TEMPLATES if TEMPLATES.is_dir() else None)
 
 
-def _stored(results: Path, suites: Path = SUITES) -> Any:
+def _stored(results: Path, suites: Path = SUITES) -> Table:
     """Stored results with the pairs of the suites; faults of suites are warnings here."""
     from gpubench.project import project_table
 
-    with progress("reading results"):
+    with ERR.status("reading results"):
         table, faults = project_table(results, Path.cwd(), suites)
     print_faults(faults, "warning: ")
     return table
-
-
-COMMANDS = (report, serve, choose, compare)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from gpubench.cli.console import OUT, print_faults, reporting_errors
+from gpubench.cli.console import OUT, print_faults, print_json
 from gpubench.cli.options import (
     axes_option,
     json_option,
@@ -23,7 +22,6 @@ from gpubench.errors import SuiteError
 @click.command()
 @paths_argument
 @preset_option
-@reporting_errors
 def check(paths: tuple[Path, ...], preset: str | None) -> None:
     """Check suite files and every function that they name.
 
@@ -45,39 +43,48 @@ def check(paths: tuple[Path, ...], preset: str | None) -> None:
 @where_option
 @axes_option
 @json_option
-@click.option("--explain", metavar="CASE", help="Say which line of which file set each value.")
-@reporting_errors
+@click.option("--list", "as_list", is_flag=True, help="Print one case a line, for grep.")
+@click.option(
+    "--explain", "explained", metavar="CASE", help="Say which line of which file set each value."
+)
 def plan(
     paths: tuple[Path, ...],
     preset: str | None,
     where: str | None,
     axes: tuple[str, ...],
     as_json: bool,
-    explain: str | None,
+    as_list: bool,
+    explained: str | None,
 ) -> None:
     """Show the cases that suites expand to. Touches no device.
 
-    CASE is what --json prints as "name": an asv benchmark and an identity, for example
+    CASE is a line of --list: an asv benchmark and an identity, for example
     'suites.vector_add__numba_cuda.time_kernel n=1024 block=256'.
     """
-    from gpubench.plan.selection import selected
+    from gpubench.plan.explanation import explain
+    from gpubench.plan.rules import selected
     from gpubench.tables import plans
+    from gpubench.tables.table import table
 
     made = planned(paths, preset)
-    if explain is not None:
-        OUT.print(plans.explanation(made, explain))
+    if explained is not None:
+        values = explain(made.find(explained))
+        OUT.print(table(("field", "value", "set in"), values, folded=True))
         return
-    cases = list(selected(made.cases(), where, axes))
+    cases = selected(made.cases(), where, axes)
     if as_json:
-        click.echo(json.dumps([plans.case_row(case) for case in cases], indent=2))
+        print_json([plans.case_row(case) for case in cases])
         return
     print_faults([*made.faults(), *made.warnings()], "warning: ")
+    if as_list:
+        for case in cases:
+            click.echo(plans.case_name(case))
+        return
     OUT.print(plans.plan_table(cases, listed=bool(where or axes)))
 
 
 @click.command()
 @json_option
-@reporting_errors
 def devices(as_json: bool) -> None:
     """Show the CPU and the GPUs of this machine. Starts no CUDA context."""
     from gpubench.backends.registry import describe_devices
@@ -85,7 +92,7 @@ def devices(as_json: bool) -> None:
 
     described = describe_devices()
     if as_json:
-        click.echo(json.dumps([asdict(device) for device in described], indent=2, default=str))
+        print_json([asdict(device) for device in described])
     else:
         OUT.print(plans.devices_table(described))
 
@@ -95,7 +102,6 @@ def devices(as_json: bool) -> None:
 @click.argument("threads")
 @click.option("--device", default="cuda:0", show_default=True, help="Which GPU.")
 @json_option
-@reporting_errors
 def grid(blocks: str, threads: str, device: str, as_json: bool) -> None:
     """Launch a grid and show which block and thread has which element of an array.
 
@@ -108,7 +114,7 @@ def grid(blocks: str, threads: str, device: str, as_json: bool) -> None:
 
     launched = tour(parse_shape("grid", blocks), parse_shape("block", threads), device)
     if as_json:
-        click.echo(json.dumps(grid_rows(launched), indent=2))
+        print_json(grid_rows(launched))
         return
     for part in grid_report(launched):
         OUT.print(part, markup=False)
@@ -116,7 +122,6 @@ def grid(blocks: str, threads: str, device: str, as_json: bool) -> None:
 
 @click.command()
 @click.option("--reference", is_flag=True, help="Print the reference in Markdown instead.")
-@reporting_errors
 def schema(reference: bool) -> None:
     """Print the JSON Schema of suite files, for editors."""
     from gpubench.suite.schema import reference_markdown, schema_text
@@ -126,7 +131,6 @@ def schema(reference: bool) -> None:
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False), default=Path())
-@reporting_errors
 def init(directory: Path) -> None:
     """Start benchmarks in a project: asv.conf.json, benchmarks/, a first suite and its kernel.
 
@@ -140,6 +144,3 @@ def init(directory: Path) -> None:
     click.echo("\nNext:")
     for step in next_steps(directory, files):
         click.echo(f"  {step}")
-
-
-COMMANDS = (init, check, plan, devices, grid, schema)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
+from collections import Counter
+from dataclasses import asdict
 
 import click
 
-from gpubench.cli.console import INTERRUPTED, OUT, bar, interruptible, reporting_errors
+from gpubench.cli.console import (
+    INTERRUPTED,
+    OUT,
+    bar,
+    interruptible,
+    print_json,
+    print_warned,
+)
 from gpubench.cli.options import axes_option, json_option, preset_option, where_option
 from gpubench.cli.planning import chosen_cases, loaded_suites, suite_and_kernel
 
@@ -32,7 +39,6 @@ SMOKE = "smoke"
     "--sanitize", is_flag=True, help="Look for races and uninitialised reads too, on softcuda."
 )
 @json_option
-@reporting_errors
 def verify(
     targets: tuple[str, ...],
     preset: str | None,
@@ -52,23 +58,27 @@ def verify(
     from gpubench.backends.devices import gpu_count, known_gpus, no_gpu_reason
     from gpubench.backends.software import NAME, device_count, requested
     from gpubench.measure import verifying
-    from gpubench.measure.facts import run_facts
+    from gpubench.measure.recorder import run_facts
     from gpubench.tables import verdicts
 
     watched = orders > 1 or sanitize
     in_software = requested() or watched or not gpu_count()
     count = device_count() if in_software else gpu_count()
-    if in_software and preset is None and _has_preset(targets):
-        preset = SMOKE
+    if in_software and preset is None:
+        paths = tuple(dict.fromkeys(suite_and_kernel(target)[0] for target in targets))
+        if any(SMOKE in loaded.suite.presets for loaded in loaded_suites(paths, None)):
+            preset = SMOKE
     cases = chosen_cases(targets, preset, where, axes, count)
     tried = verifying.orders(orders) if in_software else ()
     manner = verifying.Manner(in_software, tried, sanitize)
     outcomes = {}
+    warned: Counter[str] = Counter()
     with interruptible() as interrupted, bar(len(cases), "verifying") as advance:
-        for index, outcome in verifying.verified(cases, manner):
+        for index, outcome in verifying.verified(cases, manner, warned):
             outcomes[index] = outcome
-            advance(f"{cases[index].group.title} {cases[index].identity}")
-    rows = [verdicts.VerifiedCase(cases[index], outcomes[index]) for index in sorted(outcomes)]
+            advance(f"{cases[index].group.title} {cases[index].identity}", 1)
+    print_warned(warned)
+    rows = [(cases[index], outcomes[index]) for index in sorted(outcomes)]
     cuda = verdicts.CudaPlace(
         NAME if in_software else ", ".join(gpu.name for gpu in known_gpus()),
         None if watched or requested() else no_gpu_reason(),
@@ -77,21 +87,11 @@ def verify(
         sanitize,
     )
     if as_json:
-        listed = [verdicts.case_row(row) for row in rows]
-        content = {**verdicts.place_row(cuda), "facts": run_facts(), "cases": listed}
-        click.echo(json.dumps(content, indent=2, default=str))
+        listed = [verdicts.case_row(*row) for row in rows]
+        print_json({**asdict(cuda), "facts": run_facts(), "cases": listed})
     else:
         OUT.print(*verdicts.report(rows, cuda), sep="\n")
     if interrupted:
         sys.exit(INTERRUPTED)
-    if any(row.is_wrong for row in rows):
+    if any(outcome.status in verdicts.WRONG for outcome in outcomes.values()):
         sys.exit(1)
-
-
-def _has_preset(targets: tuple[str, ...]) -> bool:
-    """Whether any of the suites has a preset for a quick look."""
-    paths: tuple[Path, ...] = tuple(dict.fromkeys(suite_and_kernel(t)[0] for t in targets))
-    return any(SMOKE in loaded.suite.presets for loaded in loaded_suites(paths, None))
-
-
-COMMANDS = (verify,)

@@ -60,8 +60,9 @@ def find_layout(directory: Path) -> Layout:
         name = package_name(directory.name)
         distribution = name.strip("_").replace("_", "-")
         return Layout(distribution, name, Path(name), True, repository, subdirectory)
-    package = _installed_package(directory)
-    distribution = _declared_name(directory) or package.name
+    declared = _declared_name(directory)
+    package = _installed_package(directory, declared or directory.name)
+    distribution = declared or package.name
     return Layout(distribution, package.name, package, False, repository, subdirectory)
 
 
@@ -73,10 +74,8 @@ def repository_root(directory: Path) -> Path | None:
 
 def package_name(directory_name: str) -> str:
     """Import name for a directory's name: ``my-proj 2`` is ``my_proj_2``."""
-    text = (
-        unicodedata.normalize("NFKD", directory_name.casefold()).encode("ascii", "ignore").decode()
-    )
-    name = re.sub(r"[^a-z0-9]+", "_", text).strip("_")
+    plain = unicodedata.normalize("NFKD", directory_name.casefold()).encode("ascii", "ignore")
+    name = re.sub(r"[^a-z0-9]+", "_", plain.decode()).strip("_")
     if not name or name in TAKEN_NAMES or keyword.iskeyword(name):
         return f"{name}_kernels".lstrip("_")
     return f"project_{name}" if name[0].isdigit() else name
@@ -87,17 +86,17 @@ def free_module_name(package: Path, stem: str, text: str) -> str:
 
     A module that holds just ``text`` is this one, written before.
     """
-    numbered = (f"{stem}_kernels_{number}" for number in itertools.count(2))
-    for name in itertools.chain((stem, f"{stem}_kernels"), numbered):
+    name = stem
+    for number in itertools.count(1):
         module = package / f"{name}.py"
-        if not module.exists() and not (package / name).exists():
-            return name
-        if module.is_file() and module.read_bytes() == text.encode():
-            return name
-    raise AssertionError("candidates never end")
+        is_free = not module.exists() and not (package / name).exists()
+        if is_free or (module.is_file() and module.read_bytes() == text.encode()):
+            break
+        name = f"{stem}_kernels" if number == 1 else f"{stem}_kernels_{number}"
+    return name
 
 
-def _installed_package(directory: Path) -> Path:
+def _installed_package(directory: Path, name: str) -> Path:
     """The package that bears the project's name, else the first; relative to ``directory``."""
     packages = [
         init.parent.relative_to(directory)
@@ -110,7 +109,7 @@ def _installed_package(directory: Path) -> Path:
             f"no package found in {str(directory)!r} (a folder with __init__.py, there or in src/) "
             "to put a kernel into; make one, or start in an empty folder"
         )
-    expected = re.sub(r"[-.]+", "_", _declared_name(directory) or directory.name).lower()
+    expected = re.sub(r"[-.]+", "_", name).lower()
     return next((path for path in packages if path.name.lower() == expected), packages[0])
 
 

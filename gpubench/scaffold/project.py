@@ -46,15 +46,39 @@ def write_project(directory: Path) -> list[Written]:
     yet also gets a ``pyproject.toml`` and a package. Raises ``ProjectError`` where that cannot be.
     """
     layout = find_layout(directory)
+    files = []
     try:
-        return [_write(directory / path, text) for path, text in _files(directory, layout)]
+        for inside, text in _files(directory, layout):
+            path = directory / inside
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with path.open("x", encoding="utf-8", newline="\n") as file:
+                    file.write(text)
+                files.append(Written(path, written=True))
+            except FileExistsError:
+                files.append(Written(path, written=False))
     except OSError as error:
         raise ProjectError(f"cannot write {error.filename!r}: {error.strerror}") from error
+    return files
 
 
 def next_steps(directory: Path, files: list[Written]) -> list[str]:
     """Commands and remarks, in order, that lead from the written files to a first report."""
-    steps = list(_about_what_was_kept(directory, files))
+    steps = []
+    kept = {file.path for file in files if not file.written}
+    if directory / "asv.conf.json" in kept:
+        needed = " and ".join(filter(None, asv_requirements().values()))
+        steps.append(
+            "asv.conf.json was there and is kept: its environments have to install "
+            f"{needed}, its benchmark_dir has to be the folder of suites.py, and its plugins have "
+            'to name ".gpubench.asv_plugin", so that the record is kept'
+        )
+    if directory / ".gitignore" in kept:
+        lines = (directory / ".gitignore").read_text(encoding="utf-8").splitlines()
+        ignored = {line.strip().strip("/") for line in lines}
+        missing = [name for name in NOT_TRACKED if name.strip("/") not in ignored]
+        if missing:
+            steps.append(f"add to .gitignore: {' '.join(missing)}")
     if directory.resolve() != Path.cwd():
         steps.append(f"cd {shlex.quote(str(directory))}")
     if repository_root(directory.resolve()) is None:
@@ -96,51 +120,30 @@ def _render(template: str, layout: Layout, **values: str) -> str:
         autoescape=False,
     )
     environment.filters["quoted"] = quoted
-    requirements = {"gpubench": gpubench_requirement(), "cuda": cuda_requirement()}
     values |= asdict(layout)
-    return environment.get_template(template).render(**values, **requirements)
+    return environment.get_template(template).render(**values, **asv_requirements())
 
 
-def _write(path: Path, text: str) -> Written:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-    except FileExistsError:
-        return Written(path, written=False)
-    return Written(path, written=True)
+def asv_requirements() -> dict[str, str | None]:
+    """What pip has to be told to install in asv's environments: this gpubench, and what CUDA needs.
 
-
-def _about_what_was_kept(directory: Path, files: list[Written]) -> Iterator[str]:
-    kept = {file.path for file in files if not file.written}
-    if directory / "asv.conf.json" in kept:
-        needed = " and ".join(filter(None, (gpubench_requirement(), cuda_requirement())))
-        yield (
-            "asv.conf.json was there and is kept: its environments have to install "
-            f"{needed}, its benchmark_dir has to be the folder of suites.py, and its plugins have "
-            'to name ".gpubench.asv_plugin", so that the record is kept'
-        )
-    if directory / ".gitignore" in kept:
-        lines = (directory / ".gitignore").read_text(encoding="utf-8").splitlines()
-        ignored = {line.strip().strip("/") for line in lines}
-        missing = [name for name in NOT_TRACKED if name.strip("/") not in ignored]
-        if missing:
-            yield f"add to .gitignore: {' '.join(missing)}"
-
-
-def gpubench_requirement() -> str:
-    """What pip has to be told to install this gpubench again.
-
-    A local path where it was installed from a folder or a wheel, the repository and revision where
-    it came from one, else the version: ``gpubench==0.1.0``.
+    ``cuda`` is numba-cuda with the libraries for this machine's driver; ``None`` without a GPU. A
+    driver runs programs for its own CUDA and older ones (CUDA Compatibility, "CUDA driver").
     """
-    return requirement(distribution("gpubench"))
+    cuda = None
+    if devices.known_gpus():
+        version = devices.cuda_version()
+        is_older = version is not None and version < (13, 0)
+        cuda = f"numba-cuda[{'cu12' if is_older else 'cu13'}]"
+    return {"gpubench": requirement(distribution("gpubench")), "cuda": cuda}
 
 
 def requirement(installed: Distribution) -> str:
     """Requirement for an installed distribution, by its version and ``direct_url.json``.
 
-    See https://packaging.python.org/en/latest/specifications/direct-url/.
+    A local path where it was installed from a folder or a wheel, the repository and revision where
+    it came from one, else the version: ``gpubench==0.1.0``. See
+    https://packaging.python.org/en/latest/specifications/direct-url/.
     """
     name, version = installed.metadata["Name"], installed.version
     origin: dict[str, Any] = json.loads(installed.read_text("direct_url.json") or "{}")
@@ -151,17 +154,6 @@ def requirement(installed: Distribution) -> str:
     if vcs := origin.get("vcs_info"):
         return f"{name} @ {vcs['vcs']}+{url}@{vcs['commit_id']}"
     return f"{name} @ {url}" if url else f"{name}=={version}"
-
-
-def cuda_requirement() -> str | None:
-    """numba-cuda with the libraries for this machine's driver; ``None`` where there is no GPU.
-
-    A driver runs programs for its own CUDA and older ones (CUDA Compatibility, "CUDA driver").
-    """
-    if not devices.known_gpus():
-        return None
-    version = devices.cuda_version()
-    return "numba-cuda[cu12]" if version is not None and version < (13, 0) else "numba-cuda[cu13]"
 
 
 def quoted(text: str) -> str:

@@ -1,21 +1,19 @@
 """``gpubench choose``, and pairs of an asv project from the command line."""
 
+# ruff: noqa: RUF001 (multiplication signs and en dashes are printed)
+
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from full_kernel import write_full_kernel
+from result_files import CommitFiles
+from stored_asv_project import PAIR, write_benchmarks, write_format_1, write_format_2
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent / "results"), str(HERE.parent / "report")]
-
-from full_kernel import write_full_kernel  # noqa: E402
-from stored_asv_project import PAIR, write_benchmarks, write_format_1, write_format_2  # noqa: E402
-
-from gpubench.cli import main  # noqa: E402
+from gpubench.cli import main
 
 PAIRS = f"""\
 version: 1
@@ -53,14 +51,43 @@ def run(*arguments: str, code: int = 0) -> Result:
     return result
 
 
-def test_it_prints_words_and_a_table(project: Path) -> None:
+def test_it_prints_one_thing_a_line_however_narrow_the_terminal(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
     write_full_kernel(project / ".asv" / "results")
+
+    lines = run("choose").stdout.replace("\N{NARROW NO-BREAK SPACE}", " ").splitlines()
+
+    assert lines[0] == "At the largest size numba_cuda is the fastest."
+    assert lines[3:] == [
+        "scale at cccccccc",
+        "  arrays already where the implementation works:",
+        "    numba_cuda at every size measured",
+        "  arrays in host memory, copies included:",
+        "    numpy up to n = 4,096",
+        "    numba from n = 65,536 on; the border lies above n = 4,096",
+        "  against the baseline:",
+        "    numba on cpu: 3.99× (3.83–4.15×) at n = 16,777,216",
+        "      faster from n = 65,536 on; the crossover lies above n = 4,096",
+        "      copies: nothing is copied",
+        "      compilation: 400 ms, repaid after 40 calls (38–42)",
+        "    numba_cuda on cuda:0: 311× (299–324×), end to end 2.37× (2.28–2.47×)"
+        " at n = 16,777,216",
+        "      faster at every size measured, from n = 4,096 on",
+        "      copies: the gain outlasts the copies",
+        "      compilation: 250 ms, repaid after 19 calls (18–20)",
+    ]
+
+
+def test_a_kernel_without_any_time_has_its_name_above_the_reasons(project: Path) -> None:
+    files = CommitFiles(project / ".asv" / "results", "a" * 40, 86_400)
+    name = "suites.sort__numba.time_kernel"
+    files.missing(name, "n=4").record(name, "n=4", "failed", reason="no module").write()
 
     lines = run("choose").stdout.splitlines()
 
-    assert lines[0] == "At the largest size numba_cuda is the fastest."
-    assert "    numba from n = 65,536 on; the border lies above n = 4,096" in lines
-    assert any("repaid after 19 calls" in line for line in lines)
+    assert lines[-2:] == ["sort at aaaaaaaa", "  1 case failed: no module"]
 
 
 def test_json_is_the_view_model_of_the_page(project: Path) -> None:

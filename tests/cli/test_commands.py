@@ -124,6 +124,18 @@ def test_plan_keeps_what_is_asked_for(project):
     assert kept("--preset", "smoke", "-a", "implementation=numpy") == ["n=8"]
 
 
+def test_plan_lists_a_case_a_line_as_explain_takes_it(project, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    lines = run("plan", "--list", "-a", "n=64").stdout.splitlines()
+    assert lines == [
+        "suites.scale__numpy.time_kernel n=64",
+        "suites.scale__cuda.time_kernel n=64 block=32 device=cuda:0",
+        "suites.scale__cuda.time_kernel n=64 block=64 device=cuda:0",
+    ]
+    for line in lines:
+        run("plan", "--explain", line)
+
+
 def test_plan_explains_where_a_value_comes_from(project):
     text = run("plan", "--explain", "suites.scale__numpy.time_kernel n=4096").stdout
     assert "suites/scale.yaml:5" in text

@@ -6,17 +6,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from result_files import CommitFiles
 
 from gpubench.cli import main
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "results"))
-
-from result_files import CommitFiles
 
 NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
 A, B = "a" * 40, "b" * 40
@@ -206,3 +202,17 @@ def test_a_machine_and_an_environment_can_be_chosen(project: Path) -> None:
     assert compare("aaaa", "bbbb").stdout.count("against") == 2
     text = compare("aaaa", "bbbb", "--machine", "other", "--fail-on", "slower").stdout
     assert text.startswith("bbbbbbbb against aaaaaaaa on other, virtualenv-py3.11")
+
+
+def test_a_narrow_terminal_cuts_no_name_off_and_has_no_empty_column(project: Path) -> None:
+    name = "suites.add__an_implementation_with_a_long_name.time_kernel"
+    for commit, seconds in ((A, 1.0), (B, 2.0)):
+        files = CommitFiles(project / ".asv/results", commit, 86_400 * (1 + (commit > A)), "narrow")
+        files.time(name, "n=4", seconds).write()
+
+    arguments = ["compare", "aaaa", "bbbb", "--machine", "narrow"]
+    shown = CliRunner().invoke(main, arguments, env={"COLUMNS": "72"}).stdout
+
+    assert "…" not in shown
+    assert "baseline" not in shown
+    assert "an_implementation_with_a_long_namen=4" in "".join(shown.split())

@@ -123,3 +123,19 @@ def test_two_answers_at_once_are_refused(project: Path) -> None:
 
 def test_a_statement_without_rows_shows_none(project: Path) -> None:
     assert run("--json", "select * from results where false").stdout == "[]\n"
+
+
+def test_text_in_square_brackets_is_shown_as_it_is(project: Path) -> None:
+    result = run("select '[bold]' as \"[red]\"")
+
+    assert result.stdout.split() == ["[red]", "[bold]"]
+
+
+def test_faults_of_suites_are_warnings_and_the_results_are_shown(project: Path) -> None:
+    (project / "suites").mkdir()
+    (project / "suites" / "add.yaml").write_text("version: 1\nsuite: add\npairs: 1\n")
+
+    result = run("--json", "select count(*) as n from results")
+
+    assert json.loads(result.stdout) == [{"n": 2}]
+    assert "suites/add.yaml:3:8: warning: " in result.stderr

@@ -13,13 +13,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from result_files import CommitFiles
 
-HERE = Path(__file__).parent
-sys.path.append(str(HERE.parent / "results"))
-
-from result_files import CommitFiles  # noqa: E402
-
-from gpubench.cli import main  # noqa: E402
+from gpubench.cli import main
 
 Served = tuple[subprocess.Popen[str], str]
 

@@ -76,6 +76,7 @@ def isolated_environment(home: Path) -> dict[str, str]:
         "HOME": str(home),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), kept["PATH"]]),
         "CUDA_VISIBLE_DEVICES": "",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PIP_COMPILE": "0",  # most modules of the environments are never imported
         "COLUMNS": "200",
     }

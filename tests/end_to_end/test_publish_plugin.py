@@ -9,9 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "results"))
-
 from stored_asv_project import PAIR, write_benchmarks, write_format_2
 
 pytestmark = pytest.mark.end_to_end

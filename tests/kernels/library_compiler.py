@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import cache
 from multiprocessing import get_context
 from typing import Any
@@ -17,7 +18,7 @@ from unittest.mock import patch
 from cuda_compiler import Compiled, compile_kernel
 from library_cases import checked_cases, small_plan
 
-from gpubench.backends.protocol import LaunchContext, Target
+from gpubench.backends.protocol import Target
 from gpubench.kernels.lazy_numba import resolve
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.targets import load_target
@@ -95,10 +96,8 @@ def _queued(target: Target, case: Case, arguments: tuple[Any, ...]) -> list[Queu
         name: NotingKernel(found, queued) for name, found in kernels.items() if _is_kernel(found)
     }
     assert case.launch is not None
-    launch = case.launch
-    context = LaunchContext(0, launch.grid, launch.block, launch.shared_bytes)
     with patch.dict(namespace, noting):
-        target.launcher(context, *arguments)
+        target.launcher(replace(case.launch, stream=0), *arguments)
     assert queued, f"{case.implementation_name} queues no kernel"
     return queued
 

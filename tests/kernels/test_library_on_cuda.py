@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from library_cases import checked_cases, in_pairs, name, small_plan
+from library_cases import checked_cases, fault, in_pairs, name, small_plan
 
 from gpubench.backends.limits import ARCHITECTURE_LIMITS, launch_fault
 from gpubench.backends.protocol import Launch
@@ -18,6 +18,9 @@ from gpubench.measure.verifying import Manner, Verified, orders, verified
 from gpubench.plan.case import Case
 
 pytestmark = pytest.mark.gpu
+
+FEW = 16
+"""Elements along each size of which the right result may be nothing but zeros."""
 
 MOST_THREADS = 2**17
 """Of a launch: suites declare larger ones, to show what a grid can hold."""
@@ -55,4 +58,11 @@ def _is_here(item: pytest.Item) -> bool:
 def test_the_cuda_form_computes_what_the_baseline_computes(
     case: str, found: dict[str, Verified]
 ) -> None:
-    assert (found[case].reason, found[case].status) == (None, "right")
+    outcome = found[case]
+    if outcome.reason and outcome.reason.startswith("vacuous check"):
+        # Of few elements the right result may be zero (the first is the largest): that proves
+        # nothing, and is compared all the same.
+        assert all(CASES[case].values[size] <= FEW for size in CASES[case].group.size_names)
+        assert fault(CASES[case]) is None
+    else:
+        assert (outcome.reason, outcome.status) == (None, "right")

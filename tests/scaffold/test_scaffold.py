@@ -17,9 +17,12 @@ from asv.config import Config
 from gpubench.backends import devices
 from gpubench.backends.devices import Gpu
 from gpubench.measure import compiling_ahead
+from gpubench.measure.sampling import sample_plan
+from gpubench.results.ratio import rank
 from gpubench.scaffold import ProjectError, Written, next_steps, write_project
 from gpubench.scaffold.layout import package_name
 from gpubench.scaffold.project import quoted, requirement
+from gpubench.suite.loading import load_suites
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 GPU = Gpu(0, "NVIDIA H200", "GPU-one", "580")
@@ -75,6 +78,16 @@ def test_the_suite_names_functions_of_the_new_package(tmp_path: Path) -> None:
     ]
 
 
+def test_the_first_suite_names_its_baseline_and_takes_samples_enough(tmp_path: Path) -> None:
+    write_project(tmp_path / "project")
+    path = tmp_path / "project/suites/saxpy.yaml"
+    (loaded,) = load_suites([path], "smoke")
+    kernel = loaded.suite.kernels["saxpy"]
+    assert f"The one named {kernel.baseline} is the baseline" in path.read_text()
+    plan = sample_plan(kernel.sampling, "kernel")
+    assert rank(plan.samples(0.01)) > 1  # an interval that bears a slow first round
+
+
 def test_a_new_project_is_named_after_its_directory(tmp_path: Path) -> None:
     write_project(tmp_path / "my-proj 2")
     project = tomllib.loads((tmp_path / "my-proj 2/pyproject.toml").read_text())
@@ -98,7 +111,7 @@ def test_asv_reads_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert configuration.environment_type == "virtualenv"
     assert configuration.launch_method == "forkserver"
     assert sorted(configuration.matrix["req"]) == sorted(
-        ["numba", "numpy", "pydantic", "pyyaml", "threadpoolctl", "nvidia-ml-py"]
+        ["numba", "numpy", "msgspec", "pydantic", "pyyaml", "threadpoolctl", "nvidia-ml-py"]
     )
 
 

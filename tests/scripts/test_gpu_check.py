@@ -22,13 +22,11 @@ from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suites
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "gpu_check.py"
-BACKENDS = Path(__file__).parents[1] / "backends"
 
 
 @pytest.fixture
 def check(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The script as a module, with a scripted device in place of Numba's."""
-    monkeypatch.syspath_prepend(str(BACKENDS))
     monkeypatch.syspath_prepend(str(SCRIPT.parent))
     spec = importlib.util.spec_from_file_location("gpu_check", SCRIPT)
     assert spec is not None and spec.loader is not None
