@@ -40,6 +40,18 @@ def test_a_long_run_is_a_sample_by_itself():
     assert sized(0.02).runs == 1
 
 
+def test_one_run_that_was_held_up_does_not_size_the_samples():
+    class HeldUp(Ticking):
+        def seconds(self, runs):
+            held_up = 0.0 if self.log else 0.03
+            return super().seconds(runs) + held_up
+
+    made = measurement(HeldUp(1e-4))
+    made.size(Sampling())
+    assert made.runs >= 100
+    assert made.run_seconds == pytest.approx(1e-4)
+
+
 def test_the_number_of_runs_is_bounded():
     assert sized(1e-12, most_runs=500).runs == 500
     assert sized(0.0, most_runs=500).runs == 500
