@@ -268,6 +268,7 @@ def main() -> None:
         help="its CPU kernels against themselves too, for example suites/x.yaml",
     )
     parser.add_argument("--preset", default="smoke", help="of that suite")
+    parser.add_argument("--neighbours", type=int, nargs="+", default=NEIGHBOURS)
     parser.add_argument("--part", choices=PARTS, action="append", help="absent: all")
     given = parser.parse_args()
     parts = given.part or PARTS
@@ -281,7 +282,7 @@ def main() -> None:
                 report(folder, mode, given.comparisons)
         if "neighbours" in parts:
             for name in (*WITH_NEIGHBOURS, *ALONE):
-                for count in NEIGHBOURS if name in WITH_NEIGHBOURS else (0,):
+                for count in given.neighbours if name in WITH_NEIGHBOURS else (0,):
                     beside(count, name, planned(folder, name), given.comparisons)
     if given.suite is not None:
         loaded = load_suites([given.suite], given.preset)

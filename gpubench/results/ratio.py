@@ -20,8 +20,11 @@ has no interval, so that no ratio of it has one, nor a verdict.
 **A ratio.** Its interval is the set of all ratios that the two intervals allow: ``low / high`` to
 ``high / low``. It lies on one side of 1 exactly when the two intervals are apart.
 
+What differs from process to process is in neither of the two. So a ratio of two processes is a
+verdict only from a factor of ``BETWEEN_PROCESSES`` on.
+
 **A ratio of pairs.** Where samples of both were taken in turn, each pair gives a ratio, and the
-interval is one of their median (``paired_speedup``).
+interval is one of their median (``paired_speedup``). What slows down a process is in both halves.
 
 Everything here works on arrays too, so that it is the same rule for one time and for a million.
 """
@@ -53,6 +56,11 @@ LEAST_PROCESSES = 5
 MOST_DISTURBED = 0.5
 """Share of a time's samples that may be disturbed: most of them had the machine to themselves."""
 
+BETWEEN_PROCESSES = 1.05
+"""Least factor between two times of different processes for a verdict: medians of processes that
+follow each other scatter by 1.5 % (arithmetic on a virtual machine, ``docs/measurements.md``), so
+that chance takes the ratio of two beyond it in 2 of 100."""
+
 ERROR = 0.01
 """Chance of two times that do not differ to be called apart; the usual 99 %."""
 
@@ -66,6 +74,8 @@ class Ratio:
     """Lower end of the interval, 0 when unknown."""
     high: float
     """Upper end of the interval, ``inf`` when unknown."""
+    least: float = BETWEEN_PROCESSES
+    """Factor from which it is a verdict: 1 where both were measured in one process, in turn."""
 
     @property
     def has_interval(self) -> bool:
@@ -74,10 +84,12 @@ class Ratio:
 
     @property
     def verdict(self) -> Verdict:
-        """``unclear`` where the interval allows 1x or is not known."""
-        if not self.has_interval or self.low <= 1 <= self.high:
+        """``unclear`` where the interval allows 1x or is not known, and within ``least`` of 1x."""
+        if not self.has_interval:
             return "unclear"
-        return "faster" if self.low > 1 else "slower"
+        if self.low > 1 and self.value >= self.least:
+            return "faster"
+        return "slower" if self.high < 1 and self.value <= 1 / self.least else "unclear"
 
 
 def counted_rounds(processes: Sequence[Sequence[float]]) -> list[float]:
@@ -98,11 +110,14 @@ def quotient(baseline: Times, candidate: Times) -> Times:
     return ratios
 
 
-def verdicts(ratios: Times) -> NDArray[np.int8]:
+def verdicts(ratios: Times, of_pairs: NDArray[np.bool_]) -> NDArray[np.int8]:
     """``Ratio.verdict`` of many at once, as indices into ``VERDICTS``; ``unclear`` too where there
     is no ratio. An array of three takes a hundred times as long as the comparisons of one."""
-    has_ends = (ratios[1] > 0) & (ratios[2] < math.inf)
-    decided = [has_ends & (ratios[1] > 1), has_ends & (ratios[2] < 1)]
+    value, low, high = ratios
+    least = np.where(of_pairs, 1.0, BETWEEN_PROCESSES)
+    has_ends = (low > 0) & (high < math.inf)
+    faster = has_ends & (low > 1) & (value >= least)
+    decided = [faster, has_ends & (high < 1) & (value <= 1 / least)]
     return np.select(decided, [0, 1], 2).astype(np.int8)
 
 
@@ -160,11 +175,11 @@ def paired_speedup(ratios: Sequence[float], rounds: Sequence[int] = ()) -> Ratio
         ends = accumulate(rounds)
         counted = [median(ratios[end - n : end]) for n, end in zip(rounds, ends, strict=True)]
     middle, (low, high) = quantile_ci(counted, 0.5, ERROR)
-    return Ratio(middle, max(low, 0.0), high)
+    return Ratio(middle, max(low, 0.0), high, least=1.0)
 
 
 def geometric_mean(ratios: Sequence[Ratio]) -> Ratio | None:
-    """Geometric mean; ``None`` of nothing.
+    """Geometric mean; ``None`` of nothing. In that of many, processes' moments cancel.
 
     The right mean of ratios (Fleming and Wallace, CACM 29(3), 1986). Its interval is that of the
     ends' geometric means: as if all errors had the same sign, so it is never too narrow. An end
@@ -176,6 +191,7 @@ def geometric_mean(ratios: Sequence[Ratio]) -> Ratio | None:
         _mean(ratio.value for ratio in ratios),
         _mean(ratio.low for ratio in ratios),
         _mean(ratio.high for ratio in ratios),
+        least=1.0,
     )
 
 

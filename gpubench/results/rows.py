@@ -29,6 +29,7 @@ from gpubench.results.asv_files import ResultFile
 from gpubench.results.model import STATUSES, CaseName, Pair, Row, Status
 from gpubench.results.pairs import Baselines, Partner, partners
 from gpubench.results.ratio import (
+    BETWEEN_PROCESSES,
     MOST_DISTURBED,
     Ratio,
     interval_of_rounds,
@@ -258,8 +259,8 @@ class RowsOfFiles:
         for row in np.flatnonzero(of_pairs).tolist():
             ratio = self._paired[detail[row]]
             speedup[:, row] = ratio.value, ratio.low, ratio.high
-        of_pairs &= disturbed | disturbed[against]
-        speedup[1, of_pairs], speedup[2, of_pairs] = 0.0, math.inf
+        unknown = of_pairs & (disturbed | disturbed[against])
+        speedup[1, unknown], speedup[2, unknown] = 0.0, math.inf
         work = np.array([(d.bytes, d.flops) for d in self._details], np.float64).reshape(-1, 2)
         rates = np.where(compared, work[detail].T / values[0], math.nan)
 
@@ -281,7 +282,7 @@ class RowsOfFiles:
             "rounds": rounds,
             "disturbed": np.ma.masked_invalid(shares),
             "baseline": np.ma.masked_array(baseline, against < 0),
-            "verdict": np.ma.masked_array(verdicts(speedup), np.isnan(speedup[0])),
+            "verdict": np.ma.masked_array(verdicts(speedup, of_pairs), np.isnan(speedup[0])),
             "missing": missing,
         }
         speedup[1, speedup[1] <= 0] = math.nan  # an end that is not known
@@ -493,7 +494,9 @@ def rows_from(details: Sequence[Row], cells: Mapping[str, Sequence[Any]]) -> dic
             fields[name] = None if fields[name] is None else int(fields[name])
         ratio, low, high = (cells[name][place] for name in _RATIO)
         if ratio is not None:
-            fields["speedup"] = Ratio(ratio, low or 0.0, math.inf if high is None else high)
+            ends = low or 0.0, math.inf if high is None else high
+            least = 1.0 if detail.pairs else BETWEEN_PROCESSES
+            fields["speedup"] = Ratio(ratio, *ends, least)
         against = place_of.get(cells["baseline"][place])
         if against is not None:
             fields |= {

@@ -12,6 +12,7 @@ import pytest
 from gpubench.record import CaseRecord
 from gpubench.results import Ratio, geometric_mean, measured_rows
 from gpubench.results.ratio import (
+    BETWEEN_PROCESSES,
     LEAST_PAIRS,
     VERDICTS,
     _chance_apart,
@@ -78,7 +79,7 @@ def test_many_ratios_come_out_as_each_alone() -> None:
     for place, (baseline, candidate, verdict) in enumerate(CASES):
         alone = ratio(baseline, candidate)
         assert ratios[:, place].tolist() == [alone.value, alone.low, alone.high]
-        assert VERDICTS[verdicts(ratios)[place]] == verdict
+        assert VERDICTS[verdicts(ratios, np.zeros(len(CASES), np.bool_))[place]] == verdict
 
 
 def test_where_a_time_is_missing_there_is_no_ratio_and_no_verdict() -> None:
@@ -87,7 +88,21 @@ def test_where_a_time_is_missing_there_is_no_ratio_and_no_verdict() -> None:
     found = quotient(np.array(missing), np.array((1.0, 0.9, 1.1)))
 
     assert np.isnan(found).all()
-    assert VERDICTS[int(verdicts(found))] == "unclear"
+    assert VERDICTS[int(verdicts(found, np.array(False)))] == "unclear"
+
+
+@pytest.mark.parametrize("of_pairs", [False, True])
+def test_two_processes_have_to_differ_by_five_per_cent_and_pairs_need_not(of_pairs: bool) -> None:
+    values = [1.04, 1.06, 1 / 1.04, 1 / 1.06]
+    found = np.array([(value, value * 0.99, value * 1.01) for value in values]).T
+
+    many = [VERDICTS[code] for code in verdicts(found, np.full(4, of_pairs))]
+
+    near = ["faster", "slower"] if of_pairs else ["unclear", "unclear"]
+    assert many == [near[0], "faster", near[1], "slower"]
+    of_paired = paired_speedup([1.04] * 8) if of_pairs else None
+    least = of_paired.least if of_paired else BETWEEN_PROCESSES
+    assert many == [Ratio(*ends, least).verdict for ends in found.T.tolist()]
 
 
 def test_the_geometric_mean_of_a_gain_and_its_inverse_is_none() -> None:
@@ -159,7 +174,8 @@ def test_rounds_that_differ_among_themselves_raise_no_false_alarms(
     random = np.random.default_rng(rounds * samples)
     factors = 1 + between * random.standard_normal((400, 2, rounds, 1))
     sides = factors * (1 + 0.005 * random.standard_normal((400, 2, rounds, samples)))
-    alarms = sum(speedup_of_rounds(*both).verdict != "unclear" for both in sides.tolist())
+    found = [speedup_of_rounds(*both) for both in sides.tolist()]
+    alarms = sum(not one.low <= 1 <= one.high for one in found)
     assert alarms <= 0.01 * 400
 
 
@@ -170,8 +186,8 @@ def test_a_slowdown_of_five_per_cent_is_found_in_noise_of_two() -> None:
         noise: list[list[float]] = (seconds * (1 + 0.02 * random.standard_normal((6, 4)))).tolist()
         return noise
 
-    found = [speedup_of_rounds(side(1.0), side(1.05)).verdict for _ in range(400)]
-    assert found.count("slower") >= 0.95 * len(found)
+    found = [speedup_of_rounds(side(1.0), side(1.05)) for _ in range(400)]
+    assert sum(one.high < 1 for one in found) >= 0.95 * len(found)
 
 
 def ratios(count: int, first: float = 1.0) -> list[float]:
