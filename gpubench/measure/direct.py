@@ -16,6 +16,7 @@ from itertools import accumulate, chain, groupby
 from statistics import median
 
 from gpubench.measure.asv_settings import TIMEOUT
+from gpubench.measure.paired import opponent_of
 from gpubench.measure.preparation import (
     Preparation,
     baseline_of,
@@ -215,14 +216,13 @@ class Twins:
 
     case: Case
     first: Measured
-    second: Measured | None
-    """``None`` in paired mode, where the first has the ratios of both."""
+    second: Measured
+    """Not asked where the first has pairs, as with a case and its baseline."""
 
     @property
     def succeeded(self) -> bool:
         """Whether there is something to compare."""
-        sides = (self.first,) if self.second is None else (self.first, self.second)
-        return all(measured.record.status == "ok" for measured in sides)
+        return all(measured.record.status == "ok" for measured in (self.first, self.second))
 
 
 def twins(
@@ -236,15 +236,14 @@ def twins(
     waiting: deque[list[Job]] = deque()
     for case in cases:
         if "kernel" in case.group.times:
-            paired = case.kernel.sampling.paired
-            job = Job(case, "kernel", case if paired else None, samples)
+            job = Job(case, "kernel", opponent_of(case, "kernel", case), samples)
             # Two that differ, so that both are measured in one process, as of two cases.
-            waiting.append([job] if paired else [job, replace(job)])
+            waiting.append([job, replace(job)])
     done = 0
     while waiting and done < comparisons:
         work = waiting.popleft()
         sides = dict(measure(work, take))
-        comparison = Twins(work[0].case, sides[0], sides.get(1))
+        comparison = Twins(work[0].case, sides[0], sides[1])
         yield comparison
         if comparison.succeeded:
             done += 1

@@ -29,6 +29,22 @@ LEAST_PAIRS = 3
 """In a round: its median then does not depend on one sample. Runs too long to be shared among
 ``PARTS`` pairs would else give one."""
 
+BRIEF_PAIRS = 3
+"""Pairs for each sample where the suite does not ask for pairs. With three of a tenth of a sample,
+in twenty rounds, ratios of processes that follow each other scatter by 0.4 % (arithmetic) and 0.9 %
+(memory), with ten by 0.5 % and 0.8 %, and medians by 2 % and 8 % (``docs/measurements.md``)."""
+
+BRIEF = 1.0
+"""Seconds that a sample of each side in every round may take where the suite does not ask for
+pairs: as many as the suites of the library give to a case's own samples."""
+
+BRIEF_BYTES = 2**28
+"""Arrays of a case for which those of the other side may lie beside them without being asked for:
+256 MiB, of which a laptop has room for a second."""
+
+LEAST_ROUNDS = 8
+"""Rounds of all processes together that have an interval (``results.ratio.LEAST_PAIRS``)."""
+
 DIGITS = 7
 """Significant digits of a ratio on record: far more than clocks tell, and half the file."""
 
@@ -45,9 +61,18 @@ class Pairs:
     """Why there are none."""
 
 
-def opponent_of(case: Case, time: str) -> Case | None:
-    """The baseline, where the suite asks for pairs and the time is compared."""
-    return case.baseline() if case.kernel.sampling.paired and time in PAIRED_TIMES else None
+def opponent_of(case: Case, time: str, other: Case | None = None) -> Case | None:
+    """The baseline, or that ``other`` in its place, where the time is compared and the suite asks
+    for pairs, or says nothing and both are on the CPU and can take turns."""
+    asked, other = case.kernel.sampling.paired, other or case.baseline()
+    if other is None or asked is False or time not in PAIRED_TIMES:
+        return None
+    at_hand = time == "kernel" and case.device == other.device == "cpu"
+    return other if asked or (at_hand and not _pool_set_twice(case, other)) else None
+
+
+def _pool_set_twice(case: Case, other: Case) -> bool:
+    return case.backend == other.backend and case.threads != other.threads
 
 
 def take_pairs(
@@ -62,13 +87,16 @@ def take_pairs(
     """Pair a case that can be sampled with the ``kernel`` time of another, its opponent, which is
     opened on the same inputs. ``look`` raises where one more run of the opponent, after so many
     that were timed, is wrong."""
-    if case.backend == other.backend and case.threads != other.threads:
+    if _pool_set_twice(case, other):
         reason = (
             f"not paired: {case.implementation_name} runs on {_threads(case)} and "
             f"{other.implementation_name} on {_threads(other)} of the same pool, "
             "which a process sets once"
         )
         return Pairs(warnings=(reason,))
+    brief = declared.paired is None
+    if brief and not (inputs.nbytes <= BRIEF_BYTES and _fits(mine.sample_seconds, plan)):
+        return Pairs()
     with opened(other, inputs) as execution:
         if execution.session.simulated:
             reason = f"not paired: {other.implementation_name} runs on {NAME}, without times"
@@ -76,19 +104,31 @@ def take_pairs(
         theirs = kernel(execution)
         theirs.look = mine.look and partial(look, execution)
         theirs.size(declared)
-        theirs.warm_up(plan.warm_up)
-        pairs = in_turn(mine, theirs, plan)
+        if brief and not _fits(mine.sample_seconds + theirs.sample_seconds, plan):
+            return Pairs()
+        if not brief:
+            theirs.warm_up(plan.warm_up)
+        pairs = in_turn(mine, theirs, plan, brief=brief)
         look(execution, theirs.timed_runs)
         return pairs
 
 
-def in_turn(mine: Measurement, theirs: Measurement, plan: SamplePlan) -> Pairs:
+def _fits(seconds: float, plan: SamplePlan) -> bool:
+    """Whether enough rounds for an interval are planned, and fit into ``BRIEF`` with so many
+    seconds each."""
+    rounds = min(ROUNDS, plan.samples(seconds))
+    return rounds * plan.processes >= LEAST_ROUNDS and rounds * seconds <= BRIEF
+
+
+def in_turn(
+    mine: Measurement, theirs: Measurement, plan: SamplePlan, *, brief: bool = False
+) -> Pairs:
     """Ratios of samples that are a part of each side's usual one, in as many rounds as there would
-    be samples. A pair whose own half shows no time is left out."""
+    be samples; ``brief``: few of them. A pair whose own half shows no time is left out."""
     samples = plan.samples(mine.sample_seconds + theirs.sample_seconds)
     parts = min(PARTS, mine.runs, theirs.runs)
     rounds = min(ROUNDS, samples)
-    size = max(LEAST_PAIRS, samples * parts // rounds)
+    size = min(parts, BRIEF_PAIRS) if brief else max(LEAST_PAIRS, samples * parts // rounds)
     whole, mine.runs = mine.runs, mine.runs // parts
     theirs.runs //= parts
     ratios: list[float] = []

@@ -432,8 +432,9 @@ class Sampling(Model):
     """Seconds before the first sample."""
     timeout: Seconds | None = None
     """Seconds after which a case is given up."""
-    paired: StrictBool = False
-    """Whether the speedup comes from samples taken in turn with the baseline's."""
+    paired: StrictBool | None = None
+    """Whether the speedup comes from samples taken in turn with the baseline's; absent: on the CPU,
+    where that takes little."""
 
 
 class Exclude(Model):

@@ -119,11 +119,10 @@ def control_speedup(twins: Twins) -> Ratio | None:
     """What a comparison of a case with itself says; ``None`` where it failed."""
     if not twins.succeeded:
         return None
-    if twins.second is None:
-        record = twins.first.record
+    record = twins.first.record
+    if ratio := paired_speedup(record.pair_ratios, record.pair_rounds):
         (row,) = rows_of([twins.first])
-        ratio = paired_speedup(record.pair_ratios, record.pair_rounds)
-        return Ratio(ratio.value, 0.0, math.inf) if ratio and row.is_disturbed else ratio
+        return Ratio(ratio.value, 0.0, math.inf) if row.is_disturbed else ratio
     return time_ratios(rows_of([twins.first]), rows_of([twins.second]))[0]
 
 
@@ -169,9 +168,7 @@ def control_rows(comparisons: Iterable[Twins]) -> list[dict[str, Any]]:
 
 def _cells(row: Row, notes: dict[str, int]) -> dict[str, str | Text]:
     """Text of one row by the column's name; ``notes`` are numbered as they come up."""
-    pairs = f"speedup from {row.pairs} pairs of samples" if row.pairs and row.speedup else None
-    disturbed = text.disturbed(row)
-    its_notes = filter(None, (disturbed, pairs, row.missing, *row.warnings))
+    its_notes = filter(None, (text.disturbed(row), row.missing, *row.warnings))
     numbers = [notes.setdefault(note, len(notes) + 1) for note in its_notes]
     share, verdict = _share(row), Text("baseline" if row.is_baseline else "")
     if row.speedup:

@@ -94,7 +94,7 @@ def test_a_case_is_paired_with_its_baseline_where_the_suite_asks_for_it(tmp_path
     assert opponent_of(paired, "end_to_end") == paired.baseline()
     assert opponent_of(paired, "launch") is None
     assert opponent_of(case(tmp_path, "base"), "kernel") is None
-    assert opponent_of(case(tmp_path, "one_ms", "repeat: 4"), "kernel") is None
+    assert opponent_of(case(tmp_path, "one_ms", "paired: false"), "kernel") is None
 
 
 def test_the_ratios_are_put_on_record(tmp_path):
@@ -105,10 +105,45 @@ def test_the_ratios_are_put_on_record(tmp_path):
     assert parse_line(to_line(recording.last)) == recording.last
 
 
-def test_nothing_is_paired_without_being_asked_for(tmp_path):
-    recording = Recording(tmp_path, case(tmp_path, "one_ms", "repeat: 4"))
+def test_without_being_asked_for_short_runs_on_the_cpu_are_paired_briefly(tmp_path):
+    recording = Recording(tmp_path, case(tmp_path, "one_ms", "repeat: 10"))
+    recording.preparation.prepare()
+    assert recording.last.pair_ratios == (2.0,) * 10  # a sample is one run
+    assert recording.last.pair_rounds == (1,) * 10
+
+
+def test_of_samples_of_many_runs_brief_pairs_are_three_in_a_round():
+    sides = (Noted([], name, [1], runs=25) for name in ("own", "other"))
+    assert in_turn(*sides, plan(10), brief=True).rounds == (3,) * 10
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        pytest.param("repeat: 3", id="too few rounds for an interval"),
+        pytest.param("repeat: 10, paired: false", id="not wanted"),
+    ],
+)
+def test_otherwise_nothing_is_paired_without_being_asked_for(tmp_path, sampling):
+    recording = Recording(tmp_path, case(tmp_path, "one_ms", sampling))
+    recording.preparation.prepare()
+    assert (recording.last.pair_ratios, recording.last.warnings) == ((), ())
+
+
+@pytest.mark.parametrize(("limit", "value"), [("BRIEF_BYTES", 8), ("BRIEF", 0.025)])
+def test_large_arrays_and_long_samples_are_not_paired_either(tmp_path, monkeypatch, limit, value):
+    """64 bytes, and ten rounds of 3 ms."""
+    monkeypatch.setattr(f"gpubench.measure.paired.{limit}", value)
+    recording = Recording(tmp_path, case(tmp_path, "one_ms", "repeat: 10"))
     recording.preparation.prepare()
     assert recording.last.pair_ratios == ()
+
+
+def test_two_thread_counts_of_one_pool_are_not_paired_without_being_asked_for(tmp_path):
+    text = THREADS.replace("paired: true", "repeat: 10")
+    recording = Recording(tmp_path, case_of(tmp_path, text, "candidate"))
+    recording.preparation.prepare()
+    assert (recording.last.pair_ratios, recording.last.warnings) == ((), ())
 
 
 def test_the_baseline_s_runs_are_its_own(tmp_path):

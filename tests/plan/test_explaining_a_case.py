@@ -80,7 +80,6 @@ def test_each_value_comes_with_the_place_that_set_it(plan: Plan) -> None:
         "baseline": ("numpy", "default"),
         "measure": ("kernel, cold", "top.yaml:6:14"),
         "sampling.repeat": ("3", "base.yaml:23:24"),
-        "sampling.paired": ("False", "default"),
     }
 
 
