@@ -35,7 +35,7 @@ from gpubench.measure.sampling import (
     shared,
     with_attributes,
 )
-from gpubench.names import BenchmarkName, parse_benchmark_name
+from gpubench.names import FRESH_TIMES, BenchmarkName, parse_benchmark_name
 from gpubench.plan.case import Case
 from gpubench.plan.group import Group, is_cuda
 from gpubench.plan.plan import build_plan
@@ -131,7 +131,7 @@ def _time_method(
         "pretty_source": source,
         "warmup_time": 0.0,  # setup has done it
     }
-    if label == "compile":
+    if label in FRESH_TIMES:
         compiled = [case.identity for case in cases if label in group.times_of(case)]
         attributes |= {"rounds": 1, "repeat": COMPILATIONS, "params": (compiled,)}
     return method
@@ -234,7 +234,7 @@ class TimedBenchmark:
             raise NotImplementedError(str(skipped)) from None
         self._measurement, self._seconds = measurement, []
         plan = sample_plan(declared, self._label)
-        if self._label != "compile":
+        if self._label not in FRESH_TIMES:
             self.repeat = plan.samples(measurement.sample_seconds)
             # With ``-a number=3`` one of asv's samples is three calls.
             calls = attributes.get("number") or 1

@@ -14,8 +14,11 @@ from functools import lru_cache
 Value = int | float | bool | str
 """One value of an axis, as YAML gives it."""
 
-TIMES = ("kernel", "end_to_end", "transfer", "launch", "compile", "cold")
+TIMES = ("kernel", "end_to_end", "transfer", "launch", "compile", "cold", "start")
 """The labelled times, in the order in which they are shown."""
+
+FRESH_TIMES = frozenset({"compile", "start"})
+"""Those of which a sample is a process of its own: few are taken, and none of a size of its own."""
 
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 """Names of suites, kernels and implementations: lower-case, no double underscore."""

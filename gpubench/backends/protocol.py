@@ -283,6 +283,8 @@ class Backend(ABC):
     """Facts of a run that say something about this backend's times and nothing about those of
     backends that do not list them: ``llvmlite``, ``driver`` ... A fact that no backend lists
     concerns all."""
+    options: ClassVar[Mapping[str, str]] = {}
+    """What a suite may set under ``options``, with its meaning: keyword arguments of ``start``."""
     caches: ClassVar[tuple[str, ...]] = ()
     """Environment variables that say where compiled code is kept between processes. ``compile`` is
     measured with all of them set to an empty folder."""
@@ -297,14 +299,17 @@ class Backend(ABC):
     @abstractmethod
     def start(self, device: str, threads: int | None) -> Session:
         """What ``open`` does on a device that can be used. Raises ``BackendError`` for a number of
-        threads that cannot be had."""
+        threads that cannot be had, and for a value of an option that it does not take."""
 
-    def open(self, device: str, threads: int | None = None) -> Session:
-        """Choose the device and start what must be started; ``threads`` where an implementation
-        sets it, given back when the session closes. Raises ``BackendError`` where it cannot run."""
+    def open(
+        self, device: str, threads: int | None = None, options: Mapping[str, Value] | None = None
+    ) -> Session:
+        """Choose the device and start what must be started; ``threads`` and ``options`` where an
+        implementation sets them, given back when the session closes. Raises ``BackendError`` where
+        it cannot run."""
         if reason := self.unavailable(device):
             raise BackendError(reason)
-        return self.start(device, threads)
+        return self.start(device, threads, **(options or {}))
 
     def unavailable(self, device: str) -> str | None:
         """Why it cannot run there on this machine, and what to do; ``None`` when it can. Starts

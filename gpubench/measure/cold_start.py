@@ -1,8 +1,11 @@
-"""Compilation time: the first call in a fresh process, less a steady call.
+"""What a fresh process takes: to compile a kernel, and to start a system.
 
-A process of its own for every sample, with empty folders for what backends keep on disk, so that
-nothing compiled before is used. ``python -m gpubench.measure.cold_start`` is that process: one of
-``multiprocessing`` would import the program that measures, and what that has imported.
+A process of its own for every sample. ``compile`` is the first call less a steady one, with empty
+folders for what backends keep on disk, so that nothing compiled before is used. ``start`` is all
+that comes before a first result: importing what the implementation needs, opening the device,
+which may start a pool or a cluster, handing over the arrays, and the first call.
+``python -m gpubench.measure.cold_start`` is that process: one of ``multiprocessing`` would import
+the program that measures, and what that has imported.
 """
 
 from __future__ import annotations
@@ -30,28 +33,29 @@ STEADY_CALLS = 5
 
 
 class ColdStartSampler:
-    """Samples are whole processes: each compiles once."""
+    """Samples are whole processes: each compiles or starts once."""
 
     method = "fresh process"
     warnings: tuple[str, ...] = ()
 
-    def __init__(self, case: Case) -> None:
-        self._case = case
+    def __init__(self, case: Case, time: str) -> None:
+        self._case, self._time = case, time
 
     def seconds(self, runs: int) -> float:
-        """Sum of the compilation times of ``runs`` fresh processes.
+        """Sum of the times of ``runs`` fresh processes.
 
         Raises ``KernelError`` with the cause when one fails.
         """
         group = self._case.group
         suite = str(group.loaded.path), group.loaded.preset, group.gpu_count
-        place = json.dumps([*suite, group.class_name, self._case.identity])
+        place = json.dumps([self._time, *suite, group.class_name, self._case.identity])
         total = 0.0
         for _ in range(runs):
             with tempfile.TemporaryDirectory(prefix="gpubench-cache-") as cache:
                 # This process's search path, so that the same modules are imported.
                 path = os.pathsep.join(filter(None, sys.path))
-                caches = dict.fromkeys(registry.get(self._case.backend).caches, cache)
+                kept = registry.get(self._case.backend).caches if self._time == "compile" else ()
+                caches = dict.fromkeys(kept, cache)
                 finished = subprocess.run(
                     [sys.executable, "-P", "-m", __name__],
                     input=place.encode(),
@@ -65,7 +69,7 @@ class ColdStartSampler:
             else:
                 answer = json.loads(finished.stdout.splitlines()[-1])
             if "seconds" not in answer:
-                raise KernelError(f"the process that compiles the kernel failed: {answer['error']}")
+                raise KernelError(f"the fresh process for {self._time} failed: {answer['error']}")
             total += float(answer["seconds"])
         return total
 
@@ -82,14 +86,27 @@ def compile_seconds(case: Case) -> float:
     return max(0.0, calls[0] - float(np.median(calls[1:])))
 
 
+def start_seconds(case: Case) -> float:
+    """All that comes before a first result, but for drawing the inputs, in seconds."""
+    inputs = draw_inputs(case)
+    start = time.perf_counter()
+    with opened(case, inputs) as execution:
+        execution.call()
+        execution.session.synchronize()
+        return time.perf_counter() - start
+
+
+SECONDS = {"compile": compile_seconds, "start": start_seconds}
+
+
 def main() -> None:
     """Print, as JSON in the last line, the seconds of the case whose place standard input has, or
     why there are none: compilers end messages of many lines with the least of them."""
     answer: dict[str, Any]
     try:
-        path, preset, gpu_count, benchmark, identity = json.load(sys.stdin)
+        label, path, preset, gpu_count, benchmark, identity = json.load(sys.stdin)
         plan = build_plan([load_suite(path, preset)], gpu_count)
-        answer = {"seconds": compile_seconds(plan.group(benchmark).case(identity))}
+        answer = {"seconds": SECONDS[label](plan.group(benchmark).case(identity))}
     except Exception as error:
         answer = {"error": f"{type(error).__name__}: {error}"}
     print(f"\n{json.dumps(answer)}")

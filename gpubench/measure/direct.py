@@ -26,6 +26,7 @@ from gpubench.measure.preparation import (
 from gpubench.measure.recorder import Recorder
 from gpubench.measure.sampling import SamplePlan, sample_plan, take_samples
 from gpubench.measure.worker import Ended, Exited, Worker
+from gpubench.names import FRESH_TIMES
 from gpubench.plan.case import Case
 from gpubench.plan.group import compiled_apart
 from gpubench.record import CaseRecord, Disturbance, Status
@@ -116,7 +117,7 @@ def jobs(cases: Iterable[Case], samples: int | None = None) -> list[Job]:
         Job(case, time, samples=samples)
         for case in wanted.values()
         for time in case.group.times
-        if time != "compile" or id(case) in compiled
+        if time not in FRESH_TIMES or id(case) in compiled
     ]
 
 

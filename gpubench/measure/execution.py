@@ -33,8 +33,8 @@ def opened(case: Case, inputs: Inputs) -> Iterator[Execution]:
     where its device cannot be opened, and ``DeviceError`` where that refuses arrays or launch.
     """
     # Before the session: what it imports may bring a BLAS whose threads the session sets.
-    target = load_target(case)
-    with registry.get(case.backend).open(case.device, case.threads) as session:
+    target, backend = load_target(case), registry.get(case.backend)
+    with backend.open(case.device, case.threads, case.options()) as session:
         yield Execution(session, case, target, inputs)
 
 
@@ -48,18 +48,22 @@ class Execution:
         self.session, self.case, self.inputs = session, case, inputs
         self._target = target
         intents = {name: spec.intent for name, spec in case.array_specs.items()}
+        returned = case.implementation.returns
+        self._made = {name for name in returned if intents[name] == "out"}
+        """Arrays that a call makes and returns, so that none is given to it."""
+        intents |= dict.fromkeys(returned, "in")
         self._written = [name for name in intents if intents[name] in ("out", "inout")]
         self.changing = [name for name in intents if intents[name] != "in"]
         """Arrays that a run may leave otherwise than it found them."""
-        self._read_only = [n for n in inputs.arrays if intents.get(n, "in") == "in"]
         self._native = self.upload()
+        self._read_only = [name for name in self._native if intents.get(name, "in") == "in"]
         overwritten = [name for name in intents if intents[name] == "inout"]
         self._pristine = {name: session.pristine(inputs.arrays[name]) for name in overwritten}
         # One element for all: writing it reads no other memory, so that nothing leaves the cache.
         self._poison = {
             name: np.broadcast_to(poisoned(np.empty((), spec.dtype)), spec.shape)
             for name, spec in case.array_specs.items()
-            if spec.intent == "out"
+            if intents[name] == "out"
         }
         name_arrays({f"{name} as it was": copy for name, copy in self._pristine.items()})
         name_arrays(self._native)
@@ -71,13 +75,15 @@ class Execution:
         """Returned results that were arrays of the call, or views of one, by the arrays' names."""
 
     def upload(self) -> dict[str, Native]:
-        """Copies of all arrays on the device, by name."""
-        return {name: self.session.to_native(a) for name, a in self.inputs.arrays.items()}
+        """Copies on the device of all arrays that a call is given, by name."""
+        given = (item for item in self.inputs.arrays.items() if item[0] not in self._made)
+        return {name: self.session.to_native(array) for name, array in given}
 
     def bind(self, native: Mapping[str, Native]) -> Call:
         """The case's call over these native arrays, its scalars and the values of its axes."""
         scope = {**self.case.values, **self.inputs.scalars, **native}
-        arguments = [scope[name] for name in self.case.kernel.call]
+        names = self.case.kernel.arguments(self.case.implementation_name)
+        arguments = [scope[name] for name in names]
         return self.session.bind(self._target, self.case.launch, arguments)
 
     def sampler(self, again: bool) -> Sampler:
@@ -97,7 +103,8 @@ class Execution:
         del self.call
         if self.inputs.nbytes <= SMALL:
             self._held.append(dict(self._native))
-        for name, array in self.inputs.arrays.items():
+        for name in list(self._native):
+            array = self.inputs.arrays[name]
             try:
                 self._native[name] = self.session.to_native(array)
             except (DeviceMemoryError, MemoryError):
@@ -164,20 +171,13 @@ class Execution:
         lies there anyway.
         """
         fetch = self.session.view if seen else self.session.to_host
-        names, returned = self.case.kernel.returns, self.call()
-        results = returned if len(names) > 1 else (returned,)
-        is_sequence = returned is not None and isinstance(results, tuple | list)
-        if names and not (is_sequence and len(results) == len(names)):
-            raise KernelError(
-                f"{self.case.implementation_name} returned {type(returned).__name__}; the suite "
-                f"declares `returns: [{', '.join(names)}]`"
-            )
+        results = self.results(self.call())
         self.session.synchronize()
         self.aliases = {}
         uncompared = self.case.kernel.check.uncompared()
         written = [name for name in self._written if name not in uncompared]
         outputs = {name: fetch(self._native[name]) for name in written}
-        for name, result in zip(names, results, strict=True) if names else ():
+        for name, result in results.items():
             if name in uncompared:
                 continue
             # Python's numbers carry no dtype: they get NumPy's.
@@ -195,6 +195,19 @@ class Execution:
                 if result is native or (on_host and np.may_share_memory(result, native)):
                     self.aliases.setdefault(name, array)
         return outputs
+
+    def results(self, returned: Any) -> dict[str, Any]:
+        """What a call returned, native, by name; raises ``KernelError`` where that is not what the
+        suite declares."""
+        names = self.case.returns
+        results = returned if len(names) > 1 else (returned,)
+        is_sequence = returned is not None and isinstance(results, tuple | list)
+        if names and not (is_sequence and len(results) == len(names)):
+            raise KernelError(
+                f"{self.case.implementation_name} returned {type(returned).__name__}; the suite "
+                f"declares `returns: [{', '.join(names)}]`"
+            )
+        return dict(zip(names, results, strict=True)) if names else {}
 
     def changed_inputs(self) -> list[str]:
         """Arrays that a run must only read and that are no longer what they were."""

@@ -26,6 +26,7 @@ from gpubench.measure.verification import (
     with_faults,
     wrong_reason,
 )
+from gpubench.names import FRESH_TIMES
 from gpubench.plan.case import Case
 from gpubench.record import CaseRecord, RunRecord, Status
 from gpubench.suite.model import Sampling
@@ -165,7 +166,7 @@ class Preparation:
         Raises ``WrongResult``, which is put on record, where it is not.
         """
         execution = self._execution
-        if execution is None or self.time == "compile":  # that runs elsewhere
+        if execution is None or self.time in FRESH_TIMES:  # that runs elsewhere
             return
         if not execution.in_place:
             self._look(execution, measurement.timed_runs, execution.outputs(seen=True))

@@ -21,6 +21,7 @@ from gpubench.backends.protocol import Sampler
 from gpubench.collecting import without_collecting
 from gpubench.measure.asv_settings import TIMEOUT
 from gpubench.measure.disturbance import ON_THE_HOST, Watch
+from gpubench.names import FRESH_TIMES
 from gpubench.record import Disturbance
 from gpubench.suite.model import Sampling
 
@@ -89,7 +90,7 @@ def sample_plan(sampling: Sampling, time: str = "kernel") -> SamplePlan:
 
     Each sample of ``compile`` is a process, which nothing warms up.
     """
-    if time == "compile":
+    if time in FRESH_TIMES:
         return SamplePlan(1, *COMPILATIONS, warm_up=0.0)
     processes = sampling.rounds or PROCESSES
     share = 2 if processes > 1 else 1

@@ -34,12 +34,13 @@ def cold(execution: Execution) -> Measurement:
 
 
 def end_to_end(execution: Execution) -> Measurement:
-    """Host arrays to host arrays: allocate, copy, run, copy back."""
+    """Host arrays to host arrays: allocate, copy, run, copy back what is written or returned."""
 
     def work() -> object:
         native = execution.upload()
-        returned = execution.bind(native)()
-        return execution.download(native), returned
+        results = execution.results(execution.bind(native)())
+        fetched = list(map(execution.session.to_host, results.values()))
+        return execution.download(native), fetched
 
     return Measurement(lambda _: LoopSampler(perf_counter, work), execution.restore)
 
@@ -76,9 +77,9 @@ def _on_resident(
     )
 
 
-def compilation(execution: Execution) -> Measurement:
-    """First call in a fresh process with disk caches off, less a steady call."""
-    sampler = ColdStartSampler(execution.case)
+def _fresh(time: str, execution: Execution) -> Measurement:
+    """What a fresh process takes."""
+    sampler = ColdStartSampler(execution.case, time)
     return Measurement(lambda _: sampler, lambda: None, most_runs=1, dear=True)
 
 
@@ -87,7 +88,8 @@ LABELLED_TIMES: dict[str, Callable[[Execution], Measurement]] = {
     "end_to_end": end_to_end,
     "transfer": transfer,
     "launch": launch,
-    "compile": compilation,
+    "compile": partial(_fresh, "compile"),
     "cold": cold,
+    "start": partial(_fresh, "start"),
 }
 """How to take each time of ``gpubench.names.TIMES``."""

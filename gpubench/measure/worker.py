@@ -134,7 +134,9 @@ class Worker:
             self.give(self.items, self._limit)
 
     def end(self) -> None:
-        """End the process, whatever it is doing."""
+        """End the process, whatever it is doing, and those that it started."""
+        with suppress(OSError, AttributeError):  # it ended by itself; Windows has no groups
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
         self._process.join()
         self._connection.close()
@@ -211,6 +213,8 @@ def _serve(connection: Connection, do: Callable[[Any], Any], environment: dict[s
     with suppress(OSError):
         os.dup2(2, 1)  # what functions print is no part of the results
     itself = os.getpid()
+    with suppress(OSError, AttributeError):
+        os.setpgid(0, 0)  # what functions start ends with this process
     connection.send(READY)
     with suppress(EOFError):
         while True:
@@ -224,6 +228,8 @@ def _serve(connection: Connection, do: Callable[[Any], Any], environment: dict[s
                 if os.getpid() != itself:  # a process that the function forked and let return
                     os._exit(0)
                 connection.send((answer, exited, set(map(_words, caught))))
+    with suppress(OSError, AttributeError):  # nobody is there who would end what it started
+        os.killpg(itself, signal.SIGKILL)
 
 
 def _words(warning: warnings.WarningMessage) -> str:

@@ -100,8 +100,8 @@ def data_names(kernel: Kernel) -> frozenset[str]:
 
 
 def _names_read_by(kernel: Kernel, implementation: Implementation) -> frozenset[str]:
-    parts = (implementation.launch, implementation.with_, implementation.threads)
-    return kernel.axes_behind(_names_in(*parts))
+    own = implementation
+    return kernel.axes_behind(_names_in(own.launch, own.with_, own.options, own.threads))
 
 
 def _names_in(*parts: object) -> frozenset[str]:

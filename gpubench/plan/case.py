@@ -243,6 +243,18 @@ class Case:
         with_ = self.implementation.with_
         return {name: self.evaluate(term, self._at("with", name)) for name, term in with_.items()}
 
+    def options(self) -> dict[str, Value]:
+        """Settings that its backend is opened with."""
+        options = self.implementation.options
+        return {
+            name: self.evaluate(term, self._at("options", name)) for name, term in options.items()
+        }
+
+    @cached_property
+    def returns(self) -> tuple[str, ...]:
+        """Names of what a call returns, in order: arrays that others write, then the kernel's."""
+        return (*self.implementation.returns, *self.kernel.returns)
+
     def source_path(self) -> Path:
         """File of the ``source`` that the implementation names, relative to its suite's file."""
         return self.group.loaded.path.parent / str(self.implementation.source)

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from gpubench.backends import registry
 from gpubench.errors import BackendError, Fault, KernelError, PlanError, did_you_mean
-from gpubench.names import BenchmarkName, Value, join_source
+from gpubench.names import FRESH_TIMES, BenchmarkName, Value, join_source
 from gpubench.plan.axes import Axis, data_names, points, used_axes
 from gpubench.plan.case import HOME, Case, Shape
 from gpubench.plan.rules import excluding
@@ -239,8 +239,8 @@ class Group:
     def times_of(self, case: Case) -> tuple[str, ...]:
         """Labelled times that are taken of one of its cases: compilation is not taken again of a
         case that is compiled as an earlier one."""
-        compiled = case.identity in self._compiled
-        return tuple(time for time in self.times if compiled or time != "compile")
+        first = case.identity in self._compiled
+        return tuple(time for time in self.times if first or time not in FRESH_TIMES)
 
     @cached_property
     def _by_identity(self) -> dict[str, Case]:
@@ -248,7 +248,7 @@ class Group:
 
     @cached_property
     def _compiled(self) -> frozenset[str]:
-        compiled = compiled_apart(self.cases()) if "compile" in self.times else ()
+        compiled = () if FRESH_TIMES.isdisjoint(self.times) else compiled_apart(self.cases())
         return frozenset(case.identity for case in compiled)
 
     def _product(self, tally: Tally) -> Iterator[Case]:
@@ -325,12 +325,13 @@ def kernel_groups(loaded: LoadedSuite, kernel_name: str, gpu_count: int) -> list
     ]
 
 
-def _arguments(kernel: Kernel, implementation: Implementation) -> Arguments:
+def _arguments(kernel: Kernel, name: str) -> Arguments:
     """What the function, factory or launcher of an implementation is called with."""
+    implementation = kernel.implementations[name]
     if implementation.factory is not None:
         return Arguments(keywords=implementation.with_)
     launch = () if implementation.launcher is None else ("launch",)
-    return Arguments((*launch, *kernel.call))
+    return Arguments((*launch, *kernel.arguments(name)))
 
 
 def _data_faults(loaded: LoadedSuite, kernel_name: str) -> Iterator[Fault]:
@@ -376,7 +377,7 @@ def _backend(loaded: LoadedSuite, kernel_name: str, name: str) -> tuple[str, str
         return "", str(error)
     try:
         if reference := reference_of(implementation):
-            require(reference, _arguments(loaded.suite.kernels[kernel_name], implementation))
+            require(reference, _arguments(loaded.suite.kernels[kernel_name], name))
     except KernelError as error:
         return backend, str(error)
     return backend, None

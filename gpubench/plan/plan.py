@@ -124,9 +124,9 @@ def _review(groups: Sequence[Group]) -> tuple[list[Fault], list[Fault]]:
             for case in group.cases(tally):
                 if case.problem is not None:
                     raise case.problem
-                _ = case.array_specs, case.launch
+                _ = case.array_specs, case.launch, case.work()
                 case.try_fills()
-                _ = case.constants(), case.scalars(), case.with_values(), case.work()
+                _ = case.constants(), case.scalars(), case.with_values(), case.options()
                 idle_skips -= {index for index in idle_skips if skips(case, index, {})}
         except PlanError as error:
             faults.append(error.fault or _at(group, str(error)))

@@ -21,7 +21,10 @@ PROTOCOL = 1
 """Raised when the way in which times are taken changes what they mean."""
 
 _OF_KERNEL = {"let", "arrays", "init", "scalars", "call", "returns"}
-_OF_IMPLEMENTATION = {"function", "factory", "launcher", "source", "entry", "with_"}
+_OF_IMPLEMENTATION = {
+    *("function", "factory", "launcher", "source", "entry"),
+    *("with_", "returns", "options"),
+}
 _OF_LAUNCH = {"over", "shared_bytes", "cooperative"}
 
 

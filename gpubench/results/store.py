@@ -69,7 +69,7 @@ _FIRST_COLUMNS = (
     ("suite", "c.suite", "suite"),
     ("kernel", "c.kernel", "kernel"),
     ("implementation", "c.implementation", "implementation of the kernel"),
-    ("time", "c.time", "which time: kernel, end_to_end, transfer, launch, compile, cold"),
+    ("time", "c.time", "which time: kernel, end_to_end, transfer, launch, compile, cold, start"),
     ("case", 'c."case"', "identity of the case"),
 )
 _COLUMNS_AFTER = {

@@ -166,6 +166,7 @@ class _KernelChecks:
         for name, implementation in self.kernel.implementations.items():
             yield from self.target(name)
             yield from self.cover(name, implementation)
+            yield from self.returned(name, implementation)
         yield from self.circles()
         yield from self.outputs()
         yield from self.baseline()
@@ -360,6 +361,14 @@ class _KernelChecks:
         if not any(intent and intent.content in ("out", "inout") for intent in intents):
             at = raw.get("grid") or self.implementations[name].entries["launch"]
             yield at.key_fault("cover needs an array with intent out or inout, or over: [...]")
+
+    def returned(self, name: str, implementation: Implementation) -> Iterator[Fault]:
+        """What an implementation returns by name is written by the others."""
+        written = [n for n, array in self.kernel.arrays.items() if array.intent in ("out", "inout")]
+        for index, array in enumerate(implementation.returns):
+            if array not in written:
+                path = ("implementations", name, "returns", index)
+                yield self.fault(path, unknown("written array", array, written))
 
     def baseline(self) -> Iterator[Fault]:
         names, baseline = tuple(self.implementations), self.kernel.baseline

@@ -51,7 +51,7 @@ from gpubench.suite.types import (
     problem,
 )
 
-Time = Literal["kernel", "end_to_end", "transfer", "launch", "compile", "cold"]
+Time = Literal["kernel", "end_to_end", "transfer", "launch", "compile", "cold", "start"]
 Intent = Literal["in", "out", "inout", "scratch"]
 
 RANGE_FORMS = ("values", "pow2", "geometric", "linear")
@@ -334,6 +334,11 @@ class Implementation(Model):
     """Blocks and grids to measure."""
     threads: Annotated[tuple[LaunchExtent, ...], Field(min_length=1)] = ()
     """Numbers of CPU threads to measure; absent: as the machine is set."""
+    returns: Annotated[tuple[Identifier, ...], Distinct] = ()
+    """Arrays that it returns, in order, where the others write them: for systems whose arrays
+    cannot be written. An `out` array of these is then no argument of the call."""
+    options: dict[Identifier, Computed] = Field({})
+    """Settings of the backend, such as `chunks` of Dask, by name; text is a formula over axes."""
     requires: tuple[Words, ...] = ()
     """Distributions that it needs."""
     title: Words | None = None
@@ -515,6 +520,13 @@ class Kernel(Model):
     """Cases that stay in the plan with a reason."""
     include: tuple[Include, ...] = ()
     """Whole extra cases."""
+
+    def arguments(self, implementation: str) -> tuple[str, ...]:
+        """Names of what an implementation is called with: ``call`` without the ``out`` arrays that
+        it returns."""
+        returned = self.implementations[implementation].returns
+        made = {name for name in returned if self.arrays[name].intent == "out"}
+        return tuple(name for name in self.call if name not in made)
 
     def axes_behind(self, names: Iterable[str]) -> frozenset[str]:
         """The same names, those of ``let`` replaced by what their formulas use, however deep."""

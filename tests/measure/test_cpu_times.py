@@ -102,15 +102,15 @@ def test_every_sample_of_compilation_begins_with_an_empty_cache(tmp_path, monkey
     really_run = cold_start.subprocess.run
     monkeypatch.setattr(cold_start.subprocess, "run", run)
     case = case_of(tmp_path, kernel("double_compiled"), "candidate")
-    assert ColdStartSampler(case).seconds(2) > 0
+    assert ColdStartSampler(case, "compile").seconds(2) > 0
     assert caches == [(0, 1), (0, 1)]
 
 
 def test_a_kernel_that_does_not_compile_says_why(tmp_path):
     case = case_of(tmp_path, kernel("not_to_be_compiled"), "candidate")
     with pytest.raises(KernelError) as failure:
-        ColdStartSampler(case).seconds(1)
-    assert str(failure.value).startswith("the process that compiles the kernel failed: ")
+        ColdStartSampler(case, "compile").seconds(1)
+    assert str(failure.value).startswith("the fresh process for compile failed: ")
     assert "no_such_method" in str(failure.value)
 
 
@@ -118,6 +118,6 @@ def test_a_process_that_does_not_start_says_so(tmp_path, monkeypatch):
     case = case_of(tmp_path, kernel("double_compiled"), "candidate")
     (tmp_path / "gpubench.py").write_text("raise SystemExit('this is another')")
     monkeypatch.syspath_prepend(tmp_path)
-    words = "^the process that compiles the kernel failed: exit code 1: this is another$"
+    words = "^the fresh process for compile failed: exit code 1: this is another$"
     with pytest.raises(KernelError, match=words):
-        ColdStartSampler(case).seconds(1)
+        ColdStartSampler(case, "compile").seconds(1)

@@ -29,7 +29,7 @@ class SoftwareSession(ScriptedSession):
 def in_software(monkeypatch):
     """The devices of the scripted backend are in software, its CPU is not."""
 
-    def opened(self, device, threads=None):
+    def opened(self, device, threads=None, options=None):
         session = ScriptedSession if device == "cpu" else SoftwareSession
         return session(device, threads)
 

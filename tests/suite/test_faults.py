@@ -33,7 +33,7 @@ def test_the_suite_that_the_tests_change_has_no_fault(faults: Faults) -> None:
         ("block: [64]", "block: [¦[1, 2, 3, 4]]", "block[0]: found a list of 4; allowed: at most 3"),
         ("block: [64]", "block: [64], grid: ¦[n, n, n, n]", "grid: a flat list with formulas is one grid of up to three extents; put each shape into a list of its own"),
         ("[a, b]\n", "[a, b]\n    work: ¦3\n", "work: found 3; allowed: a mapping of fields"),
-        ("[a, b]\n", "[a, b]\n    measure: [¦kernels]\n", "measure[0]: found 'kernels'; did you mean 'kernel'? Allowed: 'kernel', 'end_to_end', 'transfer', 'launch', 'compile' or 'cold'"),
+        ("[a, b]\n", "[a, b]\n    measure: [¦kernels]\n", "measure[0]: found 'kernels'; did you mean 'kernel'? Allowed: 'kernel', 'end_to_end', 'transfer', 'launch', 'compile', 'cold' or 'start'"),
         ("[a, b]\n", "[a, b]\n    measure: [kernel, ¦kernel]\n", "measure[1]: kernel is there twice"),
         ("[a, b]\n", "[a, b]\n    devices: [¦cuda]\n", "devices[0]: found 'cuda'; allowed: cpu, cuda:0, cuda:*, or another backend's device like cl:0:0"),
         ("[a, b]\n", "[a, b]\n    devices: [¦cudasim]\n", "devices[0]: 'cudasim' is no device any more; write cuda:0, and run `gpubench verify` to check results without a GPU"),
