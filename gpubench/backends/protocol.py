@@ -283,6 +283,8 @@ class Backend(ABC):
     """Facts of a run that say something about this backend's times and nothing about those of
     backends that do not list them: ``llvmlite``, ``driver`` ... A fact that no backend lists
     concerns all."""
+    passes: ClassVar[tuple[str, ...]] = ()
+    """What ``bind`` puts before the arguments that the suite names, for ``check``: ``pool`` ..."""
     options: ClassVar[Mapping[str, str]] = {}
     """What a suite may set under ``options``, with its meaning: keyword arguments of ``start``."""
     caches: ClassVar[tuple[str, ...]] = ()

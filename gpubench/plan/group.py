@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from gpubench.backends import registry
+from gpubench.backends.protocol import Backend
 from gpubench.errors import BackendError, Fault, KernelError, PlanError, did_you_mean
 from gpubench.names import FRESH_TIMES, BenchmarkName, Value, join_source
 from gpubench.plan.axes import Axis, data_names, points, used_axes
@@ -325,13 +326,13 @@ def kernel_groups(loaded: LoadedSuite, kernel_name: str, gpu_count: int) -> list
     ]
 
 
-def _arguments(kernel: Kernel, name: str) -> Arguments:
+def _arguments(kernel: Kernel, name: str, backend: Backend) -> Arguments:
     """What the function, factory or launcher of an implementation is called with."""
     implementation = kernel.implementations[name]
     if implementation.factory is not None:
         return Arguments(keywords=implementation.with_)
     launch = () if implementation.launcher is None else ("launch",)
-    return Arguments((*launch, *kernel.arguments(name)))
+    return Arguments((*launch, *backend.passes, *kernel.arguments(name)))
 
 
 def _data_faults(loaded: LoadedSuite, kernel_name: str) -> Iterator[Fault]:
@@ -372,12 +373,17 @@ def _backend(loaded: LoadedSuite, kernel_name: str, name: str) -> tuple[str, str
                 f"implementation {name!r} does not say its backend{write} `backend:` and one of "
                 f"{', '.join(installed)} here, or at the top of the file for the whole suite"
             )
-        registry.get(backend)
+        found = registry.get(backend)
     except BackendError as error:
         return "", str(error)
+    options, known = implementation.options, found.options
+    if strange := [option for option in options if option not in known]:
+        hint = did_you_mean(strange[0], known)
+        takes = f"it takes {', '.join(known)}" if known else "it takes none"
+        return backend, f"the backend {backend} has no option {strange[0]!r}{hint}; {takes}"
     try:
         if reference := reference_of(implementation):
-            require(reference, _arguments(loaded.suite.kernels[kernel_name], name))
+            require(reference, _arguments(loaded.suite.kernels[kernel_name], name, found))
     except KernelError as error:
         return backend, str(error)
     return backend, None
