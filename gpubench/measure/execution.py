@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,8 @@ class Execution:
         self.call = self.bind(self._native)
         self.expected: Mapping[str, Array] = {}
         """What its outputs have to be, by name, once they are verified."""
+        self.run_seconds = 0.0
+        """Seconds of the last run whose outputs were fetched, by the host's clock."""
         self._held: list[dict[str, Native]] = []
         self.aliases: dict[str, str] = {}
         """Returned results that were arrays of the call, or views of one, by the arrays' names."""
@@ -170,9 +173,15 @@ class Execution:
         Copies on the host; where they are to be ``seen`` before anything else runs, views of what
         lies there anyway.
         """
-        fetch = self.session.view if seen else self.session.to_host
-        results = self.results(self.call())
+        start = perf_counter()
+        returned = self.call()
         self.session.synchronize()
+        self.run_seconds = perf_counter() - start
+        return self.fetched(self.results(returned), seen=seen)
+
+    def fetched(self, results: Mapping[str, Any], *, seen: bool = False) -> dict[str, Array]:
+        """What the arrays hold now that a run has written, and these results, as ``outputs``."""
+        fetch = self.session.view if seen else self.session.to_host
         self.aliases = {}
         uncompared = self.case.kernel.check.uncompared()
         written = [name for name in self._written if name not in uncompared]

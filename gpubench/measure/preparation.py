@@ -120,7 +120,8 @@ class Preparation:
         measurement = LABELLED_TIMES[self.time](execution)
         if sum(array.nbytes for array in execution.expected.values()) <= SMALL:
             measurement.look = partial(self._look, execution)
-        measurement.size(declared)
+        tried = execution.run_seconds if self.time == "kernel" else None
+        measurement.size(declared, tried)
         floor_condition, near_floor = floor(session, measurement, self.time)
         pairs = Pairs()
         if opponent := self.opponent or opponent_of(case, self.time):
@@ -161,12 +162,16 @@ class Preparation:
 
     def look(self, measurement: Measurement) -> None:
         """After the last sample: see that a run is right even now, on fresh inputs and, where a run
-        does not work in place, on what the runs before it left.
+        does not work in place, on what the runs before it left. Of long runs the last sample is
+        looked at, which was one run on fresh inputs.
 
         Raises ``WrongResult``, which is put on record, where it is not.
         """
         execution = self._execution
         if execution is None or self.time in FRESH_TIMES:  # that runs elsewhere
+            return
+        if measurement.is_long and measurement.runs == 1 and not self.case.returns:
+            self._look(execution, measurement.timed_runs, execution.fetched({}, seen=True))
             return
         if not execution.in_place:
             self._look(execution, measurement.timed_runs, execution.outputs(seen=True))

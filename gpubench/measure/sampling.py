@@ -196,15 +196,27 @@ class Measurement:
         """What others did to the samples since ``begin_watch``; ``None`` where nothing is known."""
         return self._watch.disturbance() if self._watch else None
 
-    def size(self, declared: Sampling) -> None:
+    @property
+    def is_long(self) -> bool:
+        """Whether a run on the host takes so long that none is spent on anything but samples."""
+        on_the_host = self._sampler.method in ON_THE_HOST
+        return on_the_host and self.run_seconds is not None and self.run_seconds >= LONG
+
+    def size(self, declared: Sampling, tried: float | None = None) -> None:
         """Find as many runs for a sample as the suite says, or as fill its time.
 
         Where a sample has to be one run (``cold``), the suite's ``number`` is not asked. Where a
         run takes another time on what a batch left, samples are single runs from here on.
+        ``tried``: seconds of a run before, so that a long one need not be tried again.
         """
         if self._dear:
             return
-        seconds = self._find_runs(declared)
+        wanted = max(LONG, declared.sample_time or SAMPLE_TIME)
+        self.run_seconds = tried
+        if declared.number in (None, 1) and tried is not None and tried >= wanted and self.is_long:
+            seconds = tried
+        else:
+            seconds = self._find_runs(declared)
         if self.runs > 1 and (ratio := self._leftover_ratio(self._sampler, self.runs)) is not None:
             self._fresh_runs = (
                 "fresh inputs for each run: on what the runs before left, a run takes "
@@ -246,9 +258,9 @@ class Measurement:
         Each round begins with a run on fresh inputs, whose outputs may be ``compared``; not where a
         run takes ``LONG`` on the host: the outputs after the last sample are compared anyway.
         """
-        on_the_host = self._sampler.method in ON_THE_HOST
+        is_long = self.is_long
         del self._sampler
-        if on_the_host and self.run_seconds is not None and self.run_seconds >= LONG:
+        if is_long:
             self._move(run=False)
         elif compared and self.look is not None:
             self._move(partial(self.look, self.timed_runs))
