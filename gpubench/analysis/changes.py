@@ -155,7 +155,7 @@ def changes_of_each(
 ) -> Iterator[tuple[dict[CaseName, tuple[Change, ...]], dict[bytes, Stops]]]:
     """``changes_of`` one setup after the other, by several processes where it is much."""
     series = [
-        (history.times[:, index], fits)
+        (history.undisturbed[:, index], fits)
         for history, fits in zip(histories, kept, strict=True)
         for index in range(len(history.names))
     ]
@@ -180,7 +180,8 @@ def _changes_of(
 
 
 def changes_in(times: Times, fits: Fits) -> tuple[Change, ...]:
-    """Changes in one case's times, oldest first; ``times`` has shape (3, snapshots).
+    """Changes in one case's times, oldest first; ``times`` has shape (3, snapshots), NaN where
+    there is none that counts.
 
     From ten measured commits on, steps of asv's fit on the logarithm of the times, so that a
     doubling and a halving weigh the same. A step is claimed where both levels hold for three

@@ -22,7 +22,7 @@ from gpubench.results.asv_files import UnreadableFile, read_benchmarks, read_mac
 from gpubench.results.commits import order_commits
 from gpubench.results.model import STATUSES, CaseName, Commit, Pair, Problem, Row, Setup, Snapshot
 from gpubench.results.pairs import roles_of, unfit
-from gpubench.results.ratio import Times
+from gpubench.results.ratio import MOST_DISTURBED, Times
 from gpubench.results.reading import snapshot_files
 from gpubench.results.rows import rows_from
 
@@ -57,6 +57,13 @@ class History:
     baselines: NDArray[np.int32]
     """Index into ``names`` of what a case was measured against, shape (cases, snapshots); -1
     without."""
+    disturbed: NDArray[np.bool_]
+    """Whether others disturbed most of its samples, shape (cases, snapshots)."""
+
+    @cached_property
+    def undisturbed(self) -> Times:
+        """``times`` without those, which say nothing of a commit."""
+        return np.where(self.disturbed, np.nan, self.times)
 
     @cached_property
     def rows_of(self) -> Mapping[CaseName, int]:
@@ -170,6 +177,7 @@ class Table:
         columns = self._run(
             f"""
             select snapshot, "case", status, coalesce(baseline, -1) as baseline, {ends},
+                coalesce(disturbed > {MOST_DISTURBED}, false) as disturbed,
                 coalesce(seconds, 'nan') as seconds, coalesce(speedup, 'nan') as speedup
             from present where snapshot in (select unnest(?))
             """,
@@ -187,6 +195,8 @@ class Table:
         statuses.reshape(-1)[at] = columns["status"]
         baselines = np.full(shape, -1, np.int32)
         baselines.reshape(-1)[at] = row_of[columns["baseline"]]
+        disturbed = np.zeros(shape, np.bool_)
+        disturbed.reshape(-1)[at] = columns["disturbed"]
         times, speedups = (np.full((3, *shape), np.nan) for _ in _ENDS)
         for target, names in zip((times, speedups), _ENDS, strict=True):
             for row, name in enumerate(names):
@@ -199,6 +209,7 @@ class Table:
             times=times,
             speedups=speedups,
             baselines=baselines,
+            disturbed=disturbed,
         )
 
     def fits(self, setup: Setup) -> dict[bytes, tuple[int, ...]]:

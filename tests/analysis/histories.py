@@ -94,4 +94,7 @@ def history_of(measured: Measured) -> History:
                 speedups[:, index, column] = ratio.value, ratio.low, ratio.high
     snapshots = tuple(snapshot for snapshot, _ in measured)
     setup = snapshots[0].setup
-    return History(setup, snapshots, names, statuses, times, speedups, baselines)
+    disturbed = np.array(
+        [[n in rows and rows[n].is_disturbed for _, rows in measured] for n in names]
+    )
+    return History(setup, snapshots, names, statuses, times, speedups, baselines, disturbed)

@@ -95,3 +95,17 @@ def test_several_processes_find_what_one_finds(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(changes, "MUCH", 1)
 
     assert changes_of(history(150), {}) == alone
+
+
+@pytest.mark.parametrize(("disturbed", "found"), [(0.8, 0), (0.2, 1)])
+def test_what_others_disturbed_makes_no_step(disturbed: float, found: int) -> None:
+    name = next(iter(CASES))
+    busy = dict.fromkeys(range(10, 14), disturbed)
+    measured = [
+        (snapshot(place), {name: timed(name, 3.0, disturbed=busy[place])})
+        if place in busy
+        else (snapshot(place), {name: timed(name, 1.0)})
+        for place in range(20)
+    ]
+    by_case, _ = changes_of(history_of(measured), {})
+    assert bool(by_case[name]) is bool(found)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from result_files import CommitFiles
 
+from gpubench.analysis.changes import changes_of
 from gpubench.analysis.comparison import DISTURBED
 from gpubench.record import Disturbance
 from gpubench.report.render import write_report
@@ -61,3 +62,16 @@ def test_a_disturbed_kernel_does_not_take_the_interval_from_the_mean_of_the_othe
     assert "reach 2.00" in page
     assert "no interval) the speed" not in page
     assert "without norm, whose speedup has no interval" in page
+
+
+def test_disturbed_times_are_no_step(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    for day in range(1, 15):
+        is_busy = 6 <= day <= 9
+        write_commit(results, day, 5.0 if is_busy else 0.5, share=0.8 if is_busy else 0.0)
+    table = open_table(results)
+    (setup,) = table.setups
+
+    by_case, _ = changes_of(table.history(setup), {})
+
+    assert not any(by_case.values())
