@@ -7,7 +7,7 @@ const gpubench = (() => {
   const MOST_ROWS = 500;
   const FOLDER = "compare-data/";
   const CLASSES = { slower: "worse", failed: "broken", faster: "better", mended: "better" };
-  const COLUMNS = 4; // median, both ends of its interval, speedup
+  const COLUMNS = 6; // median and ends of its interval, speedup and, where it is of pairs, its ends
   const { DASH, digits, known, ratioText, seconds, secondsInterval } = gpubenchText;
 
   const form = document.getElementById("sides");
@@ -65,13 +65,18 @@ const gpubench = (() => {
     return ratio.low >= 1 / index.same && ratio.high <= index.same ? "same" : "unclear";
   };
 
+  const differs = (ratio, apart) => ["faster", "slower"].includes(verdictOf(ratio, apart));
+
   const caseAt = ({ data, list }, place) => {
-    const [median, low, high, speedup] = data.numbers.subarray(COLUMNS * place, COLUMNS * (place + 1));
+    const numbers = data.numbers.subarray(COLUMNS * place, COLUMNS * (place + 1));
+    const [median, low, high, speedup, speedupLow, speedupHigh] = numbers;
+    const paired = Number.isNaN(speedupLow) ? null : { median: speedup, low: speedupLow, high: speedupHigh };
     return {
       status: data.status[place],
       reason: data.reasons[place] ?? "",
       time: Number.isNaN(median) ? null : { median, low, high },
       speedup: Number.isNaN(speedup) ? null : speedup,
+      paired,
       baseline: list.baselines[place],
     };
   };
@@ -84,7 +89,7 @@ const gpubench = (() => {
     return one && other ? quotient(one, other) : null;
   };
 
-  const difference = (label, old, now) => {
+  const difference = (label, old, now, steady) => {
     const [before, after] = [caseAt(old, old.place), caseAt(now, now.place)];
     const row = { label, before, after, ratio: null, note: "", size: 1, moved: null };
     if (before.status === "v" || after.status === "v") {
@@ -96,36 +101,45 @@ const gpubench = (() => {
       const reasons = { "{old}": before.reason, "{new}": after.reason };
       return { ...row, verdict, note: note.replace(/\{(old|new)\}/g, (name) => reasons[name]) };
     }
-    const ratio = quotient(before.time, after.time);
+    // Two speedups of pairs tell how the own time changed, where nothing else did.
+    const inTurn = steady && before.paired && after.paired && row.moved && !differs(row.moved, index.same);
+    const ratio = inTurn ? quotient(after.paired, before.paired) : quotient(before.time, after.time);
     const note = known(ratio) ? "" : before.reason || after.reason || index.no_interval;
-    return { ...row, ratio, note, size: Math.max(ratio.value, 1 / ratio.value) };
+    return { ...row, ratio, note, inTurn, size: Math.max(ratio.value, 1 / ratio.value) };
   };
 
   const compare = (old, now) => {
     const result = { rows: [], onlyOld: [], onlyNew: [] };
     const places = new Map(now.list.labels.map((label, place) => [label, place]));
+    // Another machine differs in more than scatter.
+    const sameSetup = old.list === now.list;
+    const steady = sameSetup && factsThatDiffer(old.data, now.data).length === 0;
     const present = (side, place) => place !== undefined && side.data.status[place] !== "-";
     const gone = (side, place) => side.data.status[place] === "v";
     old.list.labels.forEach((label, place) => {
       const other = places.get(label);
       const [here, there] = [present(old, place), present(now, other)];
       if (here && there && !(gone(old, place) && gone(now, other))) {
-        result.rows.push(difference(label, { ...old, place }, { ...now, place: other }));
+        result.rows.push(difference(label, { ...old, place }, { ...now, place: other }, steady));
       } else if (here && !there && !gone(old, place)) result.onlyOld.push(label);
       else if (there && !here && !gone(now, other)) result.onlyNew.push(label);
       places.delete(label);
     });
     for (const [label, place] of places) if (present(now, place) && !gone(now, place)) result.onlyNew.push(label);
-    // Another machine differs in more than scatter.
-    const scatter = old.list === now.list ? scatterOf(result.rows) : null;
-    const apart = scatter === null ? index.same : Math.max(index.apart, Math.exp(index.normal_99 * scatter));
-    const differs = (ratio) => ratio && ["faster", "slower"].includes(verdictOf(ratio, apart));
+    const scatters = [false, true].map((kind) =>
+      sameSetup ? scatterOf(result.rows.filter((row) => row.verdict === undefined && Boolean(row.inTurn) === kind)) : null);
+    const aparts = scatters.map((scatter, kind) => {
+      if (scatter === null) return kind ? index.apart_in_turn : index.same;
+      return Math.max(index.apart, Math.exp(index.normal_99 * scatter));
+    });
     for (const row of result.rows) {
-      row.verdict ??= verdictOf(row.ratio, apart);
-      row.baseline = differs(row.moved) ? `its baseline became ${factorText(row.moved)}` : "";
+      row.verdict ??= verdictOf(row.ratio, aparts[Number(Boolean(row.inTurn))]);
+      if (row.inTurn && !row.note && index.differing.includes(row.verdict)) row.note = index.in_turn;
+      row.baseline = row.moved && differs(row.moved, aparts[0]) ? `its baseline became ${factorText(row.moved)}` : "";
     }
     const percent = (value) => (100 * value).toFixed(1);
-    result.scatter = scatter === null ? "" : index.scatter.replace("{scatter}", percent(scatter)).replace("{apart}", percent(apart - 1));
+    const kind = scatters[1] === null ? 0 : 1;
+    result.scatter = scatters[kind] === null ? "" : index.scatter.replace("{scatter}", percent(scatters[kind])).replace("{apart}", percent(aparts[kind] - 1));
     result.rows.sort((a, b) => index.verdicts.indexOf(a.verdict) - index.verdicts.indexOf(b.verdict) || b.size - a.size);
     return result;
   };

@@ -28,22 +28,18 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
-from statistics import median
 from typing import TypeVar
 
-import numpy as np
 from conditions import print_conditions, progress, scratch_project
 
-from gpubench.analysis.comparison import apart_from, verdict_of
+from gpubench.analysis.comparison import apart_from, ratio_in_turn, time_ratios, verdict_of
 from gpubench.analysis.control import false_alarms, proportion_interval
 from gpubench.measure.direct import Job, Measured, Take, jobs, measure, take_turn, twins
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
 from gpubench.results import Ratio, Row
-from gpubench.results.ratio import Times, interval_of_rounds, quotient
 from gpubench.suite.loading import load_suites
 from gpubench.tables.times import control_speedup, rows_of
 
@@ -199,6 +195,7 @@ kernels:
     sampling: {{sample_time: 0.01, warmup_time: 0.05, {sampling}}}
     implementations:
       base: {{function: "control_kernels:work", backend: numba}}
+      same: {{function: "control_kernels:work", backend: numba}}
       slower: {{function: "control_kernels:work_and_5_percent", backend: numba}}
 """
 
@@ -217,6 +214,7 @@ kernels:
     sampling: {rounds: 1, repeat: [5, 20, 1.0], sample_time: 0.01, warmup_time: 0.05}
     implementations:
       base: {function: "control_kernels:least_of_most"}
+      same: {function: "control_kernels:least_of_most"}
       slower: {function: "control_kernels:least_of_5_percent_more"}
 """
 
@@ -320,19 +318,28 @@ def files(noise: float, spread: float) -> dict[str, str]:
 
 def two_commits(kind: str, cases: dict[str, Case], comparisons: int) -> None:
     """The same kernel at both commits, and one that is slower at the newer."""
-    for name, what in (("base", "same kernel"), ("slower", "5 % slower")):
-        pairs = zip(
-            commits(cases["base"], comparisons), commits(cases[name], comparisons), strict=True
-        )
-        ratios = (ratio_of(*map(time_of, pair)) for pair in pairs)
-        title = f"two commits, {kind}, {what}"
-        apart = apart_from(None)  # as of a suite with few cases
-        verdicts = [verdict_of(ratio, apart) for ratio in shown(ratios, comparisons, title)]
-        changed = sum(verdict in ("faster", "slower") for verdict in verdicts)
-        low, high = proportion_interval(changed, comparisons)
-        target = "at most 1 %" if name == "base" else "at least 95 %"
+    for name, what in (("same", "same kernel"), ("slower", "5 % slower")):
+        title, told = f"two commits, {kind}, {what}", 0
+        show = progress(comparisons, title)
+        with forked() as take:
+            for number in range(comparisons):
+                (old_baseline, old), (new_baseline, new) = (
+                    rows_of(measured for _, measured in measure(jobs([cases[which]]), take))
+                    for which in ("same", name)
+                )
+                (moved,) = time_ratios([old_baseline], [new_baseline])
+                ratio = ratio_in_turn(old, new, moved)
+                apart = apart_from(None, in_turn=ratio is not None)  # as of a suite with few cases
+                if ratio is None:
+                    (ratio,) = time_ratios([old], [new])
+                told += ratio is not None and verdict_of(ratio, apart) in ("faster", "slower")
+                show(number + 1)
+        low, high = proportion_interval(told, comparisons)
+        target = "at most 1 %" if name == "same" else "at least 95 %"
         interval = f"99 % interval {low:.1%} to {high:.1%}"
-        print(f"{title:42} {changed:4} of {comparisons} told ({interval})   target {target}")
+        print(
+            f"{title:42} {told:4} of {comparisons} told ({interval})   target {target}", flush=True
+        )
 
 
 def beside(neighbours: int, name: str, cases: dict[str, Case], comparisons: int) -> None:
@@ -361,13 +368,6 @@ def busy(neighbours: int) -> Iterator[None]:
         yield
 
 
-def commits(case: Case, count: int) -> Iterator[list[tuple[float, ...]]]:
-    """Samples by rounds of a case, as asv takes them of so many commits."""
-    with forked() as take:
-        for _ in range(count):
-            yield list(take(Job(case)).rounds)
-
-
 @contextmanager
 def forked() -> Iterator[Take]:
     """Takes each turn in a process that is forked for it, as asv's are."""
@@ -381,17 +381,6 @@ def forked() -> Iterator[Take]:
             return one
 
         yield take
-
-
-def time_of(rounds: list[tuple[float, ...]]) -> Times:
-    """Median and interval, as the report makes them of a result file and its record."""
-    ends = interval_of_rounds(np.array([median(samples) for samples in rounds]))
-    assert np.isfinite(ends).all()
-    return np.array([median(chain.from_iterable(rounds)), *ends])
-
-
-def ratio_of(old: Times, new: Times) -> Ratio:
-    return Ratio(*quotient(old, new).tolist())
 
 
 def report(folder: Path, mode: str, comparisons: int) -> None:

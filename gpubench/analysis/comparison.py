@@ -54,6 +54,12 @@ smaller; without any, the moment in which a process ran would count. Of 40,000 s
 with 1.02 a true 5 % was seen in 99 % and nothing but noise in 0.17 % (docs/measurement.md).
 """
 
+APART_IN_TURN = 1.03
+"""The same of few cases whose samples were taken in turn with their baseline's: ratios of processes
+that follow each other scatter by 0.4 % (arithmetic) and 0.9 % (memory, ``docs/measurements.md``).
+Of two that do not differ 98 % to 100 % are within it, and of two that differ by 5 % 94 % to 100 %
+beyond (normal distribution)."""
+
 LEAST_CASES = 10
 """Compared cases from which their scatter is estimated; of ten, by chance, to about a quarter."""
 
@@ -67,6 +73,7 @@ NORMAL_MAD = 1.4826
 NORMAL_99 = 2.58
 """Standard deviations that hold 99 % of a normal distribution."""
 
+IN_TURN = "by its speedup: both times it was measured in turn with its baseline"
 REPLACED = "what it measures has changed between the two"
 NO_INTERVAL = "too few samples for an interval"
 DISTURBED = "other work on the machine disturbed it"
@@ -88,7 +95,7 @@ class Difference:
     """The same of its baseline's time; ``None`` for a baseline, where a side has none, and where
     that did not become faster or slower."""
     note: str
-    """What stands behind the verdict where no ratio does."""
+    """What stands behind the verdict where no ratio of two times does."""
 
     @property
     def size(self) -> float:
@@ -109,7 +116,8 @@ class SnapshotComparison:
     facts: tuple[FactChange, ...]
     """What differs in hardware, software and settings."""
     scatter: float | None = None
-    """Of the times of unchanged cases, relative (``scatter_of``); ``None``: not known."""
+    """Of unchanged cases, relative (``scatter_of``), of those in turn where they tell; ``None``:
+    not known."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -190,15 +198,27 @@ def compare_rows(
         _baselines(old_rows, new_rows, *sides) for sides in zip(before, after, strict=True)
     ]
     moved = time_ratios([pair[0] for pair in baselines], [pair[1] for pair in baselines])
-    ratios = time_ratios(before, after)
-    sides = zip(before, after, ratios, strict=True)
-    comparable = (ratio for one, other, ratio in sides if not _versions_differ(one, other))
-    scatter = scatter_of(comparable) if old.setup == new.setup else None
-    apart = apart_from(scatter)
+    facts = changed_facts(old, new)
+    steady = old.setup == new.setup and not facts
+    each = zip(before, after, moved, strict=True)
+    in_turn = [ratio_in_turn(*sides) if steady else None for sides in each]
+    times = time_ratios(before, after)
+    ratios = [one or other for one, other in zip(in_turn, times, strict=True)]
+    comparable = [not _versions_differ(*sides) for sides in zip(before, after, strict=True)]
+    scatters = {
+        kind: scatter_of(
+            ratio
+            for ratio, one, counts in zip(ratios, in_turn, comparable, strict=True)
+            if counts and (one is not None) is kind
+        )
+        for kind in (True, False)
+        if old.setup == new.setup
+    }
+    aparts = {kind: apart_from(scatters.get(kind), in_turn=kind) for kind in (True, False)}
     differences: list[Difference] = []
     only_old, only_new = [], []
-    columns = zip(names, before, after, ratios, moved, strict=True)
-    for name, old_row, new_row, ratio, baseline in columns:
+    columns = zip(names, before, after, ratios, in_turn, moved, strict=True)
+    for name, old_row, new_row, ratio, by_pairs, baseline in columns:
         verdict: ComparisonVerdict
         if old_row is None and name.benchmark.asv_name not in old.superseded:
             only_new.append(name)
@@ -212,19 +232,37 @@ def compare_rows(
             verdict, note = UNTIMED[old_row.status, new_row.status]
             note = note.format(old=old_row.reason or "", new=new_row.reason or "")
         else:
-            verdict, note = verdict_of(ratio, apart), ""
+            verdict = verdict_of(ratio, aparts[by_pairs is not None])
+            note = IN_TURN if by_pairs and verdict in DIFFERING else ""
             if not ratio.has_interval:
                 disturbed = old_row.is_disturbed or new_row.is_disturbed
                 note = DISTURBED if disturbed else NO_INTERVAL
-        if baseline and verdict_of(baseline, apart) not in ("faster", "slower"):
+        if baseline and verdict_of(baseline, aparts[False]) not in ("faster", "slower"):
             baseline = None
         differences.append(Difference(name, verdict, old_row, new_row, ratio, baseline, note))
     # Of the same verdict and size they keep the natural order.
     differences.sort(key=lambda item: (COMPARISON_VERDICTS.index(item.verdict), -item.size))
-    facts = changed_facts(old, new)
+    scatter = scatters.get(True) or scatters.get(False)
     return SnapshotComparison(
         old, new, tuple(differences), tuple(only_old), tuple(only_new), facts, scatter
     )
+
+
+def ratio_in_turn(old: Row | None, new: Row | None, moved: Ratio | None) -> Ratio | None:
+    """Old time over new time of a case that was measured in turn with the same baseline both times,
+    from its two speedups: what slows down a process, or the machine for a while, is in neither.
+
+    ``None`` without pairs, and where the baseline's own times (``moved`` is their ratio) became
+    faster or slower: then a speedup says nothing of the case alone.
+    """
+    if not (old and new and old.pairs and new.pairs and old.speedup and new.speedup and moved):
+        return None
+    if verdict_of(moved, SAME) in ("faster", "slower"):
+        return None
+    before, after = old.speedup, new.speedup
+    low = after.low / before.high if before.high < math.inf else 0.0
+    high = after.high / before.low if before.low > 0 else math.inf
+    return Ratio(after.value / before.value, low, high)
 
 
 def scatter_of(ratios: Iterable[Ratio | None]) -> float | None:
@@ -242,16 +280,18 @@ def scatter_of(ratios: Iterable[Ratio | None]) -> float | None:
     return min(NORMAL_MAD * float(np.median(deviations)), LARGEST_SCATTER)
 
 
-def apart_from(scatter: float | None) -> float:
+def apart_from(scatter: float | None, *, in_turn: bool = False) -> float:
     """Least factor between two medians where unchanged ones scatter so much: 99 % of these are
     within ``NORMAL_99`` of it.
 
-    Too few cases do not tell. Then it is ``SAME``: where processes scatter by 1.5 %, and their
-    rounds by 0.9 %, two unchanged cases of one process each are 2 % apart, with intervals that
-    are, in 36 of 100 comparisons, and 5 % in 2 (of two processes each in 18, and in 0.2;
-    20,000 simulated).
+    Too few cases do not tell. Then it is ``APART_IN_TURN``, or else ``SAME``: where processes
+    scatter by 1.5 %, and their rounds by 0.9 %, two unchanged cases of one process each are 2 %
+    apart, with intervals that are, in 36 of 100 comparisons, and 5 % in 2 (of two processes each in
+    18, and in 0.2; 20,000 simulated).
     """
-    return SAME if scatter is None else max(APART, math.exp(NORMAL_99 * scatter))
+    if scatter is None:
+        return APART_IN_TURN if in_turn else SAME
+    return max(APART, math.exp(NORMAL_99 * scatter))
 
 
 def time_ratios(old: Sequence[Row | None], new: Sequence[Row | None]) -> list[Ratio | None]:

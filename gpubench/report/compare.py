@@ -19,8 +19,10 @@ import numpy as np
 from gpubench.analysis.causes import explains
 from gpubench.analysis.comparison import (
     APART,
+    APART_IN_TURN,
     COMPARISON_VERDICTS,
     DIFFERING,
+    IN_TURN,
     LARGEST_SCATTER,
     LEAST_CASES,
     NO_INTERVAL,
@@ -193,6 +195,8 @@ def index_script(site: Site) -> str:
     rules = {
         "same": SAME,
         "apart": APART,
+        "apart_in_turn": APART_IN_TURN,
+        "in_turn": IN_TURN,
         "least_cases": LEAST_CASES,
         "largest_scatter": LARGEST_SCATTER,
         "normal_mad": NORMAL_MAD,
@@ -235,9 +239,10 @@ def cases_script(history: History) -> str:
 def snapshot_script(history: History, place: int, site: Site) -> str:
     """Times and speedups of all cases of a setup at one snapshot, and what it ran on.
 
-    Four numbers for each case: median, both ends of its interval and the speedup, NaN where there
-    is none; as 32-bit floats in base64, whose seven digits are more than any time has. Statuses
-    are one letter each; reasons are those of failures, and of times without a verdict.
+    Six numbers for each case: median, both ends of its interval, the speedup, and both ends of the
+    speedup's interval where it is of pairs, NaN where there is none; as 32-bit floats in base64,
+    whose seven digits are more than any time has. Statuses are one letter each; reasons are those
+    of failures, and of times without a verdict.
     """
     snapshot = history.snapshots[place]
     statuses = history.statuses[:, place]
@@ -247,9 +252,10 @@ def snapshot_script(history: History, place: int, site: Site) -> str:
             if history.names[row].benchmark.asv_name in snapshot.superseded:
                 letters[row] = ord(LEFT_OUT)
     failures = site.failures.get(snapshot.id, {}).items()
-    numbers = np.empty((len(statuses), 4), "<f4")
+    numbers = np.empty((len(statuses), 6), "<f4")
     numbers[:, :3] = history.times[:, :, place].T
-    numbers[:, 3] = history.speedups[0, :, place]
+    numbers[:, 3:] = history.speedups[:, :, place].T
+    numbers[~history.in_turn[:, place], 4:] = np.nan
     content = {
         "status": letters.tobytes().decode("ascii"),
         "numbers": b64encode(numbers.tobytes()).decode("ascii"),

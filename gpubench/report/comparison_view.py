@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from gpubench.analysis.causes import FactChange
 from gpubench.analysis.comparison import (
     APART,
+    APART_IN_TURN,
     LEAST_CASES,
     SAME,
     ComparisonVerdict,
@@ -20,13 +21,16 @@ from gpubench.report.machines import fact_words
 from gpubench.report.site import CommitLabel, commit_label
 from gpubench.results import Row
 
+_APART, _FEW, _IN_TURN = (f"{(least - 1) * 100:.0f} %" for least in (APART, SAME, APART_IN_TURN))
+
 RULE = (
-    "An implementation's own time is compared, old over new. Faster and slower: the interval "
-    f"excludes 1{text.TIMES} and the medians are at least {(APART - 1) * 100:.0f} % apart, or more "
-    f"where unchanged cases scatter, and {(SAME - 1) * 100:.0f} % where fewer than {LEAST_CASES} "
-    "cases tell of that. Same: else, where the whole interval is within "
-    f"{(SAME - 1) * 100:.0f} %, as much as repeated runs of one commit often differ. Unclear: "
-    "neither, or other work disturbed it; measure with more samples on a quiet machine."
+    "An implementation's own time is compared, old over new. Faster and slower: its interval "
+    f"excludes 1{text.TIMES} and the medians are at least {_APART} apart, or more where unchanged "
+    f"cases scatter, and {_FEW} where fewer than {LEAST_CASES} cases tell of that. What was "
+    "measured in turn with its baseline both times is compared by its speedups, and of fewer cases "
+    f"counts from {_IN_TURN} on. Same: else, where the whole interval is within {_FEW}, as much as "
+    "repeated runs of one commit often differ. Unclear: neither, or other work disturbed it; "
+    "measure with more samples on a quiet machine."
 )
 """What the verdicts mean."""
 

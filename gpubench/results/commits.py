@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -10,6 +11,26 @@ from gpubench.errors import ResultsError
 from gpubench.results.model import Commit
 
 _SECONDS = 60.0
+
+_OPTIONS = (
+    "--no-pager",
+    "--no-replace-objects",
+    *("-c", "core.fsmonitor=false"),
+    *("-c", f"core.hooksPath={os.devnull}"),
+    *("-c", "log.showSignature=false"),
+    *("-c", "log.mailmap=false"),
+    *("-c", "safe.bareRepository=explicit"),
+)
+"""Settings of a repository name programs (git-config(1)), and anybody may have written them: those
+that git would run for what is asked here are overruled. A folder that merely looks like a
+repository is none, as a clone can hold one with settings of its author."""
+
+_ENVIRONMENT = {
+    "GIT_ALLOW_PROTOCOL": "",  # none, whatever the settings say: an object that is missing is
+    "GIT_NO_LAZY_FETCH": "1",  # fetched else, by a program that the settings name
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+}
 
 
 def order_commits(dates: Mapping[str, float], repository: Path | None) -> tuple[Commit, ...]:
@@ -63,7 +84,8 @@ def _git(repository: Path, *arguments: str, given: str = "") -> str:
     """What git prints; nothing where it fails, or git or the repository is missing."""
     try:
         process = subprocess.run(
-            ["git", "-C", str(repository), *arguments],
+            ["git", *_OPTIONS, "-C", str(repository), *arguments],
+            env={**os.environ, **_ENVIRONMENT},
             input=given,
             capture_output=True,
             check=True,

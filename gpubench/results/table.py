@@ -60,6 +60,9 @@ class History:
     disturbed: NDArray[np.bool_]
     """Whether others disturbed most of its samples, shape (cases, snapshots)."""
 
+    in_turn: NDArray[np.bool_]
+    """Whether its speedup is of pairs, shape (cases, snapshots)."""
+
     @cached_property
     def undisturbed(self) -> Times:
         """``times`` without those, which say nothing of a commit."""
@@ -178,6 +181,7 @@ class Table:
             f"""
             select snapshot, "case", status, coalesce(baseline, -1) as baseline, {ends},
                 coalesce(disturbed > {MOST_DISTURBED}, false) as disturbed,
+                detail in (select id from details where (content->>'pairs')::int > 0) as in_turn,
                 coalesce(seconds, 'nan') as seconds, coalesce(speedup, 'nan') as speedup
             from present where snapshot in (select unnest(?))
             """,
@@ -195,8 +199,9 @@ class Table:
         statuses.reshape(-1)[at] = columns["status"]
         baselines = np.full(shape, -1, np.int32)
         baselines.reshape(-1)[at] = row_of[columns["baseline"]]
-        disturbed = np.zeros(shape, np.bool_)
+        disturbed, in_turn = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
         disturbed.reshape(-1)[at] = columns["disturbed"]
+        in_turn.reshape(-1)[at] = columns["in_turn"]
         times, speedups = (np.full((3, *shape), np.nan) for _ in _ENDS)
         for target, names in zip((times, speedups), _ENDS, strict=True):
             for row, name in enumerate(names):
@@ -210,6 +215,7 @@ class Table:
             speedups=speedups,
             baselines=baselines,
             disturbed=disturbed,
+            in_turn=in_turn,
         )
 
     def fits(self, setup: Setup) -> dict[bytes, tuple[int, ...]]:

@@ -94,7 +94,9 @@ def history_of(measured: Measured) -> History:
                 speedups[:, index, column] = ratio.value, ratio.low, ratio.high
     snapshots = tuple(snapshot for snapshot, _ in measured)
     setup = snapshots[0].setup
-    disturbed = np.array(
-        [[n in rows and rows[n].is_disturbed for _, rows in measured] for n in names]
+    each = [rows for _, rows in measured]
+    disturbed = np.array([[n in rows and rows[n].is_disturbed for rows in each] for n in names])
+    in_turn = np.array([[n in rows and rows[n].pairs > 0 for rows in each] for n in names])
+    return History(
+        setup, snapshots, names, statuses, times, speedups, baselines, disturbed, in_turn
     )
-    return History(setup, snapshots, names, statuses, times, speedups, baselines, disturbed)

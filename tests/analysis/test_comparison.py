@@ -14,6 +14,7 @@ from gpubench.analysis.causes import changed_facts
 from gpubench.analysis.comparison import (
     APART,
     DISTURBED,
+    IN_TURN,
     LARGEST_SCATTER,
     NORMAL_MAD,
     SAME,
@@ -92,6 +93,56 @@ def test_the_implementation_s_own_time_is_compared_and_its_baseline_s_change_is_
     assert found.ratio.value == pytest.approx(1.0)
     assert found.baseline is not None
     assert found.baseline.value == pytest.approx(2.0)
+
+
+def in_turn(seconds: float, speedup: float) -> Row:
+    """Numba by so many pairs with NumPy; the interval of the speedup is 1 %."""
+    ratio = Ratio(speedup, speedup * 0.995, speedup * 1.005, least=1.0)
+    return replace(versioned(NUMBA, seconds), speedup=ratio, pairs=60)
+
+
+def compared_in_turn(numpy: float, new: Row, numba: str = "0.68") -> SnapshotComparison:
+    """Against a commit at which NumPy took four times as long as Numba."""
+    sides = []
+    for baseline, row in ((4.0, in_turn(1.0, 4.0)), (numpy, new)):
+        rows = beside_numpy((versioned(NUMPY, baseline), row))
+        sides.append({**rows, NUMBA: replace(rows[NUMBA], speedup=row.speedup)})
+    one, other = (snapshot(i, facts={"numba": v}) for i, v in enumerate(("0.68", numba)))
+    return compare_rows(one, other, *sides)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "speedup", "verdict"),
+    [
+        pytest.param(1.08, 4.0, "same", id="a slow moment"),
+        pytest.param(1.0, 3.84, "slower", id="a change that a fast moment hides"),
+        pytest.param(1.0, 3.92, "same", id="2 %"),
+    ],
+)
+def test_what_was_measured_in_turn_is_compared_by_its_speedups(
+    seconds: float, speedup: float, verdict: str
+) -> None:
+    found = only(compared_in_turn(4.0, in_turn(seconds, speedup)))
+
+    assert found.verdict == verdict
+    assert found.ratio is not None
+    assert found.ratio.value == pytest.approx(speedup / 4.0)
+    assert found.note == (IN_TURN if verdict == "slower" else "")
+
+
+def test_where_the_baseline_changed_too_the_own_times_are_compared() -> None:
+    found = only(compared_in_turn(2.0, in_turn(1.0, 2.0)))
+
+    assert (found.verdict, found.note) == ("same", "")
+    assert found.ratio is not None
+    assert found.ratio.value == pytest.approx(1.0)
+
+
+def test_with_other_software_the_own_times_are_compared() -> None:
+    found = only(compared_in_turn(4.0, in_turn(1.0, 3.8), numba="0.69"))
+
+    assert found.ratio is not None
+    assert (found.verdict, found.ratio.value) == ("same", pytest.approx(1.0))
 
 
 def cases_that_scatter(*factors: float) -> SnapshotComparison:

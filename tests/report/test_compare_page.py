@@ -181,7 +181,7 @@ def test_a_snapshot_s_script_holds_medians_intervals_and_statuses(tmp_path: Path
 
     labels = found[f"compare-data/{key}.js"][1]["labels"]
     name, content = found[f"compare-data/{key}-bbbbbbbb.js"]
-    numbers = struct.unpack("<16f", b64decode(content["numbers"]))
+    numbers = struct.unpack("<24f", b64decode(content["numbers"]))
 
     assert name == f"{key}-bbbbbbbb"
     assert labels == ["add numba n=4", "add numba n=8", "add numba n=16", "add numpy n=4"]
@@ -189,8 +189,9 @@ def test_a_snapshot_s_script_holds_medians_intervals_and_statuses(tmp_path: Path
     assert numbers[0] == 1.5
     assert numbers[1] < 1.5 < numbers[2]
     assert numbers[3] == pytest.approx(2.0 / 1.5)
-    assert all(math.isnan(number) for number in numbers[8:12])
-    assert math.isnan(numbers[15])  # a baseline has no speedup
+    assert all(math.isnan(number) for number in numbers[4:6])  # no pairs
+    assert all(math.isnan(number) for number in numbers[12:18])
+    assert math.isnan(numbers[21])  # a baseline has no speedup
     assert content["reasons"] == {"2": "off by | one"}
     assert content["facts"]["numba"] == ["Numba", "0.68.1"]
 
