@@ -1,0 +1,224 @@
+"""Processes of Python's own pool, ``multiprocessing.Pool``, over arrays in memory that they share.
+
+A worker writes where the caller reads: arrays, and views of them, go to it as the place where they
+lie. ``multiprocessing.Pool`` and not ``concurrent.futures.ProcessPoolExecutor``, which took four
+times as long for a task (95 to 130 µs against 20 to 30, Python 3.11, two cores): it is what pays
+first. What the executor has and the pool has not is added here: a worker that dies is told of.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from multiprocessing import synchronize, util
+from multiprocessing.pool import AsyncResult, Pool
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from gpubench.backends.pools import (
+    PoolBackend,
+    SharedSession,
+    a_worker_died,
+    blas_threads,
+    how_it_ended,
+    one_thread_for_good,
+    starting_workers,
+    wait_for_all,
+    workers_of,
+)
+from gpubench.backends.protocol import DeviceLostError
+from gpubench.errors import BackendError, did_you_mean
+from gpubench.names import Value
+
+METHODS = ("spawn", "forkserver", "fork")
+
+LOOK = 0.05
+"""Seconds between two looks whether all workers live, while their results are waited for."""
+
+PATIENCE = 2.0
+"""Seconds that a pool may take to end by itself; it takes hundredths, and never does where a worker
+was killed in the midst of an answer."""
+
+
+class WatchedPool(Pool):
+    """``multiprocessing.Pool`` that says when a worker dies; Python's own starts another and waits
+    for ever for what the dead one should have sent (python/cpython#66587).
+
+    ``map``, ``starmap`` and ``apply`` raise ``DeviceLostError`` then. After a death the pool is of
+    no more use, so that none is started in its place.
+    """
+
+    def __init__(self, workers: int, method: str) -> None:
+        self._crew: list[Any] = []
+        self._wanted = workers
+        # The server keeps the environment that it started with, and may have loaded NumPy.
+        initializer = one_thread_for_good if method == "forkserver" else None
+        super().__init__(workers, initializer, context=multiprocessing.get_context(method))
+
+    def Process(self, ctx: Any, *arguments: Any, **options: Any) -> Any:  # type: ignore[override]
+        """What the pool makes a worker with."""
+        if len(self._crew) == self._wanted:
+            return _Nobody()
+        self._crew.append(ctx.Process(*arguments, **options))
+        return self._crew[-1]
+
+    def map(
+        self,
+        func: Callable[[Any], Any],
+        iterable: Iterable[Any],
+        chunksize: int | None = None,
+    ) -> list[Any]:
+        results: list[Any] = self._watched(self.map_async, func, iterable, chunksize)
+        return results
+
+    def starmap(
+        self,
+        func: Callable[..., Any],
+        iterable: Iterable[Iterable[Any]],
+        chunksize: int | None = None,
+    ) -> list[Any]:
+        results: list[Any] = self._watched(self.starmap_async, func, iterable, chunksize)
+        return results
+
+    def apply(
+        self,
+        func: Callable[..., Any],
+        args: Iterable[Any] = (),
+        kwds: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Any:
+        return self._watched(self.apply_async, func, args, dict(kwds))
+
+    def _watched(self, submit: Callable[..., AsyncResult[Any]], *arguments: Any) -> Any:
+        self._see_that_all_live()
+        result = submit(*arguments)
+        result.wait(LOOK)
+        while not result.ready():
+            self._see_that_all_live()
+            result.wait(LOOK)
+        return result.get()
+
+    def _see_that_all_live(self) -> None:
+        for process in self._crew:
+            if (code := process.exitcode) is not None:
+                raise DeviceLostError(a_worker_died(how_it_ended(code)))
+
+    def end(self) -> None:
+        """End all workers, whatever they are doing."""
+        if any(process.exitcode is not None for process in self._crew):
+            self._end_crew()
+            # One that waits for a task holds the lock under which all do, and nobody gives back
+            # what a dead one holds: the pool would wait for it.
+            with suppress(ValueError):  # it was free
+                self._inqueue._rlock.release()  # type: ignore[attr-defined]
+        ending = threading.Thread(target=self.terminate, daemon=True)
+        ending.start()
+        ending.join(PATIENCE)
+        self._end_crew()
+
+    def _end_crew(self) -> None:
+        for process in self._crew:
+            process.kill()
+            process.join()
+
+
+class _Nobody:
+    """In place of a worker that died: a process that is never started."""
+
+    name = ""
+    daemon = True
+    exitcode = None
+
+    def start(self) -> None:
+        pass
+
+    def terminate(self) -> None:
+        pass
+
+    def is_alive(self) -> bool:
+        return False
+
+
+class MultiprocessingSession(SharedSession):
+    """A pool of processes, each of which has answered."""
+
+    def __init__(self, workers: int, method: str) -> None:
+        start = time.perf_counter()
+        with starting_workers(), _locks_without_names():
+            pool = WatchedPool(workers, method)
+            try:
+                wait_for_all(workers, lambda: {pool.apply(os.getpid)})
+            except BaseException:
+                pool.end()
+                raise
+        seconds = time.perf_counter() - start
+        facts: dict[str, Value] = {
+            "workers": workers,
+            "start_method": method,
+            "pool_start_seconds": seconds,
+        }
+        super().__init__("multiprocessing", pool, facts)
+        self._closed = False
+
+    def facts(self) -> Mapping[str, Value]:
+        """As those of any pool, ``start_method``, and ``worker_blas_threads`` of a worker."""
+        return {**super().facts(), "worker_blas_threads": self._pool.apply(blas_threads)}
+
+    def close(self) -> None:
+        super().close()
+        if not self._closed:
+            self._closed = True
+            self._pool.end()
+
+
+class MultiprocessingBackend(PoolBackend):
+    """Runs functions that take a ``multiprocessing.Pool`` first, then NumPy arrays in memory that
+    its workers share. It needs Linux: the memory has no name that could be left behind."""
+
+    name = "multiprocessing"
+    title = "Processes of the standard library"
+    times = ("kernel", "end_to_end", "transfer", "cold", "start")
+    kinds = ("processes",)
+    runs_on = "processes:1, processes:2 ..., by the number of workers"
+    software = ("numpy",)
+    passes = ("pool",)
+    options: ClassVar[Mapping[str, str]] = {
+        "method": "how a worker is started: 'spawn' (the default), a new Python; 'forkserver', a "
+        "copy of one; 'fork', a copy of the process that measures, fast and unsafe beside threads"
+    }
+
+    def unavailable(self, device: str) -> str | None:
+        if reason := super().unavailable(device):
+            return reason
+        if hasattr(os, "memfd_create"):
+            return None
+        return (
+            f"{device}: arrays that processes share need Linux (memfd_create); use threads:N, or "
+            "the backend joblib"
+        )
+
+    def start_pool(self, device: str, **options: Any) -> MultiprocessingSession:
+        method = options.get("method", "spawn")
+        if method not in METHODS:
+            hint = did_you_mean(str(method), METHODS)
+            raise BackendError(f"method {method!r}{hint}; allowed: {', '.join(METHODS)}")
+        return MultiprocessingSession(workers_of(device), method)
+
+
+@contextmanager
+def _locks_without_names() -> Iterator[None]:
+    """Locks that are made meanwhile lose their names at the end, when all workers have them.
+
+    A lock has a name in the file system, by which a worker finds it, until its owner ends; one that
+    is killed leaves the name behind. What ends it is run now, once and early.
+    """
+    registry: dict[Any, Any] = getattr(util, "_finalizer_registry", {})
+    before = set(registry)
+    yield
+    cleanup = getattr(synchronize.SemLock, "_cleanup", None)
+    for key in set(registry) - before:
+        if getattr(registry[key], "_callback", None) is cleanup:
+            registry[key]()

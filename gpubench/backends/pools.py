@@ -1,0 +1,328 @@
+"""What pools of workers on this machine share: the names of their devices, what is set while they
+start, arrays that processes share, a session that hands the pool to functions.
+
+A device is called after the kind and number of its workers: ``processes:4``, ``threads:2``.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import signal
+import sys
+import time
+import weakref
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar, SupportsIndex
+
+import numpy as np
+
+from gpubench.backends.host import HostBackend, HostSession, cpu, function_of, nothing
+from gpubench.backends.numpy import blas_libraries
+from gpubench.backends.protocol import (
+    Call,
+    Description,
+    DeviceFacts,
+    DeviceMemoryError,
+    Launch,
+    LoopSampler,
+    Native,
+    Sampler,
+    Target,
+)
+from gpubench.errors import BackendError
+from gpubench.names import Value
+
+Array = np.ndarray[Any, Any]
+
+ONE_THREAD = dict.fromkeys(
+    (
+        *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"),
+        *("VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS"),
+    ),
+    "1",
+)
+"""Variables that libraries read the number of their threads from, once, when they are loaded;
+joblib sets the same (``joblib._parallel_backends.ParallelBackendBase.MAX_NUM_THREADS_VARS``)."""
+
+ANSWERS = 0.001
+"""Seconds between two questions to a pool that starts: next to nothing beside the tenths of a
+second that a process takes."""
+
+
+class PoolBackend(HostBackend):
+    """A backend whose devices are pools: ``start_pool`` is left to write."""
+
+    kinds: ClassVar[tuple[str, ...]]
+    """Of workers: ``processes``, ``threads``."""
+    fewest: ClassVar[int] = 1
+    """Workers of a pool."""
+    times: ClassVar[tuple[str, ...]] = ("kernel", "cold", "start")
+
+    def serves(self, device: str) -> bool:
+        kind, _, count = device.partition(":")
+        # No number of three digits and more is asked for: no machine has as many processors.
+        return (
+            kind in self.kinds
+            and re.fullmatch(r"[1-9]\d{0,3}", count) is not None
+            and int(count) >= self.fewest
+        )
+
+    def unavailable(self, device: str) -> str | None:
+        """More workers than processors would take turns, which is another case's time."""
+        if reason := super().unavailable(device):
+            return reason
+        workers, most = workers_of(device), cpu().threads
+        if workers <= most:
+            return None
+        return (
+            f"{device}: this process may use {most} of the machine's hardware threads; use fewer "
+            "workers, or measure on a larger machine"
+        )
+
+    def device_facts(self, device: str) -> DeviceFacts:
+        """The processor, which the workers share."""
+        return DeviceFacts(name=cpu().name, scope={"device": device})
+
+    def devices(self) -> Sequence[Description]:
+        """None of its own: the processor is told of elsewhere."""
+        return ()
+
+    def start(self, device: str, threads: int | None, **options: Any) -> PoolSession:
+        if threads is not None:
+            raise BackendError(
+                f"threads of {threads}: the device says how many workers there are, and each has "
+                f"one thread; leave out 'threads', or list {self.kinds[-1]}:{threads} under "
+                "'devices'"
+            )
+        return self.start_pool(device, **options)
+
+    @abstractmethod
+    def start_pool(self, device: str, **options: Any) -> PoolSession:
+        """Start the device's workers; returns when each of them has answered."""
+
+
+class PoolSession(HostSession):
+    """A session that puts its pool before the arguments of a call."""
+
+    def __init__(self, backend: str, pool: Any, facts: Mapping[str, Value]) -> None:
+        super().__init__(backend)
+        self._pool, self._facts = pool, facts
+
+    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+        return partial(function_of(target, self._backend), self._pool, *arguments)
+
+    def empty(self) -> Call:
+        """A call that asks nothing of the pool."""
+        return nothing
+
+    def facts(self) -> Mapping[str, Value]:
+        """``workers``, ``pool_start_seconds`` from the first of them until each had answered, and
+        what else the backend tells of its pool."""
+        return {**super().facts(), **self._facts}
+
+
+class ProcessesSession(PoolSession):
+    """One whose workers are other processes."""
+
+    def sampler(self, call: Call) -> Sampler:
+        """By a method of another name: the work of these processes would count as that of others
+        that disturb this one (``measure.disturbance``)."""
+        return LoopSampler(time.perf_counter, call, "host loop, in other processes")
+
+
+def workers_of(device: str) -> int:
+    """2 of ``processes:2``."""
+    return int(device.partition(":")[2])
+
+
+def wait_for_all(workers: int, ask: Callable[[], set[int]]) -> None:
+    """Ask the pool which workers answer, by their numbers, until all have; each may take long to
+    start, while the first does all the answering."""
+    answered = ask()
+    while len(answered) < workers:
+        time.sleep(ANSWERS)
+        answered |= ask()
+
+
+def how_it_ended(code: int) -> str:
+    """Of a process, by its exit code, negative for a signal: ``signal SIGKILL``."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:  # signals without a name
+        name = str(-code)
+    # Linux ends a process so where memory runs out (the manual of cgroups, "OOM").
+    return f"signal {name}" + (", as where memory runs out" if name == "SIGKILL" else "")
+
+
+def a_worker_died(how: str) -> str:
+    """Why a case failed whose pool lost a worker."""
+    return (
+        f"a worker died ({how}) before its tasks were done; look for what crashes in them, or give "
+        "it less memory to fill: fewer workers, smaller tasks"
+    )
+
+
+def blas_threads() -> int:
+    """Threads of the BLAS that a task of NumPy's has, in the process that is asked; 1 where their
+    number is not known."""
+    return max((int(library["num_threads"]) for library in blas_libraries().info()), default=1)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """This process's BLAS has one thread meanwhile, so that threads of a pool, and processes that
+    are forked, do not multiply it."""
+    with blas_libraries().limit(limits=1):
+        yield
+
+
+def one_thread_for_good() -> None:
+    """In a worker: its libraries have one thread each, those that are loaded and those to come."""
+    os.environ.update(ONE_THREAD)
+    blas_libraries().limit(limits=1)
+
+
+@contextmanager
+def starting_workers() -> Iterator[None]:
+    """Processes that are started meanwhile have one thread in each library, and import nothing that
+    tasks do not ask for.
+
+    They would import the main module of this program, as those of any program do, which here is one
+    that measures: its imports would be part of the time that a pool takes to start.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        with environment(ONE_THREAD), one_blas_thread():
+            yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+@contextmanager
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """This process has these variables meanwhile, and those that it starts have them for good."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def outliving_this_group() -> Iterator[None]:
+    """Processes that are started meanwhile are of the parent's process group, so that they are left
+    when this process's own group is killed, as after a time-out: those that clean up after it."""
+    group = None
+    with suppress(OSError, AttributeError):  # Windows has no groups
+        if os.getpgid(0) == os.getpid():
+            os.setpgid(0, os.getpgid(os.getppid()))
+            group = os.getpid()
+    try:
+        yield
+    finally:
+        if group is not None:
+            os.setpgid(0, group)
+
+
+class Block:
+    """Memory that processes share. It has no name that could be left behind: other processes open
+    it by this one's descriptor, and it is gone with the last that has it, however they end.
+
+    Raises ``DeviceMemoryError`` where there is no room for so many bytes.
+    """
+
+    def __init__(self, nbytes: int) -> None:
+        size = max(nbytes, 1)  # none can be mapped
+        descriptor = os.memfd_create("gpubench")
+        try:
+            # At once, where an error can be raised: memory that lacks later ends the process.
+            os.posix_fallocate(descriptor, 0, size)
+            self.memory = mmap.mmap(descriptor, size)
+        except OSError as error:
+            os.close(descriptor)
+            raise DeviceMemoryError(
+                f"no room for {nbytes:,} bytes of shared memory: {error.strerror}; "
+                "make the arrays smaller"
+            ) from error
+        self.path = f"/proc/{os.getpid()}/fd/{descriptor}"
+        self.number = os.fstat(descriptor).st_ino
+        whole = np.frombuffer(self.memory, np.uint8)
+        self.first = int(whole.__array_interface__["data"][0])
+        self.last = self.first + size - 1
+        weakref.finalize(self, os.close, descriptor)
+
+    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any], order: Any) -> SharedArray:
+        """An array that fills the block."""
+        array = np.ndarray(shape, dtype, self.memory, order=order).view(SharedArray)
+        array.block = self
+        return array
+
+
+class SharedArray(np.ndarray[Any, np.dtype[Any]]):
+    """An array in a block, or a view of one, that goes to another process as the place where it
+    lies. What is computed from it lies elsewhere and goes as its values."""
+
+    block: Block | None = None
+
+    def __array_finalize__(self, array: Array | None) -> None:
+        self.block = getattr(array, "block", None)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        first = int(self.__array_interface__["data"][0])
+        if self.block is None or not self.block.first <= first <= self.block.last:
+            return np.asarray(self).__reduce_ex__(protocol)
+        block = self.block
+        place = first - block.first, self.shape, self.strides, self.dtype
+        return attached, (block.path, block.number, *place)
+
+
+_attached: dict[tuple[str, int], mmap.mmap] = {}
+"""Blocks that this process has opened, by path and number."""
+
+
+def attached(
+    path: str,
+    number: int,
+    offset: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    dtype: np.dtype[Any],
+) -> Array:
+    """The array that lies there, in a worker; its block is opened once."""
+    if (path, number) not in _attached:
+        for block in list(_attached):  # those that have been given back since
+            with suppress(OSError):
+                if Path(block[0]).stat().st_ino == block[1]:
+                    continue
+            del _attached[block]
+        descriptor = os.open(path, os.O_RDWR)
+        try:
+            _attached[path, number] = mmap.mmap(descriptor, 0)
+        finally:
+            os.close(descriptor)
+    return np.ndarray(shape, dtype, _attached[path, number], offset, strides)
+
+
+class SharedSession(ProcessesSession):
+    """One whose arrays lie in memory that the workers share."""
+
+    def to_native(self, array: Array) -> Native:
+        fortran = array.flags.f_contiguous and not array.flags.c_contiguous
+        native = Block(array.nbytes).array(array.shape, array.dtype, "F" if fortran else "C")
+        native[...] = array
+        return native
