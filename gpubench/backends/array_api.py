@@ -1,0 +1,303 @@
+"""One source for many libraries: functions that take the namespace ``xp`` first, then arrays.
+
+``xp`` is the namespace of the Python array API standard (data-apis.org/array-api) that
+array-api-compat gives for a library: the option ``library`` says for which. Each library's session
+is its own backend's, where it has one. As not every library's arrays can be written to, a function
+returns what it computes, and the suite says in ``returns`` what that stands for.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module, metadata
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpubench.backends import devices
+from gpubench.backends.host import DEVICE, HostBackend, HostSession, cpu, nothing
+from gpubench.backends.jax import JIT, Cell, CellSession, JaxSession
+from gpubench.backends.numpy import NumpySession, blas_facts, blas_libraries
+from gpubench.backends.protocol import (
+    Call,
+    DeviceFacts,
+    DeviceMemoryError,
+    Launch,
+    Native,
+    Sampler,
+    Target,
+)
+from gpubench.backends.torch import (
+    EventSampler,
+    TorchCudaSession,
+    TorchSession,
+    facts_of,
+    no_such_gpu,
+    serves_cpu_and_cuda,
+)
+from gpubench.errors import BackendError
+from gpubench.names import Value
+
+_INSTALL = "pip install 'gpubench[array_api]'"
+COMPILE = "compile"
+"""The value of ``wrap`` for a function that goes through ``torch.compile``."""
+
+NAMESPACES = {
+    "numpy": "array_api_compat.numpy",
+    "torch": "array_api_compat.torch",
+    "jax": "jax.numpy",  # which keeps to the standard by itself
+    "dask": "array_api_compat.dask.array",
+    "cupy": "array_api_compat.cupy",
+}
+"""Module of each library's namespace."""
+WRAPS = {"jax": JIT, "torch": COMPILE}
+"""What each library can wrap a function in."""
+INSTALLS = {"cupy": "pip install cupy-cuda13x, or the one for your version of CUDA"}
+"""How to get a library that gpubench has no extra for."""
+ON_CPU, ON_CUDA = frozenset({"numpy", "torch", "jax", "dask"}), frozenset({"torch", "jax", "cupy"})
+"""Libraries by where they compute."""
+
+
+class Namespaced(HostSession):
+    """A session whose functions are called with ``xp`` first; beside a library's session, which
+    comes after it among the base classes."""
+
+    library: str
+    wrap: str | None = None
+
+    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+        xp = import_module(NAMESPACES[self.library])
+        return super().bind(target, launch, (xp, *arguments))
+
+    def empty(self) -> Call:
+        return nothing
+
+    def facts(self) -> Mapping[str, Value]:
+        return {
+            **super().facts(),
+            "array_api_compat": metadata.version("array-api-compat"),
+            "array_api_library": self.library,
+            **({"array_api_wrap": self.wrap} if self.wrap else {}),
+        }
+
+
+class DaskSession(CellSession):
+    """Dask's arrays on threads of this process, in chunks as Dask makes them by itself (128 MiB at
+    most). A call computes what a function returns, so that the work is in its time."""
+
+    def __init__(self, threads: int | None) -> None:
+        super().__init__("dask")
+        self._dask, self._arrays = import_module("dask"), import_module("dask.array")
+        self._threads = threads or cpu().threads
+        # One of its own: Dask keeps those that it makes until the thread that calls has ended.
+        self._pool = ThreadPoolExecutor(self._threads)
+
+    def close(self) -> None:
+        super().close()
+        self._pool.shutdown()
+
+    def to_native(self, array: np.ndarray[Any, Any]) -> Native:
+        return Cell(self._arrays.from_array(array.copy(order="K"), chunks="auto"))
+
+    def view(self, native: Native) -> np.ndarray[Any, Any]:
+        value = native.value if isinstance(native, Cell) else native
+        if isinstance(value, self._arrays.Array):
+            (value,) = self._computed(value)
+        return np.asarray(value)
+
+    def _computed(self, *values: Any) -> tuple[Any, ...]:
+        computed: tuple[Any, ...] = self._dask.compute(
+            *values, scheduler="threads", pool=self._pool
+        )
+        return computed
+
+    def prepared(
+        self, function: Callable[..., Any], arguments: Sequence[Any]
+    ) -> Callable[..., Any]:
+        def run(*values: Any) -> Any:
+            (result,) = self._computed(function(*values))
+            return result
+
+        return run
+
+    def facts(self) -> Mapping[str, Value]:
+        """Versions, threads in use, and each BLAS that is loaded, which every thread may call."""
+        return {
+            **super().facts(),
+            **blas_facts(blas_libraries().info()),
+            "dask": str(self._dask.__version__),
+            "dask_threads": self._threads,
+        }
+
+
+class CupySession(HostSession):
+    """CuPy's arrays on a CUDA device; calls queue on its current stream."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__("cupy")
+        self._cupy = import_module("cupy")
+        self._name = device
+        try:
+            self._device = self._cupy.cuda.Device(int(device.removeprefix("cuda:")))
+            self._device.__enter__()
+        except self._cupy.cuda.runtime.CUDARuntimeError as error:
+            raise BackendError(f"{device}: CuPy cannot use it: {error}") from error
+        self._written: Any = None
+
+    def close(self) -> None:
+        super().close()
+        self._written = None
+        self._cupy.get_default_memory_pool().free_all_blocks()
+        self._device.__exit__(None, None, None)
+
+    def to_native(self, array: np.ndarray[Any, Any]) -> Native:
+        try:
+            return self._cupy.array(array, copy=True, order="K")
+        except self._cupy.cuda.memory.OutOfMemoryError as error:
+            message = f"{self._name} is out of memory: {error}; use smaller sizes"
+            raise DeviceMemoryError(message) from error
+
+    def pristine(self, array: np.ndarray[Any, Any]) -> Native:
+        return self.to_native(array)
+
+    def to_host(self, native: Native) -> np.ndarray[Any, Any]:
+        return np.array(self._cupy.asnumpy(native))
+
+    def view(self, native: Native) -> np.ndarray[Any, Any]:
+        return self.to_host(native)
+
+    def restore(self, native: Native, pristine: Native) -> None:
+        """Queue a copy on the device."""
+        self._cupy.copyto(native, pristine)
+
+    def sampler(self, call: Call) -> Sampler:
+        return self._sampler(call, warm=False)
+
+    def sampler_again(self, call: Call) -> Sampler:
+        return self._sampler(call, warm=True)
+
+    def _sampler(self, call: Call, warm: bool) -> Sampler:
+        cuda = self._cupy.cuda
+
+        def seconds(begin: Any, end: Any) -> float:
+            return float(cuda.get_elapsed_time(begin, end)) * 1e-3  # events tell milliseconds
+
+        return EventSampler(call, self.synchronize, cuda.Event, seconds, warm=warm)
+
+    def synchronize(self) -> None:
+        self._cupy.cuda.get_current_stream().synchronize()
+
+    def flush(self) -> None:
+        """Queue a write of an array of twice the size of L2."""
+        if self._written is None:
+            size = 2 * int(self._device.attributes["L2CacheSize"])
+            self._written = self._cupy.empty(size, np.uint8)
+        self._written.fill(1)
+
+    def facts(self) -> Mapping[str, Value]:
+        return {
+            **super().facts(),
+            "cupy": str(self._cupy.__version__),
+            "l2_bytes": int(self._device.attributes["L2CacheSize"]),
+        }
+
+
+class NumpyNamespace(Namespaced, NumpySession):
+    library = "numpy"
+
+
+class TorchNamespace(Namespaced, TorchSession):
+    library = "torch"
+
+
+class TorchCudaNamespace(Namespaced, TorchCudaSession):
+    library = "torch"
+
+
+class JaxNamespace(Namespaced, JaxSession):
+    library = "jax"
+
+
+class DaskNamespace(Namespaced, DaskSession):
+    library = "dask"
+
+
+class CupyNamespace(Namespaced, CupySession):
+    library = "cupy"
+
+
+class ArrayApiBackend(HostBackend):
+    """Runs functions of ``xp`` and arrays, on any library of the standard.
+
+    On the CPU ``end_to_end`` holds a copy in each direction, also where a library could share
+    memory with NumPy.
+    """
+
+    name = "array_api"
+    title = "Array API"
+    times = ("kernel", "end_to_end", "compile", "cold", "start")
+    runs_on = "cpu, cuda:0, cuda:1 ..."
+    requires = ("gpubench[array_api]",)
+    software = ("array-api-compat", *NAMESPACES)
+    concerns = ("array_api_compat", "torch", "jax", "dask", "cupy", "no_gpu", *devices.STEADY_FACTS)
+    passes = ("xp",)
+    options: ClassVar[Mapping[str, str]] = {
+        "library": f"whose arrays: {', '.join(NAMESPACES)}; absent: numpy",
+        "wrap": "jit (jax) or compile (torch): the function is compiled; absent: as it is",
+    }
+    caches = (
+        *("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"),
+        *("JAX_COMPILATION_CACHE_DIR", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH"),
+    )
+
+    def serves(self, device: str) -> bool:
+        return serves_cpu_and_cuda(device)
+
+    def unavailable(self, device: str) -> str | None:
+        if reason := super().unavailable(device):
+            return reason
+        if importlib.util.find_spec("array_api_compat") is None:
+            return f"{device}: array-api-compat is not installed; {_INSTALL}"
+        return None if device == DEVICE else no_such_gpu(device)
+
+    def device_facts(self, device: str) -> DeviceFacts:
+        return facts_of(device)
+
+    def start(
+        self, device: str, threads: int | None, library: str = "numpy", wrap: str | None = None
+    ) -> Namespaced:
+        session = _session(device, threads, library, wrap)
+        session.wrap = wrap
+        return session
+
+
+def _session(device: str, threads: int | None, library: str, wrap: str | None) -> Namespaced:
+    """A session of the library; raises ``BackendError`` where it, the wrapper or the device is not
+    one that goes with the others."""
+    if library not in NAMESPACES:
+        raise BackendError(f"library of {library!r}; allowed: {', '.join(NAMESPACES)}")
+    if wrap not in (None, WRAPS.get(library)):
+        pairs = ", ".join(f"{wrapper} with {name}" for name, wrapper in WRAPS.items())
+        raise BackendError(f"wrap of {wrap!r} with {library}; allowed: {pairs}, or leave it out")
+    places = ON_CPU if device == DEVICE else ON_CUDA
+    if library not in places:
+        raise BackendError(
+            f"{device}: {library} does not compute there; allowed: {', '.join(sorted(places))}"
+        )
+    if importlib.util.find_spec(library) is None:
+        install = INSTALLS.get(library, f"pip install 'gpubench[{library}]'")
+        raise BackendError(f"{library} is not installed; {install}")
+    match library:
+        case "torch" if device == DEVICE:
+            return TorchNamespace(threads, compiled=wrap is not None)
+        case "torch":
+            return TorchCudaNamespace(device, threads, compiled=wrap is not None)
+        case "jax":
+            return JaxNamespace(device, threads, jit=wrap is not None)
+        case "dask":
+            return DaskNamespace(threads)
+        case "cupy":
+            return CupyNamespace(device)
+    return NumpyNamespace(threads)

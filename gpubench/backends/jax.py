@@ -1,0 +1,275 @@
+"""JAX: functions that return arrays, on the CPU and, where JAX has its plugin, on CUDA devices.
+
+JAX's arrays cannot be written to. So a native array is a ``Cell``, whose value is replaced, and an
+implementation says in ``returns`` which arrays its result stands for.
+
+A call may return long before its work is done: one was back after 0.012 ms whose work took 22.8.
+Each is waited for, by ``block_until_ready`` on what it returned. JAX gives no events of a device,
+so that a time on CUDA contains what the host does for each call.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module, metadata
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpubench.backends import devices
+from gpubench.backends.host import DEVICE, HostBackend, HostSession, function_of, nothing
+from gpubench.backends.protocol import (
+    Call,
+    DeviceError,
+    DeviceFacts,
+    DeviceMemoryError,
+    Launch,
+    LoopSampler,
+    Native,
+    Sampler,
+    Target,
+)
+from gpubench.backends.torch import facts_of, no_such_gpu, serves_cpu_and_cuda
+from gpubench.errors import BackendError
+from gpubench.names import Value
+
+_INSTALL = "pip install 'gpubench[jax]'"
+_PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
+"""Modules that bring CUDA, one for each major version of it."""
+
+FLUSHED_BYTES = 256 * 2**20
+"""Of the array that ``flush`` makes on a GPU: JAX does not tell the size of its L2, and none is
+larger than half of this."""
+
+JIT = "jit"
+"""The value of ``wrap`` for a function that XLA compiles."""
+
+
+class Cell:
+    """Holds an array of a system whose arrays cannot be written to."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class CellSession(HostSession):
+    """A session whose native arrays are cells. What a function returns is no cell."""
+
+    def to_host(self, native: Native) -> np.ndarray[Any, Any]:
+        return np.array(self.view(native))
+
+    def view(self, native: Native) -> np.ndarray[Any, Any]:
+        return np.asarray(native.value if isinstance(native, Cell) else native)
+
+    def pristine(self, array: np.ndarray[Any, Any]) -> Native:
+        return self.to_native(array)
+
+    def restore(self, native: Native, pristine: Native) -> None:
+        native.value = pristine.value
+
+    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+        run = self.prepared(function_of(target, self._backend), arguments)
+
+        def call() -> Any:
+            return run(*[each.value if isinstance(each, Cell) else each for each in arguments])
+
+        return call
+
+    def prepared(
+        self, function: Callable[..., Any], arguments: Sequence[Any]
+    ) -> Callable[..., Any]:
+        """What is called with the arguments, cells taken off, in place of the function."""
+        return function
+
+    def empty(self) -> Call:
+        return nothing
+
+
+class JaxSession(CellSession):
+    """Arrays of JAX on one device, in 64 bits too, until the session is closed.
+
+    ``jit``: functions go through ``jax.jit``. Python's own numbers among their arguments, which
+    axes of a suite are, are then known when they are compiled, as sizes have to be; what has a
+    dtype is not, so that no work on it can be done beforehand.
+
+    Raises ``BackendError`` for ``threads``, and for a device that JAX cannot use.
+    """
+
+    def __init__(self, device: str, threads: int | None, *, jit: bool = False) -> None:
+        super().__init__("jax")
+        if threads is not None:
+            raise BackendError(
+                f"threads of {threads}: XLA takes all processors of the process, and no call sets "
+                "how many; leave 'threads' out, or start the whole run under `taskset`"
+            )
+        if device != DEVICE:
+            # Else JAX takes three quarters of the device's memory when it starts.
+            os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+        self.jax = import_module("jax")
+        self.device = device
+        self._last: Any = None
+        """What the last call returned, which may have to be waited for."""
+        self._jitted: dict[Any, Any] | None = {} if jit else None
+        """By function and the places of Python's numbers: a case binds a function several times."""
+        platform, _, ordinal = device.partition(":")
+        try:
+            self._device = self.jax.devices(platform)[int(ordinal or 0)]
+        except (RuntimeError, IndexError) as error:
+            raise BackendError(f"{device}: JAX cannot use it: {error}") from error
+        wanted = {"jax_enable_x64": True, "jax_default_device": self._device}
+        self._before = {name: getattr(self.jax.config, name) for name in wanted}
+        self._configure(wanted)
+
+    def _configure(self, values: Mapping[str, Any]) -> None:
+        for name, value in values.items():
+            self.jax.config.update(name, value)
+
+    def close(self) -> None:
+        super().close()
+        self._last = None
+        self._configure(self._before)
+
+    def to_native(self, array: np.ndarray[Any, Any]) -> Native:
+        """A copy: ``jax.device_put`` may share the memory of an array, and does so even where it is
+        told not to (0.10.2, ``may_alias=False``, memory aligned to 64 bytes)."""
+        with self._errors():
+            copy = self.jax.numpy.array(array, copy=True, device=self._device)
+            return Cell(self.jax.block_until_ready(copy))
+
+    def view(self, native: Native) -> np.ndarray[Any, Any]:
+        with self._errors():
+            return super().view(native)
+
+    def prepared(
+        self, function: Callable[..., Any], arguments: Sequence[Any]
+    ) -> Callable[..., Any]:
+        if self._jitted is not None:
+            static = tuple(i for i, each in enumerate(arguments) if _known(each))
+            if (function, static) not in self._jitted:
+                jitted = self.jax.jit(function, static_argnums=static)
+                self._jitted[function, static] = jitted
+            function = self._jitted[function, static]
+
+        failure = self.jax.errors.JaxRuntimeError
+
+        def run(*values: Any) -> Any:
+            self._last = None  # its memory is free for what this call makes
+            try:
+                self._last = function(*values)
+            except failure as error:
+                raise self._translated(error) from error
+            return self._last
+
+        return run
+
+    def sampler(self, call: Call) -> Sampler:
+        wait, failure = self.jax.block_until_ready, self.jax.errors.JaxRuntimeError
+
+        def finished() -> Any:
+            try:
+                return wait(call())
+            except failure as error:
+                raise self._translated(error) from error
+
+        return LoopSampler(time.perf_counter, finished)
+
+    def synchronize(self) -> None:
+        with self._errors():
+            self.jax.block_until_ready(self._last)
+
+    def flush(self) -> None:
+        super().flush()
+        if self.device != DEVICE:
+            with self._errors():
+                made = self.jax.numpy.ones(FLUSHED_BYTES, np.uint8, device=self._device)
+                self.jax.block_until_ready(made)
+
+    def facts(self) -> Mapping[str, Value]:
+        """Versions, device, and XLA's flags where the environment sets them."""
+        flags = os.environ.get("XLA_FLAGS")
+        here = devices.gpus()[self._device.id :][:1] if self.device != DEVICE else ()
+        return {
+            **super().facts(),
+            **(devices.gpu_facts(here[0]) if here else {}),
+            **({"xla_flags": flags} if flags else {}),
+            "jax": str(self.jax.__version__),
+            "jaxlib": metadata.version("jaxlib"),
+            "jax_device": f"{self._device.platform}, {self._device.device_kind}",
+            "jax_x64": True,
+        }
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except self.jax.errors.JaxRuntimeError as error:
+            raise self._translated(error) from error
+
+    def _translated(self, error: Exception) -> DeviceError:
+        """What XLA refused or failed, in gpubench's words."""
+        first = str(error).strip().partition("\n")[0]
+        if "RESOURCE_EXHAUSTED" in first:
+            return DeviceMemoryError(f"{self.device} is out of memory: {first}; use smaller sizes")
+        return DeviceError(f"{self.device} failed: {first}")
+
+
+def _known(argument: Any) -> bool:
+    """Whether ``jax.jit`` takes it for what a function is compiled for: a number of Python's own, a
+    module. Floating-point numbers are data."""
+    return not isinstance(argument, (Cell, np.generic, float, complex))
+
+
+class JaxBackend(HostBackend):
+    """Runs functions that take JAX's arrays and return others.
+
+    There is no ``launch``: how soon a call returns depends on whether XLA runs it in the thread
+    that calls. On the CPU ``end_to_end`` and ``transfer`` hold a copy in each direction, as
+    ``jax.numpy.array`` makes it.
+    """
+
+    name = "jax"
+    title = "JAX"
+    times = ("kernel", "end_to_end", "transfer", "compile", "cold", "start")
+    runs_on = "cpu, cuda:0, cuda:1 ..."
+    requires = ("gpubench[jax]",)
+    software = ("jax", "jaxlib")
+    concerns = ("jax", "jaxlib", "no_gpu", *devices.STEADY_FACTS)
+    options: ClassVar[Mapping[str, str]] = {
+        "wrap": "jit: XLA compiles the function as a whole; absent: as it is"
+    }
+    caches = ("JAX_COMPILATION_CACHE_DIR", "CUDA_CACHE_PATH")
+
+    def serves(self, device: str) -> bool:
+        return serves_cpu_and_cuda(device)
+
+    def unavailable(self, device: str) -> str | None:
+        if reason := super().unavailable(device):
+            return reason
+        if importlib.util.find_spec("jax") is None:
+            return f"{device}: JAX is not installed; {_INSTALL}"
+        return None if device == DEVICE else no_such_gpu(device) or _no_plugin(device)
+
+    def device_facts(self, device: str) -> DeviceFacts:
+        return facts_of(device)
+
+    def preload(self) -> None:
+        """JAX, whose threads start with the first array."""
+        import_module("jax")
+
+    def start(self, device: str, threads: int | None, wrap: str | None = None) -> JaxSession:
+        if wrap not in (None, JIT):
+            raise BackendError(f"wrap of {wrap!r}; allowed: {JIT}, or leave it out")
+        return JaxSession(device, threads, jit=wrap == JIT)
+
+
+def _no_plugin(device: str) -> str | None:
+    """Why the installed JAX has no CUDA; ``None`` where it has."""
+    if any(map(importlib.util.find_spec, _PLUGINS)):
+        return None
+    return f"{device}: the installed JAX has no CUDA; pip install 'jax[cuda13]'"

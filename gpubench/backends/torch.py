@@ -1,0 +1,405 @@
+"""PyTorch: functions over tensors, on the CPU and on CUDA devices.
+
+Functions write in place or return tensors; they get tensors that never require gradients. A
+function that compiles itself (``torch.compile``) has a time ``compile``.
+
+On the CPU a call returns when it is done, and memory of tensors is the host's. On CUDA a call only
+queues, on PyTorch's current stream, and events on that stream tell the time. PyTorch allocates
+inside a call, so that most calls cannot be captured into a graph: a batch is plain events.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from importlib import import_module, metadata
+from itertools import repeat
+from typing import Any, Protocol
+
+import numpy as np
+
+from gpubench.backends import devices, software
+from gpubench.backends.cuda_sampling import STARVED, warm_up
+from gpubench.backends.host import DEVICE, HostBackend, HostSession, cpu, function_of
+from gpubench.backends.protocol import (
+    Call,
+    DeviceError,
+    DeviceFacts,
+    DeviceLostError,
+    DeviceMemoryError,
+    Launch,
+    Native,
+    Sampler,
+    Target,
+)
+from gpubench.errors import BackendError, KernelError
+from gpubench.names import Value
+
+_INSTALL = "pip install 'gpubench[torch]'"
+
+_LOST = (
+    *("illegal memory access", "illegal instruction", "misaligned address"),
+    *("invalid program counter", "device-side assert", "unspecified launch failure"),
+    *("launch timed out", "uncorrectable ECC", "hardware stack error"),
+)
+"""Parts of CUDA's messages after which its context answers nothing else (CUDA runtime API,
+``cudaError_t``)."""
+
+Between = Callable[[Any, Any], float]
+"""Seconds between two events that have taken place."""
+
+
+class Event(Protocol):
+    """An event of a CUDA library, on the library's current stream."""
+
+    def record(self) -> object: ...
+    def synchronize(self) -> object: ...
+
+
+class EventSampler:
+    """Times batches between two events on a CUDA stream. Making it runs the call until its time is
+    steady, so that the first sample is as good as the last."""
+
+    method = "event loop"
+
+    def __init__(
+        self,
+        call: Call,
+        synchronize: Call,
+        event: Callable[[], Event],
+        between: Between,
+        *,
+        warm: bool = False,
+    ) -> None:
+        """``warm``: the same call has just run on other arrays, so that one run is enough."""
+        self._call, self._synchronize, self._between = call, synchronize, between
+        self._begin, self._end = event(), event()
+        self.warnings: tuple[str, ...] = ()
+        call()  # compiles and loads, which a window of warming up should not measure
+        if not warm:
+            warm_up(self.seconds)
+
+    def seconds(self, runs: int) -> float:
+        call = self._call
+        self._synchronize()
+        self._begin.record()
+        start = time.perf_counter()
+        for _ in repeat(None, runs):
+            call()
+        queueing = time.perf_counter() - start
+        self._end.record()
+        self._end.synchronize()
+        seconds = self._between(self._begin, self._end)
+        late = "launch-bound: the host takes longer to queue a run than the device to run it"
+        self.warnings = (late,) if queueing >= STARVED * seconds else ()
+        return seconds
+
+
+class TorchSession(HostSession):
+    """Tensors on the CPU; ``threads`` is how many PyTorch uses until the session is closed.
+
+    ``compiled``: functions go through ``torch.compile``, as a whole (else it would leave out what
+    it cannot compile, and say nothing) and for the shapes that they are given and no others. What
+    the process keeps of that (it compiles a function only so many times, and for any size from the
+    second on) is forgotten when the session is closed, so that a case does not depend on those
+    before it.
+
+    Raises ``BackendError`` where PyTorch does not take that many threads.
+    """
+
+    device = DEVICE
+
+    def __init__(self, threads: int | None, *, compiled: bool = False) -> None:
+        super().__init__("torch")
+        self.torch = import_module("torch")
+        self._compiled: dict[Any, Any] | None = {} if compiled else None
+        """By function: a case binds one several times."""
+        self._threads_before = int(self.torch.get_num_threads())
+        if threads is not None:
+            self.torch.set_num_threads(threads)
+            used = int(self.torch.get_num_threads())
+            if used != threads:
+                self.close()
+                raise BackendError(
+                    f"threads of {threads}: PyTorch uses {used} all the same; use {used}"
+                )
+
+    def close(self) -> None:
+        super().close()
+        if self._compiled:
+            self.torch.compiler.reset()
+            self._compiled.clear()
+        self.torch.set_num_threads(self._threads_before)
+
+    def to_native(self, array: np.ndarray[Any, Any]) -> Native:
+        """A tensor in memory of PyTorch's own, which is aligned as its loops like it.
+
+        Raises ``KernelError`` for a dtype that PyTorch has not.
+        """
+        with self._errors():
+            native = self.torch.empty_like(self._tensor(np.empty_like(array, subok=False)))
+        np.copyto(native.numpy(), array)
+        return native
+
+    def _tensor(self, array: np.ndarray[Any, Any]) -> Any:
+        """A tensor over the same memory."""
+        try:
+            return self.torch.from_numpy(array)
+        except TypeError as error:
+            raise KernelError(
+                f"PyTorch has no dtype like {array.dtype}: {error}; use a number of 8 to 64 bits, "
+                "or another backend"
+            ) from error
+
+    def to_host(self, native: Native) -> np.ndarray[Any, Any]:
+        return np.array(self.view(native))
+
+    def view(self, native: Native) -> np.ndarray[Any, Any]:
+        """Its memory as an array, without a copy."""
+        if not isinstance(native, self.torch.Tensor):
+            return np.asarray(native)
+        with self._errors():
+            host: np.ndarray[Any, Any] = native.numpy(force=True)
+        return host
+
+    def restore(self, native: Native, pristine: Native) -> None:
+        np.copyto(native.numpy(), np.asarray(pristine))
+
+    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+        function = function_of(target, self._backend)
+        if self._compiled is not None:
+            if function not in self._compiled:
+                self._compiled[function] = self.torch.compile(
+                    function, fullgraph=True, dynamic=False
+                )
+            function = self._compiled[function]
+        return partial(function, *arguments)
+
+    def facts(self) -> Mapping[str, Value]:
+        """Version, threads in use, and the vector instructions that PyTorch chose its code for."""
+        return {
+            **super().facts(),
+            "torch": str(self.torch.__version__),
+            "torch_threads": int(self.torch.get_num_threads()),
+            "torch_cpu_capability": str(self.torch.backends.cpu.get_cpu_capability()),
+        }
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Raises what the device refused or failed inside as a ``DeviceError``."""
+        try:
+            yield
+        except RuntimeError as error:
+            if device_error := translated(error, self.device):
+                raise device_error from error
+            raise
+
+
+class TorchCudaSession(TorchSession):
+    """Tensors on a CUDA device; calls queue on its current stream.
+
+    Raises ``BackendError`` where PyTorch cannot use the device.
+    """
+
+    _written: Any = None
+    """What ``flush`` writes."""
+
+    def __init__(self, device: str, threads: int | None, *, compiled: bool = False) -> None:
+        super().__init__(threads, compiled=compiled)
+        self.device = device
+        self._cuda = self.torch.cuda
+        if not self._cuda.is_available():
+            self.torch.set_num_threads(self._threads_before)
+            raise BackendError(
+                f"{device}: this PyTorch ({self.torch.__version__}) finds no CUDA device that it "
+                "can use; install a build for the driver's version of CUDA"
+            )
+        with self._errors():
+            self._device_before = self._cuda.current_device()
+            self._cuda.set_device(device)
+            self._properties = self._cuda.get_device_properties(device)
+
+    def close(self) -> None:
+        """Give back the memory that PyTorch keeps; silent on a lost device."""
+        self._written = None
+        with suppress(RuntimeError):
+            self._cuda.empty_cache()
+            self._cuda.set_device(self._device_before)
+        super().close()
+
+    def to_native(self, array: np.ndarray[Any, Any]) -> Native:
+        # PyTorch warns of memory that must not be written, whatever it does with it.
+        usable = array.flags.forc and array.flags.writeable
+        tensor = self._tensor(array if usable else array.copy(order="K"))
+        with self._errors():
+            return tensor.to(self.device)
+
+    def pristine(self, array: np.ndarray[Any, Any]) -> Native:
+        return self.to_native(array)
+
+    def to_host(self, native: Native) -> np.ndarray[Any, Any]:
+        host = self.view(native)
+        return host if isinstance(native, self.torch.Tensor) and native.is_cuda else np.array(host)
+
+    def restore(self, native: Native, pristine: Native) -> None:
+        """Queue a copy on the device."""
+        with self._errors():
+            native.copy_(pristine)
+
+    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+        run = super().bind(target, launch, arguments)
+
+        def call() -> Any:
+            try:
+                return run()
+            except RuntimeError as error:
+                if device_error := translated(error, self.device):
+                    raise device_error from error
+                raise
+
+        return call
+
+    def sampler(self, call: Call) -> Sampler:
+        return self._sampler(call, warm=False)
+
+    def sampler_again(self, call: Call) -> Sampler:
+        return self._sampler(call, warm=True)
+
+    def _sampler(self, call: Call, warm: bool) -> Sampler:
+        event = partial(self._cuda.Event, enable_timing=True)
+
+        def seconds(begin: Any, end: Any) -> float:
+            with self._errors():
+                return float(begin.elapsed_time(end)) * 1e-3  # events tell milliseconds
+
+        return EventSampler(call, self.synchronize, event, seconds, warm=warm)
+
+    def synchronize(self) -> None:
+        with self._errors():
+            self._cuda.synchronize(self.device)
+
+    def flush(self) -> None:
+        """Queue a write of a tensor of twice the size of L2: caches that are not strictly
+        least-recently-used keep lines of one of their own size."""
+        with self._errors():
+            if self._written is None:
+                size = 2 * int(self._properties.L2_cache_size)
+                self._written = self.torch.empty(size, dtype=self.torch.uint8, device=self.device)
+            self._written.zero_()
+
+    def facts(self) -> Mapping[str, Value]:
+        """The same, with the device's name, its L2 and the CUDA that PyTorch was built with."""
+        here = devices.gpus()[_ordinal(self.device) :][:1]
+        return {
+            **super().facts(),
+            **(devices.gpu_facts(here[0]) if here else {}),
+            "torch_cuda": str(self.torch.version.cuda),
+            "torch_device": str(self._properties.name),
+            "l2_bytes": int(self._properties.L2_cache_size),
+        }
+
+
+class TorchBackend(HostBackend):
+    """Runs functions that take PyTorch's tensors.
+
+    Of its times ``launch`` means something on CUDA alone, and ``compile`` for functions that are
+    compiled. On the CPU ``end_to_end`` and ``transfer`` hold a copy in each direction, as
+    ``torch.tensor`` makes it; who may give an array away saves it with ``torch.from_numpy``.
+    """
+
+    name = "torch"
+    title = "PyTorch"
+    times = ("kernel", "end_to_end", "transfer", "launch", "compile", "cold", "start")
+    runs_on = "cpu, cuda:0, cuda:1 ..."
+    requires = ("gpubench[torch]",)
+    software = ("torch",)
+    concerns = ("torch", "no_gpu", *devices.STEADY_FACTS)
+    caches = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")
+
+    def serves(self, device: str) -> bool:
+        return serves_cpu_and_cuda(device)
+
+    def unavailable(self, device: str) -> str | None:
+        if reason := super().unavailable(device):
+            return reason
+        if importlib.util.find_spec("torch") is None:
+            return f"{device}: PyTorch is not installed; {_INSTALL}"
+        if device == DEVICE:
+            return None
+        if reason := no_such_gpu(device):
+            return reason
+        if metadata.version("torch").endswith("+cpu"):
+            return (
+                f"{device}: the installed PyTorch is built without CUDA; install a build with it "
+                "(https://pytorch.org/get-started/locally)"
+            )
+        return None
+
+    def device_facts(self, device: str) -> DeviceFacts:
+        return facts_of(device)
+
+    def preload(self) -> None:
+        """PyTorch, which takes seconds; its threads start with the first operation."""
+        import_module("torch")
+
+    def start(self, device: str, threads: int | None) -> TorchSession:
+        return TorchSession(threads) if device == DEVICE else TorchCudaSession(device, threads)
+
+
+def translated(error: RuntimeError, device: str) -> DeviceError | None:
+    """What PyTorch raised, in gpubench's words; ``None`` for an error of the function."""
+    torch, text = import_module("torch"), str(error).strip()
+    first = text.partition("\n")[0]
+    if isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator" in first:
+        return DeviceMemoryError(f"{device} is out of memory: {first}; use smaller sizes")
+    if "CUDA error" not in text:  # what all messages of its CUDA part begin with
+        return None
+    if any(words in text for words in _LOST):
+        return DeviceLostError(
+            f"the work crashed on {device}: {first}; only a fresh process can use the device again"
+        )
+    return DeviceError(f"{device} failed: {first}")
+
+
+def serves_cpu_and_cuda(device: str) -> bool:
+    """Whether it is the host's processor or a CUDA device, by name."""
+    return re.fullmatch(r"cpu|cuda:\d+", device) is not None
+
+
+def no_such_gpu(device: str) -> str | None:
+    """Why a library of the CUDA runtime cannot use ``cuda:N`` here; ``None`` where there is such a
+    device. Opens none."""
+    if software.requested():
+        return f"{device}: {software.NAME} runs kernels of Numba alone; use a GPU for this library"
+    if reason := devices.no_gpu_reason():
+        return f"{device}: {reason}"
+    if _ordinal(device) < (count := devices.gpu_count()):
+        return None
+    return f"{device}: this machine has {count} GPUs, from cuda:0 on; use one of these"
+
+
+def facts_of(device: str) -> DeviceFacts:
+    """Name and facts of the processor or of a GPU, as far as NVML tells; launches are the
+    library's own business, so that there are no limits."""
+    if device == DEVICE:
+        return DeviceFacts(name=cpu().name, scope={"device": DEVICE})
+    here = devices.known_gpus()[_ordinal(device) :][:1]
+    if not here:
+        return DeviceFacts(device, scope={"device": device})
+    (gpu,) = here
+    facts: dict[str, Value | None] = {
+        "device": device,
+        "sm_count": gpu.sm_count,
+        "global_memory": gpu.memory_bytes,
+    }
+    if gpu.compute_capability is not None:
+        facts["compute_capability"] = float("{}.{}".format(*gpu.compute_capability))
+    return DeviceFacts(gpu.name, scope={k: v for k, v in facts.items() if v is not None})
+
+
+def _ordinal(device: str) -> int:
+    return int(device.removeprefix("cuda:"))
