@@ -238,7 +238,12 @@ def _reference(value: str) -> str:
     raise expected("module:name, gpubench.kernels.elementwise:vector_add_numpy for example")
 
 
-_DEVICE = re.compile(r"cpu|cuda:(\*|\d{1,3})|(?!cuda:|cpu:)[a-z]\w*:\d+(:\d+)?")
+# Of another backend: one or two numbers (cl:0:0, dask:4:1), or a running cluster (ray:auto,
+# ray:127.0.0.1:6379, dask:tcp://127.0.0.1:8786). It becomes part of a case's name.
+_ADDRESS = r"([a-z]+://[A-Za-z0-9.-]+|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+|localhost):\d{1,5}"
+_DEVICE = re.compile(
+    rf"cpu|cuda:(\*|\d{{1,3}})|(?!cuda:|cpu:)[a-z]\w*:(\d+(:\d+)?|auto|{_ADDRESS})"
+)
 
 
 def _device(value: str) -> str:

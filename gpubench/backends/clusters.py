@@ -1,0 +1,139 @@
+"""What backends with worker processes of other systems share: a folder that goes when its process
+does, and waiting until every worker has answered."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TextIO
+
+from gpubench.errors import BackendError
+
+try:
+    import fcntl
+except ImportError:  # Windows: folders of processes that were killed stay there
+    fcntl = None  # type: ignore[assignment]
+
+START_UP = 60.0
+"""Seconds in which all workers have to answer: they import their system, which takes ten seconds on
+a busy machine."""
+
+REACHABLE = 5.0
+"""Seconds in which a scheduler at an address has to answer: fifty times what a connection across a
+continent takes (0.1 s)."""
+
+PRESENT = 0.01
+"""Seconds that a worker holds on when it is asked who it is, so that the next question finds
+another one."""
+
+LAST_WORDS = 5.0
+"""Seconds that processes which are about to end may take for it: Ray's take about one."""
+
+FOR_SOCKETS = 17
+"""Most characters of the name of a temporary folder in which Ray's sockets fit: the path of one has
+103 at most (107 on Linux), and Ray adds up to 86."""
+
+
+class Folder:
+    """A temporary folder for a system's files. A process that is killed cannot remove its own: the
+    next one that makes a folder for this system does, for it finds it unlocked."""
+
+    def __init__(self, system: str, *, for_sockets: bool = False) -> None:
+        name, place = f"gpubench-{system}-", Path(tempfile.gettempdir())
+        if for_sockets and len(str(place)) > FOR_SOCKETS:
+            place = Path("/tmp")
+        for path in place.glob(f"{name}*/in-use"):
+            _remove_unlocked(path)
+        self.path = Path(tempfile.mkdtemp(prefix=name, dir=place))
+        fresh = self.path / "locked"
+        self._lock: TextIO = fresh.open("w")
+        if fcntl is not None:
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+        fresh.rename(self.path / "in-use")  # seen by others only now that it is locked
+
+    def remove(self) -> None:
+        """Allowed twice."""
+        self._lock.close()
+        _remove(self.path)
+
+
+def _remove(folder: Path) -> None:
+    """Again where processes that are about to end still write into it."""
+    deadline = time.monotonic() + LAST_WORDS
+    while folder.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        if time.monotonic() > deadline:
+            return
+        time.sleep(PRESENT)
+
+
+def _remove_unlocked(path: Path) -> None:
+    with suppress(OSError):  # somebody else's, in use, or gone meanwhile
+        lock = path.open("r+")
+        with lock:
+            if fcntl is not None:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove(path.parent)
+
+
+def who_am_i(_: object = None) -> int:
+    """Run by a worker: the number of its thread, which no other one of the machine has."""
+    time.sleep(PRESENT)
+    return threading.get_native_id()
+
+
+def wait_for_all(ask: Callable[[int], Iterable[Any]], workers: int) -> None:
+    """Return when so many workers have answered; ``ask`` has ``who_am_i`` run so often, and gives
+    the answers. Pools start their workers when there is work, one after another.
+
+    Raises ``BackendError`` after ``START_UP``.
+    """
+    deadline, answered = time.monotonic() + START_UP, set[Any]()
+    while len(answered) < workers:
+        answered.update(ask(workers))
+        if time.monotonic() > deadline:
+            raise BackendError(
+                f"{len(answered)} of {workers} workers answered within {START_UP:g} s; use fewer, "
+                "or a machine that does less"
+            )
+
+
+def not_installed(device: str, extra: str, *modules: str) -> str | None:
+    """Why a device cannot be used: a module that is missing, with what to install. Imports none."""
+    for module in modules:
+        if find_spec(module) is None:
+            return (
+                f"{device}: the module {module!r} is not installed; pip install 'gpubench[{extra}]'"
+            )
+    return None
+
+
+def memory_option(value: object) -> int | None:
+    """The option ``memory`` in bytes; raises ``BackendError`` for what is no number of bytes."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise BackendError(f"the option memory is {value!r}; allowed: a number of bytes from 1")
+    return value
+
+
+def counts_of(device: str) -> tuple[int, ...]:
+    """The numbers at the end of a device's name: ``(4, 1)`` of ``dask:4:1``; none of an address."""
+    found = re.fullmatch(r"[a-z]+((?::\d+)+)", device)
+    return tuple(map(int, found[1][1:].split(":"))) if found else ()
+
+
+def refuse_threads(threads: int | None, instead: str) -> None:
+    """Raises ``BackendError`` where an implementation declares ``threads``."""
+    if threads is not None:
+        raise BackendError(
+            f"threads of {threads}: workers are part of the device's name here; leave out "
+            f"'threads' and list {instead} under 'devices'"
+        )

@@ -1,0 +1,511 @@
+"""Dask: arrays in chunks on a pool of threads or processes, on a cluster of workers that is started
+here, or on one that a scheduler's address leads to.
+
+Functions get Dask arrays, which cannot be written, and return the arrays that they make; these may
+be lazy. A call is done when all that it returned is computed and lies where the workers are
+(``persist`` and ``wait``). ``dask.delayed``, ``dask.compute`` and ``distributed.get_client`` find
+the session's workers inside a call.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from importlib import import_module
+from itertools import count, product
+from multiprocessing import get_context
+from typing import Any, ClassVar
+from uuid import uuid4
+
+import numpy as np
+
+from gpubench.backends.clusters import (
+    REACHABLE,
+    START_UP,
+    Folder,
+    counts_of,
+    memory_option,
+    not_installed,
+    refuse_threads,
+    wait_for_all,
+    who_am_i,
+)
+from gpubench.backends.host import cpu, function_of
+from gpubench.backends.numpy import blas_libraries
+from gpubench.backends.protocol import (
+    Backend,
+    Call,
+    DeviceFacts,
+    DeviceLostError,
+    DeviceMemoryError,
+    Launch,
+    LoopSampler,
+    Native,
+    Sampler,
+    Session,
+    Target,
+)
+from gpubench.errors import BackendError
+from gpubench.names import Value
+
+HASH_SEED = "6640"
+"""Of text in worker processes, which have to agree: the one that Dask gives its own pool."""
+
+
+class Resident:
+    """A place for a Dask array, which cannot be written itself."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+
+class DaskSession(Session):
+    """What the sessions have in common; the ways to compute are the subclasses'."""
+
+    def __init__(self, device: str, workers: int, chunks: int | str | None) -> None:
+        self._dask, self._arrays = import_module("dask"), import_module("dask.array")
+        self._device, self._workers, self._chunks = device, workers, chunks
+        self._facts: dict[str, Value] = {"workers": workers}
+        self._stack = ExitStack()
+        """What has been started and is closed again, the last first."""
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def configured(self) -> AbstractContextManager[Any]:
+        """Dask computes with this session's workers inside. Not for as long as the session is open:
+        another one may be open beside it."""
+        raise NotImplementedError
+
+    def computed(self, collections: Sequence[Any]) -> Sequence[Any]:
+        """The same collections with their values, when all of them are there."""
+        persisted: Sequence[Any] = self._dask.persist(*collections)
+        return persisted
+
+    def resident(self, array: np.ndarray[Any, Any], chunks: Any) -> Any:
+        """A Dask array of a copy of ``array`` in these chunks."""
+        raise NotImplementedError
+
+    def given(self, native: Resident) -> Any:
+        """What a function gets for a native array."""
+        return native.array
+
+    def fetched(self, array: Any) -> np.ndarray[Any, Any]:
+        """Values of a Dask array that is computed; may be memory that others see."""
+        raise NotImplementedError
+
+    def to_native(self, array: np.ndarray[Any, Any]) -> Resident:
+        chunks = self._arrays.core.normalize_chunks(
+            self._chunks if self._chunks is not None else self._shares(array.shape),
+            array.shape,
+            dtype=array.dtype,
+        )
+        with self.errors():
+            return Resident(self.resident(array, chunks))
+
+    def _shares(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """Extents of as many chunks as there are workers, along the first axis."""
+        return tuple(
+            max(1, -(-extent // self._workers) if axis == 0 else extent)
+            for axis, extent in enumerate(shape)
+        )
+
+    def to_host(self, native: Native) -> np.ndarray[Any, Any]:
+        array = native.array if isinstance(native, Resident) else native
+        if not isinstance(array, self._arrays.Array):
+            return np.array(array)
+        with self.errors():
+            values = self.fetched(array)
+        return np.array(values) if array.npartitions == 1 else np.asarray(values)
+
+    def restore(self, native: Native, pristine: Native) -> None:
+        native.array = pristine.array
+
+    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+        function = function_of(target, "dask")
+        is_collection = self._dask.is_dask_collection
+
+        def call() -> Any:
+            given = [self.given(a) if isinstance(a, Resident) else a for a in arguments]
+            with self.errors(), self.configured():
+                returned = function(*given)
+                several = isinstance(returned, tuple | list)
+                results = list(returned) if several else [returned]
+                lazy = [place for place, one in enumerate(results) if is_collection(one)]
+                if lazy:
+                    values = self.computed([results[place] for place in lazy])
+                    for place, value in zip(lazy, values, strict=True):
+                        results[place] = value
+            return results if several else results[0]
+
+        return call
+
+    def sampler(self, call: Call) -> Sampler:
+        return LoopSampler(time.perf_counter, call)
+
+    def synchronize(self) -> None:
+        """A call returns when it is done."""
+
+    def flush(self) -> None:
+        """Workers have caches of their own: ``cold`` is no time of this backend."""
+
+    def facts(self) -> Mapping[str, Value]:
+        """Versions, ``workers`` and how they were started. ``pool_start_seconds`` is how long that
+        took, from the first process to the answer of the last."""
+        return {**super().facts(), "dask": self._dask.__version__, **self._facts}
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """What went wrong with the workers, in words; errors of tasks stay what they are."""
+        yield
+
+
+class PoolSession(DaskSession):
+    """Dask's schedulers in this process, with a pool of threads or processes that stays open:
+    Dask's own pool of processes is another one for every call."""
+
+    def __init__(self, device: str, chunks: int | str | None) -> None:
+        self._scheduler = device.partition(":")[0]
+        (workers,) = counts_of(device)
+        super().__init__(device, workers, chunks)
+        self._blas = blas_libraries()
+        start = time.perf_counter()
+        with ExitStack() as stack:
+            self._pool = self._new_pool()
+            stack.callback(self._pool.shutdown, cancel_futures=True)
+            with _hash_seed(), self.errors():
+                wait_for_all(lambda times: self._pool.map(who_am_i, range(times)), workers)
+            self._stack = stack.pop_all()
+        self._facts |= {
+            "scheduler": self._scheduler,
+            "worker_blas_threads": 1,
+            "pool_start_seconds": time.perf_counter() - start,
+        }
+
+    def _new_pool(self) -> Executor:
+        if self._scheduler == "threads":
+            return ThreadPoolExecutor(self._workers)
+        # Not forked: threads that this process has would leave their locks behind.
+        spawn = get_context("spawn")
+        return ProcessPoolExecutor(self._workers, spawn, initializer=_with_one_blas_thread)
+
+    @contextmanager
+    def configured(self) -> Iterator[None]:
+        # One thread of BLAS for each worker: threads of the pool would have all of them each.
+        alone = self._blas.limit(limits=1) if self._scheduler == "threads" else nullcontext()
+        with self._dask.config.set(scheduler=self._scheduler, pool=self._pool), alone:
+            yield
+
+    def resident(self, array: np.ndarray[Any, Any], chunks: Any) -> Any:
+        return self._arrays.from_array(array.copy(order="K"), chunks=chunks)
+
+    def fetched(self, array: Any) -> np.ndarray[Any, Any]:
+        # The chunks are in this process: no worker is asked to put them together.
+        values: np.ndarray[Any, Any] = array.compute(scheduler="sync")
+        return values
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenProcessPool as error:
+            raise DeviceLostError(
+                f"a worker process of {self._device} died: {error} Look for a task that ends its "
+                "process, or for memory that ran out"
+            ) from error
+
+
+class ClusterSession(DaskSession):
+    """Workers of ``distributed`` in processes of their own, reached by a client.
+
+    A cluster that is started here listens on the loopback interface only, has no dashboard, and
+    gives a task up when a worker dies of it: Dask would try four, and add that to the time.
+    """
+
+    def __init__(self, device: str, chunks: int | str | None, memory: int | None) -> None:
+        start = time.perf_counter()
+        self._distributed = import_module("distributed")
+        counts, self._told = counts_of(device), _Told()
+        super().__init__(device, 0, chunks)
+        with ExitStack() as stack:
+            silent = self._distributed.utils.silence_logging_cmgr(logging.CRITICAL)
+            stack.enter_context(silent)
+            cluster: Any = device.removeprefix("dask:")
+            if counts:
+                cluster = stack.enter_context(self._local_cluster(counts[0], counts[1], memory))
+            self._client = stack.enter_context(self._connected(cluster))
+            self._wait_for_workers(counts[0] if counts else 1)
+            self._stack = stack.pop_all()
+        threads: Mapping[str, int] = self._client.nthreads()
+        self._workers = sum(threads.values())
+        self._facts = {
+            "scheduler": "distributed",
+            "distributed": self._distributed.__version__,
+            "workers": len(threads),
+            "threads_per_worker": max(threads.values()),
+            ("pool_start_seconds" if counts else "connect_seconds"): time.perf_counter() - start,
+        }
+        if memory is not None:
+            self._facts["worker_memory_bytes"] = memory
+        self._name, self._runs = f"gpubench-{uuid4().hex}", count()
+        self._returned: set[Any] = set()
+        """A key of each collection that calls have returned."""
+
+    @contextmanager
+    def _local_cluster(self, workers: int, threads: int, memory: int | None) -> Iterator[Any]:
+        folder, nannies = Folder("dask"), logging.getLogger("distributed.nanny")
+        level = nannies.level
+        nannies.addHandler(self._told)
+        nannies.setLevel(logging.INFO)
+        try:
+            settings = {
+                "distributed.scheduler.allowed-failures": 0,
+                "temporary-directory": str(folder.path),  # the scheduler's, too
+            }
+            with self._dask.config.set(settings):
+                cluster = self._distributed.LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=threads,
+                    processes=True,
+                    host="127.0.0.1",
+                    dashboard_address="127.0.0.1:0",  # its HTTP server has a port all the same
+                    scheduler_kwargs={"dashboard": False},
+                    local_directory=str(folder.path),
+                    memory_limit="auto" if memory is None else memory,
+                    silence_logs=logging.CRITICAL,
+                )
+            yield cluster
+            with suppress(Exception):  # what is lost already
+                cluster.close()
+        finally:
+            nannies.removeHandler(self._told)
+            nannies.setLevel(level)
+            folder.remove()
+
+    @contextmanager
+    def _connected(self, cluster: Any) -> Iterator[Any]:
+        try:
+            client = self._distributed.Client(cluster, timeout=REACHABLE, set_as_default=False)
+        except OSError as error:  # time-outs are some
+            raise BackendError(
+                f"{self._device}: no scheduler of Dask answers at {cluster} within {REACHABLE:g} s "
+                f"({type(error).__name__}); start one with `dask scheduler`, and workers with "
+                f"`dask worker {cluster}`"
+            ) from error
+        yield client
+        with suppress(Exception):
+            client.close()
+
+    def _wait_for_workers(self, workers: int) -> None:
+        """Of a cluster that is started here all, of another one the first."""
+        seconds = START_UP if counts_of(self._device) else REACHABLE
+        try:
+            self._client.wait_for_workers(workers, timeout=seconds)
+        except TimeoutError as error:
+            raise BackendError(
+                f"{self._device}: fewer than {workers} workers after {seconds:g} s; start them "
+                f"with `dask worker {self._device.removeprefix('dask:')}`, or use fewer"
+            ) from error
+
+    @contextmanager
+    def configured(self) -> Iterator[None]:
+        with self._client.as_current(), self._dask.config.set(scheduler=self._client):
+            yield
+
+    def resident(self, array: np.ndarray[Any, Any], chunks: Any) -> Any:
+        slices = self._arrays.core.slices_from_chunks(chunks)
+        # Past the scheduler, through which all of it would go, where the workers are at hand.
+        direct = True if counts_of(self._device) else None
+        pieces = [np.asarray(array[piece]) for piece in slices]
+        with self._client.as_current():
+            futures = self._client.scatter(pieces, hash=False, direct=direct)
+            self._distributed.wait(futures)
+        name, places = self._new_name(), product(*(range(len(axis)) for axis in chunks))
+        graph = {(name, *place): future for place, future in zip(places, futures, strict=True)}
+        return self._arrays.Array(graph, name, chunks, dtype=array.dtype)
+
+    def _new_name(self) -> str:
+        return f"{self._name}-{next(self._runs)}"
+
+    def given(self, native: Resident) -> Any:
+        """The array by a new name. The names of what is computed follow from those of the arrays,
+        and a scheduler that still has something of that name does not compute it again: a second
+        run took 5 ms in place of 40."""
+        array, name = native.array, self._new_name()
+        graph = {(name, *key[1:]): future for key, future in array.dask.items()}
+        return self._arrays.Array(graph, name, array.chunks, dtype=array.dtype)
+
+    def computed(self, collections: Sequence[Any]) -> Sequence[Any]:
+        keys = [next(self._dask.core.flatten(c.__dask_keys__())) for c in collections]
+        if self._returned.isdisjoint(keys):
+            persisted = super().computed(collections)
+        else:  # made of no array of the call, so that its name is that of an earlier run's
+            clone = import_module("dask.graph_manipulation").clone
+            # In this order: what is cloned cannot always be optimized.
+            fresh = map(clone, self._dask.optimize(*collections))
+            persisted = self._dask.persist(*fresh, optimize_graph=False)
+        self._returned.update(keys)
+        futures = self._distributed.futures_of(persisted)
+        self._distributed.wait(futures)
+        for future in futures:
+            if future.status == "error":
+                future.result()  # raises it
+        return persisted
+
+    def fetched(self, array: Any) -> np.ndarray[Any, Any]:
+        # Chunk by chunk: `compute` would first put them together on one of the workers.
+        with self._client.as_current():
+            values = self._client.gather(dict(array.dask))
+        finalize, arguments = array.__dask_postcompute__()
+        whole: np.ndarray[Any, Any] = finalize(_by_key(array.__dask_keys__(), values), *arguments)
+        return whole
+
+    def facts(self) -> Mapping[str, Value]:
+        """The same, and ``worker_blas_threads``, where workers can tell."""
+        # A function that is not in a module goes to workers that have no gpubench.
+        told = self._client.run(_blas_threads_asker())
+        counts = [threads for threads in told.values() if threads is not None]
+        return {**super().facts(), **({"worker_blas_threads": max(counts)} if counts else {})}
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        comm = self._distributed.comm.CommClosedError
+        try:
+            yield
+        except self._distributed.scheduler.KilledWorker as error:
+            if self._told.of_memory:
+                raise DeviceMemoryError(
+                    f"a worker of {self._device} exceeded its memory: {self._told.words}; use "
+                    "smaller sizes or chunks, fewer workers, or more `memory`"
+                ) from error
+            raise DeviceLostError(
+                f"a worker of {self._device} died while it ran a task: "
+                f"{self._told.words or error}; look for a task that ends its process"
+            ) from error
+        except (CancelledError, comm) as error:
+            raise DeviceLostError(
+                f"{self._device} lost what it held, because a worker or the scheduler ended: "
+                f"{self._told.words or error}; start it again"
+            ) from error
+
+
+class _Told(logging.Handler):
+    """Keeps what those who watch the workers of a cluster (``nannies``) first said of an end."""
+
+    words = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = record.getMessage()
+        if not self.words and re.search(r"exceeded|killed by signal|exited with status", message):
+            self.words = message
+
+    @property
+    def of_memory(self) -> bool:
+        return "memory" in self.words
+
+
+class DaskBackend(Backend):
+    """Runs functions of Dask arrays."""
+
+    name = "dask"
+    title = "Dask"
+    times = ("kernel", "end_to_end", "transfer", "start")
+    runs_on = (
+        "threads:N, processes:N, dask:WORKERS:THREADS (a cluster that is started here) and "
+        "dask:tcp://HOST:PORT (a scheduler's address)"
+    )
+    requires = ("dask[array,distributed]",)
+    software = ("dask", "distributed")
+    concerns = ("dask", "distributed")
+    options: ClassVar[Mapping[str, str]] = {
+        "chunks": "elements of a chunk along each axis, or 'auto'; absent: as many chunks along "
+        "the first axis as there are workers",
+        "memory": "bytes that each worker of dask:WORKERS:THREADS may use; absent: its share of "
+        "the machine's",
+    }
+
+    def serves(self, device: str) -> bool:
+        number = r"[1-9]\d{0,3}"
+        address = r"(tcp|tls)://[\w.\-\[\]:]+:\d+"
+        pattern = rf"(threads|processes):{number}|dask:({number}:{number}|{address})"
+        return re.fullmatch(pattern, device) is not None
+
+    def unavailable(self, device: str) -> str | None:
+        modules = ("dask", "distributed") if device.startswith("dask:") else ("dask",)
+        return super().unavailable(device) or not_installed(device, "dask", *modules)
+
+    def device_facts(self, device: str) -> DeviceFacts:
+        here = not device.startswith("dask:") or counts_of(device)
+        name = cpu().name if here else f"Dask at {device.removeprefix('dask:')}"
+        return DeviceFacts(name, scope={"device": device})
+
+    def start(
+        self,
+        device: str,
+        threads: int | None,
+        chunks: int | str | None = None,
+        memory: int | None = None,
+    ) -> DaskSession:
+        refuse_threads(threads, "threads:N, processes:N or dask:WORKERS:THREADS")
+        is_count = isinstance(chunks, int) and not isinstance(chunks, bool) and chunks >= 1
+        if not is_count and chunks not in (None, "auto"):
+            raise BackendError(
+                f"the option chunks is {chunks!r}; allowed: a whole number from 1, or 'auto'"
+            )
+        memory = memory_option(memory)
+        is_cluster = device.startswith("dask:")
+        if memory is not None and not (is_cluster and counts_of(device)):
+            raise BackendError(
+                f"the option memory of {memory} means nothing on {device}: only workers of "
+                "dask:WORKERS:THREADS have a limit; leave it out"
+            )
+        if is_cluster:
+            return ClusterSession(device, chunks, memory)
+        return PoolSession(device, chunks)
+
+
+def _by_key(keys: Any, values: Mapping[Any, Any]) -> Any:
+    """Lists of lists of keys with their values in place of them."""
+    if isinstance(keys, list):
+        return [_by_key(each, values) for each in keys]
+    return values[keys]
+
+
+def _with_one_blas_thread() -> None:
+    """Run first in each worker process: workers have a processor each."""
+    blas_libraries().limit(limits=1)
+
+
+def _blas_threads_asker() -> Any:
+    def ask() -> int | None:
+        try:
+            import numpy  # noqa: F401  (brings BLAS)
+            from threadpoolctl import threadpool_info
+        except ImportError:
+            return None
+        blas = [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
+        return max(blas, default=None)
+
+    return ask
+
+
+@contextmanager
+def _hash_seed() -> Iterator[None]:
+    """Processes that are started meanwhile hash text alike, as those of Dask's own pool."""
+    before = os.environ.get("PYTHONHASHSEED")
+    os.environ["PYTHONHASHSEED"] = HASH_SEED
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONHASHSEED"]
+        else:
+            os.environ["PYTHONHASHSEED"] = before

@@ -1,0 +1,386 @@
+"""Ray: functions get references to objects in its store, and return references, of tasks or of
+actors, or arrays. A call is done when all objects that it returned are there (``ray.wait``).
+
+A Ray that is started here listens on the loopback interface only, with a token of its own, has no
+dashboard, and keeps its files in a folder that goes with it. One process has one Ray: sessions on
+the same device share it, and the last one stops it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import secrets
+import socket
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
+from importlib import import_module
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpubench.backends.clusters import (
+    REACHABLE,
+    Folder,
+    counts_of,
+    memory_option,
+    not_installed,
+    refuse_threads,
+    wait_for_all,
+    who_am_i,
+)
+from gpubench.backends.host import cpu, function_of
+from gpubench.backends.protocol import (
+    Backend,
+    Call,
+    DeviceError,
+    DeviceFacts,
+    DeviceLostError,
+    DeviceMemoryError,
+    Launch,
+    LoopSampler,
+    Native,
+    Sampler,
+    Session,
+    Target,
+)
+from gpubench.errors import BackendError, KernelError
+from gpubench.names import Value
+
+OBJECT_STORE = 2**30
+"""Bytes of the object store of a Ray that is started here, in shared memory: three arrays of 2**24
+float64 (128 MiB each) and as many of the round before fit. Ray's own choice, 30 % of the machine's
+memory, would be another one on every machine."""
+
+
+class Resident:
+    """A place for a reference to an object, which cannot be written itself."""
+
+    __slots__ = ("reference",)
+
+    def __init__(self, reference: Any) -> None:
+        self.reference = reference
+
+
+class Result(Resident):
+    """What a call returned, where it is a reference."""
+
+    __slots__ = ("_ray",)
+
+    def __init__(self, reference: Any, ray: Any) -> None:
+        super().__init__(reference)
+        self._ray = ray
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the object, which is fetched for it."""
+        dtype: np.dtype[Any] = np.asarray(self._ray.get(self.reference)).dtype
+        return dtype
+
+
+class Cluster:
+    """Ray as this process uses it, started here or connected to."""
+
+    def __init__(self, device: str, memory: int | None) -> None:
+        self.key = device, memory
+        self.sessions = 1
+        self.ray = import_module("ray")
+        if self.ray.is_initialized():
+            raise BackendError(
+                f"{device}: Ray is started in this process already, and not by gpubench; a process "
+                "has one: call ray.shutdown() first, or leave ray.init() out of the suite's modules"
+            )
+        self.folder: Folder | None = None
+        self.facts: dict[str, Value] = {"ray": self.ray.__version__}
+        start = time.perf_counter()
+        with ExitStack() as stack:
+            stack.callback(self.stop)
+            if counts := counts_of(device):
+                self._start(counts[0], memory or OBJECT_STORE)
+                self._wait_for_workers(counts[0])
+            else:
+                self._connect(device)
+            stack.pop_all()
+        resources = self.ray.cluster_resources()
+        self.facts |= {
+            "workers": int(resources.get("CPU", 0)),
+            "nodes": sum(node["Alive"] for node in self.ray.nodes()),
+            "object_store_bytes": int(resources.get("object_store_memory", 0)),
+            ("pool_start_seconds" if counts else "connect_seconds"): time.perf_counter() - start,
+        }
+
+    def _start(self, workers: int, memory: int) -> None:
+        self.folder = Folder("ray", for_sockets=True)
+        with _on_loopback():
+            self.ray.init(
+                num_cpus=workers,
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.CRITICAL,
+                object_store_memory=memory,
+                _temp_dir=str(self.folder.path),
+            )
+
+    def _wait_for_workers(self, workers: int) -> None:
+        ask = self.ray.remote(num_cpus=1)(who_am_i)
+        wait_for_all(lambda times: self.ray.get([ask.remote() for _ in range(times)]), workers)
+
+    def _connect(self, device: str) -> None:
+        address = device.removeprefix("ray:")
+        if address != "auto":
+            # Ray itself goes on trying for a minute, and then ends the process.
+            host, _, port = address.rpartition("://")[2].rpartition(":")
+            try:
+                socket.create_connection((host, int(port)), timeout=REACHABLE).close()
+            except OSError as error:
+                raise BackendError(
+                    f"{device}: nothing answers at {host}:{port} within {REACHABLE:g} s ({error}); "
+                    "start Ray there with `ray start --head --port PORT`, or use ray:N"
+                ) from error
+        try:
+            with _quiet():
+                self.ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL)
+        except (ConnectionError, RuntimeError, self.ray.exceptions.RayError) as error:
+            raise BackendError(
+                f"{device}: Ray cannot be reached: {error}; start it with `ray start --head`, or "
+                "use ray:N"
+            ) from error
+
+    def stop(self) -> None:
+        """Allowed twice."""
+        with suppress(Exception):  # what has crashed already
+            self.ray.shutdown()
+        if self.folder is not None:
+            self.folder.remove()
+
+    def check_store(self) -> None:
+        """Raises ``DeviceMemoryError`` where objects had to go to disk: times would be the
+        disk's."""
+        spilled = self.folder and next(self.folder.path.glob("session_*/ray_spilled_objects*/*"), 0)
+        if spilled:
+            size = self.facts["object_store_bytes"]
+            raise DeviceMemoryError(
+                f"the object store of {size:,} bytes is full, and Ray wrote objects to disk; use "
+                "smaller sizes, or set `options: {memory: ...}`"
+            )
+
+
+class RaySession(Session):
+    """Natives are references to objects. The reference that a call returned last is looked at when
+    somebody waits: ``ray.wait`` takes a task that failed for one that is done."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster, self._ray = cluster, cluster.ray
+        self._device = cluster.key[0]
+        self._last: list[Any] = []
+        self._is_open = True
+
+    def close(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._last = []
+            self._cluster.sessions -= 1
+            if not self._cluster.sessions:
+                self._cluster.stop()
+
+    def to_native(self, array: np.ndarray[Any, Any]) -> Resident:
+        with self._errors():
+            resident = Resident(self._ray.put(array))
+            self._cluster.check_store()
+        return resident
+
+    def to_host(self, native: Native) -> np.ndarray[Any, Any]:
+        return np.array(self.view(native))
+
+    def view(self, native: Native) -> np.ndarray[Any, Any]:
+        """The object's own memory where it is on this node, which cannot be written."""
+        with self._errors():
+            value = self._ray.get(native.reference) if isinstance(native, Resident) else native
+        array = np.asarray(value)
+        if array.dtype == object:
+            raise KernelError(f"a task returned a {type(value).__name__}; allowed: an array")
+        return array
+
+    def restore(self, native: Native, pristine: Native) -> None:
+        native.reference = pristine.reference
+
+    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+        function, ray = function_of(target, "ray"), self._ray
+
+        def call() -> Any:
+            given = [a.reference if isinstance(a, Resident) else a for a in arguments]
+            with self._errors():
+                returned = function(*given)
+                several = isinstance(returned, tuple | list)
+                results = list(returned) if several else [returned]
+                self._last = [one for one in results if isinstance(one, ray.ObjectRef)]
+                if self._last:
+                    ray.wait(self._last, num_returns=len(self._last), fetch_local=False)
+            results = [Result(r, ray) if isinstance(r, ray.ObjectRef) else r for r in results]
+            return results if several else results[0]
+
+        return call
+
+    def sampler(self, call: Call) -> Sampler:
+        return LoopSampler(time.perf_counter, call)
+
+    def synchronize(self) -> None:
+        """Raises what the last call's tasks raised."""
+        last, self._last = self._last, []
+        with self._errors():
+            for reference in last:
+                self._ray.get(reference)
+            self._cluster.check_store()
+
+    def flush(self) -> None:
+        """Workers have caches of their own: ``cold`` is no time of this backend."""
+
+    def facts(self) -> Mapping[str, Value]:
+        """Versions, ``workers``, ``nodes``, ``object_store_bytes`` and ``worker_blas_threads``.
+        ``pool_start_seconds`` is how long starting took, to the answer of the last worker."""
+        asked = self._ray.remote(_blas_threads).remote()
+        return {**super().facts(), **self._cluster.facts, **self._ray.get(asked)}
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """What went wrong, in words, with the cause; errors of functions stay what they are."""
+        errors = self._ray.exceptions
+        try:
+            yield
+        except errors.RayTaskError as error:
+            cause = error.cause
+            raise KernelError(f"a task raised {type(cause).__name__}: {_words(cause)}") from error
+        except (errors.ObjectStoreFullError, errors.OutOfMemoryError) as error:
+            raise DeviceMemoryError(
+                f"{self._device} is out of memory: {_words(error)}; use smaller sizes, or set "
+                "`options: {memory: ...}`"
+            ) from error
+        except (errors.WorkerCrashedError, errors.ActorDiedError) as error:
+            raise DeviceError(
+                f"a worker of {self._device} died while it ran a task: {_words(error)}; look "
+                "for one that ends its process, or for memory that ran out"
+            ) from error
+        except errors.RayError as error:
+            raise DeviceLostError(
+                f"{self._device} failed: {type(error).__name__}: {_words(error)}; start it again"
+            ) from error
+
+
+class RayBackend(Backend):
+    """Runs functions of references to objects."""
+
+    name = "ray"
+    title = "Ray"
+    times = ("kernel", "end_to_end", "transfer", "start")
+    runs_on = "ray:N (started here with N CPUs), ray:auto and ray:HOST:PORT (one that runs already)"
+    requires = ("ray",)
+    software = ("ray",)
+    concerns = ("ray",)
+    options: ClassVar[Mapping[str, str]] = {
+        "memory": f"bytes of the object store of ray:N; absent: {OBJECT_STORE:,}"
+    }
+
+    def __init__(self) -> None:
+        self._cluster: Cluster | None = None
+
+    def serves(self, device: str) -> bool:
+        address = r"(ray://)?[\w.\-]+:\d+"
+        return re.fullmatch(rf"ray:([1-9]\d{{0,3}}|auto|{address})", device) is not None
+
+    def unavailable(self, device: str) -> str | None:
+        return super().unavailable(device) or not_installed(device, "ray", "ray")
+
+    def device_facts(self, device: str) -> DeviceFacts:
+        name = cpu().name if counts_of(device) else f"Ray at {device.removeprefix('ray:')}"
+        return DeviceFacts(name, scope={"device": device})
+
+    def start(self, device: str, threads: int | None, memory: int | None = None) -> RaySession:
+        refuse_threads(threads, "ray:N")
+        memory = memory_option(memory)
+        if memory is not None and not counts_of(device):
+            raise BackendError(
+                f"the option memory of {memory} means nothing on {device}: its object store has "
+                "its size already; leave it out"
+            )
+        key, running = (device, memory), self._cluster
+        if running is None or not running.sessions:
+            self._cluster = Cluster(device, memory)
+        elif running.key == key:
+            running.sessions += 1
+        else:
+            raise BackendError(
+                f"{device}: this process uses Ray on {running.key[0]} already, and it can use one; "
+                "compare such cases with a baseline of another backend"
+            )
+        assert self._cluster is not None
+        return RaySession(self._cluster)
+
+
+def _blas_threads() -> dict[str, int]:
+    """Run by a worker: ``worker_blas_threads``, where it can tell."""
+    try:
+        from threadpoolctl import threadpool_info
+    except ImportError:
+        return {}
+    blas = [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
+    return {"worker_blas_threads": max(blas)} if blas else {}
+
+
+def _words(error: BaseException) -> str:
+    """One line of a message: Ray's have tracebacks, which end with the cause, and advice."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or ["no message"]
+    return lines[-1] if re.match(r"\w+(Error|Exception): ", lines[-1]) else lines[0]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Ray warns of what it chose, before it takes the level that it is given."""
+    logger = logging.getLogger("ray")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@cache
+def _token() -> str:
+    """One for all Rays of this process: Ray reads it once."""
+    return secrets.token_hex(32)
+
+
+@contextmanager
+def _on_loopback() -> Iterator[None]:
+    """A Ray that is started meanwhile is not reached from outside.
+
+    Ray listens on all interfaces, save where it is told that clusters are of no use: it does so by
+    itself on Windows and macOS, and this variable chooses. Its other guard is a token, which it
+    would write into the user's home.
+    """
+    constants: Any = import_module("ray._private.ray_constants")
+    variables = {
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        "RAY_AUTH_TOKEN": os.environ.get("RAY_AUTH_TOKEN") or _token(),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        # Workers find the modules that this process finds.
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
+    before = {name: os.environ.get(name) for name in (*variables, "RAY_AUTH_MODE")}
+    enabled = constants.ENABLE_RAY_CLUSTER
+    os.environ.update(variables)
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        with _quiet():
+            yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = enabled
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
