@@ -3,16 +3,22 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+SYSTEMS ?= .venv-systems
+# The CPU build, where pip finds one: a plain torch on Linux is one of 3 GB for CUDA. A version that
+# is named takes the build of it with a suffix (2.13.0+cpu) first.
+TORCH ?= torch==2.13.0
 PRESET ?= smoke
 TESTERS ?= 2
+MINUTES ?= 5
+SEED ?= 1
 COMMITS ?= HEAD^!
 GPU_FIGURES ?= gpu-check.json
 .DEFAULT_GOAL := help
 
-.PHONY: help bench test lint types docs wheel gpu-check gpu-here figures faults clean
+.PHONY: help bench test test-systems lint types docs wheel gpu-check gpu-here figures faults fuzz clean
 
 help:  ## List the jobs
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 bench: $(VENV)/installed  ## Measure this commit on a quick preset and write the report
 	@test -f $(HOME)/.asv-machine.json || $(BIN)/asv machine --yes
@@ -21,14 +27,17 @@ bench: $(VENV)/installed  ## Measure this commit on a quick preset and write the
 
 test: $(VENV)/installed-test  ## Run the tests; without a GPU, those for CUDA on one in software
 	@if $(BIN)/python scripts/gpu_here.py >/dev/null; then \
-	    $(BIN)/python -m pytest; \
+	    $(BIN)/python -m pytest -m "not systems"; \
 	else \
 	    code=0; \
 	    side_by_side="-n $(TESTERS) --no-loadscope-reorder"; \
-	    $(BIN)/python -m pytest $$side_by_side -m "not gpu" || code=1; \
+	    $(BIN)/python -m pytest $$side_by_side -m "not gpu and not systems" || code=1; \
 	    GPUBENCH_SOFTCUDA=1 $(BIN)/python -m pytest $$side_by_side -m "gpu and not gpu_time" || code=1; \
 	    exit $$code; \
 	fi
+
+test-systems: $(SYSTEMS)/installed  ## Run the tests of PyTorch, JAX, Dask, Ray, joblib and pools, in an environment with them (3 GB)
+	$(SYSTEMS)/bin/python -m pytest tests/systems tests/backends/test_conformance.py -m systems
 
 lint: $(VENV)/installed-dev  ## Check style
 	$(BIN)/ruff check .
@@ -65,12 +74,15 @@ faults: $(VENV)/installed-dev  ## Break kernels and our CUDA path on purpose and
 	$(BIN)/python scripts/cuda_path_faults.py
 	$(BIN)/python scripts/numba_cuda_tests.py
 
-clean:  ## Remove what was built and measured here
-	rm -rf $(VENV) build dist .asv reports/html *.egg-info
+fuzz: $(VENV)/installed-dev  ## Break suites, results and records at random and count what escapes (MINUTES=5, SEED=1)
+	$(BIN)/python scripts/hostile_files.py --minutes $(MINUTES) --seed $(SEED)
 
-$(VENV)/bin/python:
+clean:  ## Remove what was built and measured here
+	rm -rf $(VENV) $(SYSTEMS) build dist .asv reports/html *.egg-info
+
+$(VENV)/bin/python $(SYSTEMS)/bin/python:
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("gpubench needs Python 3.11 or newer; name one: make PYTHON=python3.12 ...")'
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(@D:/bin=)
 
 $(VENV)/installed: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable .
@@ -87,3 +99,7 @@ $(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml
 $(VENV)/installed-gpu: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[test,cuda]' cuda-bench
 	touch $@ $(VENV)/installed-test $(VENV)/installed
+
+$(SYSTEMS)/installed: $(SYSTEMS)/bin/python pyproject.toml
+	$(SYSTEMS)/bin/python -m pip install --quiet --editable '.[test,systems]' '$(TORCH)'
+	touch $@

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
+import doublings
 import numpy as np
 import pytest
 from numba import cuda, njit
@@ -13,7 +18,8 @@ from numba import cuda, njit
 from gpubench.backends.protocol import Backend, Launch, Session, Target
 from gpubench.backends.registry import get
 from gpubench.backends.scripted import script
-from gpubench.errors import GpubenchError
+from gpubench.errors import BackendError, GpubenchError
+from gpubench.names import TIMES, Value
 
 N = 12
 LAUNCH = Launch(block=(4, 1, 1), grid=(3, 1, 1))
@@ -30,6 +36,17 @@ class Subject:
     cuda: bool = False
     foreign: str = "cl:0:0"
     """A device of another backend."""
+    written: Callable[..., Any] | None = None
+    """``work(array, n)`` as this system has it, where it is no loop to be ``compiled``."""
+    returns: bool = False
+    """Whether ``work`` returns the new array and leaves the old one, which cannot be written."""
+    options: Mapping[str, Value] = field(default_factory=dict)
+    dear: bool = False
+    """Whether opening it takes so long (a pool, a cluster) that tests share a session."""
+
+    @property
+    def name(self) -> str:
+        return "-".join([self.backend, self.device, *map(str, self.options.values())])
 
 
 def plain(function: Callable[..., Any]) -> Any:
@@ -38,6 +55,23 @@ def plain(function: Callable[..., Any]) -> Any:
 
 CUDA = Subject("numba_cuda", "cuda:0", cuda.jit, cuda=True)
 OPENCL = Subject("pyopencl", "cl:0:0", None, foreign="cuda:0")
+
+
+def system(
+    written: Callable[..., Any], backend: str, device: str, *modules: str, **how: Any
+) -> Any:
+    """A row for another system, skipped where the modules that it needs are not installed."""
+    missing = [module for module in modules if find_spec(module) is None]
+    reason = f"not installed here: {', '.join(missing)}; make test-systems has them"
+    marks = (pytest.mark.systems, pytest.mark.skipif(bool(missing), reason=reason))
+    return pytest.param(Subject(backend, device, plain, written=written, **how), marks=marks)
+
+
+def array_api(library: str) -> Any:
+    modules, options = {"array_api_compat", library}, {"library": library}
+    return system(doublings.array_api, "array_api", "cpu", *modules, returns=True, options=options)
+
+
 SUBJECTS = [
     Subject("numpy", "cpu", plain),
     Subject("numba", "cpu", njit),
@@ -45,10 +79,21 @@ SUBJECTS = [
     Subject("scripted", "scripted:1", script(seconds=1.0, asynchronous=True)),
     pytest.param(CUDA, marks=pytest.mark.gpu),
     pytest.param(OPENCL, marks=pytest.mark.opencl),
+    system(doublings.torch, "torch", "cpu", "torch"),
+    system(doublings.jax, "jax", "cpu", "jax", returns=True),
+    *map(array_api, ("numpy", "torch", "jax", "dask")),
+    system(doublings.pool, "multiprocessing", "processes:2", dear=True),
+    system(doublings.pool, "threads", "threads:2"),
+    system(doublings.joblib, "joblib", "processes:2", "joblib", returns=True, dear=True),
+    system(doublings.joblib, "joblib", "threads:2", "joblib", returns=True),
+    system(doublings.dask, "dask", "threads:2", "dask", returns=True),
+    system(doublings.dask, "dask", "processes:2", "dask", returns=True, dear=True),
+    system(doublings.dask, "dask", "dask:2:1", "distributed", returns=True, dear=True),
+    system(doublings.ray, "ray", "ray:2", "ray", returns=True, dear=True),
 ]
 
 
-@pytest.fixture(params=SUBJECTS, ids=lambda s: f"{s.backend}-{s.device}")
+@pytest.fixture(params=SUBJECTS, ids=lambda subject: subject.name, scope="module")
 def subject(request: pytest.FixtureRequest) -> Subject:
     found: Subject = request.param
     return found
@@ -59,10 +104,36 @@ def backend(subject: Subject) -> Backend:
     return get(subject.backend)
 
 
+@dataclass
+class Shared:
+    """What tests of one subject share."""
+
+    before: set[tuple[int, str]]
+    """Processes that there were before its first session."""
+    session: Session | None = None
+
+    def close(self) -> None:
+        if self.session is not None:
+            self.session.close()
+            self.session = None
+
+
+@pytest.fixture(scope="module")
+def shared(subject: Subject) -> Iterator[Shared]:
+    shared = Shared(processes_started())
+    yield shared
+    shared.close()
+
+
 @pytest.fixture
-def session(backend: Backend, subject: Subject) -> Iterator[Session]:
-    with backend.open(subject.device) as opened:
-        yield opened
+def session(backend: Backend, subject: Subject, shared: Shared) -> Iterator[Session]:
+    if not subject.dear:
+        with backend.open(subject.device, None, subject.options) as opened:
+            yield opened
+        return
+    if shared.session is None:
+        shared.session = backend.open(subject.device, None, subject.options)
+    yield shared.session
 
 
 DOUBLE_IN_C = """
@@ -77,6 +148,8 @@ def doubling(subject: Subject) -> Target:
     """``a[i] *= 2`` for each ``i < n``, as this backend writes it."""
     if subject.compiled is None:
         return Target(source=DOUBLE_IN_C, entry="twice")
+    if subject.written is not None:
+        return Target(function=subject.written)
     if not subject.cuda:
 
         def double(a: Any, n: int) -> None:
@@ -91,6 +164,16 @@ def doubling(subject: Subject) -> Target:
             a[i] *= 2
 
     return Target(function=subject.compiled(double_on_device))
+
+
+def outcome(session: Session, subject: Subject, native: Any, returned: Any) -> Any:
+    """The array that a call made, on the host: the one that it wrote, or the one that it returned.
+    One that was not to be written is what it was."""
+    session.synchronize()
+    if not subject.returns:
+        return session.to_host(native)
+    np.testing.assert_array_equal(session.to_host(native), numbers())
+    return session.to_host(returned)
 
 
 def numbers(dtype: str = "float64") -> np.ndarray[Any, Any]:
@@ -150,18 +233,48 @@ def test_binding_runs_nothing(session: Session, subject: Subject) -> None:
 def test_each_call_runs_once(session: Session, subject: Subject) -> None:
     native = session.to_native(numbers())
     call = session.bind(doubling(subject), LAUNCH, [native, N])
-    for factor in (2, 4):
-        call()
-        session.synchronize()
-        np.testing.assert_array_equal(session.to_host(native), factor * numbers())
+    for factor in (2, 2) if subject.returns else (2, 4):
+        doubled = outcome(session, subject, native, call())
+        np.testing.assert_array_equal(doubled, factor * numbers(), strict=True)
+
+
+def test_what_a_call_returned_stays_when_another_runs(session: Session, subject: Subject) -> None:
+    if not subject.returns:
+        pytest.skip("writes its arrays")
+    native, other = session.to_native(numbers()), session.to_native(np.ones(N))
+    call = session.bind(doubling(subject), LAUNCH, [native, N])
+    first = call()
+    session.restore(native, other)
+    second = call()
+    session.synchronize()
+    np.testing.assert_array_equal(session.to_host(first), 2 * numbers())
+    np.testing.assert_array_equal(session.to_host(second), 2 * np.ones(N))
+
+
+def test_what_a_backend_passes_comes_before_the_calls_arguments(
+    session: Session, backend: Backend, subject: Subject
+) -> None:
+    if subject.written is None:
+        pytest.skip("its kernels are compiled: they cannot look at their arguments")
+    written, seen = subject.written, []
+
+    def watched(*arguments: Any) -> Any:
+        seen.append(arguments)
+        return written(*arguments)
+
+    native = session.to_native(numbers())
+    session.bind(Target(function=watched), None, [native, N])()
+    session.synchronize()
+    ((*passed, _, n),) = seen
+    assert (len(passed), n) == (len(backend.passes), N)
 
 
 def test_restore_follows_the_work_that_is_queued(session: Session, subject: Subject) -> None:
-    native, pristine = session.to_native(numbers()), session.to_native(numbers())
+    native, pristine = session.to_native(numbers()), session.to_native(np.ones(N))
     session.bind(doubling(subject), LAUNCH, [native, N])()
     session.restore(native, pristine)
     session.synchronize()
-    np.testing.assert_array_equal(session.to_host(native), numbers())
+    np.testing.assert_array_equal(session.to_host(native), np.ones(N))
 
 
 def test_two_bindings_of_one_function_stay_apart(session: Session, subject: Subject) -> None:
@@ -169,22 +282,34 @@ def test_two_bindings_of_one_function_stay_apart(session: Session, subject: Subj
     whole, part = session.to_native(numbers()), session.to_native(numbers())
     first = session.bind(target, LAUNCH, [whole, N])
     second = session.bind(target, Launch((4, 1, 1), (1, 1, 1)), [part, 4])
-    first()
-    second()
-    session.synchronize()
-    np.testing.assert_array_equal(session.to_host(whole), 2 * numbers())
-    np.testing.assert_array_equal(session.to_host(part)[4:], numbers()[4:])
+    returned = first(), second()
+    np.testing.assert_array_equal(
+        outcome(session, subject, whole, returned[0]), 2 * numbers(), strict=True
+    )
+    doubled = outcome(session, subject, part, returned[1])
+    np.testing.assert_array_equal(doubled[4:], numbers()[4:])
 
 
 def test_a_sample_runs_as_often_as_it_is_asked_and_takes_time(
     session: Session, subject: Subject
 ) -> None:
-    native = session.to_native(numbers())
-    sampler = session.sampler(session.bind(doubling(subject), LAUNCH, [native, N]))
+    native, runs, target = session.to_native(numbers()), [], doubling(subject)
+    if subject.returns:  # an array tells nothing: count calls
+
+        def counted(*arguments: Any) -> Any:
+            runs.append(1)
+            return doubling(subject).function(*arguments)
+
+        target = Target(function=counted)
+    sampler = session.sampler(session.bind(target, LAUNCH, [native, N]))
     session.restore(native, session.to_native(numbers()))
     session.synchronize()  # whatever warming up did is undone
+    runs.clear()
     seconds = sampler.seconds(3)
-    np.testing.assert_array_equal(session.to_host(native), 8 * numbers())
+    if subject.returns:
+        assert len(runs) == 3
+    else:
+        np.testing.assert_array_equal(session.to_host(native), 8 * numbers())
     assert seconds > 0 or session.simulated or subject.device == "scripted:1"
     assert sampler.method
 
@@ -221,13 +346,54 @@ def test_a_source_text_is_refused_by_those_that_take_functions(
 
 
 def test_a_session_closes_after_an_error_and_another_opens(
-    backend: Backend, subject: Subject
+    backend: Backend, subject: Subject, shared: Shared
 ) -> None:
-    with pytest.raises(ZeroDivisionError), backend.open(subject.device) as broken:
+    shared.close()
+    where = subject.device, None, subject.options
+    with pytest.raises(ZeroDivisionError), backend.open(*where) as broken:
         broken.to_native(numbers())
         raise ZeroDivisionError
-    with backend.open(subject.device) as fresh:
+    broken.close()  # a second time
+    with backend.open(*where) as fresh:
         np.testing.assert_array_equal(fresh.to_host(fresh.to_native(numbers())), numbers())
+    deadline = time.monotonic() + 20
+    while (left := processes_started() - shared.before) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not left
+
+
+def processes_started() -> set[tuple[int, str]]:
+    """Processes below this one, with their command lines; without those of ``multiprocessing``
+    that serve a whole process and end with it. Empty where the system has no /proc."""
+    parents: dict[int, int] = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(status.parent.name)] = int(status.read_text().rpartition(")")[2].split()[1])
+        except OSError:  # it has ended meanwhile
+            continue
+    below, found = {os.getpid()}, set()
+    while new := {pid for pid, parent in parents.items() if parent in below} - below:
+        below |= new
+    for pid in below - {os.getpid()}:
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ").strip()
+        except OSError:
+            continue
+        if command and not any(name in command for name in ("resource_tracker", "forkserver")):
+            found.add((pid, command))
+    return found
+
+
+def test_an_option_takes_no_other_value(backend: Backend, subject: Subject) -> None:
+    for option, meaning in backend.options.items():
+        assert meaning
+        with pytest.raises(BackendError, match=option):
+            backend.open(subject.device, None, {**subject.options, option: "no such value"})
+
+
+def test_its_times_are_known_and_a_kernel_has_one(backend: Backend) -> None:
+    assert "kernel" in backend.times
+    assert set(backend.times) <= set(TIMES)
 
 
 def test_only_its_own_devices_are_served(backend: Backend, subject: Subject) -> None:
