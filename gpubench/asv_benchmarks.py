@@ -41,6 +41,7 @@ from gpubench.plan.group import Group, is_cuda
 from gpubench.plan.plan import build_plan
 from gpubench.plan.version import benchmark_version
 from gpubench.record import RoundsRecord
+from gpubench.suite.folder import asked_folder
 from gpubench.suite.loading import load_suites
 from gpubench.suite.model import Sampling
 
@@ -51,8 +52,8 @@ NOT_OF_ASV = {"sample_time", "number", "paired"}
 
 
 def benchmark_classes(suites: Path) -> dict[str, type]:
-    """asv benchmark classes of all suite files in a folder, by name; in a process that asv started
-    for one benchmark, that one's class.
+    """asv benchmark classes of all suite files in a folder, or in the one that ``GPUBENCH_SUITES``
+    names beside it, by name; in a process that asv started for one benchmark, that one's class.
 
     The preset is the environment variable ``GPUBENCH_PRESET``. No device, no thread pool and no
     kernel is touched before a case is set up. A process that asv forks for each benchmark imports
@@ -62,7 +63,8 @@ def benchmark_classes(suites: Path) -> dict[str, type]:
     preset, count = os.environ.get("GPUBENCH_PRESET") or None, gpu_count()
     asked = asked_benchmark(sys.argv)
     # A suite's file has its name, so that the other suites need not be read.
-    source = suites if asked is None else suites / f"{asked.suite}.yaml"
+    folder = asked_folder(suites)
+    source = folder if asked is None else folder / f"{asked.suite}.yaml"
     groups: Sequence[Group] = build_plan(load_suites([source], preset), count).groups()
     if asked is not None:
         groups = [group for group in groups if group.class_name == asked.class_name]

@@ -146,11 +146,13 @@ class GpubenchReport(OutputPublisher):  # type: ignore[misc]
         finds them; what goes wrong is a warning, not asv's end."""
         from gpubench.project import project_table  # asv run has no use for the report
         from gpubench.report.render import write_report
+        from gpubench.suite.folder import asked_folder
 
         project = Path.cwd()  # asv changes into the folder of its configuration
         templates = project / "reports"
         try:
-            table, faults = project_table(Path(conf.results_dir), project, project / "suites")
+            suites = asked_folder(project / "suites")
+            table, faults = project_table(Path(conf.results_dir), project, suites)
             for fault in faults:
                 log.warning(f"gpubench: {fault}")
             folder = Path(conf.html_dir) / FOLDER

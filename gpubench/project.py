@@ -8,7 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpubench.errors import Fault, SuiteError
+from gpubench.files import TooLarge, read_regular
 from gpubench.results import Pair, Table, open_table, table_path
+from gpubench.suite.folder import MAX_BYTES
 
 
 def project_table(
@@ -44,6 +46,8 @@ def declared_pairs(suites: Path) -> tuple[Pair, ...]:
 
 def _may_have_pairs(path: Path) -> bool:
     try:
-        return b"pairs" in path.read_bytes()
+        return b"pairs" in read_regular(path, MAX_BYTES)
     except OSError:
         return False
+    except TooLarge:
+        return True  # which reading it as a suite tells

@@ -30,6 +30,7 @@ from gpubench.measure.targets import load_target
 from gpubench.parallel import in_processes
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
+from gpubench.suite.folder import asked_folder
 from gpubench.suite.loading import load_suites
 
 
@@ -37,7 +38,7 @@ def main() -> None:
     """Compile for the suites of the folder that is named, in the preset ``GPUBENCH_PRESET``."""
     (folder,) = sys.argv[1:]
     preset = os.environ.get("GPUBENCH_PRESET") or None
-    plan = build_plan(load_suites([Path(folder)], preset), gpu_count=0)
+    plan = build_plan(load_suites([asked_folder(Path(folder))], preset), gpu_count=0)
     files: defaultdict[str, list[Case]] = defaultdict(list)
     for case in chosen(plan.cases(), asv_settings().benchmarks):
         # Functions of one file stay together: they share functions and a cache.

@@ -14,6 +14,7 @@ from gpubench.backends import registry
 from gpubench.backends.host import cpu
 from gpubench.backends.numpy import blas_facts, blas_libraries
 from gpubench.errors import GpubenchError
+from gpubench.files import MOST_BYTES, TooLarge, read_regular
 from gpubench.names import Value
 from gpubench.record import Line, RunRecord, parse_line, to_line
 
@@ -28,12 +29,25 @@ class Recorder:
         self.path = path
 
     def write(self, record: Line) -> None:
-        """Append one line in one system call, so that a killed run leaves no half line."""
+        """Append one line in one system call, so that a killed run leaves no half line.
+
+        Raises ``GpubenchError`` where the file is none, and where the disk is full: what was
+        written of the line is then taken back, so that the next one stands alone.
+        """
         if self.path is None:
             return
+        if self.path.exists() and not self.path.is_file():
+            raise GpubenchError(f"the record {self.path} is no regular file; move it away")
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        line = to_line(record).encode()
         with self.path.open("ab", buffering=0) as file:
-            file.write(to_line(record).encode())
+            written = file.write(line)
+            if written != len(line):
+                file.truncate(file.tell() - (written or 0))
+                raise GpubenchError(
+                    f"the disk of {self.path} is full: a case is not on record; make room and "
+                    "measure it again"
+                )
 
     def write_facts(self, run: str) -> None:
         """Append the facts of a run, unless the file's last ones are its or the same.
@@ -58,9 +72,11 @@ class Recorder:
 
         The others are not parsed: every case looks back over thousands of lines.
         """
-        if self.path is None or not self.path.exists():
+        try:
+            content = read_regular(self.path, MOST_BYTES) if self.path else b""
+        except (OSError, TooLarge):  # none yet, or none that can be looked at
             return
-        for line in reversed(self.path.read_text(encoding="utf-8").splitlines()):
+        for line in reversed(content.decode(errors="replace").split("\n")):
             if any(word in line for word in words):
                 with suppress(GpubenchError):  # damaged, or of a later release
                     yield parse_line(line)

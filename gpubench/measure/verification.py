@@ -55,7 +55,8 @@ def verify(
     """
     expected = _proving_outputs(execution) if baseline is None else baseline
     execution.expected = expected
-    outs = [n for n, spec in execution.case.array_specs.items() if spec.intent == "out"]
+    specs = execution.case.array_specs
+    outs = [name for name in execution.changing if specs[name].intent == "out"]  # not returned
     poison = {name: poisoned(expected[name], expected[name]) for name in outs if name in expected}
 
     def run(*, seen: bool = False) -> dict[str, Array]:

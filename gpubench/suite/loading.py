@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
@@ -10,9 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpubench.errors import Fault, SuiteError
+from gpubench.links import leads_out, project_of
 from gpubench.names import NAME
 from gpubench.suite import tree
 from gpubench.suite.checks import check_presets, check_suite
+from gpubench.suite.folder import suite_files
 from gpubench.suite.merging import apply_preset, extend
 from gpubench.suite.model import Suite
 from gpubench.suite.reader import MAX_FAULTS, read_suite_file
@@ -74,22 +77,33 @@ def load_suite(path: Path | str, preset: str | None = None) -> LoadedSuite:
     return load_suites([path], preset)[0]
 
 
-def load_suites(paths: Iterable[Path | str], preset: str | None = None) -> tuple[LoadedSuite, ...]:
-    """Load suite files and the ``*.yaml`` of folders, in the order given.
+def load_suites(
+    paths: Iterable[Path | str], preset: str | None = None, *, nested: bool = False
+) -> tuple[LoadedSuite, ...]:
+    """Load suite files and the ``*.yaml`` of folders, in the order given; ``nested``: those of the
+    folders in these too, but for files there that another suite extends.
 
     A preset is applied where it exists; a suite without it carries a warning. Raises ``SuiteError``
     with all faults of all files, of two suites with one name, and of a preset that no file has.
     """
     files: dict[Path, None] = {}
     faults: list[Fault] = []
-    for path in map(Path, paths):
-        inside = sorted(path.glob("*.yaml")) if path.is_dir() else [path]
+    named = tuple(map(Path, paths))
+    for path in named:
+        inside = suite_files(path, nested=nested) if _is(Path.is_dir, path) else [path]
         if not inside:
             faults.append(Fault(str(path), 0, 0, "no suite here; suite files end in .yaml"))
         files |= dict.fromkeys(inside)
-    read = [_load_file(file, preset) for file in files]
+    loads = {file: _load_file(file, preset) for file in files}
+    if nested:
+        # What others extend need not be a whole suite, and lies in a folder of its own.
+        bases = {_base(root) for _, root, _ in loads.values() if root}
+        for file in {*files}.difference(named):
+            if file.parent not in named and _real(file) in bases:
+                del loads[file]
+    read = tuple(loads.values())
     faults += [fault for _, _, of_file in read for fault in of_file]
-    roots = {str(file): root for file, (_, root, _) in zip(files, read, strict=True) if root}
+    roots = {str(file): root for file, (_, root, _) in loads.items() if root}
     origins: dict[str, Origin] = {}
     for root in roots.values():
         name = root.find("suite")
@@ -146,6 +160,7 @@ def _load_file(
         changed = root if preset_name is None else apply_preset(root, preset_name)
         validated = validate(changed)
         faults += [
+            *_sources_outside(path, changed),
             *validated.faults,
             *islice(check_suite(validated, changed, preset_name), MAX_FAULTS + 1),
         ]
@@ -156,6 +171,10 @@ def _load_file(
 
 def _assembled(path: Path, chain: tuple[Path, ...]) -> tuple[Node | None, tuple[Fault, ...]]:
     """Tree of a file laid over the files that it extends, and the faults of all of them."""
+    project = project_of(chain[0])
+    if leads_out(path, project):
+        message = f"it is a link that leads out of {project}; copy the file there"
+        return None, (Fault(str(path), 0, 0, message),)
     root, faults = read_suite_file(path)
     extends = root.find("extends") if root else None
     if root is None or extends is None or not isinstance(extends.content, str):
@@ -164,16 +183,56 @@ def _assembled(path: Path, chain: tuple[Path, ...]) -> tuple[Node | None, tuple[
     problem = None
     if not written.strip() or "\0" in written or Path(written).is_absolute():
         problem = f"extends {written!r}; allowed: a path relative to this file"
-    elif (base_path := path.parent / written).resolve() in {file.resolve() for file in chain}:
+    elif _real(base_path := path.parent / written) in map(_real, chain):
         problem = f"extends {written!r}, which extends this file in turn; break the circle"
+    elif leads_out(base_path, project):
+        problem = f"extends {written!r}, which lies outside of {project}; {_INSIDE}"
     elif len(chain) == MAX_FILES:
         problem = f"more than {MAX_FILES} files extend one another"
-    elif not base_path.is_file():
+    elif not _is(Path.is_file, base_path):
         problem = f"extends {written!r}, but there is no file {base_path}"
     if problem:
         return root, (*faults, extends.origin.fault(problem))
     base, base_faults = _assembled(base_path, (*chain, base_path))
     return (extend(base, root) if base else root), (*faults, *base_faults)
+
+
+_INSIDE = "copy the file there, or work in the folder that holds both"
+
+
+def _sources_outside(path: Path, root: Node) -> Iterator[Fault]:
+    """Files of code that lie outside of the project: their text is shown beside results."""
+    for kernel in root.fields("kernels").values():
+        for implementation in kernel.fields("implementations").values():
+            source = implementation.find("source")
+            if source is None or not isinstance(source.content, str):
+                continue
+            project = project_of(path)
+            if leads_out(path.parent / source.content, project):
+                yield source.origin.fault(
+                    f"source {source.content!r} lies outside of {project}; {_INSIDE}"
+                )
+
+
+def _is(kind: Callable[[Path], bool], path: Path) -> bool:
+    """Whether it is a file, or a folder; pathlib raises of a name that is too long."""
+    try:
+        return kind(path)
+    except OSError:
+        return False
+
+
+def _real(path: Path) -> str:
+    """A path with its links followed; ``resolve`` refuses one that leads in a circle."""
+    return os.path.realpath(path)
+
+
+def _base(root: Node) -> str | None:
+    """The file that a suite extends; ``None`` where it extends none."""
+    extends = root.find("extends")
+    if extends is None or not isinstance(extends.content, str):
+        return None
+    return _real(Path(extends.origin.path).parent / extends.content)
 
 
 def _without_repeats(read: Sequence[Fault], later: Sequence[Fault]) -> tuple[Fault, ...]:

@@ -255,14 +255,16 @@ def test_nesting_of_32_levels_is_read() -> None:
 def test_a_file_over_one_mebibyte_is_not_parsed(tmp_path: Path) -> None:
     path = tmp_path / "f.yaml"
     path.write_text("# " + "x" * 2**20)
-    message = "larger than 1 MiB; a suite file is at most that"
+    message = "it has 1,048,578 bytes; at most 1,048,576 are read of a suite; split it into"
+    message += " several files"
     assert read_suite_file(path) == (None, (Fault(str(path), 0, 0, message),))
 
 
 def test_what_is_no_file_is_refused_without_reading_it(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.yaml"
     os.mkfifo(pipe)
-    assert [fault.message for fault in read_suite_file(pipe)[1]] == ["cannot be read: not a file"]
+    (fault,) = read_suite_file(pipe)[1]
+    assert fault.message == "cannot be read: it is no regular file (a folder, a pipe or a device)"
     missing = read_suite_file(tmp_path / "missing.yaml")[1]
     assert [fault.message for fault in missing] == ["cannot be read: No such file or directory"]
 
