@@ -20,6 +20,7 @@ from gpubench.backends.protocol import Launch, Target
 from gpubench.backends.software import NAME, requested, switched_on
 from gpubench.errors import BackendError, GpubenchError
 from gpubench.measure.targets import load_object
+from gpubench.parallel import without_working_folder
 
 BACKEND = "numba_cuda"
 """A tour is of CUDA's grids, so that this command names the backend that launches them."""
@@ -88,7 +89,8 @@ def tour(grid: Place, block: Place, device: str = "cuda:0") -> Tour:
     if gpu_count() or requested():
         return Tour(grid, block, device, backend.device_facts(device).name, _visits(launch, device))
     try:
-        with switched_on(), ProcessPoolExecutor(1, get_context("spawn")) as process:
+        new = get_context("spawn")
+        with switched_on(), without_working_folder(), ProcessPoolExecutor(1, new) as process:
             return process.submit(tour, grid, block, device).result()
     except GpubenchError:
         raise

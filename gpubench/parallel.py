@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import chain
 from multiprocessing import get_context
 from typing import TypeVar
@@ -16,6 +16,9 @@ R = TypeVar("R")
 
 CHUNKS = 16
 """For each process: enough that none waits long for the last one."""
+
+SAFE_PATH = "PYTHONSAFEPATH"
+"""Python's environment variable for its option ``-P``."""
 
 
 def spread(
@@ -46,6 +49,7 @@ def in_processes(
         # New processes: a fork would share locks that threads of this one may hold.
         with (
             suppress(OSError, BrokenExecutor),
+            without_working_folder(),
             ProcessPoolExecutor(count, get_context("spawn")) as pool,
         ):
             waiting: deque[Future[R]] = deque()
@@ -59,6 +63,22 @@ def in_processes(
                 done += 1
     for part in parts[done:]:
         yield function(part)
+
+
+@contextmanager
+def without_working_folder() -> Iterator[None]:
+    """Processes of Python that are started meanwhile do not look for modules in the working folder
+    first, as ``python -c``, by which multiprocessing starts them, does: not even the standard
+    library's would be safe from a file of the same name there."""
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[SAFE_PATH]
+        else:
+            os.environ[SAFE_PATH] = before
 
 
 def processors() -> int:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
 import click
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -19,11 +22,36 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
 
 from gpubench.errors import Fault, GpubenchError, SuiteError
 
-OUT = Console(soft_wrap=True, highlight=False)
-ERR = Console(stderr=True, soft_wrap=True, highlight=False)
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters but for tabs and ends of lines, marks that reverse the direction of what
+follows, and halves of characters, which no encoding has."""
+
+
+def printable(text: str) -> str:
+    """The text without what a terminal obeys: names and formulas come from files of others."""
+    return _UNPRINTABLE.sub("?", text)
+
+
+class SafeConsole(Console):
+    """A console on which only its own styles are escape sequences."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield segment._replace(text=printable(segment.text))
+
+
+# Without emoji: of `file.yaml:100:3` rich would make one.
+OUT = SafeConsole(soft_wrap=True, highlight=False, emoji=False)
+ERR = SafeConsole(stderr=True, soft_wrap=True, highlight=False, emoji=False)
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as of shells: 128 and the number of the signal."""
@@ -31,7 +59,31 @@ INTERRUPTED = 130
 
 class Commands(click.Group):
     """Commands whose errors, where they are ours, become text on standard error and exit code 2,
-    and Ctrl-C its own exit code; never a traceback."""
+    and Ctrl-C its own exit code; never a traceback.
+
+    So do errors of the system: a disk that is full, a name that is too long, memory that is not
+    there."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        # A character that a terminal cannot show becomes its number, and ends no command.
+        with suppress(AttributeError, ValueError):
+            sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        try:
+            try:
+                return super().main(*args, **kwargs)
+            finally:
+                sys.stdout.flush()  # here a full disk can still be told
+        except OSError as error:
+            with suppress(OSError):  # what is left of the output would be tried again at the end
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if error.errno == errno.EPIPE:  # who read the output has seen enough of it
+                sys.exit(1)
+            place = f": {error.filename}" if error.filename else ""
+            ERR.print(f"gpubench: {error.strerror or error}{place}", markup=False)
+            sys.exit(2)
+        except MemoryError:
+            ERR.print("gpubench: there is not enough memory; give it fewer or smaller files")
+            sys.exit(2)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -75,6 +127,12 @@ def print_warned(warned: Mapping[str, int]) -> None:
         ERR.print(f"{words} ({count} case{'' if count == 1 else 's'})", markup=False)
 
 
+def echo(text: str, *, nl: bool = True) -> None:
+    """Print lines for other programs on standard output, as they are but for what is not
+    printable."""
+    click.echo(printable(text), nl=nl)
+
+
 def print_json(content: object) -> None:
     """Print it on standard output; what JSON has no kind for (a path) as text."""
     click.echo(json.dumps(content, indent=2, default=str))
@@ -84,7 +142,7 @@ def print_json(content: object) -> None:
 def bar(total: int, what: str = "measuring") -> Iterator[Callable[[str | None, int], None]]:
     """A progress bar on standard error; call what it gives with what is done, absent where that is
     as before, and how many steps came to their end."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     with Progress(
         *columns, TimeRemainingColumn(), console=ERR, transient=True, disable=not ERR.is_terminal
     ) as shown:

@@ -8,6 +8,8 @@ from typing import TypeVar
 
 import click
 
+from gpubench.suite.folder import VARIABLE
+
 Command = TypeVar("Command", bound=Callable[..., None])
 
 SUITES = Path("suites")
@@ -37,8 +39,14 @@ axes_option = click.option(
     help="Keep these values of an axis: -a n=1024,4096 -a implementation=numpy. Repeatable.",
 )
 results_option = path_option("--results", RESULTS, "asv's results directory.")
-suites_option = path_option(
-    "--suites", SUITES, "Suites whose `pairs` of an asv project's benchmarks are reported too."
+suites_option = click.option(
+    "--suites",
+    type=click.Path(path_type=Path),
+    default=SUITES,
+    show_default=True,
+    envvar=VARIABLE,
+    help="Suites whose `pairs` of an asv project's benchmarks are reported too; also the variable "
+    f"{VARIABLE}.",
 )
 machine_option = click.option("--machine", help="Only results of this machine.")
 environment_option = click.option(

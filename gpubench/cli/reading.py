@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpubench.cli.console import ERR, OUT, print_faults, print_json
+from gpubench.cli.console import ERR, OUT, echo, print_faults, print_json, printable
 from gpubench.cli.options import (
     RESULTS,
     SUITES,
@@ -28,6 +28,8 @@ from gpubench.cli.options import (
     suites_option,
 )
 from gpubench.errors import GpubenchError
+from gpubench.links import stay_inside
+from gpubench.suite.folder import asked_folder
 
 if TYPE_CHECKING:  # a command imports what reads results only when it runs: --help answers at once
     from gpubench.analysis.comparison import ComparisonSide
@@ -40,15 +42,23 @@ output_option = path_option("--output", Path("reports/html"), "Where the pages a
 open_option = click.option(
     "--open", "open_browser", is_flag=True, help="Open the first page in the browser."
 )
+packaged_option = click.option(
+    "--packaged",
+    is_flag=True,
+    help="Leave out templates and scripts of the project's own reports/.",
+)
 
 
 @click.command()
 @results_option
 @output_option
 @suites_option
+@packaged_option
 @click.option("--json", "as_json", is_flag=True, help="Print what the pages show as JSON instead.")
 @open_option
-def report(results: Path, output: Path, suites: Path, as_json: bool, open_browser: bool) -> None:
+def report(
+    results: Path, output: Path, suites: Path, packaged: bool, as_json: bool, open_browser: bool
+) -> None:
     """Write the report: static pages that open from disk.
 
     Templates in the project's own reports/ replace single pages. Prints the path of the first page.
@@ -58,7 +68,7 @@ def report(results: Path, output: Path, suites: Path, as_json: bool, open_browse
     if as_json:
         print_json(view_models(_stored(results, suites)))
         return
-    index = _write(results, suites, output)
+    index = _write(results, suites, output, packaged)
     click.echo(index.resolve())
     if open_browser:
         webbrowser.open(index.resolve().as_uri())
@@ -68,6 +78,7 @@ def report(results: Path, output: Path, suites: Path, as_json: bool, open_browse
 @results_option
 @output_option
 @suites_option
+@packaged_option
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -76,7 +87,9 @@ def report(results: Path, output: Path, suites: Path, as_json: bool, open_browse
     help="Of 127.0.0.1; 0 takes any that is free.",
 )
 @open_option
-def serve(results: Path, output: Path, suites: Path, port: int, open_browser: bool) -> None:
+def serve(
+    results: Path, output: Path, suites: Path, packaged: bool, port: int, open_browser: bool
+) -> None:
     """Show the report on 127.0.0.1, up to date while results, suites and templates change.
 
     Open pages load anew by themselves. The pages on disk are those of `gpubench report`. Ctrl-C
@@ -85,12 +98,14 @@ def serve(results: Path, output: Path, suites: Path, port: int, open_browser: bo
     from gpubench.report.render import packaged_templates
     from gpubench.report.serving import ReportServer, changes_of_files, rewrite_on_change
 
+    for path in (results, suites, output, TEMPLATES):
+        stay_inside(path)
     with ReportServer(output, port) as server:
         with suppress(OSError):  # the folder is below that of templates, which has to be there
             output.mkdir(parents=True, exist_ok=True)
         changes = changes_of_files((results, suites, packaged_templates(), TEMPLATES), output)
         next(changes)  # from here on nothing is missed
-        _write(results, suites, output)
+        _write(results, suites, output, packaged)
         with server.serving(), suppress(KeyboardInterrupt):
             click.echo(f"{server.url} (Ctrl-C ends it)")
             if open_browser:
@@ -98,7 +113,7 @@ def serve(results: Path, output: Path, suites: Path, port: int, open_browser: bo
             rewrite_on_change(
                 server,
                 changes,
-                rewrite=lambda: _write(results, suites, output),
+                rewrite=lambda: _write(results, suites, output, packaged),
                 tell=lambda words: ERR.print(f"{time.strftime('%H:%M:%S')} {words}", markup=False),
             )
 
@@ -185,7 +200,7 @@ def compare(
     if as_json:
         print_json(list(map(comparison_row, views)))
     elif as_markdown:
-        click.echo("\n".join(map(markdown, views)), nl=False)
+        echo("\n".join(map(markdown, views)), nl=False)
     else:
         for view in views:
             OUT.print(*comparison_report(view), sep="\n")
@@ -230,6 +245,8 @@ def query(
     if as_json:
         click.echo(json.dumps([dict(zip(columns, row, strict=True)) for row in rows], default=str))
     elif as_csv:
+        if sys.stdout.isatty():  # elsewhere texts stay as they are
+            rows = [tuple(printable(v) if isinstance(v, str) else v for v in row) for row in rows]
         csv.writer(sys.stdout, lineterminator="\n").writerows([columns, *rows])
     else:
         OUT.print(answer_table(columns, rows))
@@ -253,18 +270,24 @@ def _side(name: str, results: Path, open_once: Callable[[Path], Table]) -> Compa
     return commit_side(name, table, commit)
 
 
-def _write(results: Path, suites: Path, output: Path) -> Path:
+def _write(results: Path, suites: Path, output: Path, packaged: bool) -> Path:
     """Write the report; returns its first page."""
     from gpubench.report.render import write_report
 
+    stay_inside(output)
+    stay_inside(TEMPLATES)
+    overrides = TEMPLATES if TEMPLATES.is_dir() and not packaged else None
     with closing(_stored(results, suites)) as table, ERR.status("writing pages"):
-        return write_report(table, output, TEMPLATES if TEMPLATES.is_dir() else None)
+        return write_report(table, output, overrides)
 
 
-def _stored(results: Path, suites: Path = SUITES) -> Table:
+def _stored(results: Path, suites: Path | None = None) -> Table:
     """Stored results with the pairs of the suites; faults of suites are warnings here."""
     from gpubench.project import project_table
 
+    suites = suites or asked_folder(SUITES)
+    stay_inside(results)
+    stay_inside(suites)
     with ERR.status("reading results"):
         table, faults = project_table(results, Path.cwd(), suites)
     print_faults(faults, "warning: ")

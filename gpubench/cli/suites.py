@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from gpubench.cli.console import OUT, print_faults, print_json
+from gpubench.cli.console import OUT, echo, print_faults, print_json
 from gpubench.cli.options import (
     axes_option,
     json_option,
@@ -25,12 +25,12 @@ from gpubench.errors import SuiteError
 def check(paths: tuple[Path, ...], preset: str | None) -> None:
     """Check suite files and every function that they name.
 
-    PATHS are suite files or folders of them (default: suites/). Prints one line of counts, or every
-    fault on standard error with exit code 2.
+    PATHS are suite files, or folders of them and of more folders (default: suites/). Prints one
+    line of counts, or every fault on standard error with exit code 2.
     """
     from gpubench.tables import plans
 
-    plan = planned(paths, preset)
+    plan = planned(paths, preset, nested=True)
     if plan.faults():
         raise SuiteError(plan.faults())
     print_faults(plan.warnings(), "warning: ")
@@ -66,7 +66,7 @@ def plan(
     from gpubench.tables import plans
     from gpubench.tables.table import table
 
-    made = planned(paths, preset)
+    made = planned(paths, preset, nested=True)
     if explained is not None:
         values = explain(made.find(explained))
         OUT.print(table(("field", "value", "set in"), values, folded=True))
@@ -78,7 +78,7 @@ def plan(
     print_faults([*made.faults(), *made.warnings()], "warning: ")
     if as_list:
         for case in cases:
-            click.echo(plans.case_name(case))
+            echo(plans.case_name(case))
         return
     OUT.print(plans.plan_table(cases, listed=bool(where or axes)))
 

@@ -18,10 +18,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpubench.errors import KernelError, did_you_mean
+from gpubench.files import TooLarge, read_regular
+from gpubench.links import leads_out
 from gpubench.suite.model import Implementation
+from gpubench.suite.tree import shortened
 
 _KEEP_ARGUMENTS = {"jit", "njit", "cache", "lru_cache"}
 """Decorators that leave a function the arguments that it is written with: Numba's and Python's."""
+MOST_SHOWN = 200
+"""Characters of a function's parameters in a message."""
+SEARCHED_FIRST: list[str] = []
+"""Folders whose modules are read before those of ``sys.path``, and which nothing is imported from:
+the working folder of a command that only reads."""
+MAX_MODULE = 2**19
+"""Bytes of a module that is looked through. Python takes some 200 times as much memory to parse it:
+the largest of its own library has 230 KB."""
 _MOST_FOLLOWED = 8
 """Imports of a name that are followed from module to module: more than any package has."""
 
@@ -69,14 +80,22 @@ def require(reference: str, arguments: Arguments | None = None) -> None:
         return
     keeps = all(_decorator_name(each) in _KEEP_ARGUMENTS for each in definition.decorator_list)
     if keeps and not _takes(definition.args, arguments):
-        takes = deepcopy(definition.args)
+        raise KernelError(
+            f"{reference} takes ({_shown(definition.args)}), and is called with {arguments}: "
+            "change the function, or what the suite gives it"
+        )
+
+
+def _shown(parameters: ast.arguments) -> str:
+    """Parameters as they are written, without annotations."""
+    try:
+        takes = deepcopy(parameters)
         for parameter in ast.walk(takes):
             if isinstance(parameter, ast.arg):
                 parameter.annotation = None
-        raise KernelError(
-            f"{reference} takes ({ast.unparse(takes)}), and is called with {arguments}: change the "
-            "function, or what the suite gives it"
-        )
+        return shortened(ast.unparse(takes), MOST_SHOWN)
+    except RecursionError:  # a default of thousands of terms
+        return "other arguments"
 
 
 def _decorator_name(decorator: ast.expr) -> str:
@@ -152,9 +171,25 @@ def _find_module(name: str) -> Module | None:
     if spec is None or not spec.has_location or not str(spec.origin).endswith(".py"):
         return None
     path = Path(str(spec.origin))
+    for folder in SEARCHED_FIRST:
+        if path.is_relative_to(folder) and leads_out(path, Path(folder)):
+            raise KernelError(
+                f"cannot read module {name!r}: {path} is a link that leads out of {folder}; copy "
+                "the file there"
+            )
     package = name if spec.submodule_search_locations is not None else name.rpartition(".")[0]
     try:
         return _parsed(package, path, path.stat().st_mtime_ns)
+    except TooLarge as error:
+        raise KernelError(
+            f"module {name!r} ({path}): {error} of a module; put what the suite names into a "
+            "module of its own"
+        ) from error
+    except (MemoryError, RecursionError) as error:  # what Python's parser says of deep nesting
+        raise KernelError(
+            f"module {name!r} ({path}) is nested too deeply to be looked through; put what the "
+            "suite names into a module of its own"
+        ) from error
     except (OSError, SyntaxError, ValueError) as error:
         cause = f"{type(error).__name__}: {error}"
         raise KernelError(f"cannot read module {name!r} ({path}): {cause}") from error
@@ -163,7 +198,8 @@ def _find_module(name: str) -> Module | None:
 @lru_cache(maxsize=256)
 def _parsed(package: str, path: Path, modified: int) -> Module:
     """``modified`` makes a changed file a new entry of the cache."""
-    text = path.read_text(encoding="utf-8")
+    # With a byte-order mark or without, as Python itself reads a module.
+    text = read_regular(path, MAX_MODULE).decode("utf-8-sig")
     definitions: dict[str, ast.stmt] = {}
     imports: dict[str, str] = {}
     for statement in _statements(ast.parse(text).body):
@@ -215,7 +251,8 @@ def _find_spec(name: str) -> ModuleSpec | None:
     if name in sys.modules:
         return sys.modules[name].__spec__
     top, *rest = name.split(".")
-    spec = importlib.util.find_spec(top)
+    spec = PathFinder.find_spec(top, SEARCHED_FIRST) if SEARCHED_FIRST else None
+    spec = spec or importlib.util.find_spec(top)
     if spec is None:
         raise KernelError(
             f"there is no module {name!r}: install the package that has it, or run from the folder "

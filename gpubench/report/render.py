@@ -8,8 +8,8 @@ a digest), and one that says just that is left alone.
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -27,10 +27,13 @@ from jinja2 import (
     TemplateError,
     TemplateSyntaxError,
 )
+from jinja2.loaders import split_template_path
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from gpubench import __version__
 from gpubench.collecting import without_collecting
 from gpubench.errors import GpubenchError
+from gpubench.links import leads_out
 from gpubench.report import (
     changes,
     choose,
@@ -103,7 +106,9 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
         _write_scripts(site, output_dir, mark)
         kept = {page.address for page in listed}
         for path in output_dir.glob("*.html"):
-            if path.name not in kept and GENERATOR in path.read_bytes():
+            if path.name in kept or path.is_symlink():
+                continue
+            if GENERATOR in path.read_bytes():
                 path.unlink()
     except OSError as error:
         hint = "give another folder with --output"
@@ -191,10 +196,40 @@ def _stamp(paths: Iterable[Path]) -> str:
     return hashlib.sha256(repr(stats).encode()).hexdigest()
 
 
+_PLAIN = (str, int, float, list, tuple, dict, set, frozenset)
+
+
+class ProjectLoader(FileSystemLoader):
+    """Templates of a project, which may be anybody's: a link out of their folder is not read."""
+
+    def get_source(
+        self, environment: Environment, template: str
+    ) -> tuple[str, str, Callable[[], bool]]:
+        folder = Path(self.searchpath[0])
+        path = folder.joinpath(*split_template_path(template))
+        if leads_out(path, folder):
+            raise GpubenchError(f"{path} is a symbolic link out of {folder}; copy the file there")
+        return super().get_source(environment, template)
+
+
+class ProjectEnvironment(ImmutableSandboxedEnvironment):
+    """Templates of a project, which may be anybody's, compute from what they are given and reach
+    nothing else (https://jinja.palletsprojects.com/en/stable/sandbox/)."""
+
+    def is_safe_callable(self, obj: Any) -> bool:
+        """Methods of plain values, of views and of Jinja's own things: a view may hold an object
+        that can do more, such as write a file."""
+        method = getattr(obj, "__wrapped__", obj)  # Jinja wraps str.format
+        owner = getattr(method, "__self__", method)
+        package = str(getattr(owner, "__module__", "")).partition(".")[0]
+        is_known = isinstance(owner, _PLAIN) or package in ("gpubench", "jinja2")
+        return (is_known or obj in (range, dict)) and super().is_safe_callable(obj)
+
+
 def _environment(overrides: Path | None) -> Environment:
     packaged = FileSystemLoader(packaged_templates())
-    own = [FileSystemLoader(overrides)] if overrides else []
-    environment = Environment(
+    own = [ProjectLoader(overrides)] if overrides else []
+    environment = (ProjectEnvironment if overrides else Environment)(
         loader=ChoiceLoader([*own, packaged, PrefixLoader({"packaged": packaged})]),
         autoescape=True,
         auto_reload=False,  # which asks the disk for each block of a page
@@ -218,15 +253,18 @@ def _environment(overrides: Path | None) -> Environment:
 
 
 def _render(environment: Environment, page: ReportPage, mark: str) -> str:
+    shown = {"page": page.view(), "address": page.address}
     try:
         template = environment.get_template(page.template)
-        shown = {"page": page.view(), "address": page.address}
         return template.render(**shown, version=__version__, sources=mark)
     except TemplateSyntaxError as error:
         place = f"{error.filename or error.name}:{error.lineno}"
         raise GpubenchError(f"{place}: {error.message}; mend or remove that template") from error
-    except TemplateError as error:
-        message = f"the template of {page.address} ({page.template}) fails: {error}"
+    except GpubenchError:
+        raise
+    except Exception as error:  # a template can raise anything
+        kind = "" if isinstance(error, TemplateError) else f"{type(error).__name__}: "
+        message = f"the template of {page.address} ({page.template}) fails: {kind}{error}"
         raise GpubenchError(
             f"{message}; mend or remove the project's own {page.template}"
         ) from error
@@ -234,6 +272,8 @@ def _render(environment: Environment, page: ReportPage, mark: str) -> str:
 
 def _holds(path: Path, mark: str) -> bool:
     """Whether a file is there and bears the mark."""
+    if path.is_symlink():  # pages are none: what it leads to is another's
+        return False
     try:
         with path.open("rb") as file:
             return mark.encode() in file.read(MARK_WITHIN)
@@ -244,6 +284,8 @@ def _holds(path: Path, mark: str) -> bool:
 def _write_scripts(site: Site, output_dir: Path, mark: Callable[[str], str]) -> None:
     """Write scripts one after the other; those that are no longer part of the report go."""
     folder = output_dir / compare.FOLDER
+    if folder.is_symlink():
+        raise GpubenchError(f"{folder} is a symbolic link; remove it, it is a folder of the report")
     folder.mkdir(exist_ok=True)
     stale = set(folder.glob("*.js"))
     for address, content, digest in scripts(site):
@@ -257,10 +299,16 @@ def _write_scripts(site: Site, output_dir: Path, mark: Callable[[str], str]) -> 
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file unless it holds just that: whole, so that nobody reads a part of it."""
-    with suppress(FileNotFoundError):
-        if path.stat().st_size == len(content) and path.read_bytes() == content:
-            return
-    new = path.with_name(f"{path.name}.new")
-    new.write_bytes(content)
-    new.replace(path)
+    """Write a file unless it holds just that: whole, so that nobody reads a part of it, and never
+    through a link, which is replaced."""
+    is_page = path.is_file() and not path.is_symlink()
+    if is_page and path.stat().st_size == len(content) and path.read_bytes() == content:
+        return
+    # A name that nobody can have put there, for this file only: "x" follows no link.
+    new = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
+    try:
+        with new.open("xb") as file:
+            file.write(content)
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
