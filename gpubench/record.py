@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
 import msgspec
@@ -24,6 +24,15 @@ FORMAT = 1
 """Raised when a reader of an older release could misunderstand a line."""
 
 SUFFIX = ".gpubench.jsonl"
+
+MAX_LINE = 2**22
+"""Bytes of a line: the longest has some 20 for each sample, and nobody takes 200,000."""
+
+MAX_NUMBER = 2**128
+"""As of ``gpubench.suite.expressions.LIMIT``."""
+
+MAX_REASON = 20_000
+"""Characters of a reason: a traceback of hundreds of lines. An exception may quote an array."""
 
 Status = Literal["started", "ok", "verified", "skipped", "failed", "wrong", "timed_out", "killed"]
 """``verified``: right on a device in software, which has no times. ``killed`` stands in no file:
@@ -175,34 +184,59 @@ def record_name(commit: str, environment: str) -> str:
 
 
 def to_line(record: Line) -> str:
-    """One line of a record file, newline included; fields at their default are left out."""
+    """One line of a record file, newline included; fields at their default are left out, and of a
+    long reason its middle."""
+    record = _cut(record)
     kind = next(kind for kind, type_ in _KINDS.items() if type(record) is type_)
     defaults = {f.name: f.default for f in fields(record)}
     content = {k: v for k, v in asdict(record).items() if v != defaults[k] and v != {}}
     return json.dumps({"format": FORMAT, "kind": kind, **content}, default=str) + "\n"
 
 
+def _cut(record: Line) -> Line:
+    """The record with a reason that a person can read: of a long one beginning and end."""
+    if not isinstance(record, CaseRecord) or len(record.reason or "") <= MAX_REASON:
+        return record
+    reason = record.reason or ""
+    half = MAX_REASON // 2 - 40  # with what tells of the middle it is no longer too long
+    cut = f"{reason[:half]}\n... {len(reason) - 2 * half:,} characters ...\n{reason[-half:]}"
+    return replace(record, reason=cut)
+
+
+def _plausible(record: Line) -> Line:
+    """The record; raises ``GpubenchError`` for a number that no suite can give."""
+    if isinstance(record, CaseRecord):
+        numbers = [record.bytes, record.flops, record.threads, record.shared_bytes]
+        numbers += [record.runs_per_sample, *(record.block or ()), *(record.grid or ())]
+        for number in [*numbers, *record.values.values()]:
+            if isinstance(number, int) and abs(number) > MAX_NUMBER:
+                raise GpubenchError("it holds a number beyond 2**128, which no suite gives")
+    return record
+
+
 def parse_line(line: str | bytes) -> Line:
     """Read one line; raises ``GpubenchError`` for what is no line of this format."""
+    if len(line) > MAX_LINE:
+        raise GpubenchError(f"it has {len(line):,} bytes; a line has {MAX_LINE:,} at most")
     try:
         head = _HEAD.decode(line)
         if head.format == FORMAT and head.kind in _KINDS:
-            return _DECODERS[head.kind].decode(line)
-    except (msgspec.MsgspecError, UnicodeError):
+            return _plausible(_cut(_DECODERS[head.kind].decode(line)))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         pass  # damaged, foreign, or with a NaN, which is no JSON but which Python writes
     text = line.decode(errors="replace") if isinstance(line, bytes) else line
     try:
         content: dict[str, Any] = json.loads(text)
         version, kind = content["format"], content["kind"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise GpubenchError(f"no line of a gpubench record: {text[:80]!r}") from error
     if version != FORMAT:
-        raise GpubenchError(f"record format {version!r}; this release reads {FORMAT}")
-    if kind not in _KINDS:
-        raise GpubenchError(f"unknown kind of record line: {kind!r}")
+        raise GpubenchError(f"record format {str(version)[:80]}; this release reads {FORMAT}")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise GpubenchError(f"unknown kind of record line: {str(kind)[:80]!r}")
     try:
-        return msgspec.convert(content, _KINDS[kind])
-    except msgspec.MsgspecError as error:
+        return _plausible(_cut(msgspec.convert(content, _KINDS[kind])))
+    except (msgspec.MsgspecError, OverflowError) as error:
         if "missing required field" in str(error):
             raise GpubenchError(f"incomplete line of a gpubench record: {error}") from error
         raise GpubenchError("a field holds what gpubench does not write") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -206,6 +207,14 @@ class Group:
 
     # --- its cases
 
+    def count(self) -> int:
+        """Cases of the product of its axes, shapes and devices, before ``exclude``: counted without
+        making them."""
+        launch, threads = self.implementation.launch, self.implementation.threads
+        factors = [len(axis.rows) for axis in self.axes]
+        factors += [len(launch.blocks()) or 1, len(launch.grids()) or 1] if launch else []
+        return math.prod(factors) * (len(threads) or 1) * sum(map(self.serves, self.devices))
+
     def cases(self, tally: Tally | None = None) -> Iterator[Case]:
         """Its cases in a stable order, no identity twice: the product of its axes, then what is
         included.
@@ -379,8 +388,8 @@ def _backend(loaded: LoadedSuite, kernel_name: str, name: str) -> tuple[str, str
     options, known = implementation.options, found.options
     if strange := [option for option in options if option not in known]:
         hint = did_you_mean(strange[0], known)
-        takes = f"it takes {', '.join(known)}" if known else "it takes none"
-        return backend, f"the backend {backend} has no option {strange[0]!r}{hint}; {takes}"
+        takes = f"{' It' if hint else '; it'} takes {', '.join(known) or 'none'}"
+        return backend, f"the backend {backend} has no option {strange[0]!r}{hint}{takes}"
     try:
         if reference := reference_of(implementation):
             require(reference, _arguments(loaded.suite.kernels[kernel_name], name, found))

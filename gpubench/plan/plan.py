@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 
-from gpubench.errors import Fault, PlanError
+from gpubench.errors import Fault, PlanError, SuiteError
 from gpubench.plan.case import Case
 from gpubench.plan.group import Group, Tally, kernel_groups, nearest
 from gpubench.plan.rules import skips
 from gpubench.suite.loading import LoadedSuite
+
+MAX_CASES = 50_000
+"""Of a suite. They take some seconds to plan and 100 MB, and a day or more to measure: the largest
+suite of this project has some hundred."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +99,24 @@ def build_plan(loaded: Sequence[LoadedSuite], gpu_count: int) -> Plan:
     """Plan of these suites; touches no device.
 
     ``gpu_count`` is the number of CUDA devices that ``cuda:*`` stands for. An implementation that
-    does not say its backend is kept, and ``Plan.faults`` has the cause.
+    does not say its backend is kept, and ``Plan.faults`` has the cause. Raises ``SuiteError`` for a
+    suite of more than ``MAX_CASES`` cases.
     """
-    kernels = (
-        tuple(kernel_groups(suite, name, gpu_count))
-        for suite in loaded
-        for name in suite.suite.kernels
-    )
+    kernels, faults = list[tuple[Group, ...]](), list[Fault]()
+    for suite in loaded:
+        groups = [tuple(kernel_groups(suite, name, gpu_count)) for name in suite.suite.kernels]
+        counts = {of_kernel: sum(group.count() for group in of_kernel) for of_kernel in groups}
+        if (total := sum(counts.values())) > MAX_CASES:
+            largest, count = max(counts.items(), key=itemgetter(1))
+            message = (
+                f"the suite has {total:,} cases before `exclude`, {count:,} of them of kernel "
+                f"{largest[0].kernel_name!r}; at most {MAX_CASES:,} are planned: give axes, blocks "
+                "and grids fewer values, or split the suite into several files"
+            )
+            faults.append(largest[0].fault_at((), message))
+        kernels += groups
+    if faults:
+        raise SuiteError(faults)
     return Plan(tuple(loaded), tuple(kernels))
 
 

@@ -291,7 +291,9 @@ def _launch_map(rows: Sequence[Row], problem: str) -> LaunchMap:
         return row.problem.replace(" ", ", ") or "all sizes"
 
     def extents(row: Row, part: str) -> list[int]:  # ordered by their numbers, not by their text
-        return [int(n) if n.isdigit() else 0 for n in _shape(row, part).split("x")]
+        return [
+            int(n) if n.isdecimal() and len(n) < 20 else 0 for n in _shape(row, part).split("x")
+        ]
 
     by_column = sorted(rows, key=lambda row: (row.size, extents(row, "grid"), row.problem))
     by_label = sorted(rows, key=lambda row: (extents(row, "block"), labels[row.name]))

@@ -8,23 +8,38 @@ from __future__ import annotations
 
 import mimetypes
 import os
+import shutil
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from pathlib import Path
+from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 
 from watchfiles import Change as FileEvent
 from watchfiles import watch
 
 from gpubench.errors import GpubenchError
+from gpubench.files import TooLarge, read_regular
 from gpubench.report.render import packaged_templates
 
 ADDRESS = "127.0.0.1"
 """Never another: results are not shown to the network."""
+
+CLIENTS = 64
+"""Connections that are answered at a time, each in a thread: a browser has six to a server."""
+
+SECONDS = 30.0
+"""After which a connection is closed that asks for nothing, or does not take what it asked for."""
+
+MOST_PAGE = 2**25
+"""Bytes of a page that the script is added to in memory; a larger one is sent as it is. The largest
+page of a history of 1,400 commits has some 5 MB."""
 
 STILL = 200
 """Milliseconds without a change until the report is written: a file is seldom written at once."""
@@ -34,6 +49,11 @@ LONGEST = 10_000
 
 SUFFIXES = (".json", ".jsonl", ".yaml", ".html", ".css", ".js")
 """Of results and records, suites and templates."""
+
+_TOO_MANY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\n"
+    b"%d clients are answered at a time; close some pages\n" % CLIENTS
+)
 
 _SCRIPT, _VERSION = "/~gpubench/reload.js", "/~gpubench/version.js"
 
@@ -63,6 +83,7 @@ class ReportServer(ThreadingHTTPServer):
     """Serves one folder to this machine; a page learns from ``version`` that it is outdated."""
 
     daemon_threads = True
+    request_queue_size = CLIENTS
     allow_reuse_address = os.name == "posix"
     """On Windows the option would let two programs have the same port."""
 
@@ -74,7 +95,8 @@ class ReportServer(ThreadingHTTPServer):
                 f"port {port} of {ADDRESS} cannot be had: {error.strerror or error}; "
                 "give another with --port, or --port 0 for any free one"
             ) from error
-        self.folder = folder.resolve()
+        self.folder = Path(os.path.realpath(folder))
+        self._free = threading.Semaphore(CLIENTS)
         self.outdate()
 
     @property
@@ -89,6 +111,26 @@ class ReportServer(ThreadingHTTPServer):
     def outdate(self) -> None:
         """Let open pages load anew."""
         self.version = str(time.time_ns())
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answers in a thread, as long as there are not too many."""
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+            return
+        with suppress(OSError):
+            request.sendall(_TOO_MANY)
+        self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away, or that took too long, is nothing to tell."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
     @contextmanager
     def serving(self) -> Iterator[ReportServer]:
@@ -128,6 +170,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     server: ReportServer
     server_version, sys_version = "gpubench", ""
+    timeout = SECONDS
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
@@ -148,8 +191,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_CONNECT = do_TRACE = _not_allowed
 
-    def _content(self, path: str) -> tuple[str, bytes] | None:
-        """Type and bytes of what stands at a path; ``None`` where there is nothing to send."""
+    def _content(self, path: str) -> tuple[str, bytes | Path] | None:
+        """Type of what stands at a path, and its bytes, or the file that is sent as it is; ``None``
+        where there is nothing to send."""
         if path == _SCRIPT:
             return "text/javascript", (packaged_templates() / "reload.js").read_bytes()
         if path == _VERSION:
@@ -159,27 +203,37 @@ class _Handler(BaseHTTPRequestHandler):
             return "image/x-icon", b""
         version = self.server.version  # before the file: it may be written again meanwhile
         try:
-            file = (self.server.folder / (path.lstrip("/") or "index.html")).resolve()
+            asked = self.server.folder / (path.lstrip("/") or "index.html")
+            file = Path(os.path.realpath(asked))
             if not (file.is_relative_to(self.server.folder) and file.is_file()):
                 return None
-            content = file.read_bytes()
+            kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+            if kind != "text/html":
+                return kind, file
+            content = read_regular(file, MOST_PAGE)
+        except TooLarge:
+            return kind, file
         except (OSError, ValueError):  # ValueError: a NUL in the path
             return None
-        kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-        if kind == "text/html":
-            head, end, rest = content.rpartition(b"</body>")
-            script = f'<script src="{_SCRIPT}" data-version="{version}"></script>\n'.encode()
-            content = head + script + end + rest if end else content
-        return kind, content
+        head, end, rest = content.rpartition(b"</body>")
+        script = f'<script src="{_SCRIPT}" data-version="{version}"></script>\n'.encode()
+        return kind, head + script + end + rest if end else content
 
     def _refuse(self, status: HTTPStatus, words: str) -> None:
         self._send(status, "text/plain", words.encode())
 
-    def _send(self, status: HTTPStatus, kind: str, content: bytes) -> None:
+    def _send(self, status: HTTPStatus, kind: str, content: bytes | Path) -> None:
+        with content.open("rb") if isinstance(content, Path) else BytesIO(content) as source:
+            self._send_from(source, status, kind)
+
+    def _send_from(self, source: BinaryIO, status: HTTPStatus, kind: str) -> None:
+        """Send all of it, piece by piece: a hundred clients need no hundred copies of a file."""
+        length = source.seek(0, os.SEEK_END)
+        source.seek(0)
         text = kind.startswith("text/") or kind == "application/json"
         self.send_response(status)
         self.send_header("Content-Type", f"{kind}; charset=utf-8" if text else kind)
-        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Content-Length", str(length))
         self.send_header("Cache-Control", "no-store")
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Cross-Origin-Resource-Policy", "same-origin")
@@ -187,7 +241,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Allow", "GET, HEAD")
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(content)
+            shutil.copyfileobj(source, self.wfile)
 
     def log_message(self, format: str, *args: object) -> None:
         """Requests are not told."""

@@ -126,8 +126,11 @@ def sizes(values: Mapping[str, float]) -> str:
 
 
 def date(value: float) -> str:
-    """Day in UTC, ISO 8601; ``unknown date`` for 0."""
-    return datetime.fromtimestamp(value, UTC).date().isoformat() if value else "unknown date"
+    """Day in UTC, ISO 8601; ``unknown date`` for 0, and for what no calendar has."""
+    try:
+        return datetime.fromtimestamp(value, UTC).date().isoformat() if value else "unknown date"
+    except (ValueError, OverflowError, OSError):  # a commit may say any year
+        return "unknown date"
 
 
 def plural(count: int, noun: str, nouns: str | None = None) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.errors import GpubenchError
+from gpubench.files import MOST_BYTES, TooLarge, read_regular
 from gpubench.names import BenchmarkName, parse_benchmark_name
 
 if TYPE_CHECKING:
@@ -25,8 +26,18 @@ if TYPE_CHECKING:
 FORMATS = (1, 2)
 """Versions of asv's result files that are read."""
 
-MOST_BYTES = 2**28
-"""A file of asv has some hundred bytes for each case; a larger one is something else."""
+LONGEST, SHORTEST = 1e12, 1e-18
+"""Seconds: a result beyond is damaged. Thirty thousand years; light goes a third of a nanometre.
+Squares and ratios of what lies between are numbers."""
+
+MOST_COUNTED = 2**53
+"""Runs in a sample, and samples: whole numbers up to here are exact as JSON has them."""
+
+NEWEST = 253_402_300_800
+"""Seconds from 1970 to the year 10000, which dates do not go beyond."""
+
+ROUNDING = 1e-9
+"""Relative: an end of an interval may be as far on the wrong side of the median."""
 
 _COMMIT = re.compile(r"[0-9a-f]{8,64}")
 _COLUMNS = (
@@ -153,9 +164,8 @@ def read_result_file(path: Path, machine: str, roles: Roles) -> ResultFile:
         row_type, rows = _row_type(tuple(content["result_columns"])), dict(content["results"])
     except (KeyError, TypeError, ValueError) as error:
         raise UnreadableFile(f"not a result file of asv: {error!r} is missing or wrong") from error
-    if not (
-        isinstance(stored_machine, str) and isinstance(environment, str) and math.isfinite(date)
-    ):
+    is_date = 0 <= date < NEWEST
+    if not (isinstance(stored_machine, str) and isinstance(environment, str) and is_date):
         raise UnreadableFile("not a result file of asv: its machine, environment or date is wrong")
     if not (isinstance(commit, str) and _COMMIT.fullmatch(commit)):
         raise UnreadableFile(f"{str(commit)[:60]!r} is no commit hash")
@@ -186,27 +196,51 @@ def read_result_file(path: Path, machine: str, roles: Roles) -> ResultFile:
                     for column, of_cases in zip(stored, values, strict=True):
                         column += of_cases
                     benchmarks.append(benchmark)
-        except (TypeError, ValueError, KeyError, IndexError, SyntaxError) as error:
-            faults.append(f"{asv_name} is left out: {error}")
+        # RecursionError, MemoryError: a parameter of thousands of parentheses.
+        except (
+            *(TypeError, ValueError, KeyError, IndexError, SyntaxError),
+            *(RecursionError, MemoryError),
+        ) as error:
+            faults.append(f"{asv_name} is left out: {error or type(error).__name__}")
     table = np.array(stored, np.float64)  # None becomes NaN
     missing = np.fromiter((value is None for value in stored[0]), np.bool_, len(stored[0]))
     timed = ~np.isnan(table[0])
     table[1][timed & np.isnan(table[1])] = -math.inf
     table[2][timed & np.isnan(table[2])] = math.inf
     table[:, ~timed] = math.nan
+    misplaced = table[1] > table[0] * (1 + ROUNDING)
+    misplaced |= table[2] < table[0] * (1 - ROUNDING)
+    if count := int(misplaced.sum()):
+        table[1][misplaced], table[2][misplaced] = -math.inf, math.inf
+        named = [f"{each.asv_name} {case}" for each in benchmarks for case in each.cases]
+        more = f" and {count - 1} more" if count > 1 else ""
+        first = named[int(misplaced.argmax())]
+        faults.append(f"{first}{more}: no interval, since the stored one does not hold the median")
     return ResultFile(
         environment, commit, date, params, tuple(benchmarks), table, missing, tuple(faults)
     )
 
 
+_HALVES = re.compile(
+    # An escaped character, and both halves of one that JSON writes as two, are as they should be.
+    rb"(\\[^u]|\\u[dD][89abAB]..\\u[dD][c-fC-F]..)|\\u[dD][89a-fA-F]..",
+    re.DOTALL,
+)
+
+
 def read_limited(path: Path) -> bytes:
-    """A file's content; raises ``OSError``, and ``UnreadableFile`` for one that is too large."""
-    size = path.stat().st_size
-    if size > MOST_BYTES:
-        raise UnreadableFile(
-            f"it has {size:,} bytes, and gpubench reads {MOST_BYTES:,} at most; move it away"
-        )
-    return path.read_bytes()
+    """A JSON file's content; halves of characters (lone surrogates), which no encoding has and no
+    page can show, are replaced.
+
+    Raises ``OSError``, and ``UnreadableFile`` for one that is too large.
+    """
+    try:
+        content = read_regular(path, MOST_BYTES)
+    except TooLarge as error:
+        raise UnreadableFile(f"{error}; move it away") from error
+    if b"\\ud" in content or b"\\uD" in content:
+        return _HALVES.sub(lambda match: match[1] or rb"\ufffd", content)
+    return content
 
 
 def _read_json(path: Path, expected: Any) -> Any:
@@ -230,7 +264,8 @@ def _read_results(path: Path) -> dict[str, Any]:
     which saves half of the time."""
     try:
         return msgspec.structs.asdict(_CONTENT.decode(read_limited(path)))
-    except (OSError, msgspec.MsgspecError, RecursionError):  # format 1, damaged, or with a NaN
+    # Format 1, damaged, or with a NaN.
+    except (OSError, UnicodeError, msgspec.MsgspecError, RecursionError):
         return _as_format_2(_read_json(path, dict))
 
 
@@ -257,11 +292,20 @@ def _own(parameters: Any) -> tuple[str, ...]:
     return _cases(tuple(parameters[0]))
 
 
+def is_text(value: str) -> bool:
+    """Whether an encoding has all of its characters: of no half of one."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 @lru_cache(maxsize=2**12)
 def _cases(texts: tuple[str, ...]) -> tuple[str, ...]:
     """The strings that are stored as their repr: the same ones in the files of all commits."""
     cases = tuple(ast.literal_eval(text) for text in texts)
-    if not all(isinstance(case, str) for case in cases):
+    if not all(isinstance(case, str) and is_text(case) for case in cases):
         raise ValueError("its cases are no identities as gpubench writes them")
     return cases
 
@@ -298,6 +342,13 @@ def _values(row: Any, cases: int) -> list[list[float | None]]:
             raise ValueError(f"{name} holds no list of {cases} values, one for each case")
         columns.append(values)
     for value in columns[0]:
-        if value is not None and (value <= 0 or value == math.inf):
-            raise ValueError(f"{value!s} is no time")
+        # Not NaN, which is asv's "n/a".
+        if value is not None and (value <= 0 or value < SHORTEST or value > LONGEST):
+            raise ValueError(f"{value!s} s is no time")
+    for name, column in zip(_COLUMNS[5:], columns[5:], strict=True):
+        for count in column:
+            if count is None or math.isnan(count):
+                continue
+            if not (0 <= count <= MOST_COUNTED and count == int(count)):
+                raise ValueError(f"{name} holds {count!s}, which is no count")
     return columns

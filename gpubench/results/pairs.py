@@ -19,7 +19,7 @@ from typing import Any
 from gpubench.errors import did_you_mean
 from gpubench.names import BenchmarkName, Value, format_identity, format_value, parse_identity
 from gpubench.record import CaseRecord
-from gpubench.results.asv_files import Described
+from gpubench.results.asv_files import Described, is_text
 from gpubench.results.model import CaseName, Pair, Problem
 
 BASELINE, CANDIDATE = "baseline", "candidate"
@@ -139,7 +139,7 @@ def _value(text: str) -> str:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return _word(text)
-    if isinstance(value, str):
+    if isinstance(value, str) and is_text(value):
         plain = _word(value)
         return plain if isinstance(parse_identity(f"x={plain}")["x"], str) else _word(text)
     return format_value(value) if isinstance(value, bool | int | float) else _word(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -16,6 +16,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from gpubench.collecting import without_collecting
+from gpubench.links import leads_out
 from gpubench.parallel import in_processes, processors
 from gpubench.record import SUFFIX, RunRecord
 from gpubench.results.asv_files import UnreadableFile, read_result_file
@@ -93,15 +94,29 @@ class Batch:
     """As of ``RowColumns``; ``snapshot`` is an index into ``heads``."""
 
 
-def snapshot_files(results_dir: Path) -> list[SnapshotFiles]:
-    """All result files and records, in the order of their paths."""
+def snapshot_files(
+    results_dir: Path, refused: Callable[[str], object] = lambda path: None
+) -> list[SnapshotFiles]:
+    """All result files and records, in the order of their paths.
+
+    Links that lead out of the folder are left out, and ``refused`` is called with each one's path
+    in it: a repository could have any file of its reader's shown.
+    """
     if not results_dir.is_dir():
         return []
     files: dict[tuple[str, str], dict[str, os.DirEntry[str]]] = defaultdict(dict)
-    # A report looks at every file each time: listing a folder of thousands with pathlib takes
-    # longer than all else that is done where none has changed.
-    for folder in os.scandir(results_dir):
-        for entry in os.scandir(folder) if folder.is_dir() else ():
+
+    def entries_of(folder: os.DirEntry[str] | Path) -> Iterator[os.DirEntry[str]]:
+        # A report looks at every file each time: listing a folder of thousands with pathlib takes
+        # longer than all else that is done where none has changed.
+        for entry in os.scandir(folder):
+            if not (entry.is_symlink() and leads_out(Path(entry.path), results_dir)):
+                yield entry
+            else:
+                refused(Path(entry.path).relative_to(results_dir).as_posix())
+
+    for folder in entries_of(results_dir):
+        for entry in entries_of(folder) if Path(folder.path).is_dir() else ():
             suffix = SUFFIX if entry.name.endswith(SUFFIX) else RESULT_SUFFIX
             if entry.name.endswith(suffix) and entry.name not in NO_RESULTS:
                 files[folder.name, entry.name.removesuffix(suffix)][suffix] = entry
@@ -196,5 +211,5 @@ def _read(
 def _seconds(at: str) -> float:
     try:
         return datetime.fromisoformat(at).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError, OSError):  # no moment, or one beyond what the system counts
         return 0.0

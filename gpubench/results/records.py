@@ -225,5 +225,5 @@ def _seconds_after(content: bytes, place: int) -> float | None:
     try:
         start, end = map(datetime.fromisoformat, _moments(content, place, 2))
         return (end - start).total_seconds()
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,9 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "allow_community_extensions": False,
+    # Nor is SQL that somebody was given to paste: it could have a log or a profile written.
+    "lock_configuration": True,
+    "python_enable_replacements": False,
     # What was read stays in memory up to here: the file itself is in the system's cache.
     "memory_limit": "128MB",
 }
@@ -173,11 +177,17 @@ def up_to_date(
 
     Raises ``Busy`` where it is not up to date and cannot be written.
     """
+    beside = [path.with_name(f"{path.name}{suffix}") for suffix in ("", ".wal", ".tmp")]
     try:
+        # DuckDB would write through a link, to wherever a repository has it lead.
+        if path.parent.is_symlink():
+            raise OSError(f"{path.parent.name} is a symbolic link; remove it")
+        for link in filter(Path.is_symlink, beside):
+            link.unlink()
         try:
             return _up_to_date(path, files, roles, pairs)
         except _DAMAGED:
-            for stale in (path, path.with_name(f"{path.name}.wal")):
+            for stale in beside[:2]:
                 stale.unlink(missing_ok=True)
             return _up_to_date(path, files, roles, pairs)
     except (OSError, *_DAMAGED) as error:
@@ -200,11 +210,11 @@ def _up_to_date(
             raise
         connection.close()
     path.parent.mkdir(exist_ok=True)
-    (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
+    with suppress(FileExistsError), (path.parent / ".gitignore").open("x") as ignored:
+        ignored.write("*\n")  # "x" follows no link
     with closing(connect(path, read_only=False)) as connection:
         if is_new:
             connection.execute(_schema())
-        connection.execute("set threads = 1")  # the processes that read have the others
         _update(connection, files, roles, pairs)
     return connect(path, read_only=True)
 
@@ -213,7 +223,9 @@ def connect(path: Path, *, read_only: bool) -> DuckDBPyConnection:
     """Raises ``Busy`` while another process writes it, or reads it where this one wants to write;
     one of ``_DAMAGED`` for a foreign file."""
     try:
-        return duckdb.connect(path, read_only=read_only, config=CONFIG)
+        # While it is written, the processes that read have the other processors.
+        config = CONFIG if read_only else CONFIG | {"threads": 1}
+        return duckdb.connect(path, read_only=read_only, config=config)
     except (duckdb.IOException, duckdb.ConnectionException) as error:
         if "set lock" in str(error) or "different configuration" in str(error):
             raise Busy("another process has it open") from error
@@ -371,6 +383,6 @@ def digest(*texts: str) -> str:
 
 def table_path(results_dir: Path) -> Path:
     """Where the table of a results directory is kept."""
-    place = results_dir.resolve()
+    place = Path(os.path.realpath(results_dir))  # which ``resolve`` refuses of a looped link
     name = hashlib.sha256(str(place).encode()).hexdigest()[:16]
     return place.parent / FOLDER / f"{name}.duckdb"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.errors import ResultsError
+from gpubench.links import leads_out
 from gpubench.names import BenchmarkName, parse_benchmark_name
 from gpubench.results import store
 from gpubench.results.asv_files import UnreadableFile, read_benchmarks, read_machine
@@ -289,6 +291,8 @@ def open_table(
     problems: list[Problem] = []
 
     def read(reader: Callable[[Path], Mapping[str, T]], file: Path) -> Mapping[str, T]:
+        if leads_out(file, results_dir):  # told with the other links
+            return {}
         try:
             return reader(file)
         except UnreadableFile as error:
@@ -298,13 +302,16 @@ def open_table(
     pairs = tuple(pairs)
     machines = {
         file.parent.name: facts
-        for file in sorted(results_dir.glob("*/machine.json"))
-        if (facts := read(read_machine, file))
+        for file in sorted(folder / "machine.json" for folder in results_dir.glob("*/"))
+        if os.path.lexists(file) and (facts := read(read_machine, file))
     }
     file = results_dir / "benchmarks.json"
-    described = read(read_benchmarks, file) if file.exists() else {}
+    described = read(read_benchmarks, file) if os.path.lexists(file) else {}
     roles = roles_of(pairs, described)
-    files = snapshot_files(results_dir)
+    links: list[str] = []
+    files = snapshot_files(results_dir, links.append)
+    message = "a symbolic link that leads out of the results, which is not followed; copy the file"
+    problems += [Problem(link, message) for link in links]
     connection = None
     if path is not None:
         try:
@@ -364,6 +371,10 @@ def _snapshot(head: Mapping[str, Any], commit: Commit, key: str) -> Snapshot:
 
 def natural_order(name: CaseName) -> tuple[object, ...]:
     """Sorts cases by their names with the numbers in them as numbers: ``n=64`` before ``n=256``."""
-    parts = re.split(r"(\d+)", name.case)
-    identity = tuple((int(part), "") if part.isdigit() else (-1, part) for part in parts)
+    # By length, then by digits: without int(), which refuses numbers of thousands of digits.
+    parts = ((part, part.lstrip("0")) for part in re.split(r"([0-9]+)", name.case))
+    identity = tuple(
+        (len(digits), digits) if place % 2 else (-1, text)
+        for place, (text, digits) in enumerate(parts)
+    )
     return name.suite, name.kernel, name.implementation, name.time, identity

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import re
-import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,12 +17,13 @@ from typing import Any, NoReturn
 import yaml
 
 from gpubench.errors import Fault
+from gpubench.files import TooLarge, read_regular
 from gpubench.suite.expressions import LIMIT
+from gpubench.suite.folder import MAX_BYTES
 from gpubench.suite.tree import Node, Origin, Scalar, shortened
 
-# Bounds far beyond what a person writes: the largest suite of this project has 15 KB, some 1,000
-# values and 6 levels.
-MAX_BYTES = 2**20
+# Bounds far beyond what a person writes: the largest suite of this project has some 1,000 values
+# and 6 levels.
 MAX_DEPTH = 32
 MAX_VALUES = 20_000
 MAX_PARTS = 20
@@ -47,18 +47,14 @@ def read_suite_file(path: Path | str) -> tuple[Node | None, tuple[Fault, ...]]:
     The tree holds what was most likely meant where the spelling is at fault; it is ``None`` when
     there is no mapping to go on with.
     """
-    name, path = str(path), Path(path)
+    name = str(path)
     try:
-        # Neither a pipe nor a device is opened: reading one may wait for ever.
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise ValueError("not a file")
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data = read_regular(Path(path), MAX_BYTES)
+    except TooLarge as error:
+        return None, (Fault(name, 0, 0, f"{error} of a suite; split it into several files"),)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         return None, (Fault(name, 0, 0, f"cannot be read: {reason}"),)
-    if len(data) > MAX_BYTES:
-        return None, (Fault(name, 0, 0, "larger than 1 MiB; a suite file is at most that"),)
     try:
         return read_suite_text(data.decode("utf-8"), name)
     except UnicodeDecodeError as error:

@@ -11,9 +11,10 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from gpubench.errors import GpubenchError
 from gpubench.suite.expressions import FUNCTION_NAMES, MAX_DEPTH, MAX_LENGTH
+from gpubench.suite.folder import MAX_BYTES
 from gpubench.suite.model import MAX_VALUES, RANGE_FORMS, Suite
-from gpubench.suite.reader import MAX_BYTES
 from gpubench.suite.reader import MAX_DEPTH as MAX_NESTING
 from gpubench.suite.types import DEVICE_FACTS, DTYPES, FILLS, RESERVED, RULE_NAMES, TARGET_FIELDS
 
@@ -42,7 +43,12 @@ _RULES: dict[str, Schema] = {
 
 
 def suite_schema() -> Schema:
-    """Schema of a suite file."""
+    """Schema of a suite file; raises ``GpubenchError`` where Python left its texts out."""
+    if Suite.__doc__ is None:
+        raise GpubenchError(
+            "the meanings of fields are docstrings, which Python leaves out under -OO and "
+            "PYTHONOPTIMIZE=2; start it without"
+        )
     whole = _clean(Suite.model_json_schema(ref_template="#/definitions/{model}"))
     definitions = whole.pop("definitions")
     for name, rules in _RULES.items():

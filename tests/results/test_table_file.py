@@ -190,7 +190,7 @@ def test_huge_files_are_named_and_left_out(
 
     assert problem.path == "runner/22222222-virtualenv-py3.11.gpubench.jsonl"
     assert problem.message == (
-        f"it has {size + 10_000:,} bytes, and gpubench reads 10,000 at most; move it away"
+        f"it has {size + 10_000:,} bytes; at most 10,000 are read; move it away"
     )
 
 

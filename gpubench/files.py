@@ -1,0 +1,41 @@
+"""Reads files that may be anything: a pipe, a device, larger than memory."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+MOST_BYTES = 2**26
+"""A result file has some hundred bytes for each case, a record some thousand: a larger one is
+something else. Reading 64 MiB takes some 300 MB of memory."""
+
+
+class NoFile(OSError):
+    """What is there is no regular file: reading it may wait for ever, or never come to an end."""
+
+    def __init__(self) -> None:
+        super().__init__("it is no regular file (a folder, a pipe or a device)")
+
+
+class TooLarge(ValueError):
+    """A file of more bytes than what is expected in it could have."""
+
+    def __init__(self, size: int, most: int) -> None:
+        super().__init__(f"it has {size:,} bytes; at most {most:,} are read")
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """Content of a regular file of at most so many bytes; nothing else is opened.
+
+    Raises ``OSError``, ``NoFile`` among them, and ``TooLarge``.
+    """
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise NoFile
+    if status.st_size > most:
+        raise TooLarge(status.st_size, most)
+    with path.open("rb") as file:
+        content = file.read(most + 1)  # it may grow, and files of /proc have a size of 0
+    if len(content) > most:
+        raise TooLarge(len(content), most)
+    return content

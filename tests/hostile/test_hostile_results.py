@@ -1,0 +1,304 @@
+"""Damaged results: each is named, and all that is whole is in the report."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from result_files import CommitFiles
+
+from gpubench.cli import main
+from gpubench.record import FORMAT
+from gpubench.results import open_table
+
+NUMPY, NUMBA = "suites.norm__numpy.time_kernel", "suites.norm__numba.time_kernel"
+DAY = 86_400
+DAMAGED, WHOLE = "a" * 40, "b" * 40
+Content = dict[str, Any]
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    directory = tmp_path / ".asv" / "results"
+    for day, commit in enumerate((DAMAGED, WHOLE), 19_000):
+        files = CommitFiles(directory, commit, day * DAY).facts(run=commit)
+        for benchmark, seconds in ((NUMPY, 2e-3), (NUMBA, 1e-3)):
+            for n in (64, 128):
+                files.time(benchmark, f"n={n}", seconds * n)
+                files.record(benchmark, f"n={n}", values={"n": n}, sizes=("n",), device="cpu")
+        files.write()
+    described = {name: {"name": name, "param_names": ["case"]} for name in (NUMPY, NUMBA)}
+    (directory / "benchmarks.json").write_text(json.dumps({"version": 2, **described}))
+    return directory
+
+
+def result_of(directory: Path) -> Path:
+    return directory / "runner" / "aaaaaaaa-virtualenv-py3.11.json"
+
+
+def record_of(directory: Path) -> Path:
+    return directory / "runner" / "aaaaaaaa-virtualenv-py3.11.gpubench.jsonl"
+
+
+def change(path: Path, change: Callable[[Content], object]) -> None:
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+def column(name: str, values: object) -> Callable[[Content], object]:
+    """Puts other values into a column of NumPy's benchmark."""
+
+    def changed(content: Content) -> None:
+        content["results"][NUMPY][content["result_columns"].index(name)] = values
+
+    return changed
+
+
+def problems(directory: Path) -> list[str]:
+    """What is named as left out, by a report that has the other commit whole."""
+    result = CliRunner().invoke(main, ["report"])
+    assert result.exit_code == 0, result.output
+    table = open_table(directory)
+    snapshots = (each for setup in table.setups for each in table.snapshots(setup))
+    (whole,) = (each for each in snapshots if each.commit.hash == WHOLE)
+    times = [row.seconds for row in table.rows(whole).values()]
+    assert times == pytest.approx([0.064, 0.128, 0.128, 0.256])
+    return [f"{problem.path}: {problem.message}" for problem in table.problems]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "said"),
+    [
+        ("version", {"a": 1}, None),
+        ("version", "\ud800", None),
+        ("started_at", "x", "its times hold what is no number"),
+        ("started_at", 1e308, None),
+        ("stats_number", [1e308, -5], "stats_number holds 1e+308, which is no count"),
+        ("stats_number", [0.5, 1], "stats_number holds 0.5, which is no count"),
+        ("stats_repeat", [-1, 10], "stats_repeat holds -1.0, which is no count"),
+        ("stats_q_25", "x", "its times hold what is no number"),
+        ("stats_q_75", [[], {}], "its times hold what is no number"),
+        ("result", [1e308, 1.0], "1e+308 s is no time"),
+        ("result", [1e-320, 1.0], "is no time"),
+        ("result", ["1", True], "its times hold what is no number"),
+        ("params", [["'\\ud800'", "'n=1'"]], "its cases are no identities"),
+        ("params", [["(" * 5000, "'n=1'"]], "is left out"),
+        ("params", [[1, 2]], "is left out"),
+        ("params", [[f"'n={'9' * 5000}'", "'n=\u00b2'"]], None),
+        ("stats_ci_99_a", [1e3, 1e-3], "n=64: no interval, since the stored one does not hold"),
+        ("stats_ci_99_b", [1e-9, 1e-9], "n=64 and 1 more: no interval, since the stored one"),
+    ],
+)
+def test_a_damaged_column_is_named(
+    directory: Path, name: str, values: object, said: str | None
+) -> None:
+    change(result_of(directory), column(name, values))
+
+    found = problems(directory)
+
+    assert [*map(bool, found)] == ([True] if said else []), found
+    assert said is None or said in found[0]
+
+
+def test_an_interval_that_does_not_hold_its_median_is_no_interval(directory: Path) -> None:
+    change(result_of(directory), column("stats_ci_99_a", [1e3, 0.25]))
+
+    table = open_table(directory)
+    history = table.history(table.setups[0])
+
+    (row,) = (
+        r
+        for name, r in history.rows_of.items()
+        if (name.implementation, name.case) == ("numpy", "n=64")
+    )
+    assert np.isinf(history.times[1:, row, 0]).all()
+    assert np.isfinite(history.times[:, row, 1]).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("date", value) for value in ("x", 1e308, -1e18, 10**30, 1e15, {})),
+        *(("env_name", value) for value in (5, "\ud800", "a\x1b[31m\0b")),
+        *(("result_columns", value) for value in ([], "x", [{}], ["class", "a b"], ["result"] * 2)),
+        *(("params", value) for value in ({}, [], {"machine": "runner", "python": "\ud800"})),
+        *(("results", value) for value in ([], {NUMPY: 5}, {NUMPY: {}}, {"\ud800": []})),
+        *(("commit_hash", value) for value in ("zz", 5, None)),
+        *(("version", value) for value in (1, 3, "\ud800", None)),
+    ],
+)
+def test_a_damaged_field_ends_nothing(directory: Path, name: str, value: object) -> None:
+    change(result_of(directory), lambda content: content.update({name: value}))
+
+    problems(directory)
+
+
+@pytest.mark.parametrize("which", ["result", "record", "machine", "benchmarks"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"null",
+        b"[" * 100_000,
+        b"[" * 100_000 + b"]" * 100_000,
+        b'{"version": 2, "x": ' + b"[" * 100_000,
+        bytes(range(256)) * 20,
+        b'{"version": 2, "machine": "run\\ud800ner", "cpu": "\\udc00"}',
+    ],
+    ids=["empty", "null", "deep", "closed", "inside", "binary", "surrogate"],
+)
+def test_a_file_of_something_else_is_named(directory: Path, which: str, content: bytes) -> None:
+    path = {
+        "result": result_of(directory),
+        "record": record_of(directory),
+        "machine": directory / "runner" / "machine.json",
+        "benchmarks": directory / "benchmarks.json",
+    }[which]
+    path.write_bytes(content)
+
+    named = [problem for problem in problems(directory) if path.name in problem]
+
+    assert named or (which, content) == ("record", b"") or b"machine" in content
+
+
+@pytest.mark.parametrize(
+    "name", ["aaaaaaaa-virtualenv-py3.11.json", "machine.json", "../benchmarks.json", "record"]
+)
+@pytest.mark.parametrize("kind", ["pipe", "device", "loop", "folder", "sparse"])
+def test_only_regular_files_are_read(directory: Path, name: str, kind: str) -> None:
+    path = record_of(directory) if name == "record" else directory / "runner" / name
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "sparse":
+        path.touch()
+        os.truncate(path, 2**32)
+    else:
+        path.symlink_to(path.name if kind == "loop" else "/dev/zero")
+    # In a process that can be ended: what reads a pipe waits for ever.
+    command = [sys.executable, "-c", _PROBLEMS, str(directory)]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert Path(name).name.removeprefix("record") in done.stdout
+    reasons = ("at most 67,108,864 are read", "cannot be read", "a symbolic link that leads out of")
+    assert any(reason in done.stdout for reason in reasons), done.stdout
+
+
+_PROBLEMS = """
+import sys, pathlib
+from gpubench.results import open_table
+table = open_table(pathlib.Path(sys.argv[1]))
+assert len(table.commits) == 2 or not table.commits[0].hash.startswith("a")
+print(*table.problems, sep="\\n")
+"""
+
+LINE = {
+    "format": FORMAT,
+    "kind": "case",
+    "benchmark": NUMPY,
+    "case": "n=64",
+    "status": "failed",
+    "at": "2026-03-01T10:00:00+00:00",
+}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"reason": "a\ud800b"},
+        {"reason": "a\x00\x1b[31m\x07</script>"},
+        {"reason": "x" * 3_000_000},
+        {"status": "\ud800"},
+        {"status": "odd"},
+        {"kind": {}},
+        {"kind": ["case"]},
+        {"format": {"a": "\ud800"}},
+        {"at": "9999-12-31T23:59:59-23:59"},
+        {"at": "\ud800"},
+        {"case": "\ud800"},
+        {"benchmark": "\udfff"},
+        {"status": "ok", "values": {"n": "\ud800", "\udfff": 1}},
+        {"status": "ok", "values": {"n": 1e308, "m": 1e308}, "sizes": ["n", "m"]},
+        {"status": "ok", "values": {"n": 10**30}, "sizes": ["n"]},
+        {"status": "ok", "values": {"n": -5}, "sizes": ["n"]},
+        {"status": "ok", "values": {"n": "x"}, "sizes": ["n"]},
+        {"status": "ok", "bytes": 10**400},
+        {"status": "ok", "bytes": -1, "flops": -(10**30)},
+        {"status": "ok", "block": [0, 0, 0], "grid": [1]},
+        {"status": "ok", "block": [1] * 9, "grid": []},
+        {"status": "ok", "pair_ratios": [0, -1, 1e308, 1e-308] * 5},
+        {"status": "ok", "pair_ratios": [1] * 10, "pair_rounds": [30, -1]},
+        {"status": "ok", "max_abs_error": -1e308, "max_rel_error": 1e308},
+        {"status": "ok", "conditions": {"\ud800": "\ud800"}, "warnings": ["\ud800"]},
+        {"status": "ok", "title": "\ud800<script>", "device": "\ud800", "backend": "\ud800"},
+        {"status": "started", "timeout": -1e308},
+        {"kind": "run", "facts": {"cpu": "\ud800"}, "concerns": {"\ud800": ["\ud800"]}},
+        {"kind": "run", "facts": {"cpu": {"a": [1]}}},
+        {"kind": "rounds", "rounds": [-1, 0, 1e308, 1e308, 1e308, 1e308]},
+        {"kind": "rounds", "rounds": []},
+        {
+            "kind": "rounds",
+            "rounds": [1] * 6,
+            "disturbance": {"disturbed": 1e308, "waiting": [1e308] * 3, "again": -3},
+        },
+    ],
+    ids=lambda fields: ascii(fields)[:40],
+)
+def test_a_damaged_line_of_a_record_ends_nothing(directory: Path, fields: Content) -> None:
+    with record_of(directory).open("a") as record:
+        record.write(json.dumps(LINE | fields) + "\n")
+
+    problems(directory)
+
+
+def test_a_name_that_is_no_utf8_is_named(directory: Path) -> None:
+    path = result_of(directory)
+    path.write_bytes(path.read_bytes().replace(b"stats_number", b"stats_n\x88"))
+
+    assert any("it cannot be read: 'utf-8' codec" in problem for problem in problems(directory))
+
+
+def test_two_reports_at_once_both_succeed(directory: Path) -> None:
+    command = [sys.executable, "-m", "gpubench", "report"]
+    both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+
+    said = [process.communicate(timeout=300)[1] for process in both]
+
+    assert ([process.returncode for process in both], said) == ([0, 0], ["", ""])
+    pages = Path("reports/html")
+    assert not [*pages.rglob("*.new")]
+    assert "norm" in (pages / "index.html").read_text()
+
+
+@pytest.mark.parametrize("kind", ["folder", "dangling"])
+def test_what_stands_where_a_page_goes_is_named_or_replaced(directory: Path, kind: str) -> None:
+    page = Path("reports/html/index.html")
+    page.parent.mkdir(parents=True)
+    if kind == "folder":
+        page.mkdir()
+    else:
+        page.symlink_to("nowhere")
+
+    result = CliRunner().invoke(main, ["report"])
+
+    if kind == "folder":
+        assert result.exit_code == 2
+        assert "index.html" in result.stderr
+        assert "give another folder with --output" in result.stderr
+    else:
+        assert result.exit_code == 0
+        assert page.is_file() and not page.is_symlink()
