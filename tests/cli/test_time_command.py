@@ -222,7 +222,7 @@ def test_a_formula_without_a_value_ends_its_own_case(project):
 
 
 def test_ctrl_c_before_anything_is_measured_has_the_same_exit_code(project, monkeypatch):
-    def interrupt(*_):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("gpubench.suite.loading.load_suites", interrupt)
