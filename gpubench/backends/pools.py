@@ -67,7 +67,7 @@ class PoolBackend(HostBackend):
 
     def serves(self, device: str) -> bool:
         kind, _, count = device.partition(":")
-        # No number of three digits and more is asked for: no machine has as many processors.
+        # No number of five digits is asked for: no machine has as many processors.
         return (
             kind in self.kinds
             and re.fullmatch(r"[1-9]\d{0,3}", count) is not None

@@ -46,10 +46,13 @@ def end_to_end(execution: Execution) -> Measurement:
 
 
 def transfer(execution: Execution) -> Measurement:
-    """The copies alone, both ways."""
+    """The copies alone, both ways; what a call would make and return is not there to be fetched."""
 
     def work() -> object:
-        return execution.download(execution.upload())
+        native = execution.upload()
+        returned = filter(native.__contains__, execution.case.implementation.returns)
+        fetched = [execution.session.to_host(native[name]) for name in returned]
+        return execution.download(native), fetched
 
     return Measurement(lambda _: LoopSampler(perf_counter, work), execution.restore)
 
