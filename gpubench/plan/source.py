@@ -252,7 +252,8 @@ def _find_spec(name: str) -> ModuleSpec | None:
         return sys.modules[name].__spec__
     top, *rest = name.split(".")
     spec = PathFinder.find_spec(top, SEARCHED_FIRST) if SEARCHED_FIRST else None
-    spec = spec or importlib.util.find_spec(top)
+    # What the program that reads suites is called by Python is no module of theirs.
+    spec = spec or (importlib.util.find_spec(top) if top != "__main__" else None)
     if spec is None:
         raise KernelError(
             f"there is no module {name!r}: install the package that has it, or run from the folder "
