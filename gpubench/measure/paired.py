@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from time import perf_counter, process_time
 
 from gpubench.backends.software import NAME
 from gpubench.collecting import without_collecting
@@ -41,6 +42,15 @@ pairs: as many as the suites of the library give to a case's own samples."""
 BRIEF_BYTES = 2**28
 """Arrays of a case for which those of the other side may lie beside them without being asked for:
 256 MiB, of which a laptop has room for a second."""
+
+ONE_THREAD = 1.1
+"""Processor time of a sample over its time up to which one thread did the work. Threads that wait
+for their next region spin or sleep while the other side runs: on two cores a matrix product of
+Numba's threads in turn with one of NumPy's took three times as long as alone, and a histogram
+beside one thread five times."""
+
+CLOCKS = 1e-4
+"""Seconds that the two clocks may be apart besides."""
 
 LEAST_ROUNDS = 8
 """Rounds of all processes together that have an interval (``results.ratio.LEAST_PAIRS``)."""
@@ -95,7 +105,9 @@ def take_pairs(
         )
         return Pairs(warnings=(reason,))
     brief = declared.paired is None
-    if brief and not (inputs.nbytes <= BRIEF_BYTES and _fits(mine.sample_seconds, plan)):
+    if brief and not (
+        inputs.nbytes <= BRIEF_BYTES and _fits(mine.sample_seconds, plan) and _in_one_thread(mine)
+    ):
         return Pairs()
     with opened(other, inputs) as execution:
         if execution.session.simulated:
@@ -104,13 +116,22 @@ def take_pairs(
         theirs = kernel(execution)
         theirs.look = mine.look and partial(look, execution)
         theirs.size(declared)
-        if brief and not _fits(mine.sample_seconds + theirs.sample_seconds, plan):
+        seconds = mine.sample_seconds + theirs.sample_seconds
+        if brief and not (_fits(seconds, plan) and _in_one_thread(theirs)):
             return Pairs()
         if not brief:
             theirs.warm_up(plan.warm_up)
         pairs = in_turn(mine, theirs, plan, brief=brief)
         look(execution, theirs.timed_runs)
         return pairs
+
+
+def _in_one_thread(measurement: Measurement) -> bool:
+    """Whether a sample keeps no more than one thread busy."""
+    processor, start = process_time(), perf_counter()
+    measurement.restored_sample()
+    processor, seconds = process_time() - processor, perf_counter() - start
+    return processor <= ONE_THREAD * seconds + CLOCKS
 
 
 def _fits(seconds: float, plan: SamplePlan) -> bool:

@@ -1,6 +1,7 @@
 """Paired mode: samples of baseline and candidate in turn, and their ratios on record."""
 
-from itertools import cycle
+from itertools import count, cycle
+from time import perf_counter
 
 import pytest
 from builders import Recording, case_of
@@ -137,6 +138,17 @@ def test_large_arrays_and_long_samples_are_not_paired_either(tmp_path, monkeypat
     recording = Recording(tmp_path, case(tmp_path, "one_ms", "repeat: 10"))
     recording.preparation.prepare()
     assert recording.last.pair_ratios == ()
+
+
+@pytest.mark.parametrize("side", [1, 2])
+def test_work_of_several_threads_is_not_paired_without_being_asked_for(tmp_path, monkeypatch, side):
+    """Of the case or of its baseline: a second of other threads, between two looks at the clock."""
+    looks = count(1)
+    processor = lambda: perf_counter() + (next(looks) >= 2 * side)  # noqa: E731
+    monkeypatch.setattr("gpubench.measure.paired.process_time", processor)
+    recording = Recording(tmp_path, case(tmp_path, "one_ms", "repeat: 10"))
+    recording.preparation.prepare()
+    assert (recording.last.pair_ratios, next(looks)) == ((), 2 * side + 1)
 
 
 def test_two_thread_counts_of_one_pool_are_not_paired_without_being_asked_for(tmp_path):
