@@ -163,11 +163,11 @@ def in_turn(
             before = len(ratios)
             for turn in range(size):
                 if turn % 2:
-                    own = mine.restored_sample()
-                    other = theirs.restored_sample()
+                    own = mine.warmed_sample()
+                    other = theirs.warmed_sample()
                 else:
-                    other = theirs.restored_sample()
-                    own = mine.restored_sample()
+                    other = theirs.warmed_sample()
+                    own = mine.warmed_sample()
                 if own > 0:
                     ratios.append(float(f"{other / own:.{DIGITS}g}"))
             counts.append(len(ratios) - before)

@@ -289,6 +289,14 @@ class Measurement:
             self._batch()
         self.restore()
 
+    def warmed_sample(self) -> float:
+        """A sample after something else has run: a run before it brings its arrays back into the
+        caches, as the one before does in a row of samples. Not where a run is long."""
+        if not self.is_long:
+            self.restore()
+            self._sampler.seconds(1)
+        return self.restored_sample()
+
     def restored_sample(self) -> float:
         """A sample, after undoing what runs before it did."""
         self.restore()

@@ -40,7 +40,7 @@ class Noted:
     def begin_round(self, *, compared=False):
         self.log.append(f"move {self.name}{' and look' if compared else ''}")
 
-    def restored_sample(self):
+    def warmed_sample(self):
         self.log.append(self.name)
         return next(self.samples)
 

@@ -127,3 +127,12 @@ def test_what_a_sampler_says_of_itself_is_about_the_batches_that_count(number):
 def test_a_time_of_single_runs_stays_one_whatever_number_says():
     made = sized(1e-3, most_runs=1, number=100)
     assert (made.runs, made.method) == (1, "batch of 1")
+
+
+def test_a_sample_after_something_else_has_a_run_before_it_that_does_not_count():
+    log = []
+    made = measurement(Ticking(1e-3, log), lambda: log.append("restore"))
+    made.runs = 5
+    assert made.warmed_sample() == pytest.approx(1e-3)
+    assert log == ["restore", 1, "restore", 5]
+    assert made.elapsed() == pytest.approx(1e-3)
