@@ -163,14 +163,17 @@ class Preparation:
     def look(self, measurement: Measurement) -> None:
         """After the last sample: see that a run is right even now, on fresh inputs and, where a run
         does not work in place, on what the runs before it left. Of long runs the last sample is
-        looked at, which was one run on fresh inputs.
+        looked at, where it does not work in place.
 
         Raises ``WrongResult``, which is put on record, where it is not.
         """
         execution = self._execution
         if execution is None or self.time in FRESH_TIMES:  # that runs elsewhere
             return
-        if measurement.is_long and measurement.runs == 1 and not self.case.returns:
+        single = (
+            measurement.runs == 1 and not execution.in_place
+        )  # of asv's `-a number=3` are three
+        if measurement.is_long and single and not self.case.returns:
             self._look(execution, measurement.timed_runs, execution.fetched({}, seen=True))
             return
         if not execution.in_place:

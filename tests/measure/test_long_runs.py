@@ -1,7 +1,9 @@
 """A long run on the host is spent on samples and on what proves them, and on nothing else."""
 
+import math
+
 import pytest
-from builders import case_of
+from builders import Recording, case_of
 
 from gpubench.measure.direct import Job, take_turn
 
@@ -28,6 +30,11 @@ def double(a, out):
     out[:] = 2 * a
 
 
+def double_in_place(out):
+    sleep(0.02)
+    out *= 2
+
+
 def double_and_count(a, out):
     sleep(0.02)
     out[:] = 2 * a if next(calls) < wrong_from else 0
@@ -40,6 +47,8 @@ def kernels(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(__import__("sys").modules, "long_kernels", raising=False)
     monkeypatch.setattr("gpubench.measure.sampling.LONG", 0.01)
+    # Whatever else runs beside the tests: no sample is taken again.
+    monkeypatch.setattr("gpubench.measure.disturbance.WAITED", math.inf)
     import long_kernels
 
     return long_kernels
@@ -57,3 +66,18 @@ def test_the_last_sample_is_looked_at(tmp_path, kernels):
     found = take_turn(Job(case_of(tmp_path, KERNEL, "candidate")))
     assert (found.record.status, found.samples) == ("wrong", ())
     assert found.record.reason.startswith("right at first, wrong after 5 timed runs: out: 64 of 64")
+
+
+def test_what_works_in_place_may_have_run_several_times_in_the_last_sample(tmp_path, kernels):
+    """As with asv's ``-a number=2``, which runs twice before arrays are restored."""
+    text = KERNEL.replace("intent: out", "intent: inout").replace("call: [a, out]", "call: [out]")
+    text = text.replace("  a: {shape: [n], dtype: float64}\n", "").replace(
+        "_and_count", "_in_place"
+    )
+    text = text.replace("long_kernels:double}", "long_kernels:double_in_place}")
+    recording = Recording(tmp_path, case_of(tmp_path, text, "candidate"))
+    measurement = recording.preparation.prepare()
+    measurement.restored_sample()
+    measurement.sample()
+    recording.preparation.look(measurement)
+    assert recording.last.status == "ok"
