@@ -6,7 +6,8 @@ changes steadily cancels over two pairs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter, process_time
@@ -15,7 +16,7 @@ from gpubench.backends.software import NAME
 from gpubench.collecting import without_collecting
 from gpubench.measure.execution import Execution, opened
 from gpubench.measure.inputs import Inputs
-from gpubench.measure.sampling import ROUNDS, Measurement, SamplePlan, looked_at
+from gpubench.measure.sampling import ROUNDS, SAMPLE_TIME, Measurement, SamplePlan, looked_at
 from gpubench.measure.times import kernel
 from gpubench.plan.case import Case
 from gpubench.suite.model import Sampling
@@ -31,13 +32,17 @@ LEAST_PAIRS = 3
 ``PARTS`` pairs would else give one."""
 
 BRIEF_PAIRS = 3
-"""Pairs for each sample where the suite does not ask for pairs. With three of a tenth of a sample,
-in twenty rounds, ratios of processes that follow each other scatter by 0.4 % (arithmetic) and 0.9 %
+"""Pairs in a round where the suite does not ask for pairs. With three of a tenth of a sample, in
+twenty rounds, ratios of processes that follow each other scatter by 0.4 % (arithmetic) and 0.9 %
 (memory), with ten by 0.5 % and 0.8 %, and medians by 2 % and 8 % (``docs/measurements.md``)."""
 
-BRIEF = 1.0
-"""Seconds that a sample of each side in every round may take where the suite does not ask for
-pairs: as many as the suites of the library give to a case's own samples."""
+BRIEF_ROUNDS = 12
+"""Most rounds of these: the fewest whose interval leaves one out at either end, so that a round
+that was disturbed does not make it wide (the second of twelve to the eleventh, 99.4 %)."""
+
+BRIEF = 0.3
+"""Seconds that these may take. A case of the default sampling takes as long without them, and its
+process as long again (``docs/measurements.md``)."""
 
 BRIEF_BYTES = 2**28
 """Arrays of a case for which those of the other side may lie beside them without being asked for:
@@ -104,26 +109,80 @@ def take_pairs(
             "which a process sets once"
         )
         return Pairs(warnings=(reason,))
-    brief = declared.paired is None
-    if brief and not (
-        inputs.nbytes <= BRIEF_BYTES and _fits(mine.sample_seconds, plan) and _in_one_thread(mine)
-    ):
-        return Pairs()
+    if declared.paired is None:
+        return _brief_pairs(mine, other, inputs, plan, declared, look)
     with opened(other, inputs) as execution:
         if execution.session.simulated:
             reason = f"not paired: {other.implementation_name} runs on {NAME}, without times"
             return Pairs(warnings=(reason,))
-        theirs = kernel(execution)
-        theirs.look = mine.look and partial(look, execution)
+        theirs = _measurement(execution, mine, look)
         theirs.size(declared)
-        seconds = mine.sample_seconds + theirs.sample_seconds
-        if brief and not (_fits(seconds, plan) and _in_one_thread(theirs)):
-            return Pairs()
-        if not brief:
-            theirs.warm_up(plan.warm_up)
-        pairs = in_turn(mine, theirs, plan, brief=brief)
+        theirs.warm_up(plan.warm_up)
+        samples = plan.samples(mine.sample_seconds + theirs.sample_seconds)
+        rounds, size, parts = divided(samples, min(mine.runs, theirs.runs))
+        theirs.runs //= parts
+        with _runs_of(mine, mine.runs // parts):
+            pairs = in_turn(mine, theirs, rounds, size)
         look(execution, theirs.timed_runs)
         return pairs
+
+
+def _brief_pairs(
+    mine: Measurement,
+    other: Case,
+    inputs: Inputs,
+    plan: SamplePlan,
+    declared: Sampling,
+    look: Callable[[Execution, int], None],
+) -> Pairs:
+    """A few pairs that nobody asked for, of short samples, where they cost little: else none."""
+    if inputs.nbytes > BRIEF_BYTES:
+        return Pairs()
+    with _runs_of(mine, _part(mine.runs)):
+        # As if the other took as long: it is not ready yet.
+        if not _brief_rounds((mine, mine), plan) or not _in_one_thread(mine):
+            return Pairs()
+        with opened(other, inputs) as execution:
+            theirs = _measurement(execution, mine, look)
+            number = declared.number and _part(declared.number)
+            seconds = (declared.sample_time or SAMPLE_TIME) / PARTS
+            theirs.size(declared.model_copy(update={"number": number, "sample_time": seconds}))
+            rounds = _brief_rounds((mine, theirs), plan)
+            if not rounds or not _in_one_thread(theirs):
+                return Pairs()
+            pairs = in_turn(mine, theirs, rounds, BRIEF_PAIRS)
+            look(execution, theirs.timed_runs)
+            return pairs
+
+
+def divided(samples: int, runs: int) -> tuple[int, int, int]:
+    """Rounds, pairs in each, and the parts that a sample is cut into, in place of so many samples
+    of so many runs at least."""
+    rounds, parts = min(ROUNDS, samples), min(PARTS, runs)
+    return rounds, max(LEAST_PAIRS, samples * parts // rounds), parts
+
+
+def _measurement(
+    execution: Execution, mine: Measurement, look: Callable[[Execution, int], None]
+) -> Measurement:
+    """The opponent's, whose outputs are looked at where the case's own are."""
+    theirs = kernel(execution)
+    theirs.look = mine.look and partial(look, execution)
+    return theirs
+
+
+@contextmanager
+def _runs_of(measurement: Measurement, runs: int) -> Iterator[None]:
+    """With so many runs in a sample."""
+    whole, measurement.runs = measurement.runs, runs
+    try:
+        yield
+    finally:
+        measurement.runs = whole
+
+
+def _part(runs: int) -> int:
+    return max(1, runs // PARTS)
 
 
 def _in_one_thread(measurement: Measurement) -> bool:
@@ -134,24 +193,22 @@ def _in_one_thread(measurement: Measurement) -> bool:
     return processor <= ONE_THREAD * seconds + CLOCKS
 
 
-def _fits(seconds: float, plan: SamplePlan) -> bool:
-    """Whether enough rounds for an interval are planned, and fit into ``BRIEF`` with so many
-    seconds each."""
-    rounds = min(ROUNDS, plan.samples(seconds))
-    return rounds * plan.processes >= LEAST_ROUNDS and rounds * seconds <= BRIEF
+def _brief_rounds(sides: tuple[Measurement, Measurement], plan: SamplePlan) -> int:
+    """Rounds of the few pairs of these samples: 0 where they would be too few for an interval, or
+    take longer than ``BRIEF``."""
+    seconds = 0.0
+    for side in sides:
+        assert side.run_seconds is not None  # of kernels one is always tried
+        half = (side.runs + 1) * side.run_seconds  # and a run that warms up
+        seconds += side.move_seconds + BRIEF_PAIRS * half
+    rounds = min(BRIEF_ROUNDS, plan.samples(sum(side.sample_seconds for side in sides)))
+    enough = rounds * plan.processes >= LEAST_ROUNDS
+    return rounds if enough and rounds * seconds <= BRIEF else 0
 
 
-def in_turn(
-    mine: Measurement, theirs: Measurement, plan: SamplePlan, *, brief: bool = False
-) -> Pairs:
-    """Ratios of samples that are a part of each side's usual one, in as many rounds as there would
-    be samples; ``brief``: few of them. A pair whose own half shows no time is left out."""
-    samples = plan.samples(mine.sample_seconds + theirs.sample_seconds)
-    parts = min(PARTS, mine.runs, theirs.runs)
-    rounds = min(ROUNDS, samples)
-    size = min(parts, BRIEF_PAIRS) if brief else max(LEAST_PAIRS, samples * parts // rounds)
-    whole, mine.runs = mine.runs, mine.runs // parts
-    theirs.runs //= parts
+def in_turn(mine: Measurement, theirs: Measurement, rounds: int, size: int) -> Pairs:
+    """Ratios of samples of the two, in so many rounds of so many pairs. A pair whose own half shows
+    no time is left out."""
     ratios: list[float] = []
     counts: list[int] = []
     with without_collecting():
@@ -171,7 +228,6 @@ def in_turn(
                 if own > 0:
                     ratios.append(float(f"{other / own:.{DIGITS}g}"))
             counts.append(len(ratios) - before)
-    mine.runs = whole
     return Pairs(tuple(ratios), tuple(filter(None, counts)))
 
 

@@ -178,6 +178,8 @@ class Measurement:
         """In one sample."""
         self.run_seconds: float | None = None
         """Seconds of one run when the sample was sized; ``None`` where nothing was tried."""
+        self.move_seconds = 0.0
+        """Seconds that a round takes before its first sample, once the sample was sized."""
         self.sample_seconds = math.inf
         """Seconds that a sample in a round of its own takes, with all that comes before it; endless
         where nothing was tried, so that the fewest samples are taken."""
@@ -225,7 +227,8 @@ class Measurement:
             seconds = self._find_runs(declared)
         start = time.perf_counter()
         self.begin_round(compared=True)
-        self.sample_seconds = seconds + time.perf_counter() - start
+        self.move_seconds = time.perf_counter() - start
+        self.sample_seconds = seconds + self.move_seconds
 
     def _find_runs(self, declared: Sampling) -> float:
         """Set ``runs``; returns the seconds of such a sample.

@@ -9,8 +9,8 @@ from timed import scripted_cases
 
 from gpubench.asv_benchmarks import benchmark_classes
 from gpubench.measure.direct import jobs, measure, take_turn
-from gpubench.measure.paired import Pairs, in_turn, opponent_of
-from gpubench.measure.sampling import ROUNDS, SamplePlan
+from gpubench.measure.paired import BRIEF_ROUNDS, Pairs, divided, in_turn, opponent_of
+from gpubench.measure.sampling import ROUNDS
 from gpubench.record import parse_line, to_line
 
 PAIRED = "repeat: 4, paired: true"
@@ -32,10 +32,8 @@ implementations:
 class Noted:
     """Stands where a measurement does: writes down when it is sampled and moved."""
 
-    sample_seconds = 0.0
-
-    def __init__(self, log, name, seconds, runs=1):
-        self.log, self.name, self.runs, self.samples = log, name, runs, cycle(seconds)
+    def __init__(self, log, name, seconds):
+        self.log, self.name, self.samples = log, name, cycle(seconds)
 
     def begin_round(self, *, compared=False):
         self.log.append(f"move {self.name}{' and look' if compared else ''}")
@@ -45,44 +43,39 @@ class Noted:
         return next(self.samples)
 
 
-def plan(samples):
-    return SamplePlan(1, samples, samples, 60.0, 0.0)
-
-
 def test_the_sides_take_turns_to_begin():
     log = []
     own, other = Noted(log, "own", [1]), Noted(log, "other", [2, 3, 4])
-    assert in_turn(own, other, plan(1)) == Pairs((2.0, 3.0, 4.0), (3,))
+    assert in_turn(own, other, 1, 3) == Pairs((2.0, 3.0, 4.0), (3,))
     assert log == ["other", "own", "own", "other", "other", "own"]
 
 
 def test_a_ratio_is_kept_to_seven_digits_and_needs_a_time_above_zero():
     own, other = Noted([], "own", [3.0, 0.0, 2.0]), Noted([], "other", [1.0])
-    assert in_turn(own, other, plan(1)) == Pairs((0.3333333, 0.5), (2,))
+    assert in_turn(own, other, 1, 3) == Pairs((0.3333333, 0.5), (2,))
 
 
 def test_both_sides_are_moved_before_every_round_but_the_first():
     log = []
-    pairs = in_turn(Noted(log, "own", [1]), Noted(log, "other", [2]), plan(3 * ROUNDS))
-    assert pairs.rounds == (3,) * ROUNDS
+    pairs = in_turn(Noted(log, "own", [1]), Noted(log, "other", [2]), 20, 3)
+    assert pairs.rounds == (3,) * 20
     moves = [entry for entry in log if entry.startswith("move")]
     assert moves[:2] == log[6:8] == ["move own", "move other"]
-    assert len(moves) == 2 * (ROUNDS - 1)
+    assert len(moves) == 2 * 19
     assert moves.count("move own and look") == moves.count("move other and look") == 2
 
 
-def test_a_sample_becomes_several_pairs_of_shorter_ones():
-    own = Noted([], "own", [1], runs=25)
-    pairs = in_turn(own, Noted([], "other", [2], runs=40), plan(4))
-    assert pairs == Pairs((2.0,) * 40, (10,) * 4)
-    assert own.runs == 25
-
-
-def test_samples_of_few_runs_become_fewer_pairs_and_three_in_a_round_at_least():
-    def rounds(runs):
-        return in_turn(Noted([], "own", [1], 90), Noted([], "other", [1], runs), plan(4)).rounds
-
-    assert [rounds(runs) for runs in (1, 3, 5)] == [(3,) * 4, (3,) * 4, (5,) * 4]
+@pytest.mark.parametrize(
+    ("samples", "runs", "expected"),
+    [
+        pytest.param(4, 25, (4, 10, 10), id="ten short pairs for each sample"),
+        pytest.param(4, 5, (4, 5, 5), id="of few runs fewer"),
+        pytest.param(4, 1, (4, 3, 1), id="and three in a round at least"),
+        pytest.param(3 * ROUNDS, 25, (ROUNDS, 30, 10), id="samples share the rounds"),
+    ],
+)
+def test_samples_become_several_pairs_of_shorter_ones(samples, runs, expected):
+    assert divided(samples, runs) == expected
 
 
 def case(folder, name, sampling=PAIRED):
@@ -106,16 +99,30 @@ def test_the_ratios_are_put_on_record(tmp_path):
     assert parse_line(to_line(recording.last)) == recording.last
 
 
-def test_without_being_asked_for_short_runs_on_the_cpu_are_paired_briefly(tmp_path):
-    recording = Recording(tmp_path, case(tmp_path, "one_ms", "repeat: 10"))
+@pytest.mark.parametrize("samples", [10, 40])
+def test_without_being_asked_for_short_runs_on_the_cpu_are_paired_briefly(tmp_path, samples):
+    recording = Recording(tmp_path, case(tmp_path, "one_ms", f"repeat: {samples}"))
     recording.preparation.prepare()
-    assert recording.last.pair_ratios == (2.0,) * 10  # a sample is one run
-    assert recording.last.pair_rounds == (1,) * 10
+    rounds = min(samples, BRIEF_ROUNDS)
+    assert recording.last.pair_ratios == (2.0,) * 3 * rounds
+    assert recording.last.pair_rounds == (3,) * rounds
 
 
-def test_of_samples_of_many_runs_brief_pairs_are_three_in_a_round():
-    sides = (Noted([], name, [1], runs=25) for name in ("own", "other"))
-    assert in_turn(*sides, plan(10), brief=True).rounds == (3,) * 10
+def test_a_brief_pair_is_a_tenth_of_a_sample(tmp_path, monkeypatch):
+    """By time, and by the number of runs where the suite says it; and the sample is as before."""
+    sides = []
+
+    def noted(mine, theirs, *more):
+        sides.append((mine.runs, theirs.runs))
+        return in_turn(mine, theirs, *more)
+
+    monkeypatch.setattr("gpubench.measure.paired.in_turn", noted)
+    text = THREADS.replace(", threads: [1]", "").replace(", threads: [2]", "")
+    for sampling in ("sample_time: 0.02", "number: 20"):
+        asked = text.replace("paired: true", f"repeat: 10, {sampling}")
+        recording = Recording(tmp_path, case_of(tmp_path, asked, "candidate"))
+        assert recording.preparation.prepare().runs == 20
+    assert sides == [(2, 1), (2, 2)]
 
 
 @pytest.mark.parametrize(
@@ -131,9 +138,9 @@ def test_otherwise_nothing_is_paired_without_being_asked_for(tmp_path, sampling)
     assert (recording.last.pair_ratios, recording.last.warnings) == ((), ())
 
 
-@pytest.mark.parametrize(("limit", "value"), [("BRIEF_BYTES", 8), ("BRIEF", 0.025)])
+@pytest.mark.parametrize(("limit", "value"), [("BRIEF_BYTES", 8), ("BRIEF", 0.17)])
 def test_large_arrays_and_long_samples_are_not_paired_either(tmp_path, monkeypatch, limit, value):
-    """64 bytes, and ten rounds of 3 ms."""
+    """64 bytes, and ten rounds of three pairs of 2 and 4 ms, warmed."""
     monkeypatch.setattr(f"gpubench.measure.paired.{limit}", value)
     recording = Recording(tmp_path, case(tmp_path, "one_ms", "repeat: 10"))
     recording.preparation.prepare()
