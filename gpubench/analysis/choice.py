@@ -180,11 +180,16 @@ def _choice(parameters: str, rows: Sequence[Row]) -> Choice:
         name = row.name.implementation
         return f"{name} on {row.device}" if len(devices[name]) > 1 and row.device else name
 
-    # By the host-to-host time: on the CPU that is the ``kernel`` time.
+    # By the host-to-host time. Systems on the CPU that keep data in a form of their own have one;
+    # for those that work on NumPy's arrays it is the ``kernel`` time.
+    apart = {(r.name.implementation, r.device) for r in rows if r.name.time == "end_to_end"}
     host = [
         row
         for row in rows
-        if row.name.time == ("kernel" if row.device in ("", HOME) else "end_to_end")
+        if row.name.time == "end_to_end"
+        or row.name.time == "kernel"
+        and row.device in ("", HOME)
+        and (row.name.implementation, row.device) not in apart
     ]
     copied = any(row.name.time == "end_to_end" for row in host)
     return Choice(

@@ -69,6 +69,17 @@ def test_arrays_in_host_memory_are_judged_with_their_copies() -> None:
     assert [s.labels for s in found.host] == [("numpy",)]
 
 
+def test_a_system_on_the_cpu_with_data_of_its_own_is_judged_with_its_copies_too() -> None:
+    found = choice(
+        case("numpy", 1, 2.0),
+        case("frames", 1, 1.0),
+        case("frames", 1, 3.0, "end_to_end"),
+    )
+
+    assert [s.labels for s in found.resident] == [("frames",)]
+    assert [s.labels for s in found.host] == [("numpy",)]
+
+
 def test_without_end_to_end_times_nothing_is_said_of_host_memory() -> None:
     found = choice(case("numpy", 1, 1.0), case("cuda", 1, 0.01, device="cuda:0"))
 
