@@ -25,7 +25,7 @@ from asv.publishing import OutputPublisher
 
 from gpubench.errors import GpubenchError
 from gpubench.measure.asv_settings import VARIABLE, AsvSettings, asv_settings
-from gpubench.measure.disturbance import busy_now
+from gpubench.measure.disturbance import busy_since, machine
 from gpubench.names import parse_benchmark_name
 from gpubench.record import SUFFIX, CaseRecord, RunRecord, parse_line
 
@@ -54,7 +54,7 @@ def export_settings() -> None:
         return
     if not hasattr(arguments, "func"):  # ``asv`` without a command
         return
-    if _command(arguments) in KEEPING and (warning := busy_now()):
+    if _command(arguments) in KEEPING and (warning := busy_since(machine())):
         log.warning(f"gpubench: {warning}")
     try:
         _settings(arguments).export()

@@ -291,8 +291,8 @@ def main() -> None:
             if mode in parts:
                 report(folder, mode, given.comparisons)
         if "neighbours" in parts:
-            for name in (*WITH_NEIGHBOURS, *ALONE):
-                for count in given.neighbours if name in WITH_NEIGHBOURS else (0,):
+            for count in given.neighbours:
+                for name in (*WITH_NEIGHBOURS, *(() if count else ALONE)):
                     beside(count, name, planned(folder, name), given.comparisons)
     if given.suite is not None:
         loaded = load_suites([given.suite], given.preset)

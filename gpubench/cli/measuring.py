@@ -55,10 +55,11 @@ def time(
     --control measures implementations against themselves and prints how often this machine sees a
     difference where there is none.
     """
-    from gpubench.measure.disturbance import busy_now
+    from gpubench.measure.disturbance import busy_since, machine
 
+    before = machine()
     kept = chosen_cases([target], preset, where, axes)
-    if warning := busy_now():
+    if warning := busy_since(before):
         ERR.print(f"gpubench: {warning}", markup=False)
     if control:
         _control(kept, comparisons, samples, as_json)

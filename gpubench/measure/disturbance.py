@@ -236,11 +236,10 @@ def others(before: Machine, after: Machine) -> float | None:
     return max(0.0, (after.busy - before.busy - (after.own - before.own)) / seconds)
 
 
-def busy_now(seconds: float = 0.2) -> str | None:
-    """A warning where other work keeps the cores busy now; ``None`` where it does not, or where the
-    system does not say. Takes so many seconds."""
-    before = machine()
-    time.sleep(seconds)
+def busy_since(before: Machine, seconds: float = 0.2) -> str | None:
+    """A warning where other work has kept the cores busy since then; ``None`` where it has not, or
+    where the system does not say. Waits until that is so many seconds ago."""
+    time.sleep(max(0.0, before.at + seconds - time.perf_counter()))
     after = machine()
     busy = others(before, after)
     if busy is None or busy <= OTHERS * after.cores:

@@ -162,18 +162,17 @@ class Preparation:
 
     def look(self, measurement: Measurement) -> None:
         """After the last sample: see that a run is right even now, on fresh inputs and, where a run
-        does not work in place, on what the runs before it left. Of long runs the last sample is
-        looked at, where it does not work in place.
+        does not work in place, on what the runs before it left. A last sample of a single run was
+        on fresh inputs, and is itself looked at where it does not work in place.
 
         Raises ``WrongResult``, which is put on record, where it is not.
         """
         execution = self._execution
         if execution is None or self.time in FRESH_TIMES:  # that runs elsewhere
             return
-        single = (
-            measurement.runs == 1 and not execution.in_place
-        )  # of asv's `-a number=3` are three
-        if measurement.is_long and single and not self.case.returns:
+        # Other times work on arrays of their own, or do not wait for the run.
+        on_its_arrays = self.time in ("kernel", "cold") and not self.case.returns
+        if on_its_arrays and measurement.runs == 1 and not execution.in_place:
             self._look(execution, measurement.timed_runs, execution.fetched({}, seen=True))
             return
         if not execution.in_place:

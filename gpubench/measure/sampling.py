@@ -218,7 +218,7 @@ class Measurement:
         if declared.number in (None, 1) and tried is not None and tried >= wanted and self.is_long:
             seconds = tried
         else:
-            seconds = self._find_runs(declared)
+            seconds = self._find_runs(declared, tried)
         if self.runs > 1 and (ratio := self._leftover_ratio(self._sampler, self.runs)) is not None:
             self._fresh_runs = (
                 "fresh inputs for each run: on what the runs before left, a run takes "
@@ -230,8 +230,8 @@ class Measurement:
         self.move_seconds = time.perf_counter() - start
         self.sample_seconds = seconds + self.move_seconds
 
-    def _find_runs(self, declared: Sampling) -> float:
-        """Set ``runs``; returns the seconds of such a sample.
+    def _find_runs(self, declared: Sampling, tried: float | None = None) -> float:
+        """Set ``runs``; returns the seconds of such a sample. ``tried``: of a run before.
 
         Grows as ``timeit.Timer.autorange`` does, tenfold at most, so that an early slow run does
         not decide. Of single runs on fresh inputs, what is done between them counts too: the inputs
@@ -244,8 +244,9 @@ class Measurement:
             start = time.perf_counter()
             seconds = self.restored_sample() * self.runs
             if self.runs == 1 and wanted <= seconds < LONG:
-                # Long enough by itself, or it had to wait for a core: the next one tells.
-                seconds = min(seconds, self.restored_sample())
+                # Long enough by itself, or it had to wait for a core: another one tells.
+                if tried is None or tried < wanted:
+                    seconds = min(seconds, self.restored_sample())
             self.run_seconds = seconds / self.runs
             if self._fresh_runs:
                 seconds = max(seconds, time.perf_counter() - start)

@@ -20,7 +20,7 @@ from gpubench.tables import times
 @pytest.fixture(autouse=True)
 def quiet_machine(monkeypatch):
     """Whatever else runs beside the tests."""
-    monkeypatch.setattr("gpubench.measure.disturbance.busy_now", lambda: None)
+    monkeypatch.setattr("gpubench.measure.disturbance.busy_since", lambda before: None)
 
 
 SUITE = """\
@@ -239,7 +239,7 @@ def test_json_has_seconds_and_conditions(project):
     assert quick["seconds"]["median"] == pytest.approx(1e-3)
     assert (quick["seconds"]["samples"], quick["seconds"]["runs_per_sample"]) == (10, 1)
     assert quick["speedup"]["value"] == pytest.approx(4.0)
-    assert (quick["speedup"]["verdict"], quick["speedup"]["pairs"]) == ("faster", 10)
+    assert (quick["speedup"]["verdict"], quick["speedup"]["pairs"]) == ("faster", 0)
     assert quick["bytes_per_second"] == pytest.approx(1e9)
     assert quick["attainable_share"] is None
     assert quick["method"] == "scripted"
@@ -296,7 +296,7 @@ def test_a_disturbed_case_is_marked_and_has_no_verdict():
 
 
 def test_a_busy_machine_is_named_before_anything_is_measured(project, monkeypatch):
-    monkeypatch.setattr("gpubench.measure.disturbance.busy_now", lambda: "2.0 of 2 cores are busy")
+    monkeypatch.setattr("gpubench.measure.disturbance.busy_since", lambda before: "2.0 of 2 cores are busy")
     result = run("scale", "-a", "n=8", "-a", "implementation=quick")
     assert result.stderr.startswith("gpubench: 2.0 of 2 cores are busy\n")
 

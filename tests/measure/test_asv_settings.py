@@ -26,7 +26,7 @@ FORKING = ["benchmark.py", "run_server", "benchmarks", "socket"]
 def clean(monkeypatch):
     for name in (VARIABLE, "ASV_CONF_DIR", "ASV_COMMIT", "ASV_ENV_NAME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(asv_plugin, "busy_now", lambda: None)
+    monkeypatch.setattr(asv_plugin, "busy_since", lambda before: None)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from gpubench.measure.disturbance import (
     Machine,
     Thread,
     Watch,
-    busy_now,
+    busy_since,
     counters,
     machine,
     others,
@@ -123,15 +123,10 @@ def test_cores_that_others_keep_busy_are_what_is_not_our_own():
 )
 def test_a_busy_machine_is_named_at_the_start(busy, said, monkeypatch):
     neighbours = Neighbours(others=busy)
-    readings = iter([neighbours.machine(), None])
-
-    def read():
-        reading = next(readings)
-        neighbours.now += 0.2
-        return reading or neighbours.machine()
-
-    monkeypatch.setattr("gpubench.measure.disturbance.machine", read)
-    assert busy_now(0.0) == said
+    before = neighbours.machine()
+    neighbours.now += 0.2
+    monkeypatch.setattr("gpubench.measure.disturbance.machine", neighbours.machine)
+    assert busy_since(before, 0.0) == said
 
 
 def test_this_system_is_read_without_an_error():
