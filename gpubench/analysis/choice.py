@@ -74,6 +74,8 @@ class Alternative:
     """At the largest size, from host memory to host memory; ``None``: not measured."""
     repayment: Repayment | None
     """``None``: compilation was not measured."""
+    start: Row | None
+    """Until the first result of a fresh process; ``None``: not measured."""
 
     @property
     def largest(self) -> Row:
@@ -83,7 +85,7 @@ class Alternative:
     @property
     def copies(self) -> bool:
         """Whether a caller with arrays in host memory pays for copies."""
-        return self.largest.device not in ("", HOME)
+        return self.end_to_end is not None or self.largest.device not in ("", HOME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +132,8 @@ def crossover(points: Iterable[tuple[float, Ratio]]) -> Crossover:
     )
 
 
-def compilation(row: Row, rows: Iterable[Row]) -> Row | None:
-    """The ``compile`` time of a case, among the rows of its implementation.
+def compilation(row: Row, rows: Iterable[Row], time: str = "compile") -> Row | None:
+    """The ``compile`` time of a case, or its ``start``, among the rows of its implementation.
 
     Measured of it, or else of the largest case with the same parameters on the same device, which
     is compiled alike; ``None`` where it was not measured.
@@ -139,7 +141,7 @@ def compilation(row: Row, rows: Iterable[Row]) -> Row | None:
     alike = [
         other
         for other in rows
-        if other.name.time == "compile"
+        if other.name.time == time
         and (other.device, other.parameters) == (row.device, row.parameters)
     ]
     return max(alike, key=lambda c: (c.name.case == row.name.case, c.size), default=None)
@@ -187,9 +189,11 @@ def _choice(parameters: str, rows: Sequence[Row]) -> Choice:
         row
         for row in rows
         if row.name.time == "end_to_end"
-        or row.name.time == "kernel"
-        and row.device in ("", HOME)
-        and (row.name.implementation, row.device) not in apart
+        or (
+            row.name.time == "kernel"
+            and row.device in ("", HOME)
+            and (row.name.implementation, row.device) not in apart
+        )
     ]
     copied = any(row.name.time == "end_to_end" for row in host)
     return Choice(
@@ -246,4 +250,5 @@ def _alternatives(rows: Iterable[Row], label: Labels) -> Iterator[Alternative]:
             crossover=crossover((row.size, row.speedup) for row in ordered if row.speedup),
             end_to_end=next((r for r in end_to_end.values() if r.size == largest.size), None),
             repayment=repayment(compiling, largest) if compiling else None,
+            start=compilation(largest, group, "start"),
         )

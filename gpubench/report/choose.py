@@ -70,6 +70,8 @@ class ChoiceRow:
     """Calls that repay compilation; ``None``: never, or unknown."""
     compilation: str
     """The same in words with the interval, or why it is not known."""
+    start: float | None
+    """Seconds until a fresh process has its first result; ``None``: not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,8 @@ class ChoiceView:
     rows: tuple[ChoiceRow, ...]
     copies: bool
     """Whether any row copies between host and device; else there is nothing to say of copies."""
+    starts: bool
+    """Whether the start of any row was measured."""
     notes: tuple[str, ...]
     """What was not measured of all rows, with the next step."""
 
@@ -204,6 +208,7 @@ def _choice(choice: Choice) -> ChoiceView:
         host=_recommendations(choice.host),
         rows=tuple(map(_row, choice.alternatives)),
         copies=any(alternative.copies for alternative in choice.alternatives),
+        starts=any(alternative.start for alternative in choice.alternatives),
         notes=tuple(_notes(choice.alternatives)),
     )
 
@@ -247,6 +252,7 @@ def _row(alternative: Alternative) -> ChoiceRow:
         transfers=_transfers(alternative),
         calls=repayment.calls if repayment else None,
         compilation=_compilation(largest, repayment),
+        start=alternative.start.seconds if alternative.start else None,
     )
 
 

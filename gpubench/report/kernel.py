@@ -9,6 +9,7 @@ import numpy as np
 
 from gpubench.analysis.choice import compilation
 from gpubench.analysis.headline import Headline, KernelKey, KernelNow, headline
+from gpubench.analysis.scaling import Scaling, scalings
 from gpubench.analysis.tally import count
 from gpubench.names import TIMES, BenchmarkName, split_source
 from gpubench.report import charts, text
@@ -97,6 +98,10 @@ class KernelPage:
     history: charts.HistoryChart | None
     sizes: tuple[charts.SizeChart, ...]
     launches: tuple[charts.LaunchMap, ...]
+    workers: tuple[int, ...]
+    """All numbers of workers that an implementation was measured with."""
+    scalings: tuple[Scaling, ...]
+    """Of implementations that were measured with several."""
     time_columns: tuple[str, ...]
     """The labelled times that were taken."""
     times: Mapping[str, Mapping[str, Row]]
@@ -107,6 +112,8 @@ class KernelPage:
     rooflines: charts.Rooflines
     measured: MeasuredSource | None
     cases: tuple[ShownCase, ...]
+    scored: bool
+    """Whether any of them has a score in place of errors."""
     reasons: tuple[ReasonView, ...]
     states: tuple[State, ...]
 
@@ -126,6 +133,7 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
     commits = int((history.statuses[of_kernel] != ABSENT).any(axis=0).sum())
     roofs, shares = charts.rooflines(now, history, site.current(history).values(), ranks)
     changes = site.changes(history)
+    scaled = scalings(rows)
     counts = counts_in_words(count(rows)) or "none is compared"
 
     def place(row: Row) -> tuple[int, int, float]:  # of equals the natural order stays
@@ -144,6 +152,8 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
         history=_history(site, history, now, headlines, ranks, history_length(commits)),
         sizes=tuple(charts.size_charts(rows, ranks)),
         launches=tuple(charts.launch_maps(rows, ranks)),
+        workers=tuple(sorted({point.workers for one in scaled for point in one.points})),
+        scalings=scaled,
         time_columns=tuple(t for t in TIMES if any(row.name.time == t for row in rows)),
         times=at_largest,
         split=tuple(_time_splits(rows, at_largest)),
@@ -151,6 +161,7 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
         rooflines=roofs,
         measured=_measured_source(key, ranks, site.table.sources),
         cases=tuple(map(shown, sorted(rows, key=place))),
+        scored=any(row.score is not None for row in rows),
         reasons=reason_views(rows),
         states=tuple(_states(history, now, commits)),
     )

@@ -49,6 +49,8 @@ def _choice(choice: ChoiceView) -> Iterator[Text]:
             yield Text(f"      copies: {row.transfers}")
         if row.compilation != NOT_MEASURED:
             yield Text(f"      compilation: {row.compilation}")
+        if row.start is not None:
+            yield Text(f"      start of a fresh process: {text.seconds(row.start)}")
     yield from (Text(f"  {note}") for note in choice.notes)
 
 
