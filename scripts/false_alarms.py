@@ -270,6 +270,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--comparisons", type=int, default=100, help="of each kind")
+    parser.add_argument(
+        "--slower", type=int, help="comparisons with twice the work; absent: as many"
+    )
     parser.add_argument("--noise", type=float, default=0.02, help="relative, of scripted samples")
     parser.add_argument("--spread", type=float, default=0.01, help="relative, of scripted rounds")
     parser.add_argument(
@@ -293,7 +296,8 @@ def main() -> None:
         if "neighbours" in parts:
             for count in given.neighbours:
                 for name in (*WITH_NEIGHBOURS, *(() if count else ALONE)):
-                    beside(count, name, planned(folder, name), given.comparisons)
+                    counts = given.comparisons, given.slower or given.comparisons
+                    beside(count, name, planned(folder, name), *counts)
     if given.suite is not None:
         loaded = load_suites([given.suite], given.preset)
         on_cpu = [case for case in build_plan(loaded, 0).cases() if case.device == "cpu"]
@@ -342,16 +346,18 @@ def two_commits(kind: str, cases: dict[str, Case], comparisons: int) -> None:
         )
 
 
-def beside(neighbours: int, name: str, cases: dict[str, Case], comparisons: int) -> None:
+def beside(
+    neighbours: int, name: str, cases: dict[str, Case], comparisons: int, slowed: int
+) -> None:
     """A kernel against itself and against twice the work, while others keep cores busy."""
     title = f"{name.replace('_', ' ')}, {neighbours} neighbours"
     with busy(neighbours), forked() as take:
         alarms(f"{title}, same", [cases["base"]], comparisons, take)
-        found = rows(cases["slower"], comparisons, f"{title}, twice", take)
+        found = rows(cases["slower"], slowed, f"{title}, twice", take)
         slower = sum(row.speedup is not None and row.speedup.verdict == "slower" for row in found)
         disturbed = sum(row.is_disturbed for row in found)
     print(
-        f"{f'{title}, twice':42} {slower:4} of {comparisons} found, {disturbed} disturbed"
+        f"{f'{title}, twice':42} {slower:4} of {slowed} found, {disturbed} disturbed"
         "   target at least 95 % together",
         flush=True,
     )

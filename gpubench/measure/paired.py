@@ -1,7 +1,7 @@
 """Paired mode: samples of two cases in turn, in one process, so that what drifts meets both.
 
-Even pairs begin with the other case and odd ones with this case (the order ABBA), so that what
-changes steadily cancels over two pairs.
+One pair begins with the other case and the next one with this case (the order ABBA), so that what
+changes steadily cancels over two pairs. The first of a round alternates too.
 """
 
 from __future__ import annotations
@@ -34,15 +34,12 @@ LEAST_PAIRS = 3
 BRIEF_PAIRS = 3
 """Pairs in a round where the suite does not ask for pairs. With three of a tenth of a sample, in
 twenty rounds, ratios of processes that follow each other scatter by 0.4 % (arithmetic) and 0.9 %
-(memory), with ten by 0.5 % and 0.8 %, and medians by 2 % and 8 % (``docs/measurements.md``)."""
-
-BRIEF_ROUNDS = 12
-"""Most rounds of these: the fewest whose interval leaves one out at either end, so that a round
-that was disturbed does not make it wide (the second of twelve to the eleventh, 99.4 %)."""
+(memory), with ten by 0.5 % and 0.8 %, and medians by 2 % and 8 % (``docs/measurements.md``). 5 % is
+found in 92 to 96 of 100 with sixteen rounds, and in fewer with twelve."""
 
 BRIEF = 0.3
-"""Seconds that these may take. A case of the default sampling takes as long without them, and its
-process as long again (``docs/measurements.md``)."""
+"""Seconds that these may take where the case's own samples take less, as those of small arrays do
+(0.2 s); else as long as these."""
 
 BRIEF_BYTES = 2**28
 """Arrays of a case for which those of the other side may lie beside them without being asked for:
@@ -57,7 +54,7 @@ beside one thread five times."""
 CLOCKS = 1e-4
 """Seconds that the two clocks may be apart besides."""
 
-LEAST_ROUNDS = 8
+LEAST_ROUNDS = 9
 """Rounds of all processes together that have an interval (``results.ratio.LEAST_PAIRS``)."""
 
 DIGITS = 7
@@ -122,7 +119,7 @@ def take_pairs(
         rounds, size, parts = divided(samples, min(mine.runs, theirs.runs))
         theirs.runs //= parts
         with _runs_of(mine, mine.runs // parts):
-            pairs = in_turn(mine, theirs, rounds, size)
+            pairs = _watched(mine, theirs, plan, rounds, size)
         look(execution, theirs.timed_runs)
         return pairs
 
@@ -138,19 +135,20 @@ def _brief_pairs(
     """A few pairs that nobody asked for, of short samples, where they cost little: else none."""
     if inputs.nbytes > BRIEF_BYTES:
         return Pairs()
+    allowed = max(BRIEF, plan.samples(mine.sample_seconds) * mine.sample_seconds)
     with _runs_of(mine, _part(mine.runs)):
         # As if the other took as long: it is not ready yet.
-        if not _brief_rounds((mine, mine), plan) or not _in_one_thread(mine):
+        if not _fitting((mine, mine), plan, allowed) or not _in_one_thread(mine):
             return Pairs()
         with opened(other, inputs) as execution:
             theirs = _measurement(execution, mine, look)
             number = declared.number and _part(declared.number)
             seconds = (declared.sample_time or SAMPLE_TIME) / PARTS
             theirs.size(declared.model_copy(update={"number": number, "sample_time": seconds}))
-            rounds = _brief_rounds((mine, theirs), plan)
+            rounds = _fitting((mine, theirs), plan, allowed)
             if not rounds or not _in_one_thread(theirs):
                 return Pairs()
-            pairs = in_turn(mine, theirs, rounds, BRIEF_PAIRS)
+            pairs = _watched(mine, theirs, plan, *rounds)
             look(execution, theirs.timed_runs)
             return pairs
 
@@ -193,22 +191,36 @@ def _in_one_thread(measurement: Measurement) -> bool:
     return processor <= ONE_THREAD * seconds + CLOCKS
 
 
-def _brief_rounds(sides: tuple[Measurement, Measurement], plan: SamplePlan) -> int:
-    """Rounds of the few pairs of these samples: 0 where they would be too few for an interval, or
-    take longer than ``BRIEF``."""
-    seconds = 0.0
-    for side in sides:
-        assert side.run_seconds is not None  # of kernels one is always tried
-        half = (side.runs + 1) * side.run_seconds  # and a run that warms up
-        seconds += side.move_seconds + BRIEF_PAIRS * half
-    rounds = min(BRIEF_ROUNDS, plan.samples(sum(side.sample_seconds for side in sides)))
-    enough = rounds * plan.processes >= LEAST_ROUNDS
-    return rounds if enough and rounds * seconds <= BRIEF else 0
+def _fitting(
+    sides: tuple[Measurement, Measurement], plan: SamplePlan, allowed: float
+) -> tuple[int, int] | None:
+    """Rounds and pairs in each that take as many seconds as are allowed; ``None`` where that is too
+    little for an interval. One pair in a round is better than none."""
+    most = min(ROUNDS, plan.samples(sum(side.sample_seconds for side in sides)))
+    for size in (BRIEF_PAIRS, 1):
+        seconds = 0.0
+        for side in sides:
+            assert side.run_seconds is not None  # of kernels one is always tried
+            half = (side.runs + 1) * side.run_seconds  # and a run that warms up
+            seconds += side.move_seconds + size * half
+        rounds = min(most, int(allowed / seconds))
+        if rounds * plan.processes >= LEAST_ROUNDS:
+            return rounds, size
+    return None
+
+
+def _watched(
+    mine: Measurement, theirs: Measurement, plan: SamplePlan, rounds: int, size: int
+) -> Pairs:
+    """Pairs of which halves that others disturbed are taken again, as samples are."""
+    mine.begin_watch(plan)
+    theirs.begin_watch(plan)
+    return in_turn(mine, theirs, rounds, size)
 
 
 def in_turn(mine: Measurement, theirs: Measurement, rounds: int, size: int) -> Pairs:
-    """Ratios of samples of the two, in so many rounds of so many pairs. A pair whose own half shows
-    no time is left out."""
+    """Ratios of samples of the two, in so many rounds of so many pairs. A pair of which a half
+    shows no time is left out."""
     ratios: list[float] = []
     counts: list[int] = []
     with without_collecting():
@@ -219,13 +231,13 @@ def in_turn(mine: Measurement, theirs: Measurement, rounds: int, size: int) -> P
                 theirs.begin_round(compared=compared)
             before = len(ratios)
             for turn in range(size):
-                if turn % 2:
+                if (number + turn) % 2:
                     own = mine.warmed_sample()
                     other = theirs.warmed_sample()
                 else:
                     other = theirs.warmed_sample()
                     own = mine.warmed_sample()
-                if own > 0:
+                if own > 0 and other > 0:
                     ratios.append(float(f"{other / own:.{DIGITS}g}"))
             counts.append(len(ratios) - before)
     return Pairs(tuple(ratios), tuple(filter(None, counts)))

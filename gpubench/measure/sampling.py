@@ -243,10 +243,10 @@ class Measurement:
         while True:
             start = time.perf_counter()
             seconds = self.restored_sample() * self.runs
-            if self.runs == 1 and wanted <= seconds < LONG:
+            is_first = self.runs == 1 and (tried is None or tried < wanted)
+            if is_first and wanted <= seconds < LONG:
                 # Long enough by itself, or it had to wait for a core: another one tells.
-                if tried is None or tried < wanted:
-                    seconds = min(seconds, self.restored_sample())
+                seconds = min(seconds, self.restored_sample())
             self.run_seconds = seconds / self.runs
             if self._fresh_runs:
                 seconds = max(seconds, time.perf_counter() - start)

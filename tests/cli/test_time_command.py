@@ -239,7 +239,8 @@ def test_json_has_seconds_and_conditions(project):
     assert quick["seconds"]["median"] == pytest.approx(1e-3)
     assert (quick["seconds"]["samples"], quick["seconds"]["runs_per_sample"]) == (10, 1)
     assert quick["speedup"]["value"] == pytest.approx(4.0)
-    assert (quick["speedup"]["verdict"], quick["speedup"]["pairs"]) == ("faster", 0)
+    assert quick["speedup"]["verdict"] == "faster"
+    assert quick["speedup"]["pairs"] >= 9  # three or one in a round, as the moves of arrays take
     assert quick["bytes_per_second"] == pytest.approx(1e9)
     assert quick["attainable_share"] is None
     assert quick["method"] == "scripted"

@@ -9,7 +9,7 @@ from timed import scripted_cases
 
 from gpubench.asv_benchmarks import benchmark_classes
 from gpubench.measure.direct import jobs, measure, take_turn
-from gpubench.measure.paired import BRIEF_ROUNDS, Pairs, divided, in_turn, opponent_of
+from gpubench.measure.paired import Pairs, divided, in_turn, opponent_of
 from gpubench.measure.sampling import ROUNDS
 from gpubench.record import parse_line, to_line
 
@@ -100,12 +100,23 @@ def test_the_ratios_are_put_on_record(tmp_path):
 
 
 @pytest.mark.parametrize("samples", [10, 40])
-def test_without_being_asked_for_short_runs_on_the_cpu_are_paired_briefly(tmp_path, samples):
+def test_without_being_asked_for_short_runs_on_the_cpu_are_paired_briefly(
+    tmp_path, monkeypatch, samples
+):
+    monkeypatch.setattr("gpubench.measure.paired.BRIEF", 1.0)  # 20 rounds of 18 ms
     recording = Recording(tmp_path, case(tmp_path, "one_ms", f"repeat: {samples}"))
     recording.preparation.prepare()
-    rounds = min(samples, BRIEF_ROUNDS)
+    rounds = min(samples, ROUNDS)
     assert recording.last.pair_ratios == (2.0,) * 3 * rounds
     assert recording.last.pair_rounds == (3,) * rounds
+
+
+def test_where_that_takes_long_a_round_is_one_pair_and_rounds_are_fewer(tmp_path, monkeypatch):
+    """A pair of 1 and 2 ms, each half warmed by a run, is 6 ms."""
+    monkeypatch.setattr("gpubench.measure.paired.BRIEF", 0.0625)
+    recording = Recording(tmp_path, case(tmp_path, "one_ms", "repeat: 20, rounds: 1"))
+    recording.preparation.prepare()
+    assert recording.last.pair_rounds == (1,) * 10
 
 
 def test_a_brief_pair_is_a_tenth_of_a_sample(tmp_path, monkeypatch):
@@ -138,7 +149,7 @@ def test_otherwise_nothing_is_paired_without_being_asked_for(tmp_path, sampling)
     assert (recording.last.pair_ratios, recording.last.warnings) == ((), ())
 
 
-@pytest.mark.parametrize(("limit", "value"), [("BRIEF_BYTES", 8), ("BRIEF", 0.17)])
+@pytest.mark.parametrize(("limit", "value"), [("BRIEF_BYTES", 8), ("BRIEF", 0.01)])
 def test_large_arrays_and_long_samples_are_not_paired_either(tmp_path, monkeypatch, limit, value):
     """64 bytes, and ten rounds of three pairs of 2 and 4 ms, warmed."""
     monkeypatch.setattr(f"gpubench.measure.paired.{limit}", value)

@@ -135,7 +135,7 @@ def test_equals_are_named_as_such(sample: Table) -> None:
 
     newest = kernel.choices[0].resident[-1]
     assert newest.words == (
-        "numba_parallel or numpy (no clear difference) from n = 1,048,576 on; "
+        "numba_parallel, numpy or numba (no clear difference) from n = 1,048,576 on; "
         "the border lies above n = 262,144"
     )
 

@@ -14,6 +14,7 @@ from gpubench.results import Ratio, geometric_mean, measured_rows
 from gpubench.results.ratio import (
     BETWEEN_PROCESSES,
     LEAST_PAIRS,
+    PAIRED_ERROR,
     VERDICTS,
     _chance_apart,
     interval_of_rounds,
@@ -25,6 +26,7 @@ from gpubench.results.ratio import (
 
 Ends = tuple[float, float, float]
 UNKNOWN = math.inf
+COINS = list(itertools.product((0, 1), repeat=10))
 
 
 def ratio(baseline: Ends, candidate: Ends) -> Ratio:
@@ -92,8 +94,8 @@ def test_where_a_time_is_missing_there_is_no_ratio_and_no_verdict() -> None:
 
 
 @pytest.mark.parametrize("of_pairs", [False, True])
-def test_two_processes_have_to_differ_by_five_per_cent_and_pairs_need_not(of_pairs: bool) -> None:
-    values = [1.04, 1.06, 1 / 1.04, 1 / 1.06]
+def test_two_processes_have_to_differ_by_a_tenth_and_pairs_by_a_hundredth(of_pairs: bool) -> None:
+    values = [1.09, 1.11, 1 / 1.09, 1 / 1.11]
     found = np.array([(value, value * 0.99, value * 1.01) for value in values]).T
 
     many = [VERDICTS[code] for code in verdicts(found, np.full(4, of_pairs))]
@@ -194,24 +196,31 @@ def ratios(count: int, first: float = 1.0) -> list[float]:
     return [first + k / 100 for k in range(count)]
 
 
-@pytest.mark.parametrize(
-    ("count", "low", "high"),
-    [
-        # Ranks from tables of the sign test at 1 %: 1 of 8, 1 of 10, 4 of 20, 12 of 40.
-        (8, 1, 8),
-        (10, 1, 10),
-        (20, 4, 17),
-        (40, 12, 29),
-    ],
-)
-def test_the_interval_of_pairs_lies_between_the_order_statistics_of_the_sign_test(
-    count: int, low: int, high: int
-) -> None:
-    given = ratios(count)
+def test_the_interval_of_pairs_is_what_the_signed_rank_test_does_not_reject() -> None:
+    """By all 1,024 ways in which ten ratios may lie on either side of a middle: it is inside just
+    when the ranks on one side are not so few that chance gives them in 0.5 % of the ways."""
+    given = [1.013, 0.979, 1.201, 1.117, 1.052, 0.911, 1.033, 1.302, 1.083, 1.171]
     found = paired_speedup(given)
     assert found is not None
-    assert (found.low, found.high) == (given[low - 1], given[high - 1])
-    assert found.value == pytest.approx((given[count // 2 - 1] + given[count // 2]) / 2)
+    ways = [sum(r * c for r, c in zip(range(1, 11), way, strict=True)) for way in COINS]
+
+    def rejected(middle: float) -> bool:
+        logs = [math.log(one / middle) for one in given]
+        order = sorted(logs, key=abs)
+        above = sum(rank for rank, log in enumerate(order, 1) if log > 0)
+        rarer = sum(way <= min(above, 55 - above) for way in ways)
+        return 2 * rarer / len(ways) <= PAIRED_ERROR
+
+    for end, outwards in ((found.low, 1 / 1.0001), (found.high, 1.0001)):
+        assert (rejected(end * outwards), rejected(end / outwards)) == (True, False)
+    assert found.low < found.value < found.high
+
+
+def test_the_middle_of_pairs_is_the_median_of_the_means_of_two() -> None:
+    found = paired_speedup([1.0, 2.0, 8.0])
+    assert found is not None
+    # 1, 1.41, 2, 2.83, 4 and 8
+    assert found.value == pytest.approx(math.sqrt(2.0 * math.sqrt(8.0)))
 
 
 def test_too_few_pairs_have_no_interval_and_no_verdict() -> None:
@@ -222,17 +231,29 @@ def test_too_few_pairs_have_no_interval_and_no_verdict() -> None:
     assert paired_speedup([]) is None
 
 
-def test_from_eight_rounds_on_a_round_of_pairs_counts_once_by_its_median() -> None:
-    rounds = [[1.0 + k / 100, 2.0, 1.0 + k / 100] for k in range(8)]
+def test_from_nine_rounds_on_a_round_of_pairs_counts_once_by_its_median() -> None:
+    rounds = [[1.0 + k / 100, 2.0, 1.0 + k / 100] for k in range(9)]
     flat = [ratio for one in rounds for ratio in one]
-    found = paired_speedup(flat, [3] * 8)
+    assert paired_speedup(flat, [3] * 9) == paired_speedup([1.0 + k / 100 for k in range(9)])
+    assert paired_speedup(flat[:24], [3] * 8) == paired_speedup(flat[:24])
+
+
+def test_very_many_pairs_are_joined_with_their_neighbours() -> None:
+    random = np.random.default_rng(0)
+    found = paired_speedup(np.exp(random.normal(math.log(2.0), 0.1, 50_000)).tolist())
     assert found is not None
-    assert (found.low, found.value, found.high) == (1.0, pytest.approx(1.035), 1.07)
-    assert paired_speedup(flat[:21], [3] * 7) == paired_speedup(flat[:21])
+    assert found.value == pytest.approx(2.0, rel=0.005)
+    assert 1.99 < found.low < found.high < 2.01
 
 
-def test_a_few_outliers_change_nothing() -> None:
+@pytest.mark.parametrize("odd", [0.0, -1.0, math.inf, math.nan])
+def test_what_is_no_ratio_does_not_count(odd: float) -> None:
+    assert paired_speedup([*ratios(12), odd]) == paired_speedup(ratios(12))
+    assert paired_speedup([odd]) is None
+
+
+def test_a_few_outliers_widen_the_interval_on_their_side_alone() -> None:
     found = paired_speedup([*ratios(17, 2.0), 100.0, 1000.0, 1e6])
     assert found is not None
-    assert (found.low, found.high) == (2.03, 2.16)
+    assert 2.0 < found.low < found.value < 2.12 < found.high
     assert found.verdict == "faster"
