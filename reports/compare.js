@@ -102,7 +102,7 @@ const gpubench = (() => {
       return { ...row, verdict, note: note.replace(/\{(old|new)\}/g, (name) => reasons[name]) };
     }
     // Two speedups of pairs tell how the own time changed, where nothing else did.
-    const inTurn = steady && before.paired && after.paired && row.moved && !differs(row.moved, index.same);
+    const inTurn = steady && before.paired && after.paired && row.moved && !differs(row.moved, index.baseline_moved);
     const ratio = inTurn ? quotient(after.paired, before.paired) : quotient(before.time, after.time);
     const note = known(ratio) ? "" : before.reason || after.reason || index.no_interval;
     return { ...row, ratio, note, inTurn, size: Math.max(ratio.value, 1 / ratio.value) };

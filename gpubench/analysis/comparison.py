@@ -60,6 +60,11 @@ that follow each other scatter by 0.4 % (arithmetic) and 0.9 % (memory, ``docs/m
 Of two that do not differ 98 % to 100 % are within it, and of two that differ by 5 % 94 % to 100 %
 beyond (normal distribution)."""
 
+BASELINE_MOVED = 1.2
+"""Factor from which a baseline of the same version became faster or slower, so that a speedup says
+nothing of the case alone. Medians over memory scatter by 8 % from process to process: of ratios of
+two, 2 of 100 are beyond a fifth by chance alone."""
+
 LEAST_CASES = 10
 """Compared cases from which their scatter is estimated; of ten, by chance, to about a quarter."""
 
@@ -257,7 +262,7 @@ def ratio_in_turn(old: Row | None, new: Row | None, moved: Ratio | None) -> Rati
     """
     if not (old and new and old.pairs and new.pairs and old.speedup and new.speedup and moved):
         return None
-    if verdict_of(moved, SAME) in ("faster", "slower"):
+    if verdict_of(moved, BASELINE_MOVED) in ("faster", "slower"):
         return None
     before, after = old.speedup, new.speedup
     low = after.low / before.high if before.high < math.inf else 0.0

@@ -20,6 +20,7 @@ from gpubench.analysis.causes import explains
 from gpubench.analysis.comparison import (
     APART,
     APART_IN_TURN,
+    BASELINE_MOVED,
     COMPARISON_VERDICTS,
     DIFFERING,
     IN_TURN,
@@ -196,6 +197,7 @@ def index_script(site: Site) -> str:
         "same": SAME,
         "apart": APART,
         "apart_in_turn": APART_IN_TURN,
+        "baseline_moved": BASELINE_MOVED,
         "in_turn": IN_TURN,
         "least_cases": LEAST_CASES,
         "largest_scatter": LARGEST_SCATTER,

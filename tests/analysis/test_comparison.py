@@ -138,6 +138,17 @@ def test_where_the_baseline_changed_too_the_own_times_are_compared() -> None:
     assert found.ratio.value == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize(("baseline", "by_speedup"), [(4.6, True), (5.0, False)])
+def test_a_baseline_that_a_slow_moment_met_is_no_baseline_that_changed(
+    baseline: float, by_speedup: bool
+) -> None:
+    """15 % is what medians over memory scatter by."""
+    found = only(compared_in_turn(baseline, in_turn(1.0, 3.8)))
+
+    assert (found.note == IN_TURN) is by_speedup
+    assert (found.verdict == "slower") is by_speedup
+
+
 def test_with_other_software_the_own_times_are_compared() -> None:
     found = only(compared_in_turn(4.0, in_turn(1.0, 3.8), numba="0.69"))
 
