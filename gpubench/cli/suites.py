@@ -131,16 +131,18 @@ def schema(reference: bool) -> None:
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False), default=Path())
-def init(directory: Path) -> None:
+@click.option("--with", "systems", default="", help="Systems to install too: dask,ray,modin.")
+def init(directory: Path, systems: str) -> None:
     """Start benchmarks in a project: asv.conf.json, benchmarks/, a first suite and its kernel.
 
     Overwrites nothing. Prints what was written and what to do next.
     """
     from gpubench.scaffold import next_steps, write_project
 
-    files = write_project(directory)
+    named = [name.strip() for name in systems.split(",") if name.strip()]
+    files = write_project(directory, named)
     for file in files:
         click.echo(f"{'wrote' if file.written else 'kept '} {file.path}")
     click.echo("\nNext:")
-    for step in next_steps(directory, files):
+    for step in next_steps(directory, files, named):
         click.echo(f"  {step}")

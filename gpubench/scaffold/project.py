@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
@@ -14,8 +15,10 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from packaging.requirements import Requirement
 
-from gpubench.backends import devices
+from gpubench.backends import devices, registry
+from gpubench.errors import did_you_mean
 from gpubench.scaffold.layout import (
     Layout,
     ProjectError,
@@ -28,6 +31,10 @@ SUITE = Path("suites/saxpy.yaml")
 NOT_TRACKED = (".asv/", "reports/html/")
 """What asv and ``gpubench report`` write, as lines of ``.gitignore``."""
 
+APART = ("modin", "cudf", "cuml")
+"""Systems that pin versions of pandas, Numba or scikit-learn which others do not bear: each gets an
+environment of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Written:
@@ -39,16 +46,17 @@ class Written:
     """False when a file was there already; it is left as it was."""
 
 
-def write_project(directory: Path) -> list[Written]:
+def write_project(directory: Path, systems: Sequence[str] = ()) -> list[Written]:
     """Make a directory ready for ``asv run`` and ``gpubench report``; overwrites nothing.
 
     Writes asv's configuration, a first suite and its kernel. A directory that is no Python project
-    yet also gets a ``pyproject.toml`` and a package. Raises ``ProjectError`` where that cannot be.
+    yet also gets a ``pyproject.toml`` and a package. ``systems`` are backends whose software asv's
+    environments install too. Raises ``ProjectError`` where that cannot be.
     """
-    layout = find_layout(directory)
+    layout, environments = find_layout(directory), environments_of(systems)
     files = []
     try:
-        for inside, text in _files(directory, layout):
+        for inside, text in _files(directory, layout, environments):
             path = directory / inside
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
@@ -62,12 +70,13 @@ def write_project(directory: Path) -> list[Written]:
     return files
 
 
-def next_steps(directory: Path, files: list[Written]) -> list[str]:
+def next_steps(directory: Path, files: list[Written], systems: Sequence[str] = ()) -> list[str]:
     """Commands and remarks, in order, that lead from the written files to a first report."""
     steps = []
     kept = {file.path for file in files if not file.written}
     if directory / "asv.conf.json" in kept:
-        needed = " and ".join(filter(None, asv_requirements().values()))
+        each = [*filter(None, asv_requirements().values()), *software_of(systems)]
+        needed = " and ".join(each)
         steps.append(
             "asv.conf.json was there and is kept: its environments have to install "
             f"{needed}, its benchmark_dir has to be the folder of suites.py, and its plugins have "
@@ -92,12 +101,14 @@ def next_steps(directory: Path, files: list[Written]) -> list[str]:
     ]
 
 
-def _files(directory: Path, layout: Layout) -> Iterator[tuple[Path, str]]:
+def _files(
+    directory: Path, layout: Layout, environments: Sequence[Sequence[str]]
+) -> Iterator[tuple[Path, str]]:
     """Paths, relative to the directory, and what belongs into them."""
     if layout.is_new:
         yield Path("pyproject.toml"), _render("pyproject.toml.jinja", layout)
         yield layout.package_path / "__init__.py", _render("package.py.jinja", layout)
-    yield Path("asv.conf.json"), _render("asv.conf.json.jinja", layout)
+    yield Path("asv.conf.json"), _render("asv.conf.json.jinja", layout, environments=environments)
     yield Path("benchmarks/__init__.py"), ""
     yield Path("benchmarks/suites.py"), _render("suites.py.jinja", layout)
     is_first = not (directory / SUITE).exists()
@@ -110,7 +121,7 @@ def _files(directory: Path, layout: Layout) -> Iterator[tuple[Path, str]]:
     yield Path(".gitignore"), _render("gitignore.jinja", layout)
 
 
-def _render(template: str, layout: Layout, **values: str) -> str:
+def _render(template: str, layout: Layout, **values: Any) -> str:
     environment = Environment(
         loader=PackageLoader("gpubench.scaffold"),
         undefined=StrictUndefined,
@@ -120,7 +131,7 @@ def _render(template: str, layout: Layout, **values: str) -> str:
         autoescape=False,
     )
     environment.filters["quoted"] = quoted
-    values |= asdict(layout)
+    values |= asdict(layout) | {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
     return environment.get_template(template).render(**values, **asv_requirements())
 
 
@@ -136,6 +147,46 @@ def asv_requirements() -> dict[str, str | None]:
         is_older = version is not None and version < (13, 0)
         cuda = f"numba-cuda[{'cu12' if is_older else 'cu13'}]"
     return {"gpubench": requirement(distribution("gpubench")), "cuda": cuda}
+
+
+def environments_of(systems: Iterable[str]) -> tuple[tuple[str, ...], ...]:
+    """Distributions that asv's environments install beside what the engine needs: first of the one
+    that most systems share, then of one for each system that needs its own.
+
+    Raises ``ProjectError`` for what is no system that is installed by an extra of gpubench.
+    """
+    names = list(dict.fromkeys(systems))
+    together = [name for name in names if name not in APART]
+    return (software_of(together), *(software_of([name]) for name in names if name in APART))
+
+
+def software_of(systems: Iterable[str]) -> tuple[str, ...]:
+    """Distributions of the extras of these names, sorted; raises ``ProjectError``."""
+    software = {name: _software_of_extra(name) for name in systems}
+    for name, found in software.items():
+        if not found or name not in registry.names():
+            extras = distribution("gpubench").metadata.get_all("Provides-Extra") or []
+            known = sorted({extra.replace("-", "_") for extra in extras} & {*registry.names()})
+            hint = did_you_mean(name, known)
+            allowed = f"{hint} Allowed" if hint else "; allowed"
+            raise ProjectError(
+                f"no backend {name!r} has an extra of gpubench{allowed}: {', '.join(known)}"
+            )
+    return tuple(sorted(set().union(*software.values())))
+
+
+def _software_of_extra(name: str) -> set[str]:
+    """Distributions that an extra of gpubench asks for, those of the extras behind it too."""
+    # An extra is written with hyphens in metadata, a backend with underscores.
+    spelt, without = {"extra": name.replace("_", "-")}, {"extra": ""}
+    found: set[str] = set()
+    for one in map(Requirement, distribution("gpubench").requires or ()):
+        if one.marker and one.marker.evaluate(spelt) and not one.marker.evaluate(without):
+            if one.name == "gpubench":
+                found = found.union(*map(_software_of_extra, one.extras))
+            else:
+                found.add(one.name)
+    return found
 
 
 def requirement(installed: Distribution) -> str:

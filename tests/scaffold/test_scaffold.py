@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 import tomllib
@@ -13,6 +14,7 @@ import pytest
 import yaml
 from asv import util as asv_util
 from asv.config import Config
+from asv.environment import get_environments
 
 from gpubench.backends import devices
 from gpubench.backends.devices import Gpu
@@ -146,6 +148,43 @@ def test_without_a_gpu_asv_installs_nothing_for_cuda(
     configuration = asv_configuration(tmp_path)
     assert "numba-cuda" not in configuration.matrix["req"]
     assert not any("cuda" in command for command in configuration.install_command)
+
+
+def test_systems_go_into_asv_s_environment_and_those_that_pin_others_into_their_own(
+    tmp_path: Path,
+) -> None:
+    write_project(tmp_path, ["dask", "joblib", "modin"])
+    configuration = asv_configuration(tmp_path)
+    together = configuration.matrix["req"]
+    assert together.keys() >= {"dask", "distributed", "joblib", "numba", "numpy"}
+    assert "modin" not in together
+    (apart,) = configuration.include
+    assert apart["req"].keys() >= {"modin", "ray", "pyarrow", "numba", "pydantic"}
+    environments = list(get_environments(configuration, []))
+    assert len(environments) == 2
+    assert sum("modin" in environment.name for environment in environments) == 1
+
+
+@pytest.mark.parametrize(
+    ("system", "message"),
+    [
+        ("daks", "no backend 'daks' has an extra of gpubench; did you mean 'dask'? Allowed: "),
+        ("numba", "no backend 'numba' has an extra of gpubench"),
+        ("dev", "no backend 'dev' has an extra of gpubench"),
+    ],
+)
+def test_what_is_no_system_is_refused_before_anything_is_written(
+    tmp_path: Path, system: str, message: str
+) -> None:
+    with pytest.raises(ProjectError, match=re.escape(message)):
+        write_project(tmp_path, [system])
+    assert not files_below(tmp_path)
+
+
+def test_a_configuration_that_was_kept_is_told_what_systems_need(tmp_path: Path) -> None:
+    (tmp_path / "asv.conf.json").write_text("{}")
+    (step, *_) = next_steps(tmp_path, write_project(tmp_path, ["joblib"]), ["joblib"])
+    assert "and joblib, its benchmark_dir" in step
 
 
 def test_asv_installs_each_requirement_as_it_is_written(
