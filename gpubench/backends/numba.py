@@ -72,10 +72,17 @@ class NumbaBackend(HostBackend):
     title = "Numba on the CPU"
     times = ("kernel", "compile", "cold")
     requires = ("numba",)
+    takes_launch = False
+    takes_tables = True
     software = ("numba", "llvmlite")
     concerns = ("numba", "llvmlite", "NUMBA_NUM_THREADS")
     caches = ("NUMBA_CACHE_DIR",)
     compiles_ahead = True
+
+    def unavailable(self, device: str) -> str | None:
+        if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+            return "NUMBA_DISABLE_JIT is set, so that nothing would be compiled: unset it"
+        return super().unavailable(device)
 
     def too_many_threads(self, threads: int) -> str | None:
         too_many_here = super().too_many_threads(threads)

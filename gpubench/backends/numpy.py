@@ -56,6 +56,8 @@ class NumpyBackend(HostBackend):
     title = "NumPy"
     times = ("kernel", "cold")
     requires = ("numpy", "threadpoolctl")
+    takes_launch = False
+    takes_tables = True
     software = ("numpy",)
 
     def start(self, device: str, threads: int | None) -> NumpySession:

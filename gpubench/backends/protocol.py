@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from gpubench.errors import BackendError, GpubenchError
+from gpubench.errors import BackendError, GpubenchError, KernelError
 from gpubench.names import Value
 
 Native = Any
@@ -224,6 +224,20 @@ class Session(ABC):
     def close(self) -> None:  # noqa: B027 (optional)
         """Give back what the session took. Silent, and allowed twice."""
 
+    def table_to_native(self, table: Any) -> Native:
+        """A ``pyarrow.Table`` as the backend's own frame, where the backend ``takes_tables``.
+
+        Columns are of numbers, booleans, text (``large_string``) or categories (a dictionary of
+        text), with nulls where the suite asks for them. Raises ``DeviceMemoryError`` where there is
+        no room, and ``KernelError`` for what the backend cannot hold.
+        """
+        raise KernelError("this backend takes no tables; name another 'backend:'")
+
+    def table_to_host(self, native: Native) -> Any:
+        """A frame, one that a function returned too, as a ``pyarrow.Table``; waits for the work
+        that makes it. Raises ``KernelError`` for what is no frame of this backend."""
+        raise KernelError("this backend takes no tables; name another 'backend:'")
+
     def view(self, native: Native) -> np.ndarray[Any, Any]:
         """Its values on the host, to be read before anything else runs.
 
@@ -285,6 +299,11 @@ class Backend(ABC):
     concerns all."""
     passes: ClassVar[tuple[str, ...]] = ()
     """What ``bind`` puts before the arguments that the suite names, for ``check``: ``pool`` ..."""
+    takes_launch: ClassVar[bool] = True
+    """Whether a suite's ``launch`` means something to it: blocks and grids, or tasks in a batch."""
+    takes_tables: ClassVar[bool] = False
+    """Whether functions get tables; its sessions then have ``table_to_native`` and
+    ``table_to_host``."""
     options: ClassVar[Mapping[str, str]] = {}
     """What a suite may set under ``options``, with its meaning: keyword arguments of ``start``."""
     caches: ClassVar[tuple[str, ...]] = ()
@@ -309,7 +328,7 @@ class Backend(ABC):
         """Choose the device and start what must be started; ``threads`` and ``options`` where an
         implementation sets them, given back when the session closes. Raises ``BackendError`` where
         it cannot run."""
-        if reason := self.unavailable(device):
+        if reason := self.unavailable_with(device, options or {}):
             raise BackendError(reason)
         return self.start(device, threads, **(options or {}))
 
@@ -319,6 +338,10 @@ class Backend(ABC):
         if self.serves(device):
             return None
         return f"{device}: the backend {self.name} runs on {self.runs_on}"
+
+    def unavailable_with(self, device: str, options: Mapping[str, Value]) -> str | None:
+        """The same for these options, where one of them decides it: the library, for example."""
+        return self.unavailable(device)
 
     def device_facts(self, device: str) -> DeviceFacts:
         """Limits and facts, from the device where there is one, else from the architecture."""

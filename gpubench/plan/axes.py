@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpubench.names import Value
-from gpubench.suite.model import Axis as DeclaredAxis
 from gpubench.suite.model import (
+    Array,
+    Column,
     FunctionFill,
     Implementation,
     Kernel,
@@ -21,6 +22,7 @@ from gpubench.suite.model import (
     axis_values,
     formulas,
 )
+from gpubench.suite.model import Axis as DeclaredAxis
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +90,13 @@ def data_names(kernel: Kernel) -> frozenset[str]:
     taken to read those axes that nothing else names.
     """
     declared = {name for axis in kernel_axes(kernel) for name in axis.names}
-    dtypes = {array.dtype for array in kernel.arrays.values()}
+    columns = [c for table in kernel.tables.values() for c in table.columns.values()]
+    drawn: list[Array | Column] = [*kernel.arrays.values(), *columns]
+    dtypes = {one.dtype for one in drawn}
     dtypes |= {scalar.dtype for scalar in kernel.scalars.values() if scalar.dtype}
-    read = {*dtypes, *kernel.call, *_names_in(kernel.arrays, kernel.scalars)}
+    read = {*dtypes, *kernel.call, *_names_in(kernel.arrays, kernel.tables, kernel.scalars)}
     used = declared & kernel.axes_behind(read)
-    fills = (array.fill for array in kernel.arrays.values())
+    fills = (one.fill for one in drawn)
     if kernel.init is not None or any(isinstance(fill, FunctionFill) for fill in fills):
         implementations = kernel.implementations.values()
         used |= declared.difference(*(_names_read_by(kernel, one) for one in implementations))

@@ -21,14 +21,17 @@ from gpubench.suite.expressions import Expression, ExpressionError
 from gpubench.suite.model import (
     Fill,
     FormulaFill,
+    FunctionFill,
     Implementation,
     Include,
     Intent,
     Kernel,
+    LikeFill,
     Suite,
+    Table,
     extents,
 )
-from gpubench.suite.types import INDICES, Extent
+from gpubench.suite.types import INDICES, TEXTS, Extent
 
 if TYPE_CHECKING:  # a group makes cases, and a case knows its group
     from gpubench.plan.group import Group
@@ -36,6 +39,8 @@ if TYPE_CHECKING:  # a group makes cases, and a case knows its group
 HOME = "cpu"
 """The device of an ordinary function; an identity does not name it."""
 
+MAX_BYTES = 2**47
+"""Of one array: the addresses that a process has on x86-64 and ARM."""
 FEW = 256
 """Elements of an array that are computed to see that its formula has values: some microseconds for
 each case of a plan. What fails only later fails when the case is prepared."""
@@ -70,6 +75,18 @@ class ArraySpec:
     def size(self) -> int:
         """Number of elements."""
         return math.prod(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSpec:
+    """One column of a table at a case."""
+
+    values: ArraySpec
+    """Of one dimension; of dtype object where they are text."""
+    is_category: bool
+    """Whether they are text of few distinct values."""
+    nulls: float
+    """Share of the rows that have no value."""
 
 
 @dataclass(frozen=True)
@@ -174,40 +191,90 @@ class Case:
         for name, array in self.kernel.arrays.items():
             shape = self._extents(array.shape, ("arrays", name, "shape"))
             dtype = self._dtype(array.dtype, ("arrays", name, "dtype"))
-            specs[name] = ArraySpec(shape, dtype, array.intent, array.fill)
+            specs[name] = spec = ArraySpec(shape, dtype, array.intent, array.fill)
+            if (nbytes := spec.size * dtype.itemsize) > MAX_BYTES:
+                problem = f"is {nbytes:.2g} bytes; no machine has room for more than 2**47"
+                extents = ", ".join(map(str, array.shape))
+                raise self.error(("arrays", name, "shape"), extents, problem)
         return specs
 
-    def filled(self, name: str) -> np.ndarray[Any, Any]:
-        """An array whose ``fill`` is a formula; raises ``PlanError`` where an element has no value
-        that its dtype holds."""
-        spec = self.array_specs[name]
+    @cached_property
+    def table_specs(self) -> dict[str, dict[str, ColumnSpec]]:
+        """Columns of every table that is read, each with the table's number of rows."""
+        return {
+            name: self._columns(name, table)
+            for name, table in self.kernel.tables.items()
+            if table.intent == "in"
+        }
+
+    def _columns(self, name: str, table: Table) -> dict[str, ColumnSpec]:
+        rows = self._whole(table.rows or 0, ("tables", name, "rows"))
+        specs = {}
+        for column, declared in table.columns.items():
+            path = ("tables", name, "columns", column)
+            words = str(self.values.get(declared.dtype, declared.dtype))
+            is_text = words in TEXTS
+            dtype = np.dtype(object) if is_text else self._dtype(words, (*path, "dtype"))
+            nulls = self.evaluate(declared.nulls, (*path, "nulls"))
+            if not isinstance(nulls, int | float) or not 0 <= nulls <= 1:
+                problem = f"is {nulls!r}; a share of the rows is needed, from 0 to 1"
+                raise self.error((*path, "nulls"), declared.nulls, problem)
+            if is_text and not isinstance(declared.fill, FunctionFill):
+                problem = "is text, which needs fill: {function: module:name}"
+                raise self.error((*path, "dtype"), words, problem)
+            values = ArraySpec((rows,), dtype, "in", declared.fill)
+            specs[column] = ColumnSpec(values, words == "category", float(nulls))
+        return specs
+
+    def filled(self, *name: str) -> np.ndarray[Any, Any]:
+        """An array, by its name, or a column, by its table's and its own, whose ``fill`` is a
+        formula; raises ``PlanError`` where an element has no value that its dtype holds."""
+        spec, path = self._drawn[name]
         array = np.empty(spec.shape, spec.dtype)
-        for start, piece in self._elements(name):
+        for start, piece in self._elements(spec, path):
             array.reshape(-1)[start : start + piece.size] = piece
         return array
 
     def try_fills(self) -> None:
-        """Compute the first elements of each array that a formula or a number fills; raises like
-        ``filled``."""
-        for name, spec in self.array_specs.items():
+        """Compute the first elements of each array and column that a formula or a number fills;
+        raises like ``filled``."""
+        for spec, path in self._drawn.values():
             if isinstance(spec.fill, FormulaFill):
-                next(self._elements(name, FEW), None)
+                next(self._elements(spec, path, FEW), None)
             elif isinstance(spec.fill, int | float) and (
                 problem := why_not_held(spec.fill, spec.dtype)
             ):
-                raise self.error(("arrays", name, "fill"), spec.fill, problem)
+                raise self.error(path, spec.fill, problem)
+            elif isinstance(spec.fill, LikeFill) and (
+                (other := self.array_specs.get(spec.fill.like)) and other.size != spec.size
+            ):
+                problem = f"has {other.size:,} elements, and this array {spec.size:,}"
+                raise self.error((*path, "like"), spec.fill.like, problem)
 
-    def _elements(self, name: str, piece: int = PIECE) -> Iterator[tuple[int, Any]]:
-        spec = self.array_specs[name]
-        assert isinstance(spec.fill, FormulaFill), name
+    @cached_property
+    def _drawn(self) -> dict[tuple[str, ...], tuple[ArraySpec, tree.Path]]:
+        """Arrays by their names and columns by their tables' and theirs, each with the place of its
+        ``fill``."""
+        drawn: dict[tuple[str, ...], tuple[ArraySpec, tree.Path]] = {
+            (name,): (spec, ("arrays", name, "fill")) for name, spec in self.array_specs.items()
+        }
+        for name, columns in self.table_specs.items():
+            for column, one in columns.items():
+                path = ("tables", name, "columns", column, "fill")
+                drawn[name, column] = one.values, path
+        return drawn
+
+    def _elements(
+        self, spec: ArraySpec, path: tree.Path, piece: int = PIECE
+    ) -> Iterator[tuple[int, Any]]:
+        assert isinstance(spec.fill, FormulaFill), path
         formula, indices = spec.fill.formula, spec.fill.indices or INDICES[: len(spec.shape)]
         scope = self.scope(formula.names, self.values)
         try:
             arguments = (scope, self.array_specs, indices, spec.shape, spec.dtype, piece)
             yield from elements(formula, *arguments)
         except ExpressionError as error:
-            path = ("arrays", name, "fill", "formula")
-            raise self.error(path, formula, error.problem) from error
+            raise self.error((*path, "formula"), formula, error.problem) from error
 
     def constants(self) -> dict[str, Value]:
         """Values of ``let``, those left out that are over an axis that the case has not."""

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 
 from gpubench.backends import registry
 from gpubench.backends.protocol import Backend
@@ -353,10 +354,18 @@ def _data_faults(loaded: LoadedSuite, kernel_name: str) -> Iterator[Fault]:
         for name, array in kernel.arrays.items()
         if isinstance(array.fill, FunctionFill)
     ]
+    named += [
+        (("tables", name, "columns", column, "fill", "function"), declared.fill.function, made_from)
+        for name, table in kernel.tables.items()
+        for column, declared in table.columns.items()
+        if isinstance(declared.fill, FunctionFill)
+    ]
     if kernel.init is not None:
         named.append((("init", "function"), kernel.init.function, made_from))
     compared = Arguments(("outputs", "expected"))
     named.append((("check", "function"), kernel.check.function, compared))
+    scored = Arguments(("outputs", "inputs"))
+    named.append((("check", "score"), kernel.check.score, scored))
     for path, reference, arguments in named:
         try:
             if reference is not None:
@@ -390,12 +399,31 @@ def _backend(loaded: LoadedSuite, kernel_name: str, name: str) -> tuple[str, str
         hint = did_you_mean(strange[0], known)
         takes = f"{' It' if hint else '; it'} takes {', '.join(known) or 'none'}"
         return backend, f"the backend {backend} has no option {strange[0]!r}{hint}{takes}"
+    if implementation.launch is not None and not found.takes_launch:
+        return backend, f"the backend {backend} launches nothing: remove `launch`"
+    if implementation.source is not None:
+        path = Path(loaded.path).parent / implementation.source
+        if not path.is_file():
+            return backend, f"there is no source {implementation.source!r} in {path.parent}"
+    if (tables := loaded.suite.kernels[kernel_name].tables) and not found.takes_tables:
+        takers = ", ".join(filter(_takes_tables, registry.names()))
+        return backend, (
+            f"the backend {backend} takes no tables, and the kernel declares {', '.join(tables)}; "
+            f"use one of {takers}"
+        )
     try:
         if reference := reference_of(implementation):
             require(reference, _arguments(loaded.suite.kernels[kernel_name], name, found))
     except KernelError as error:
         return backend, str(error)
     return backend, None
+
+
+def _takes_tables(name: str) -> bool:
+    try:
+        return registry.get(name).takes_tables
+    except BackendError:  # one that cannot be loaded
+        return False
 
 
 def compiled_apart(cases: Iterable[Case]) -> tuple[Case, ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
 
+from gpubench.backends import registry
 from gpubench.errors import Fault, PlanError, SuiteError
 from gpubench.plan.case import Case
 from gpubench.plan.group import Group, Tally, kernel_groups, nearest
@@ -132,15 +133,21 @@ def _review(groups: Sequence[Group]) -> tuple[list[Fault], list[Fault]]:
     # Rules that ask no device anything, as long as they have skipped no case.
     names = frozenset[str]().union(*(group.rule_names for group in groups))
     rules = enumerate(groups[0].kernel.skip)
-    idle_skips = {index for index, rule in rules if groups[0].names(rule.when) <= names}
+    certain = {index for index, rule in rules if groups[0].names(rule.when) <= names}
+    idle_skips = set(certain)
     tally = Tally()
+    made: dict[str, int] = {}
+    runs = 0
     for group in groups:
         tally.repeated = []
+        made[group.implementation_name] = 0
         try:
             for case in group.cases(tally):
+                made[group.implementation_name] += 1
+                runs += not any(skips(case, index, {}) for index in certain)
                 if case.problem is not None:
                     raise case.problem
-                _ = case.array_specs, case.launch, case.work()
+                _ = case.array_specs, case.table_specs, case.launch, case.work()
                 case.try_fills()
                 _ = case.constants(), case.scalars(), case.with_values(), case.options()
                 idle_skips -= {index for index in idle_skips if skips(case, index, {})}
@@ -159,13 +166,51 @@ def _review(groups: Sequence[Group]) -> tuple[list[Fault], list[Fault]]:
             text = f"{name!r} comes twice to {first!r}{more}, measured once"
             warnings.append(_at(group, f"{text}; remove the value that repeats"))
     if not faults:
+        faults.extend(_nothing_left(groups, tally, made))
+    if not faults:
         warnings.extend(_idle_rules(groups[0], tally, idle_skips))
+        warnings.extend(_twice(groups))
+        if any(made.values()) and not runs:
+            warnings.append(groups[0].fault_at(("skip",), "these rules skip every case"))
     return faults, warnings
+
+
+def _nothing_left(
+    groups: Sequence[Group], tally: Tally, made: Mapping[str, int]
+) -> Iterator[Fault]:
+    """Rules that leave no case, or none of the baseline where others have some."""
+    if not tally.excluded:
+        return
+    first = groups[0]
+    if not any(made.values()):
+        yield first.fault_at(("exclude",), "these rules exclude every case; change their formulas")
+    elif first.kernel.baseline in made and not made[first.kernel.baseline]:
+        message = f"these rules exclude every case of the baseline {first.kernel.baseline!r}"
+        yield first.fault_at(("exclude",), f"{message}, so that nothing has a speedup")
+
+
+def _twice(groups: Sequence[Group]) -> Iterator[Fault]:
+    """Implementations that differ in their names alone."""
+    seen: dict[tuple[str, str], str] = {}
+    for group in groups:
+        plain = group.implementation.model_copy(update={"title": None, "backend": None})
+        key = group.backend, repr(plain)
+        first = seen.setdefault(key, group.implementation_name)
+        if first != group.implementation_name:
+            name = group.implementation_name
+            yield _at(group, f"{name!r} is {first!r} under another name; remove one of them")
 
 
 def _unusable(groups: Sequence[Group]) -> Iterator[Fault]:
     """Implementations that no machine can run, and a baseline that runs nowhere."""
     yield from groups[0].data_faults
+    for index, device in enumerate(groups[0].kernel.devices):
+        first = device.replace("*", "0")
+        if any(group.serves(first) for group in groups):
+            continue
+        if not any(backend.serves(first) for backend in registry.usable()):
+            message = f"no backend runs on {device!r}; the processor is cpu, a GPU is cuda:0"
+            yield groups[0].fault_at(("devices", index), message)
     for group in groups:
         if group.fault is not None:
             yield _at(group, group.fault)

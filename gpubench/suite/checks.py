@@ -10,6 +10,7 @@ from gpubench.errors import Fault
 from gpubench.suite.expressions import MAX_DEPTH, Expression
 from gpubench.suite.model import (
     Array,
+    Column,
     FormulaFill,
     FunctionFill,
     Implementation,
@@ -20,11 +21,13 @@ from gpubench.suite.model import (
 from gpubench.suite.reader import MAX_FAULTS
 from gpubench.suite.tree import Node, Path
 from gpubench.suite.types import (
+    COLUMN_DTYPES,
     DEVICE_FACTS,
     DTYPES,
     INDICES,
     RULE_NAMES,
     TARGET_FIELDS,
+    TEXTS,
     suggestion,
     unknown,
 )
@@ -143,9 +146,11 @@ class _KernelChecks:
         self.names = (*self.axes, *self.let)
         """What every formula may use."""
         self.arrays = raw.fields("arrays")
+        self.tables = raw.fields("tables")
         self.scalars = raw.fields("scalars")
         self.implementations = raw.fields("implementations")
-        self.declared = [*axes, *self.let.items(), *self.arrays.items(), *self.scalars.items()]
+        data = *self.arrays.items(), *self.tables.items(), *self.scalars.items()
+        self.declared = [*axes, *self.let.items(), *data]
         self.made = _texts(raw.find("init", "returns"))
         self.rooted: set[str] = set()  # arrays whose fill is seen to lead into no circle
 
@@ -159,6 +164,7 @@ class _KernelChecks:
         for name, array in self.kernel.arrays.items():
             yield from self.dtype(("arrays", name, "dtype"), array.dtype)
             yield from self.fill(name, array)
+        yield from self.tables_and_columns()
         for name, scalar in self.kernel.scalars.items():
             yield from self.dtype(("scalars", name, "dtype"), scalar.dtype)
         yield from self.arguments()
@@ -185,23 +191,23 @@ class _KernelChecks:
         elif name in self.made:
             yield self.fault(path, f"array {name!r} is made by init; it takes no fill")
         elif isinstance(array.fill, FormulaFill):
-            yield from self.indices(path, name, array.fill, len(array.shape))
+            yield from self.indices(path, f"array {name!r}", array.fill, len(array.shape))
         if isinstance(array.fill, LikeFill):
             yield from self.like((*path, "like"), name, array.fill.like)
 
-    def indices(self, path: Path, name: str, fill: FormulaFill, dimensions: int) -> Iterator[Fault]:
+    def indices(self, path: Path, what: str, fill: FormulaFill, dimensions: int) -> Iterator[Fault]:
         """An index for each dimension, called like nothing else that the formula may mean."""
         indices, declared = fill.indices or INDICES[:dimensions], dict(self.declared)
         if len(indices) != dimensions:
             message = (
-                f"found {len(indices)} indices; array {name!r} needs {dimensions}, one for each"
+                f"found {len(indices)} indices; {what} needs {dimensions}, one for each"
                 " dimension: indices: [i, j] for example"
             )
             yield self.fault((*path, "indices") if fill.indices else path, message)
         for index in indices:
             if index in declared and (fill.indices or index in fill.formula.names):
                 message = (
-                    f"{index!r} is an index of array {name!r} and something that the kernel"
+                    f"{index!r} is an index of {what} and something that the kernel"
                     " declares; name the indices otherwise, indices: [p, q] for example"
                 )
                 yield self.fault((*path, "formula"), message)
@@ -213,6 +219,11 @@ class _KernelChecks:
         if other not in candidates:
             yield self.fault(path, unknown("array", other, candidates))
             return
+        declared = self.kernel.arrays.get(other)
+        if declared is not None and declared.intent in ("out", "scratch"):
+            message = f"array {other!r} has intent {declared.intent} and holds nothing at first"
+            yield self.fault(path, f"{message}; name one that is read")
+            return
         seen = {name}
         while other in self.kernel.arrays and not (other in seen or other in self.rooted):
             seen.add(other)
@@ -223,23 +234,66 @@ class _KernelChecks:
         else:
             yield self.fault(path, f"array {name!r} is filled like itself; fill one of them")
 
-    def dtype(self, path: Path, dtype: str | None) -> Iterator[Fault]:
+    def tables_and_columns(self) -> Iterator[Fault]:
+        """What tables that are read and tables that are returned have to say, and their columns."""
+        for name, table in self.kernel.tables.items():
+            node, is_read = self.tables[name], table.intent == "in"
+            if is_read and name in self.kernel.returns:
+                yield node.key_fault(f"table {name!r} is returned: give it `intent: out`")
+            elif not is_read and name not in self.kernel.returns:
+                message = f"table {name!r} has intent out; name it in the kernel's `returns`"
+                yield node.key_fault(message)
+            for field in ("rows", "columns"):
+                if is_read and field not in node.entries:
+                    yield node.key_fault(f"table {name!r} is read: it needs {field}")
+                elif not is_read and field in node.entries:
+                    message = f"table {name!r} is returned: it takes no {field}"
+                    yield node.entries[field].key_fault(message)
+            if is_read and "key" in node.entries:
+                yield node.entries["key"].key_fault(f"table {name!r} is read: it takes no key")
+            for column, declared in table.columns.items():
+                at = ("tables", name, "columns", column)
+                yield from self.dtype((*at, "dtype"), declared.dtype, COLUMN_DTYPES)
+                yield from self.column(at, f"column {f'{name}.{column}'!r}", declared)
+
+    def column(self, path: Path, what: str, column: Column) -> Iterator[Fault]:
+        """What fills a column."""
+        fill = column.fill
+        if isinstance(fill, LikeFill):
+            message = f"{what} takes no like; name one function for both"
+            yield self.fault((*path, "fill"), message)
+        elif isinstance(fill, FormulaFill):
+            yield from self.indices((*path, "fill"), what, fill, 1)
+        if column.dtype in TEXTS and not isinstance(fill, FunctionFill):
+            message = f"{what} is {column.dtype}: it needs fill: {{function: module:name}}"
+            yield self.fault((*path, "fill") if fill is not None else path, message)
+        if isinstance(column.nulls, int | float) and not 0 <= column.nulls <= 1:
+            message = f"nulls: found {column.nulls}; allowed: a share of the rows, from 0 to 1"
+            yield self.fault((*path, "nulls"), message)
+
+    def dtype(
+        self, path: Path, dtype: str | None, allowed: tuple[str, ...] = DTYPES
+    ) -> Iterator[Fault]:
         """A name of NumPy's, or of a parameter that has nothing but such names."""
-        if dtype is None or dtype in DTYPES:
+        if dtype is None or dtype in allowed:
             return
         if dtype not in self.parameters:
-            yield self.fault(path, unknown("dtype", dtype, (*DTYPES, *self.parameters)))
+            yield self.fault(path, unknown("dtype", dtype, (*allowed, *self.parameters)))
         for value in _values(self.parameters.get(dtype)):
-            if value.content not in DTYPES:
-                yield value.origin.fault(unknown("dtype", value.content, DTYPES))
+            if value.content not in allowed:
+                yield value.origin.fault(unknown("dtype", value.content, allowed))
 
     def arguments(self) -> Iterator[Fault]:
-        declared = dict.fromkeys((*self.arrays, *self.made, *self.scalars, *self.names))
+        data = *self.arrays, *self.made, *self.tables, *self.scalars
+        declared = dict.fromkeys((*data, *self.names))
         for index, name in enumerate(self.kernel.call):
             if name not in declared:
                 yield self.fault(("call", index), unknown("argument", name, declared))
+            elif name in self.kernel.tables and self.kernel.tables[name].intent == "out":
+                message = f"table {name!r} is returned, and no argument of the call"
+                yield self.fault(("call", index), message)
         for index, name in enumerate(self.kernel.returns):
-            if name in declared and name not in self.arrays:
+            if name in declared and name not in (*self.arrays, *self.tables):
                 message = f"{name!r} is declared already; name what is returned otherwise"
                 yield self.fault(("returns", index), message)
 
@@ -250,6 +304,12 @@ class _KernelChecks:
         for name, array in kernel.arrays.items():
             path, where = ("arrays", name, "shape"), "in the shape of an array"
             yield from self.scope(path, array.shape, names, without_arrays=where)
+        for name, table in kernel.tables.items():
+            path, where = ("tables", name, "rows"), "in the number of rows"
+            yield from self.scope(path, table.rows, names, without_arrays=where)
+            for column, declared in table.columns.items():
+                at = ("tables", name, "columns", column, "nulls")
+                yield from self.scope(at, declared.nulls, names)
         yield from self.scope(("scalars",), kernel.scalars, names)
         yield from self.scope(("implementations",), kernel.implementations, names)
         yield from self.scope(("work",), kernel.work, names)
@@ -283,6 +343,8 @@ class _KernelChecks:
         """What is wrong with a name that a formula uses though it is not in its ``scope``."""
         if name in self.arrays or name in self.made:
             return f"{name!r} is an array; formulas use itemsize({name}) or size({name})"
+        if name in self.tables:
+            return f"{name!r} is a table; formulas use sizes and parameters"
         if name in self.scalars:
             return f"{name!r} is a scalar; formulas use sizes and parameters"
         if name in DEVICE_FACTS:
@@ -408,18 +470,21 @@ class _KernelChecks:
     def unused(self, preset: str | None) -> Iterator[Fault]:
         """Axes, arrays, scalars and constants that nothing uses: no case would differ by them."""
         kernel = self.kernel
-        fills = [array.fill for array in kernel.arrays.values()]
+        columns = [c for table in kernel.tables.values() for c in table.columns.values()]
+        drawn: list[Array | Column] = [*kernel.arrays.values(), *columns]
+        fills = [one.fill for one in drawn]
         used = {*kernel.call, *kernel.returns, *self.made}
-        used |= {array.dtype for array in kernel.arrays.values()}
+        used |= {one.dtype for one in drawn}
         used |= {scalar.dtype for scalar in kernel.scalars.values() if scalar.dtype}
         used |= {fill.like for fill in fills if isinstance(fill, LikeFill)}
         anywhere = set(used)
         for path, formula in formulas(kernel):
             used |= formula.arrays
             anywhere |= formula.names
-            if path[0] in ("arrays", "scalars", "implementations"):
+            if path[0] in ("arrays", "tables", "scalars", "implementations"):
                 used |= formula.names
-        for kind, nodes in (("array", self.arrays), ("scalar", self.scalars)):
+        kinds = (("array", self.arrays), ("table", self.tables), ("scalar", self.scalars))
+        for kind, nodes in kinds:
             for name, node in nodes.items():
                 if name not in used:
                     yield node.key_fault(f"{kind} {name!r} is used by nothing; name it in call")

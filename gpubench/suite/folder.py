@@ -42,3 +42,15 @@ def suite_files(folder: Path, *, nested: bool = False) -> list[Path]:
             if inside.is_dir() and not inside.name.startswith("."):
                 files += suite_files(inside, nested=True)
     return files
+
+
+def misnamed_files(folder: Path, *, nested: bool = False) -> list[Path]:
+    """Files beside these that are hardly anything but suites, and would be left out: ``*.yml``,
+    ``*.YAML``."""
+    inside = sorted(folder.iterdir())
+    files = [f for f in inside if f.suffix.lower() in (".yml", ".yaml") and f.suffix != ".yaml"]
+    if nested:
+        for one in inside:
+            if one.is_dir() and not one.name.startswith("."):
+                files += misnamed_files(one, nested=True)
+    return files

@@ -15,7 +15,7 @@ from gpubench.links import leads_out, project_of
 from gpubench.names import NAME
 from gpubench.suite import tree
 from gpubench.suite.checks import check_presets, check_suite
-from gpubench.suite.folder import suite_files
+from gpubench.suite.folder import misnamed_files, suite_files
 from gpubench.suite.merging import apply_preset, extend
 from gpubench.suite.model import Suite
 from gpubench.suite.reader import MAX_FAULTS, read_suite_file
@@ -90,8 +90,13 @@ def load_suites(
     faults: list[Fault] = []
     named = tuple(map(Path, paths))
     for path in named:
-        inside = suite_files(path, nested=nested) if _is(Path.is_dir, path) else [path]
-        if not inside:
+        is_folder = _is(Path.is_dir, path)
+        inside = suite_files(path, nested=nested) if is_folder else [path]
+        misnamed = misnamed_files(path, nested=nested) if is_folder else []
+        for file in misnamed:
+            message = f"suite files end in .yaml: rename it to {file.with_suffix('.yaml').name}"
+            faults.append(Fault(str(file), 0, 0, message))
+        if not inside and not misnamed:
             faults.append(Fault(str(path), 0, 0, "no suite here; suite files end in .yaml"))
         files |= dict.fromkeys(inside)
     loads = {file: _load_file(file, preset) for file in files}

@@ -22,8 +22,11 @@ from gpubench.suite.types import (
     MAPPING,
     SINGLE,
     ZIP,
+    AtLeast,
+    AtMost,
     AxisName,
     AxisValue,
+    ColumnName,
     Computed,
     Count,
     DeviceName,
@@ -40,8 +43,11 @@ from gpubench.suite.types import (
     Name,
     PresetName,
     Reference,
+    RelativeTolerance,
+    SampleSeconds,
     Seconds,
     SizeValue,
+    Timeout,
     Tolerance,
     Version,
     WarmupSeconds,
@@ -56,6 +62,8 @@ Intent = Literal["in", "out", "inout", "scratch"]
 
 RANGE_FORMS = ("values", "pow2", "geometric", "linear")
 """The ways to write the values of an axis."""
+MAX_DIMENSIONS = 64
+"""Most dimensions of an array, NumPy's own bound (``NPY_MAXDIMS`` from NumPy 2 on)."""
 MAX_VALUES = 10_000
 """Most values of one axis: more than anybody measures, and made in no time."""
 
@@ -217,7 +225,7 @@ Fill = Annotated[
 class Array(Model):
     """One array that a kernel works on."""
 
-    shape: tuple[Extent, ...]
+    shape: Annotated[tuple[Extent, ...], Field(max_length=MAX_DIMENSIONS)]
     """Extents, first dimension first: numbers, or formulas over the axes."""
     dtype: str
     """NumPy's name of a type, or the name of a parameter."""
@@ -229,6 +237,34 @@ class Array(Model):
     intent: Intent = "in"
     """`in` is read, `out` written, `inout` both; what is written is checked. `scratch` is room to
     work in: of no meaning before or after."""
+
+
+class Column(Model):
+    """One column of a table."""
+
+    dtype: str
+    """NumPy's name of a real type, `text`, `category` (text of few distinct values), or the name of
+    a parameter."""
+    fill: Fill | None = None
+    """First contents, as of an array with one dimension. Text needs a function, which returns the
+    words, or a pair: for each row the index of its word, and the words."""
+    nulls: Computed = 0
+    """Share of rows without a value, from 0 to 1, or a formula over the axes; which rows is
+    drawn."""
+
+
+class Table(Model):
+    """One table: columns of equal length that a kernel reads, or a table that it returns."""
+
+    rows: Extent | None = None
+    """Number of rows; not of one that is returned."""
+    columns: dict[ColumnName, Column] = Field({})
+    """Its columns, by name; not of one that is returned."""
+    intent: Literal["in", "out"] = "in"
+    """`in` is read; `out` is returned, and named in the kernel's `returns`."""
+    key: Annotated[tuple[ColumnName, ...], Distinct] = ()
+    """Columns that tell the rows of a returned table apart, which may then come in any order;
+    absent: their order is compared too."""
 
 
 class Init(Model):
@@ -360,10 +396,16 @@ Tolerances = Annotated[
 ]
 
 
+RelativeTolerances = Annotated[
+    Annotated[RelativeTolerance, SINGLE] | Annotated[dict[Dtype, RelativeTolerance], MAPPING],
+    by_form("a number from 0 to 1, or one for each dtype"),
+]
+
+
 class OutputCheck(Model):
     """How one output is compared, where that is not as the others are."""
 
-    rtol: Tolerances | None = None
+    rtol: RelativeTolerances | None = None
     """Relative tolerance; absent: that of `check`."""
     atol: Tolerances | None = None
     """Absolute tolerance; absent: that of `check`."""
@@ -387,9 +429,10 @@ class OutputCheck(Model):
 
 
 class Check(Model):
-    """How an implementation's outputs are compared with the baseline's."""
+    """How an implementation's outputs are compared with the baseline's, or how good they have to
+    be."""
 
-    rtol: Tolerances | None = None
+    rtol: RelativeTolerances | None = None
     """Relative tolerance, one number or one for each dtype; absent: 1e-2 for float16, 1e-5 for
     float32, 1e-12 for float64."""
     atol: Tolerances | None = None
@@ -399,12 +442,41 @@ class Check(Model):
     """`max` compares element by element, `l2` the norm of the difference."""
     function: Reference | None = None
     """`module:name` of a checker of one's own, called with outputs and expected."""
+    score: Reference | None = None
+    """`module:name` of what says in one number above 0 how good outputs are, called with outputs
+    and inputs; in place of a comparison."""
+    at_most: AtMost | None = None
+    """With `score`, where lower is better: how many times the baseline's score is allowed."""
+    at_least: AtLeast | None = None
+    """With `score`, where higher is better: how many times the baseline's score is needed."""
     outputs: dict[Identifier, OutputCheck] = Field(default={})
     """What is different for single outputs, by the name of an array or of what is returned."""
 
+    @model_validator(mode="after")
+    def _check(self) -> Check:
+        limits = [name for name in ("at_most", "at_least") if getattr(self, name) is not None]
+        if self.score is None:
+            if limits:
+                raise problem("it goes with score: module:name", (limits[0],))
+            return self
+        if len(limits) != 1:
+            raise problem(
+                "a score has exactly one of at_most (lower is better) and at_least (higher is"
+                f" better); found {' and '.join(limits) or 'none'}"
+            )
+        for name in ("rtol", "atol", "norm", "function"):
+            if name in self.model_fields_set and getattr(self, name) is not None:
+                raise problem("a score takes its place; remove one of them", (name,))
+        for name, output in self.outputs.items():
+            if output.compare:
+                message = "a score looks at all outputs together; allowed here: compare: false"
+                raise problem(message, ("outputs", name))
+        return self
+
     def of(self, name: str) -> Check:
         """How the output of this name is compared: its own tolerances before those of all."""
-        output = self.outputs.get(name)
+        # A column's name is its table's and its own: answer.v1.
+        output = self.outputs.get(name) or self.outputs.get(name.partition(".")[0])
         if output is None:
             return self
         own = output.model_dump(include={"rtol", "atol", "norm"}, exclude_none=True)
@@ -431,15 +503,23 @@ class Sampling(Model):
     """Samples in a round, or `[least, most, seconds]`."""
     number: Count | None = None
     """Calls in a sample; absent: calibrated."""
-    sample_time: Seconds | None = None
+    sample_time: SampleSeconds | None = None
     """Seconds that one sample should take."""
     warmup_time: WarmupSeconds | None = None
     """Seconds before the first sample."""
-    timeout: Seconds | None = None
+    timeout: Timeout | None = None
     """Seconds after which a case is given up."""
     paired: StrictBool | None = None
     """Whether the speedup comes from samples taken in turn with the baseline's; absent: on the CPU,
     where that takes little."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Sampling:
+        if isinstance(self.repeat, tuple) and self.repeat[0] > self.repeat[1]:
+            least, most, _ = self.repeat
+            message = f"at least {least} and at most {most} samples; [least, most, seconds]"
+            raise problem(f"{message} has the smaller number first", ("repeat",))
+        return self
 
 
 class Exclude(Model):
@@ -491,14 +571,16 @@ class Kernel(Model):
     other names of `let`. Every formula and the call may use them; no case is named by them."""
     arrays: dict[Identifier, Array] = Field({})
     """What the kernel works on, by name."""
+    tables: dict[Identifier, Table] = Field({})
+    """Tables that the kernel reads or returns, by name."""
     init: Init | None = None
     """A function that makes several arrays at once."""
     scalars: dict[Identifier, Scalar] = Field({})
     """Named values handed to the call."""
     call: tuple[Identifier, ...] = ()
-    """Names of arrays, scalars and axes in the order of the arguments."""
+    """Names of arrays, tables, scalars and axes in the order of the arguments."""
     returns: tuple[Identifier, ...] = ()
-    """Names for what a function returns; checked like `out` arrays."""
+    """Names for what a function returns, tables among it; checked like `out` arrays."""
     implementations: Annotated[dict[Name, Implementation], Field(min_length=1)]
     """The implementations, by name."""
     devices: Annotated[tuple[DeviceName, ...], Field(min_length=1), Distinct] = ("cpu",)

@@ -16,7 +16,15 @@ from gpubench.suite.expressions import FUNCTION_NAMES, MAX_DEPTH, MAX_LENGTH
 from gpubench.suite.folder import MAX_BYTES
 from gpubench.suite.model import MAX_VALUES, RANGE_FORMS, Suite
 from gpubench.suite.reader import MAX_DEPTH as MAX_NESTING
-from gpubench.suite.types import DEVICE_FACTS, DTYPES, FILLS, RESERVED, RULE_NAMES, TARGET_FIELDS
+from gpubench.suite.types import (
+    DEVICE_FACTS,
+    DTYPES,
+    FILLS,
+    RESERVED,
+    RULE_NAMES,
+    TARGET_FIELDS,
+    TEXTS,
+)
 
 Schema = dict[str, Any]
 
@@ -132,6 +140,8 @@ _SECTIONS = (
     ("Range", "`parameters.NAME`, as a range"),
     ("Array", "`arrays.NAME`"),
     ("FormulaFill", "`fill`, as a formula"),
+    ("Table", "`tables.NAME`"),
+    ("Column", "`tables.NAME.columns.NAME`"),
     ("Init", "`init`"),
     ("Scalar", "`scalars.NAME`"),
     ("Implementation", "`implementations.NAME`"),
@@ -208,7 +218,7 @@ def _words() -> str:
         "",
         "| | |",
         "| --- | --- |",
-        f"| dtypes | {_code(DTYPES)} |",
+        f"| dtypes | {_code(DTYPES)}; of columns no complex ones, but {_code(TEXTS)} |",
         f"| fills | {_code(FILLS)}, a number, `{{formula: ...}}`, `{{like: ARRAY}}`,"
         " `{{function: module:name}}` |",
         f"| functions in formulas | {_code(FUNCTION_NAMES)} |",

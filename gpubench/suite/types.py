@@ -35,6 +35,9 @@ DTYPES = (
     *("float16", "float32", "float64", "complex64", "complex128"),
 )
 """NumPy's names of the element types that arrays may have."""
+TEXTS = ("text", "category")
+"""Types of a table's column beside these: words, and words of which few are distinct."""
+COLUMN_DTYPES = (*(name for name in DTYPES if not name.startswith("complex")), *TEXTS)
 FILLS = ("normal", "uniform", "zeros", "ones", "arange")
 FILL_FORMS = (
     f"{', '.join(FILLS)}, a number, {{formula: ...}}, {{like: ARRAY}} or {{function: module:name}}"
@@ -138,13 +141,18 @@ def _whole(
     return _checked(check, {"anyOf": [schema, _FORMULA]} if formula else schema)
 
 
-def _real(allowed: str, above_zero: bool = False) -> GetPydanticSchema:
+def _real(
+    allowed: str, least: float = 0, most: float = math.inf, above: bool = False
+) -> GetPydanticSchema:
+    """Numbers from ``least`` (``above``: without it) to ``most``."""
+
     def check(value: Any) -> float:
-        if _is_number(value) and (value > 0 if above_zero else value >= 0):
+        if _is_number(value) and (value > least if above else value >= least) and value <= most:
             return float(value)
         raise expected(allowed)
 
-    return _checked(check, {"type": "number", "exclusiveMinimum" if above_zero else "minimum": 0})
+    schema: dict[str, Any] = {"type": "number", "exclusiveMinimum" if above else "minimum": least}
+    return _checked(check, schema | ({} if most == math.inf else {"maximum": most}))
 
 
 def _text(check: Callable[[str], str], **schema: Any) -> GetPydanticSchema:
@@ -222,6 +230,15 @@ def _identifier(value: str) -> str:
     return value
 
 
+def _column_name(value: str) -> str:
+    if _IDENTIFIER.fullmatch(value):
+        return value
+    raise problem(
+        f"{value!r} is not a name of a column; allowed are letters, digits and underscores,"
+        " starting with a letter or underscore"
+    )
+
+
 def _axis_name(value: str) -> str:
     if value in RESERVED:
         raise problem(f"{value!r} has a meaning in rules and in names of cases; choose another")
@@ -284,6 +301,8 @@ Name = Annotated[str, _text(_name, pattern=f"^{NAME.pattern}$")]
 PresetName = Annotated[str, _text(_preset_name, pattern=f"^{_PRESET.pattern}$")]
 """As people write them: `S`, `large`, `paper-2024`. It becomes no part of a benchmark's name."""
 Identifier = Annotated[str, _text(_identifier, pattern=f"^{_IDENTIFIER.pattern}$")]
+ColumnName = Annotated[str, _text(_column_name, pattern=f"^{_IDENTIFIER.pattern}$")]
+"""Formulas do not use it, so that it may be `max` or `sum`."""
 AxisName = Annotated[str, _text(_axis_name, pattern=f"^{_IDENTIFIER.pattern}$")]
 Reference = Annotated[str, _text(_reference, pattern=f"^{_REFERENCE.pattern}$")]
 DeviceName = Annotated[str, _text(_device, pattern=f"^({_DEVICE.pattern})$")]
@@ -298,8 +317,21 @@ Count = Annotated[int, _whole(1)]
 Exponent = Annotated[int, _whole(0, "an exponent from 0 to 62", most=62)]
 """Of two: 2**62 is the largest power that NumPy's int64, and thus a shape, can hold."""
 Tolerance = Annotated[float, _real("a number from 0")]
-Seconds = Annotated[float, _real("a number of seconds above 0", above_zero=True)]
+RelativeTolerance = Annotated[
+    float, _real("a number from 0 to 1, as zeros are right beyond that", most=1)
+]
+SampleSeconds = Annotated[
+    float, _real("a number of seconds above 0 and up to 60", above=True, most=60)
+]
+Timeout = Annotated[float, _real("a number of seconds from 0.1", least=0.1)]
+"""A process takes longer to start than less than that."""
+Seconds = Annotated[float, _real("a number of seconds above 0", above=True)]
 WarmupSeconds = Annotated[float, _real("a number of seconds from 0")]
+AtMost = Annotated[float, _real("a number from 1, as the baseline itself has to pass", least=1)]
+AtLeast = Annotated[
+    float, _real("a number above 0 and up to 1, as the baseline itself has to pass", 0, 1, True)
+]
+"""Factors of the baseline's score."""
 Formula = Annotated[Expression, _checked(_formula, _FORMULA)]
 Extent = Annotated[int | Expression, _whole(0, formula=True)]
 """One extent of a shape, or another whole quantity: a number, or a formula."""

@@ -32,7 +32,10 @@ _ALLOWED = {
     "too_long": "at most {max_length}",
 }
 """What is allowed, by pydantic's type of an error and with its context."""
-_PLURALS = ("kernels", "implementations", "arrays", "scalars", "presets", "sizes", "parameters")
+_PLURALS = (
+    *("kernels", "implementations", "arrays", "tables", "columns", "scalars"),
+    *("presets", "sizes", "parameters"),
+)
 _SINGULAR = {plural: plural.removesuffix("s") for plural in _PLURALS} | {"zip": "size"}
 """What an entry is called, by the field that holds it."""
 

@@ -219,3 +219,14 @@ def test_a_launcher_is_refused_on_the_cpu() -> None:
         "the backend numpy runs functions and got a launcher; "
         "name a 'function:' or a 'factory:', or another 'backend:'"
     )
+
+
+@pytest.mark.parametrize(("value", "runs"), [("1", False), ("0", True), ("", True)])
+def test_numba_that_would_run_python_is_not_timed_as_numba(
+    monkeypatch: pytest.MonkeyPatch, value: str, runs: bool
+) -> None:
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", value)
+    why = get("numba").unavailable("cpu")
+    assert why == (
+        None if runs else "NUMBA_DISABLE_JIT is set, so that nothing would be compiled: unset it"
+    )

@@ -297,7 +297,9 @@ def test_a_disturbed_case_is_marked_and_has_no_verdict():
 
 
 def test_a_busy_machine_is_named_before_anything_is_measured(project, monkeypatch):
-    monkeypatch.setattr("gpubench.measure.disturbance.busy_since", lambda before: "2.0 of 2 cores are busy")
+    monkeypatch.setattr(
+        "gpubench.measure.disturbance.busy_since", lambda before: "2.0 of 2 cores are busy"
+    )
     result = run("scale", "-a", "n=8", "-a", "implementation=quick")
     assert result.stderr.startswith("gpubench: 2.0 of 2 cores are busy\n")
 

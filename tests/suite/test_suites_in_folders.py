@@ -77,6 +77,18 @@ def test_check_and_plan_read_all_suites_of_a_project(project: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["other.yml", "other.YAML"])
+def test_a_suite_of_another_ending_is_named_and_not_left_out(project: Path, name: str) -> None:
+    (project / "suites" / name).write_text(SUITE.format(name="other"))
+
+    with pytest.raises(SuiteError) as raised:
+        load_suites([project / "suites"])
+
+    (fault,) = raised.value.faults
+    assert fault.message == "suite files end in .yaml: rename it to other.yaml"
+    assert fault.path.endswith(name)
+
+
 def test_two_suites_of_one_name_in_different_folders_are_refused(project: Path) -> None:
     write(project / "suites/systems/plain.yaml")
 

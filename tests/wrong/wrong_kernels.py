@@ -34,6 +34,10 @@ def double(a, out):
     np.multiply(a, 2, out=out)
 
 
+def double_beside(a, out, b):
+    double(a, out)
+
+
 def off_by_one(a, out):
     out[0] = 2 * a[0]
     np.multiply(a[:-1], 2, out=out[1:])
