@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from gpubench import arrow
 from gpubench.backends.protocol import (
     Backend,
     Call,
@@ -115,6 +116,13 @@ class HostSession(Session):
 
     def to_host(self, native: Native) -> np.ndarray[Any, Any]:
         return np.array(native)
+
+    def table_to_native(self, table: Any) -> Native:
+        """NumPy arrays by name, as ``gpubench.arrow`` describes them."""
+        return arrow.to_columns(table)
+
+    def table_to_host(self, native: Native) -> Any:
+        return arrow.from_columns(native)
 
     def view(self, native: Native) -> np.ndarray[Any, Any]:
         return np.asarray(native)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from time import perf_counter
@@ -15,6 +16,7 @@ from gpubench.backends.software import name_arrays
 from gpubench.errors import KernelError
 from gpubench.measure.check import same_bits
 from gpubench.measure.inputs import Inputs, poisoned
+from gpubench.measure.tables import comparable, fitted, same_table
 from gpubench.measure.targets import load_target
 from gpubench.plan.case import Case
 
@@ -78,9 +80,15 @@ class Execution:
         """Returned results that were arrays of the call, or views of one, by the arrays' names."""
 
     def upload(self) -> dict[str, Native]:
-        """Copies on the device of all arrays that a call is given, by name."""
-        given = (item for item in self.inputs.arrays.items() if item[0] not in self._made)
-        return {name: self.session.to_native(array) for name, array in given}
+        """Copies on the device of all arrays and tables that a call is given, by name."""
+        names = (*self.inputs.arrays, *self.inputs.tables)
+        return {name: self._uploaded(name) for name in names if name not in self._made}
+
+    def _uploaded(self, name: str) -> Native:
+        tables = self.inputs.tables
+        if name in tables:
+            return self.session.table_to_native(tables[name])
+        return self.session.to_native(self.inputs.arrays[name])
 
     def bind(self, native: Mapping[str, Native]) -> Call:
         """The case's call over these native arrays, its scalars and the values of its axes."""
@@ -107,13 +115,12 @@ class Execution:
         if self.inputs.nbytes <= SMALL:
             self._held.append(dict(self._native))
         for name in list(self._native):
-            array = self.inputs.arrays[name]
             try:
-                self._native[name] = self.session.to_native(array)
+                self._native[name] = self._uploaded(name)
             except (DeviceMemoryError, MemoryError):
                 self._held.clear()
                 del self._native[name]
-                self._native[name] = self.session.to_native(array)
+                self._native[name] = self._uploaded(name)
         self.call = self.bind(self._native)
         if look is not None:
             look(self.outputs(seen=True))
@@ -189,6 +196,9 @@ class Execution:
         for name, result in results.items():
             if name in uncompared:
                 continue
+            if name in self.case.kernel.tables:
+                outputs |= self._columns(name, self.session.table_to_host(result))
+                continue
             # Python's numbers carry no dtype: they get NumPy's.
             is_number = isinstance(result, bool | int | float | complex)
             # Behind a mask may stand the right numbers, and count for nothing.
@@ -205,6 +215,28 @@ class Execution:
                     self.aliases.setdefault(name, array)
         return outputs
 
+    def _columns(self, name: str, table: Any) -> dict[str, Array]:
+        """What is compared of a returned table."""
+        return comparable(name, table, self.case.kernel.tables[name].key)
+
+    def unchanged_tables(self, outputs: Mapping[str, Array]) -> dict[str, Array]:
+        """By the names of outputs: what a returned table would hold if it were a table of the call,
+        where one has the same columns and as many rows."""
+        started: dict[str, Array] = {}
+        for name, table in itertools.product(self.case.kernel.tables, self.inputs.tables.values()):
+            mine = {n: len(a) for n, a in outputs.items() if n.startswith(f"{name}.")}
+            columns = {f"{name}.{column}" for column in table.column_names}
+            if mine and columns <= mine.keys() and set(mine.values()) == {table.num_rows}:
+                given = fitted(self._columns(name, table), outputs)
+                started |= given if given.keys() == mine.keys() else {}
+        return started
+
+    def fetched_result(self, name: str, result: Native) -> object:
+        """A result on the host, as a user would have it there."""
+        if name in self.case.kernel.tables:
+            return self.session.table_to_host(result)
+        return self.session.to_host(result)
+
     def results(self, returned: Any) -> dict[str, Any]:
         """What a call returned, native, by name; raises ``KernelError`` where that is not what the
         suite declares."""
@@ -219,9 +251,18 @@ class Execution:
         return dict(zip(names, results, strict=True)) if names else {}
 
     def changed_inputs(self) -> list[str]:
-        """Arrays that a run must only read and that are no longer what they were."""
-        arrays, view = self.inputs.arrays, self.session.view
-        return [n for n in self._read_only if not same_bits(view(self._native[n]), arrays[n])]
+        """Arrays and tables that a run must only read and that are no longer what they were."""
+        arrays, session = self.inputs.arrays, self.session
+
+        def is_same(name: str) -> bool:
+            native = self._native[name]
+            if name in arrays:
+                return same_bits(session.view(native), arrays[name])
+            # A frame may have fewer types than Arrow: it is compared with what it was as a frame.
+            as_it_was = session.table_to_host(self._uploaded(name))
+            return same_table(session.table_to_host(native), as_it_was)
+
+        return [name for name in self._read_only if not is_same(name)]
 
     def download(self, native: Mapping[str, Native]) -> dict[str, Array]:
         """Host copies of the arrays that a run writes."""

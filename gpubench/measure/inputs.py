@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from gpubench.arrow import pyarrow
 from gpubench.errors import KernelError
+from gpubench.measure.tables import arrow_column
 from gpubench.measure.targets import load_object
 from gpubench.names import format_identity
 from gpubench.plan.case import ArraySpec, Case
@@ -29,15 +31,17 @@ class Inputs:
 
     arrays: Mapping[str, Array]
     scalars: Mapping[str, Any]
+    tables: Mapping[str, Any] = field(default_factory=dict)
+    """Tables that are read, each a ``pyarrow.Table``."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays together."""
-        return sum(array.nbytes for array in self.arrays.values())
+        """Bytes of all arrays and tables together."""
+        return sum(one.nbytes for one in (*self.arrays.values(), *self.tables.values()))
 
 
 def draw_inputs(case: Case) -> Inputs:
-    """Draw every array and scalar of a case.
+    """Draw every array, table and scalar of a case.
 
     Raises ``KernelError`` where a function that fills arrays fails or returns another shape or
     dtype than the suite declares.
@@ -68,8 +72,26 @@ def draw_inputs(case: Case) -> Inputs:
         if name not in arrays and isinstance(spec.fill, LikeFill):
             arrays[name] = arrays[spec.fill.like].astype(spec.dtype).reshape(spec.shape)
     return Inputs(
-        {**{name: arrays[name] for name in specs}, **arrays}, {**case.constants(), **case.scalars()}
+        {**{name: arrays[name] for name in specs}, **arrays},
+        {**case.constants(), **case.scalars()},
+        {name: _table(case, name) for name in case.table_specs},
     )
+
+
+def _table(case: Case, name: str) -> Any:
+    """A table that is read, as a ``pyarrow.Table``."""
+    columns = {}
+    for column, spec in case.table_specs[name].items():
+        what, fill = f"{name}.{column}", spec.values.fill
+        if isinstance(fill, FunctionFill):
+            values = _called(fill.function, case, what)
+        elif isinstance(fill, FormulaFill):
+            values = case.filled(name, column)
+        else:
+            values = _filled(case, what, spec.values)
+        missing = generator(case, f"{what} nulls")
+        columns[column] = arrow_column(what, spec, values, missing)
+    return pyarrow().Table.from_arrays(list(columns.values()), names=list(columns))
 
 
 def poisoned(array: Array, expected: Array | None = None) -> Array:

@@ -39,19 +39,21 @@ def end_to_end(execution: Execution) -> Measurement:
     def work() -> object:
         native = execution.upload()
         results = execution.results(execution.bind(native)())
-        fetched = list(map(execution.session.to_host, results.values()))
+        fetched = [execution.fetched_result(*result) for result in results.items()]
         return execution.download(native), fetched
 
     return Measurement(lambda _: LoopSampler(perf_counter, work), execution.restore)
 
 
 def transfer(execution: Execution) -> Measurement:
-    """The copies alone, both ways; what a call would make and return is not there to be fetched."""
+    """The copies alone, both ways; what a call would make and return is not there to be fetched.
+    Tables go to the device and the same ones back."""
 
     def work() -> object:
         native = execution.upload()
         returned = filter(native.__contains__, execution.case.implementation.returns)
-        fetched = [execution.session.to_host(native[name]) for name in returned]
+        there_and_back = (*returned, *execution.inputs.tables)
+        fetched = [execution.fetched_result(name, native[name]) for name in there_and_back]
         return execution.download(native), fetched
 
     return Measurement(lambda _: LoopSampler(perf_counter, work), execution.restore)

@@ -207,6 +207,28 @@ def test_every_function_that_a_suite_names_is_proved(tmp_path: Path, write: Writ
     ]
 
 
+def test_the_function_of_a_score_is_proved(tmp_path: Path, write: Write) -> None:
+    path = tmp_path / "small.yaml"
+    score = 'check: {score: "little_kernels:worth", at_most: 1.05}'
+    path.write_text(SUITE.replace('check: {function: "little_kernels:agree"}', score))
+
+    def faults() -> list[str]:
+        return [
+            f"{fault.column}: {fault.message}"
+            for fault in build_plan([load_suite(path)], 0).faults()
+        ]
+
+    write(GOOD + "def worth(outputs, inputs): ...\n")
+    assert faults() == []
+    write(GOOD)
+    assert faults() == ["20: module 'little_kernels' has no 'worth'"]
+    write(GOOD + "def worth(outputs): ...\n")
+    assert faults() == [
+        "20: little_kernels:worth takes (outputs), and is called with (outputs, inputs): "
+        "change the function, or what the suite gives it"
+    ]
+
+
 def test_a_name_inside_a_function_is_none_of_the_module(write: Write) -> None:
     module = write("def make():\n    def f(a): ...\n    return f")
 

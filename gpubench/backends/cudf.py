@@ -1,0 +1,159 @@
+"""cuDF: functions over data frames in the memory of a CUDA device, in the words of pandas.
+
+Its other way in, ``cudf.pandas``, runs what the GPU cannot do with pandas, and without a GPU all of
+it, and says so in a warning at most. So functions get frames of cuDF itself, what they return has
+to be one, and a process in which ``cudf.pandas`` is switched on is refused: a time of this backend
+is the GPU's.
+
+A call is done when the device is. Written to the documentation of cuDF 26.10; run nowhere yet.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from typing import Any
+
+from gpubench.arrow import pyarrow
+from gpubench.backends import devices
+from gpubench.backends.clusters import not_installed
+from gpubench.backends.host import DEVICE, HostBackend, HostSession, function_of
+from gpubench.backends.protocol import (
+    Call,
+    Description,
+    DeviceFacts,
+    DeviceMemoryError,
+    Launch,
+    Native,
+    Target,
+)
+from gpubench.backends.torch import facts_of, no_such_gpu, serves_cpu_and_cuda
+from gpubench.errors import BackendError, KernelError
+from gpubench.names import Value
+
+
+class CudfSession(HostSession):
+    """Frames on a CUDA device; arrays of a suite stay with the host, a file's bytes for example."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__("cudf")
+        self._device = device
+        cupy: Any = import_module("cupy")  # a requirement of cuDF
+        self._cuda = cupy.cuda.Device(int(device.removeprefix("cuda:")))
+        self._before = cupy.cuda.Device()
+        self._cuda.use()  # before cuDF is imported, which looks for a device
+        self.cudf = import_module("cudf")
+        if getattr(sys.modules.get("cudf.pandas"), "LOADED", False):
+            self.close()
+            raise BackendError(
+                f"{device}: cudf.pandas is switched on in this process, which runs pandas where "
+                "the GPU cannot; leave `python -m cudf.pandas` and cudf.pandas.install() out"
+            )
+        pyarrow()  # which handing over a first table would import
+        self._written: Any = None
+
+    def close(self) -> None:
+        super().close()
+        self._written = None
+        with suppress(Exception):  # a lost device
+            self._before.use()
+
+    def table_to_native(self, table: Any) -> Native:
+        with self._errors():
+            frame = self.cudf.DataFrame.from_arrow(table)
+            self._cuda.synchronize()
+        return frame
+
+    def table_to_host(self, native: Native) -> Any:
+        if not isinstance(native, self.cudf.DataFrame):
+            kind = type(native)
+            raise KernelError(
+                f"a table came as a {kind.__module__}.{kind.__name__}; allowed: a cudf.DataFrame. "
+                "Anything else was not made by the GPU"
+            )
+        with self._errors():
+            return native.to_arrow(preserve_index=False).replace_schema_metadata()
+
+    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+        function, synchronize = function_of(target, self._backend), self._cuda.synchronize
+
+        def call() -> Any:
+            with self._errors():
+                returned = function(*arguments)
+                synchronize()
+            return returned
+
+        return call
+
+    def synchronize(self) -> None:
+        with self._errors():
+            self._cuda.synchronize()
+
+    def flush(self) -> None:
+        """Write twice the device's L2."""
+        if self._written is None:
+            size = 2 * int(self._cuda.attributes["L2CacheSize"])
+            self._written = import_module("cupy").zeros(size, "uint8")
+        self._written.fill(1)
+
+    def facts(self) -> Mapping[str, Value]:
+        """Versions, and the device's."""
+        here = devices.gpus()[int(self._device.removeprefix("cuda:")) :][:1]
+        return {
+            **super().facts(),
+            **(devices.gpu_facts(here[0]) if here else {}),
+            "cudf": str(self.cudf.__version__),
+            "pyarrow": str(pyarrow().__version__),
+            "l2_bytes": int(self._cuda.attributes["L2CacheSize"]),
+        }
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Raises a lack of memory as a ``DeviceMemoryError``; RMM, which allocates for cuDF, raises
+        a ``MemoryError``."""
+        try:
+            yield
+        except MemoryError as error:
+            raise DeviceMemoryError(
+                f"{self._device} is out of memory: {error}; use smaller sizes"
+            ) from error
+
+
+class CudfBackend(HostBackend):
+    """Runs functions that take and return frames of cuDF."""
+
+    name = "cudf"
+    title = "cuDF"
+    times = ("kernel", "end_to_end", "transfer", "cold", "start")
+    runs_on = "cuda:0, cuda:1 ..."
+    requires = ("gpubench[cudf]",)
+    software = ("cudf-cu13", "cudf-cu12", "rmm-cu13", "rmm-cu12")
+    concerns = ("cudf-cu13", "cudf-cu12", "no_gpu", *devices.STEADY_FACTS)
+    takes_tables = True
+
+    def serves(self, device: str) -> bool:
+        return device != DEVICE and serves_cpu_and_cuda(device)
+
+    def unavailable(self, device: str) -> str | None:
+        """cuDF itself is not looked for before there is a device: it is of no use without."""
+        return (
+            super().unavailable(device)
+            or no_such_gpu(device)
+            or not_installed(device, "cudf", "cudf", "cupy", "pyarrow")
+        )
+
+    def device_facts(self, device: str) -> DeviceFacts:
+        return facts_of(device)
+
+    def devices(self) -> Sequence[Description]:
+        """None of its own: GPUs are told of elsewhere."""
+        return ()
+
+    def start(self, device: str, threads: int | None) -> CudfSession:
+        if threads is not None:
+            raise BackendError(
+                f"threads of {threads}: cuDF computes on the GPU; leave out 'threads'"
+            )
+        return CudfSession(device)

@@ -1,0 +1,96 @@
+"""pandas on the CPU: functions over data frames, on one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, ClassVar
+
+from gpubench.arrow import pyarrow
+from gpubench.backends.clusters import not_installed
+from gpubench.backends.host import HostBackend, HostSession
+from gpubench.backends.protocol import Native
+from gpubench.errors import BackendError, KernelError
+from gpubench.names import Value
+
+DTYPES = ("numpy", "arrow")
+
+
+class PandasSession(HostSession):
+    """Frames of pandas's own types, or of Arrow's (``dtypes``)."""
+
+    def __init__(self, dtypes: str) -> None:
+        super().__init__("pandas")
+        self.pandas = import_module("pandas")
+        pyarrow()  # which handing over a first table would import
+        self._dtypes = dtypes
+
+    def table_to_native(self, table: Any) -> Native:
+        """A frame with an index from 0. Missing values of integers and booleans make floating-point
+        numbers and objects of them, unless types are Arrow's."""
+        if self._dtypes == "arrow":
+            return table.to_pandas(types_mapper=self.pandas.ArrowDtype)
+        return table.to_pandas()
+
+    def table_to_host(self, native: Native) -> Any:
+        return to_arrow(native, self.pandas.DataFrame)
+
+    def facts(self) -> Mapping[str, Value]:
+        """Versions, and ``pandas_dtypes``."""
+        return {
+            **super().facts(),
+            "pandas": str(self.pandas.__version__),
+            "pyarrow": str(pyarrow().__version__),
+            "pandas_dtypes": self._dtypes,
+        }
+
+
+class PandasBackend(HostBackend):
+    """Runs functions that take and return frames of pandas."""
+
+    name = "pandas"
+    title = "pandas"
+    times = ("kernel", "end_to_end", "transfer", "cold", "start")
+    requires = ("gpubench[pandas]",)
+    software = ("pandas", "pyarrow")
+    concerns = ("pandas",)
+    takes_tables = True
+    options: ClassVar[Mapping[str, str]] = {
+        "dtypes": "'numpy', pandas's own types, or 'arrow'; absent: 'numpy'"
+    }
+
+    def unavailable(self, device: str) -> str | None:
+        return super().unavailable(device) or not_installed(device, "pandas", "pandas", "pyarrow")
+
+    def too_many_threads(self, threads: int) -> str | None:
+        if threads == 1:
+            return None
+        return f"threads of {threads}: pandas computes on one thread; leave out 'threads'"
+
+    def preload(self) -> None:
+        """Nothing: pandas imports pyarrow, which starts a thread, and that does not survive a
+        fork."""
+
+    def start(self, device: str, threads: int | None, dtypes: object = "numpy") -> PandasSession:
+        if threads is not None and (reason := self.too_many_threads(threads)):
+            raise BackendError(reason)
+        if dtypes not in DTYPES:
+            raise BackendError(f"the option dtypes is {dtypes!r}; allowed: {', '.join(DTYPES)}")
+        return PandasSession(str(dtypes))
+
+
+def to_arrow(frame: Any, kind: Any) -> Any:
+    """A frame of pandas without its index, as a ``pyarrow.Table``; raises ``KernelError`` for
+    anything but a ``kind``, and for columns that Arrow cannot hold."""
+    if not isinstance(frame, kind):
+        raise KernelError(
+            f"a table came as a {type(frame).__name__}; allowed: a DataFrame. An index is left out:"
+            " return frame.reset_index()"
+        )
+    pa = pyarrow()
+    if strange := [column for column in frame.columns if not isinstance(column, str)]:
+        raise KernelError(f"a column of a frame is called {strange[0]!r}; names are text")
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
+    except (pa.ArrowException, TypeError) as error:
+        raise KernelError(f"the frame cannot be brought to Arrow: {error}") from error

@@ -1,0 +1,155 @@
+"""Polars: functions over data frames or over queries, on the CPU or with its engine for GPUs.
+
+A function gets frames and returns one that is there (``engine: eager``), or it gets queries
+(``LazyFrame``) and returns one, which is then run as a whole: by the engine that holds everything
+in memory, by the streaming one, or on a device ``cuda:N``. Running it is part of ``kernel``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, ClassVar
+
+from gpubench.arrow import pyarrow
+from gpubench.backends.clusters import not_installed
+from gpubench.backends.host import DEVICE, HostBackend, HostSession, cpu, function_of
+from gpubench.backends.protocol import Call, DeviceFacts, Launch, Native, Target
+from gpubench.backends.torch import facts_of, no_such_gpu, serves_cpu_and_cuda
+from gpubench.errors import BackendError, KernelError
+from gpubench.names import Value
+
+EAGER = "eager"
+ENGINES = (EAGER, "in-memory", "streaming")
+"""Values of the option; the last two are Polars's own words (``LazyFrame.collect``)."""
+
+THREADS = "POLARS_MAX_THREADS"
+"""The variable that Polars reads its number of threads from, once, when it is imported."""
+
+
+class PolarsSession(HostSession):
+    """Frames on the CPU; ``engine`` is one of ``ENGINES``."""
+
+    def __init__(self, engine: str) -> None:
+        super().__init__("polars")
+        self.polars = import_module("polars")
+        pyarrow()  # which handing over a first table would import
+        self._engine: Any = engine
+
+    def table_to_native(self, table: Any) -> Native:
+        """A frame in one piece. Numbers stay where they are: Arrow's memory is Polars's too."""
+        return self.polars.from_arrow(table, rechunk=True)
+
+    def table_to_host(self, native: Native) -> Any:
+        if not isinstance(native, self.polars.DataFrame):
+            lazy = "; a query is run where the suite says options: {engine: ...}"
+            is_lazy = isinstance(native, self.polars.LazyFrame)
+            raise KernelError(
+                f"a table came as a {type(native).__name__}; allowed: a polars.DataFrame"
+                f"{lazy if is_lazy else ''}"
+            )
+        # Without the types that Arrow has gained lately: they cannot be compared yet.
+        return native.to_arrow(compat_level=self.polars.CompatLevel.oldest())
+
+    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+        """The call; where the engine runs queries, frames become such, and what is returned is
+        run."""
+        call = super().bind(target, launch, arguments)
+        if self._engine == EAGER:
+            return call
+        function, polars, engine = function_of(target, self._backend), self.polars, self._engine
+        queries = [a.lazy() if isinstance(a, polars.DataFrame) else a for a in arguments]
+
+        def run() -> Any:
+            returned = function(*queries)
+            if isinstance(returned, polars.LazyFrame):
+                return returned.collect(engine=engine)
+            if isinstance(returned, tuple | list):
+                return [
+                    one.collect(engine=engine) if isinstance(one, polars.LazyFrame) else one
+                    for one in returned
+                ]
+            return returned
+
+        return run
+
+    def facts(self) -> Mapping[str, Value]:
+        """Versions, ``polars_threads`` and ``polars_engine``."""
+        engine = self._engine if isinstance(self._engine, str) else "gpu"
+        return {
+            **super().facts(),
+            "polars": str(self.polars.__version__),
+            "pyarrow": str(pyarrow().__version__),
+            "polars_threads": int(self.polars.thread_pool_size()),
+            "polars_engine": engine,
+        }
+
+
+class PolarsCudaSession(PolarsSession):
+    """Queries on a GPU, by cuDF. Frames lie in the host's memory: each run takes them to the device
+    and its result back. A query that the GPU cannot run whole fails; it is not run on the CPU."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__("gpu")
+        ordinal = int(device.removeprefix("cuda:"))
+        self._engine = self.polars.GPUEngine(device=ordinal, raise_on_fail=True)
+
+
+class PolarsBackend(HostBackend):
+    """Runs functions that take and return frames of Polars, or queries."""
+
+    name = "polars"
+    title = "Polars"
+    times = ("kernel", "end_to_end", "transfer", "cold", "start")
+    runs_on = "cpu, cuda:0, cuda:1 ..."
+    requires = ("gpubench[polars]",)
+    software = ("polars", "pyarrow")
+    concerns = ("polars", THREADS)
+    takes_tables = True
+    options: ClassVar[Mapping[str, str]] = {
+        "engine": "'eager', functions get frames; 'in-memory' or 'streaming', they get queries, "
+        "which are run by that engine; absent: 'eager', and on cuda:N the GPU's"
+    }
+
+    def serves(self, device: str) -> bool:
+        return serves_cpu_and_cuda(device)
+
+    def unavailable(self, device: str) -> str | None:
+        if reason := super().unavailable(device):
+            return reason
+        if reason := not_installed(device, "polars", "polars", "pyarrow"):
+            return reason
+        if device == DEVICE:
+            return None
+        if reason := no_such_gpu(device):
+            return reason
+        return not_installed(device, "cudf", "cudf_polars")
+
+    def device_facts(self, device: str) -> DeviceFacts:
+        return facts_of(device)
+
+    def start(self, device: str, threads: int | None, engine: object = None) -> PolarsSession:
+        if engine is not None and (engine not in ENGINES or device != DEVICE):
+            allowed = ", ".join(ENGINES) if device == DEVICE else "none; the GPU has its own"
+            raise BackendError(f"the option engine is {engine!r}; allowed on {device}: {allowed}")
+        # One pool of threads for as long as a process lives: none is chosen for a case alone.
+        if threads not in (None, used := _pool_threads()):
+            raise BackendError(
+                f"threads of {threads}: Polars has {used}; set {THREADS}={threads} before Python "
+                "starts, or leave out 'threads'"
+            )
+        if device != DEVICE:
+            return PolarsCudaSession(device)
+        return PolarsSession(str(engine or EAGER))
+
+
+def _pool_threads() -> int:
+    """Threads of Polars's pool, which it counts once, when it is imported; asking imports
+    nothing."""
+    polars = sys.modules.get("polars")
+    if polars is not None:
+        return int(polars.thread_pool_size())
+    text = os.environ.get(THREADS, "").strip()
+    return int(text) if text.isdecimal() and int(text) else cpu().threads
