@@ -91,6 +91,8 @@ class CaseRecord:
     max_rel_error: float | None = None
     """Largest error over the baseline's element, or over the root mean square of the output where
     that is larger; earlier releases left out elements that are zero, and took no mean."""
+    score: float | None = None
+    """What its outputs are worth, by the suite's score; ``None`` where outputs are compared."""
     simulated: bool = False
     """Of earlier releases: True, beside ``ok``, for what is ``verified`` now."""
     method: str | None = None

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from gpubench.measure.scores import Scorer
 from gpubench.suite.model import Check
 
 Array = np.ndarray[Any, Any]
@@ -45,21 +46,25 @@ of them stay in the cache of a core."""
 class CheckResult:
     """How far outputs are from the baseline's; ``fault`` says why they are wrong, else ``None``."""
 
-    max_abs_error: float = 0.0
-    max_rel_error: float = 0.0
+    max_abs_error: float | None = 0.0
+    """``None`` where outputs have a score, and their numbers may be any."""
+    max_rel_error: float | None = 0.0
     """Largest error over the baseline's element, or over the root mean square of all of them where
     that is larger: near zero, every error would be large beside the element alone."""
     fault: str | None = None
     warnings: tuple[str, ...] = ()
     """What a reader of the results has to know though nothing is wrong."""
+    score: float | None = None
+    """What the outputs are worth, by the suite's score; ``None`` without one."""
 
     def joined(self, other: CheckResult) -> CheckResult:
-        """The larger errors of two (NaN where one is) and the first fault."""
+        """The larger errors of two (NaN where one is), the first fault and the first score."""
         return CheckResult(
-            float(np.maximum(self.max_abs_error, other.max_abs_error)),
-            float(np.maximum(self.max_rel_error, other.max_rel_error)),
+            _larger(self.max_abs_error, other.max_abs_error),
+            _larger(self.max_rel_error, other.max_rel_error),
             self.fault or other.fault,
             (*self.warnings, *other.warnings),
+            other.score if self.score is None else self.score,
         )
 
 
@@ -100,8 +105,9 @@ class Tolerance:
         return f"{self.atol:.3g} + {self.rtol:g} |baseline| ({self.source})"
 
 
-Checker = Callable[[Mapping[str, Array], Mapping[str, Array]], str | None]
-"""A rule of a suite's own: it gets outputs and what is expected, and returns what is wrong."""
+Checker = Callable[[Mapping[str, Array], Mapping[str, Array]], str | None] | Scorer
+"""A rule of a suite's own: it gets outputs and what is expected, and returns what is wrong; or its
+score."""
 
 
 def compare(
@@ -113,12 +119,18 @@ def compare(
     """Compare every output by name: shape, dtype, NaN and infinities, then error within tolerance.
 
     Structured arrays are compared field by field. What is neither real nor complex (integers,
-    booleans, dates, text) must be equal. ``checker`` replaces the tolerance.
+    booleans, dates, text) must be equal. ``checker`` replaces the tolerance; where it is a score,
+    errors of numbers mean nothing and are left out.
     """
     worst = CheckResult()
     for name, reference in expected.items():
         rule = None if checker else check.of(name)
         worst = worst.joined(_compare_one(name, outputs[name], reference, rule))
+    if isinstance(checker, Scorer):
+        if worst.fault is not None:
+            return CheckResult(None, None, worst.fault)
+        score = checker.judge(outputs, expected)
+        return CheckResult(None, None, score.fault, score=score.value)
     if checker is not None and worst.fault is None:
         fault = checker(outputs, expected)
         return CheckResult(worst.max_abs_error, worst.max_rel_error, fault or None)
@@ -137,6 +149,8 @@ def why_vacuous(
     place of an expected output, neither that nor zeros may pass, unless that is just what is
     expected: then another output has to prove that anything was computed.
     """
+    if isinstance(checker, Scorer) and (reason := checker.why_vacuous(expected, started)):
+        return reason
     alike: dict[str, str] = {}
     for name, reference in expected.items():
         # One zero, seen everywhere: it takes no memory.
@@ -147,7 +161,7 @@ def why_vacuous(
             if not _passes(name, impostor, expected, check, checker):
                 continue
             if not same_bits(impostor, reference) and not np.all(impostor == reference):
-                return _cannot_tell(name, what, impostor, reference, check)
+                return _cannot_tell(name, what, impostor, expected, check, checker)
             alike.setdefault(name, what)
         if name not in alike and _says_nothing(reference):
             return (
@@ -173,6 +187,8 @@ def why_vacuous(
 def difference(one: Mapping[str, Array], other: Mapping[str, Array]) -> str | None:
     """Where two sets of outputs are not the same to the last bit: ``out: 3 of 64 elements, by at
     most 1.2e-07``; ``None`` where they are."""
+    if one.keys() != other.keys():
+        return "columns that are not there every time"
     for name in one:
         if same_bits(one[name], other[name]):
             continue
@@ -208,14 +224,28 @@ def _passes(
     rule = None if checker else check.of(name)
     if _compare_one(name, impostor, expected[name], rule, until_fault=True).fault is not None:
         return False
+    others = {**expected, name: impostor}
     try:
-        return checker is None or not checker({**expected, name: impostor}, expected)
+        if isinstance(checker, Scorer):
+            return checker.judge(others, expected).fault is None
+        return checker is None or not checker(others, expected)
     except Exception:  # it was not made for this, and it did not pass
         return False
 
 
-def _cannot_tell(name: str, what: str, impostor: Array, reference: Array, check: Check) -> str:
+def _cannot_tell(
+    name: str,
+    what: str,
+    impostor: Array,
+    expected: Mapping[str, Array],
+    check: Check,
+    checker: Checker | None,
+) -> str:
     """Why a check is refused that takes an impostor for the expected output."""
+    reference = expected[name]
+    if isinstance(checker, Scorer):
+        reason = checker.cannot_tell(name, what, {**expected, name: impostor}, expected)
+        return f"{reason}, or {_uncompared(name)}"
     if check.function is not None:
         return (
             f"{name}: the check {check.function} takes {what} for the right result; have it look "
@@ -340,6 +370,13 @@ def _compare_close(
         return CheckResult(largest, relative)
     at = _at(worst, output, reference, "worst")
     return CheckResult(largest, relative, f"{name}: {fault}{at}")
+
+
+def _larger(one: float | None, other: float | None) -> float | None:
+    """The larger of two errors, NaN where one is; of one that is absent the other."""
+    if one is None or other is None:
+        return other if one is None else one
+    return float(np.maximum(one, other))
 
 
 def _given(given: float | Mapping[str, float] | None, dtype: str) -> float | None:

@@ -9,6 +9,7 @@ import importlib.util
 from collections.abc import Mapping
 from contextlib import suppress
 
+from gpubench import arrow
 from gpubench.backends import registry
 from gpubench.backends.limits import launch_fault
 from gpubench.backends.protocol import DeviceMemoryError, Session
@@ -49,10 +50,12 @@ def why_not(case: Case) -> str | None:
         return reason
     if reason := skip_reason(case, facts.scope):
         return reason
+    if case.kernel.tables and (reason := arrow.not_installed()):
+        return reason
     for name in case.implementation.requires:
         if importlib.util.find_spec(name) is None:
             return f"needs the module {name!r}, which is not installed here: pip install {name}"
-    if reason := backend.unavailable(case.device):
+    if reason := backend.unavailable_with(case.device, case.options()):
         return reason
     # A time with fewer threads than the case says would be another case's time.
     for one in filter(None, (case, case.baseline())):

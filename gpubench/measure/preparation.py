@@ -11,6 +11,7 @@ from gpubench.backends import registry
 from gpubench.backends.protocol import Session
 from gpubench.backends.software import NAME
 from gpubench.errors import BackendError, GpubenchError
+from gpubench.measure.check import CheckResult
 from gpubench.measure.conditions import bandwidth, fits_in_cache, floor, why_not
 from gpubench.measure.execution import SMALL, Array, Execution, opened
 from gpubench.measure.inputs import draw_inputs
@@ -108,7 +109,7 @@ class Preparation:
         self._execution = execution
         self._session = session = execution.session
         checked = verify(execution, expected)
-        errors = {"max_abs_error": checked.max_abs_error, "max_rel_error": checked.max_rel_error}
+        errors = _errors_and_score(checked)
         if reason := wrong_reason(case, checked, take_faults()):
             self._write("wrong", reason=reason, **errors)
             raise WrongResult(reason)
@@ -194,8 +195,7 @@ class Preparation:
         of = execution.case
         whose = "" if of is self.case else f"{of.implementation_name}, with which it is paired, is "
         reason = f"{whose}right at first, wrong after {timed_runs:,} timed runs: {result.fault}"
-        errors = {"max_abs_error": result.max_abs_error, "max_rel_error": result.max_rel_error}
-        self._write("wrong", reason=with_faults(reason, take_faults()), **errors)
+        self._write("wrong", reason=with_faults(reason, take_faults()), **_errors_and_score(result))
         raise WrongResult(reason)
 
     def note(self, measurement: Measurement) -> None:
@@ -226,6 +226,12 @@ class Preparation:
         record = case_record(self.case, self.time, status)
         self.record = replace(record, **fields)  # type: ignore[arg-type]
         self.recorder.write(self.record)
+
+
+def _errors_and_score(result: CheckResult) -> dict[str, float | None]:
+    """What a check found, as fields of the record."""
+    names = ("max_abs_error", "max_rel_error", "score")
+    return {name: getattr(result, name) for name in names}
 
 
 def case_record(case: Case, time: str, status: Status) -> CaseRecord:

@@ -13,9 +13,10 @@ from gpubench.errors import GpubenchError, KernelError
 from gpubench.measure.check import Checker, CheckResult, compare, difference, why_vacuous
 from gpubench.measure.execution import Execution, opened
 from gpubench.measure.inputs import Inputs, poisoned
+from gpubench.measure.scores import Scorer
+from gpubench.measure.tables import fitted, why_ambiguous, why_other_columns
 from gpubench.measure.targets import load_object
 from gpubench.plan.case import Case
-from gpubench.suite.model import Check
 
 if TYPE_CHECKING:  # the device in software is imported only where it is asked for
     from gpubench.softcuda import Report
@@ -105,9 +106,11 @@ def verify_again(
 def _with_dtypes(outputs: Mapping[str, Array], expected: Mapping[str, Array]) -> dict[str, Array]:
     """The same, with dtypes for single numbers: compiled functions return Python's, which have
     none of their own."""
-    typed = dict(outputs)
+    typed = fitted(outputs, expected)
     for name, array in outputs.items():
-        reference = expected[name]
+        reference = expected.get(name)
+        if reference is None:  # a column too many, of which the comparison tells
+            continue
         if array.ndim == reference.ndim == 0 and array.dtype.kind == reference.dtype.kind:
             typed[name] = array.astype(reference.dtype)
     return typed
@@ -187,8 +190,14 @@ def _proving_outputs(execution: Execution) -> dict[str, Array]:
         # A result that is an array of the call may have another shape.
         if source is not None and source.size == array.size:
             started[name] = source.reshape(array.shape)
-    check = execution.case.kernel.check
-    if reason := why_vacuous(outputs, started, check, _checker(check)):
+    started |= execution.unchanged_tables(outputs)
+    kernel, uncompared = execution.case.kernel, execution.case.kernel.check.uncompared()
+    for name, table in kernel.tables.items():
+        is_compared = table.intent == "out" and name not in uncompared
+        if is_compared and (reason := why_ambiguous(name, outputs, table.key)):
+            raise VacuousCheckError(reason)
+    check = kernel.check
+    if reason := why_vacuous(outputs, started, check, _checker(execution)):
         raise VacuousCheckError(f"vacuous check: {reason}")
     return outputs
 
@@ -197,20 +206,33 @@ def _compared(
     execution: Execution, outputs: Mapping[str, Array], expected: Mapping[str, Array]
 ) -> CheckResult:
     check = execution.case.kernel.check
-    checker = _checker(check)
+    checker = _checker(execution)
+    if fault := why_other_columns(outputs, expected, tuple(execution.case.kernel.tables)):
+        return CheckResult(fault=fault)
     try:
         return compare(outputs, expected, check, checker)
     except Exception as error:
-        if checker is None:
+        if check.function is None:
             raise
         raise KernelError(
             f"the check {check.function}(outputs, expected) failed: {type(error).__name__}: {error}"
         ) from error
 
 
-def _checker(check: Check) -> Checker | None:
-    """The function of the suite that replaces the tolerance, if it names one."""
+def _checker(execution: Execution) -> Checker | None:
+    """The function of the suite that replaces the tolerance, if it names one: a checker, or a score
+    over what the case starts from."""
+    case, inputs = execution.case, execution.inputs
+    check = case.kernel.check
+    if check.score is not None:
+        read = {
+            name: array
+            for name, array in inputs.arrays.items()  # those of `init` may be declared nowhere
+            if name not in case.array_specs or case.array_specs[name].intent in ("in", "inout")
+        }
+        values = {**case.values, **inputs.scalars, **read}
+        return Scorer(check, load_object(check.score), values)
     if check.function is None:
         return None
-    checker: Checker = load_object(check.function)
+    checker: Callable[..., str | None] = load_object(check.function)
     return checker

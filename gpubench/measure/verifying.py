@@ -60,6 +60,8 @@ class Verified:
     """Largest absolute difference from the baseline's outputs; absent where nothing was compared,
     and for the baseline itself."""
     max_rel_error: float | None = None
+    score: float | None = None
+    """What its outputs are worth, by the suite's score; absent where outputs are compared."""
     warnings: tuple[str, ...] = ()
     faults: tuple[Report, ...] = ()
     """What the device in software saw."""
@@ -158,7 +160,11 @@ class Verifier:
         faults = take_faults()
         reason = wrong_reason(case, result, faults)
         outcome = Verified(
-            "wrong" if reason else "right", reason, warnings=result.warnings, faults=faults
+            "wrong" if reason else "right",
+            reason,
+            score=result.score,
+            warnings=result.warnings,
+            faults=faults,
         )
         if case.baseline() is None:
             return outcome

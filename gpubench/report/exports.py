@@ -82,6 +82,7 @@ def _case_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
                 "flops": row.flops,
                 "max_abs_error": plain(row.max_abs_error),
                 "max_rel_error": plain(row.max_rel_error),
+                "score": plain(row.score),
                 "warnings": "; ".join(row.warnings) if row.recorded else None,
             }
 

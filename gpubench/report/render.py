@@ -242,8 +242,9 @@ def _environment(overrides: Path | None) -> Environment:
     environment.policies["json.dumps_kwargs"] = {}
     filters = (
         text.seconds, text.seconds_interval, text.speedup, text.ratio, text.interval, text.factor,
-        text.factor_interval, text.level, text.rate, text.digits, text.error, text.plural,
-        text.status_label, text.time_label, text.sizes, text.share, text.launch, text.disturbed,
+        text.factor_interval, text.level, text.rate, text.digits, text.error, text.score,
+        text.plural, text.status_label, text.time_label, text.sizes, text.share, text.launch,
+        text.disturbed,
         comparison_view.baseline_words, comparison_view.side_words,
         figures.history_figure, figures.size_figure, figures.roofline_figure,
     )  # fmt: skip

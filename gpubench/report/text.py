@@ -115,6 +115,11 @@ def error(value: float | None) -> str:
     return "0" if value == 0 else f"{value:.1e}"
 
 
+def score(value: float | None) -> str:
+    """What outputs are worth, four significant digits: two accuracies may differ in the third."""
+    return "" if value is None else digits(value, 4)
+
+
 def whole(value: float) -> str:
     """A size: whole numbers grouped by thousands."""
     return f"{value:,.0f}" if float(value).is_integer() else digits(value)

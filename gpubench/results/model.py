@@ -165,6 +165,10 @@ class Row:
     max_rel_error: Annotated[
         float | None, "largest relative error of the outputs, as in docs/checks.md", "DOUBLE"
     ] = None
+    score: Annotated[
+        float | None, "what its outputs are worth, where the suite has a score", "DOUBLE"
+    ] = None
+    """In place of the errors."""
     method: Annotated[str | None, "how samples were taken", "VARCHAR"] = None
     """``host loop``, ``graph replay`` ..."""
     batch: Annotated[int | None, "runs between two readings of the clock", "BIGINT"] = None

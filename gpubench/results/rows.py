@@ -30,6 +30,7 @@ from gpubench.results.model import STATUSES, CaseName, Pair, Row, Status
 from gpubench.results.pairs import Baselines, Partner, partners
 from gpubench.results.ratio import (
     BETWEEN_PROCESSES,
+    IN_TURN,
     MOST_DISTURBED,
     Ratio,
     interval_of_rounds,
@@ -456,6 +457,7 @@ def _detail(case: _Case, is_baseline: bool, baseline: CaseName | None) -> Row:
         flops=record.flops,
         max_abs_error=record.max_abs_error,
         max_rel_error=record.max_rel_error,
+        score=record.score,
         method=record.method,
         batch=record.runs_per_sample,
         conditions=record.conditions,
@@ -495,7 +497,7 @@ def rows_from(details: Sequence[Row], cells: Mapping[str, Sequence[Any]]) -> dic
         ratio, low, high = (cells[name][place] for name in _RATIO)
         if ratio is not None:
             ends = low or 0.0, math.inf if high is None else high
-            least = 1.0 if detail.pairs else BETWEEN_PROCESSES
+            least = IN_TURN if detail.pairs else BETWEEN_PROCESSES
             fields["speedup"] = Ratio(ratio, *ends, least)
         against = place_of.get(cells["baseline"][place])
         if against is not None:

@@ -90,8 +90,8 @@ def _fitting(
 
 
 _ALIKE = (
-    *("bytes_per_second", "flops_per_second", "max_abs_error", "max_rel_error", "disturbed"),
-    *("block", "grid", "threads", "method", "warnings"),
+    *("bytes_per_second", "flops_per_second", "max_abs_error", "max_rel_error", "score"),
+    *("disturbed", "block", "grid", "threads", "method", "warnings"),
 )
 """Columns of a row that JSON has under their names."""
 
@@ -187,6 +187,7 @@ def _cells(row: Row, notes: dict[str, int]) -> dict[str, str | Text]:
         "GFLOP/s": text.rate(row.flops_per_second or None),
         "% of attainable": "" if share is None else beyond if share > 1 else f"{100 * share:.0f}",
         "error": text.error(row.max_rel_error),
+        "score": text.score(row.score),
         "launch": text.launch(row),
         "notes": "".join(f"[{number}]" for number in numbers),
     }

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from html import unescape
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from result_files import CommitFiles
 
 from gpubench.report import kernel
 from gpubench.report.charts import HistoryChart
+from gpubench.report.exports import contents
 from gpubench.report.figures import history_figure, size_figure
 from gpubench.report.kernel import KernelPage
 from gpubench.report.render import write_report
@@ -194,6 +196,30 @@ def test_rates_and_errors_come_from_the_record(sample: Table) -> None:
     row = next(r for r in rows if (r.name.implementation, r.name.case) == ("numba", "n=1048576"))
     assert (row.bytes, row.flops, row.max_abs_error) == (4 * 2**20, 2 * 2**20, 1.2e-7)
     assert rows[0].is_baseline
+
+
+def test_scores_stand_in_place_of_errors(tmp_path: Path) -> None:
+    files = commit(tmp_path).time(add("numpy"), "n=64", 8.0).time(add("sklearn"), "n=64", 4.0)
+    baseline = {"baseline_benchmark": add("numpy"), "baseline_case": "n=64"}
+    files.record(add("numpy"), "n=64", score=0.98765)
+    files.record(add("sklearn"), "n=64", score=0.9871, **baseline)
+    files.write()
+    table = open_table(tmp_path)
+    exported = json.loads(contents(Site(table))["cases.json"])
+
+    assert kernel_page(table, "add").scored
+    assert [row["score"] for row in exported] == [0.98765, 0.9871]
+    html = html_of(tmp_path)
+    cases = html[html.index('id="cases"') :]
+    assert "score by the suite's function, in place of a comparison." in cases
+    assert "Error, abs." not in cases
+    assert '<td class="number">0.9877</td>' in cases and '<td class="number">0.9871</td>' in cases
+
+
+def test_without_scores_errors_are_shown(sample: Table, tmp_path: Path) -> None:
+    assert not kernel_page(sample, "norm", "runner").scored
+    commit(tmp_path).time(add("numpy"), "n=64", 8.0).write()
+    assert "Error, abs." in html_of(tmp_path)
 
 
 def test_a_swept_grid_becomes_the_columns(tmp_path: Path) -> None:

@@ -81,6 +81,21 @@ def content(table: Table) -> str:
     return repr((rows, histories, table.commits, table.problems, table.machines))
 
 
+def test_a_score_is_a_column_and_stays_over_reading(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    files = CommitFiles(results, "a" * 40, DAY).time(NUMPY, "n=4", 2.0).time(NUMPY, "n=8", 2.0)
+    files.record(NUMPY, "n=4", score=0.125).record(NUMPY, "n=8").write()
+    for _ in range(2):  # read, and kept
+        table = kept(results)
+        query = 'select "case", score from results order by 1'
+        assert table.query(query)[1] == [("n=4", 0.125), ("n=8", None)]
+        (rows,) = (table.rows(s) for setup in table.setups for s in table.snapshots(setup))
+        assert [row.score for row in rows.values()] == [0.125, None]
+        table.close()
+    described = {name: meaning for name, _, meaning in kept(results).described()[1]}
+    assert described["score"] == "what its outputs are worth, where the suite has a score"
+
+
 def test_histories_hold_what_the_rows_do(directory: Path) -> None:
     table = open_table(directory)
     history = table.history(table.setups[0])

@@ -1,0 +1,180 @@
+"""cuML on CUDA devices: its own estimators over CuPy's arrays, or scikit-learn's by cuml.accel.
+
+cuML computes on streams of its own, so that a call waits for the device and the host's clock tells
+its time; arrays lie on the device before.
+
+With the option ``accel`` functions are those for scikit-learn: ``cuml.accel`` puts cuML's
+estimators in place of scikit-learn's for the whole process, and where they cannot do what is asked
+it goes on with scikit-learn's on the CPU, without a word. That would be a time of something else,
+so the first run of each call is watched by its profiler: one call on the CPU is a ``DeviceError``.
+It cannot be taken back, so that scikit-learn's own backend refuses a process in which it is
+enabled.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, ClassVar
+
+from gpubench.backends import devices
+from gpubench.backends.cupy import CupySession
+from gpubench.backends.host import HostBackend, HostSession, function_of, nothing
+from gpubench.backends.limits import ARCHITECTURE_LIMITS
+from gpubench.backends.protocol import (
+    Call,
+    DeviceError,
+    DeviceFacts,
+    Launch,
+    Limits,
+    LoopSampler,
+    Sampler,
+    Session,
+    Target,
+)
+from gpubench.backends.torch import facts_of, no_such_gpu, serves_cpu_and_cuda
+from gpubench.errors import BackendError
+from gpubench.names import Value
+
+
+class CumlSession(CupySession):
+    """CuPy's arrays on the device; a call returns when the device is done.
+
+    Raises ``BackendError`` where CuPy, with which cuML comes, cannot use the device.
+    """
+
+    def __init__(self, device: str, limits: Limits) -> None:
+        self._cuml = import_module("cuml")  # before, as it sets where CuPy takes memory from
+        super().__init__(device, limits)
+
+    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+        run = partial(function_of(target, "cuml"), *arguments)
+
+        def call() -> Any:
+            try:
+                with self._errors():
+                    result = run()
+            except MemoryError as error:
+                raise self._translated(error) from error
+            self.synchronize()
+            return result
+
+        return call
+
+    def empty(self) -> Call:
+        return nothing
+
+    def sampler(self, call: Call) -> Sampler:
+        return LoopSampler(time.perf_counter, call)
+
+    def sampler_again(self, call: Call) -> Sampler:
+        return self.sampler(call)
+
+    def synchronize(self) -> None:
+        """Wait for all streams of the device."""
+        with self._errors():
+            self.cupy.cuda.Device().synchronize()
+
+    def facts(self) -> Mapping[str, Value]:
+        return {**super().facts(), "cuml": str(self._cuml.__version__), "cuml_accel": False}
+
+
+class CumlAccelSession(HostSession):
+    """NumPy arrays and functions for scikit-learn, whose estimators are cuML's in this process."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__("cuml")
+        self._name, self._cuml = device, import_module("cuml")
+        self._accel = import_module("cuml.accel")
+        self._accel.install()
+
+    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+        run = partial(function_of(target, self._backend), *arguments)
+        proved = False
+
+        def call() -> Any:
+            nonlocal proved
+            if proved:
+                return run()
+            with self._accel.profile(quiet=True) as profile:
+                result = run()
+            if reason := why_not_on_the_gpu(profile.method_calls):
+                raise DeviceError(f"{self._name}: {reason}")
+            proved = True
+            return result
+
+        return call
+
+    def facts(self) -> Mapping[str, Value]:
+        here = devices.gpus()[:1]
+        return {
+            **super().facts(),
+            **(devices.gpu_facts(here[0]) if here else {}),
+            "cuml": str(self._cuml.__version__),
+            "cuml_accel": True,
+        }
+
+
+class CumlBackend(HostBackend):
+    """Runs functions over CuPy's arrays that use cuML, or functions for scikit-learn."""
+
+    name = "cuml"
+    title = "cuML"
+    times = ("kernel", "end_to_end", "transfer", "cold", "start")
+    runs_on = "cuda:0, cuda:1 ..."
+    requires = ("gpubench[cuml]",)
+    software = ("cuml-cu13", "cuml-cu12", "cupy-cuda13x", "cupy-cuda12x", "scikit-learn")
+    concerns = ("cuml_cu13", "cuml_cu12", "no_gpu", *devices.STEADY_FACTS)
+    options: ClassVar[Mapping[str, str]] = {
+        "accel": "true: functions for scikit-learn run by cuml.accel; absent: cuML's own over CuPy",
+    }
+
+    def serves(self, device: str) -> bool:
+        return serves_cpu_and_cuda(device) and device.startswith("cuda")
+
+    def unavailable(self, device: str) -> str | None:
+        if reason := super().unavailable(device):
+            return reason
+        if find_spec("cuml") is None:
+            return (
+                f"{device}: cuML is not installed; pip install 'gpubench[cuml]' in an environment "
+                "of its own, as it pins other versions of Numba and scikit-learn"
+            )
+        return no_such_gpu(device)
+
+    def device_facts(self, device: str) -> DeviceFacts:
+        return facts_of(device)
+
+    def devices(self) -> tuple[()]:
+        """Others tell of GPUs."""
+        return ()
+
+    def start(self, device: str, threads: int | None, accel: Value | None = None) -> Session:
+        if accel not in (None, True, False):
+            raise BackendError(f"accel of {accel!r}; allowed: true or false")
+        if not accel:
+            return CumlSession(device, ARCHITECTURE_LIMITS)  # which no launch of ours meets
+        if device != "cuda:0":
+            raise BackendError(
+                f"{device}: cuml.accel computes on the first GPU; use cuda:0, or set "
+                "CUDA_VISIBLE_DEVICES"
+            )
+        return CumlAccelSession(device)
+
+
+def why_not_on_the_gpu(method_calls: Mapping[str, Any]) -> str | None:
+    """What cuml.accel computed on the CPU in place of the GPU; ``None`` where all was on the GPU.
+
+    ``method_calls`` are its profiler's: by method how many ``gpu_calls`` and ``cpu_calls`` there
+    were, and ``fallback_reasons``.
+    """
+    for method, stats in method_calls.items():
+        if stats.cpu_calls:
+            why = "; ".join(sorted(stats.fallback_reasons)) or "it gives no reason"
+            return f"cuml.accel computed {method} on the CPU: {why}"
+    if not any(stats.gpu_calls for stats in method_calls.values()):
+        return "cuml.accel computed nothing: the function uses no estimator that it knows"
+    return None

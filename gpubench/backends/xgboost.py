@@ -1,0 +1,154 @@
+"""XGBoost on the CPU and on CUDA devices: functions over NumPy arrays.
+
+A function gets ``settings`` first, keyword arguments for XGBoost's estimators that say where they
+compute and on how many threads: ``xgboost.XGBClassifier(**settings)``. On a CUDA device arrays stay
+where NumPy has them: XGBoost brings them there, and predictions back, in each call, so that
+``kernel`` has the copies in it and a call returns when it is done.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib import import_module, metadata
+from importlib.util import find_spec
+from typing import Any
+
+from gpubench.backends import devices
+from gpubench.backends.host import DEVICE, HostBackend, HostSession, cpu, function_of, nothing
+from gpubench.backends.protocol import Call, DeviceError, DeviceFacts, Launch, Target
+from gpubench.backends.torch import facts_of, no_such_gpu, serves_cpu_and_cuda
+from gpubench.errors import BackendError
+from gpubench.names import Value
+
+
+class XGBoostSession(HostSession):
+    """Plain calls; ``threads`` is how many XGBoost uses, by default one for each processor."""
+
+    def __init__(self, device: str, threads: int | None) -> None:
+        super().__init__("xgboost")
+        self._xgboost = import_module("xgboost")
+        self._device = device
+        self._settings: dict[str, str | int] = {
+            "device": device,
+            "n_jobs": threads or cpu().threads,
+        }
+
+    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+        return partial(function_of(target, self._backend), dict(self._settings), *arguments)
+
+    def empty(self) -> Call:
+        return nothing
+
+    def facts(self) -> Mapping[str, Value]:
+        """Version, threads, and whether this XGBoost is built with CUDA."""
+        return {
+            **super().facts(),
+            "xgboost": str(self._xgboost.__version__),
+            "xgboost_threads": self._settings["n_jobs"],
+            "xgboost_cuda": bool(self._xgboost.build_info().get("USE_CUDA")),
+        }
+
+
+class XGBoostCudaSession(XGBoostSession):
+    """The same on a CUDA device.
+
+    XGBoost goes on on the CPU where it finds no GPU, and only warns. That would be a time of
+    something else, so the first run of each call is watched: such a warning is a ``DeviceError``.
+    """
+
+    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+        run = super().bind(target, launch, arguments)
+        proved = False
+
+        def call() -> Any:
+            nonlocal proved
+            if proved:
+                return run()
+            # Recorded, not raised: it is told from inside XGBoost's own code, which exceptions do
+            # not pass.
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                result = run()
+            for warning in told:
+                if _moved(str(warning.message)):
+                    raise DeviceError(
+                        f"{self._device}: XGBoost computed on the CPU: "
+                        f"{str(warning.message).strip().splitlines()[-1]}"
+                    )
+                warnings.warn_explicit(
+                    warning.message, warning.category, warning.filename, warning.lineno
+                )
+            proved = True
+            return result
+
+        return call
+
+    def facts(self) -> Mapping[str, Value]:
+        """The same, and the GPU."""
+        ordinal = int(self._device.partition(":")[2])
+        here = devices.gpus()[ordinal:][:1]
+        return {**super().facts(), **(devices.gpu_facts(here[0]) if here else {})}
+
+
+class XGBoostBackend(HostBackend):
+    """Runs functions that take ``settings`` first, then NumPy arrays."""
+
+    name = "xgboost"
+    title = "XGBoost"
+    times = ("kernel", "cold", "start")
+    runs_on = "cpu, cuda:0, cuda:1 ..."
+    requires = ("gpubench[xgboost]",)
+    software = ("xgboost", "xgboost-cpu", "numpy")
+    concerns = ("xgboost", "xgboost_cpu", "no_gpu", *devices.STEADY_FACTS)
+    passes = ("settings",)
+
+    def serves(self, device: str) -> bool:
+        return serves_cpu_and_cuda(device)
+
+    def unavailable(self, device: str) -> str | None:
+        if reason := super().unavailable(device):
+            return reason
+        if find_spec("xgboost") is None:
+            return f"{device}: XGBoost is not installed; pip install 'gpubench[xgboost]'"
+        if device == DEVICE:
+            return None
+        if reason := no_such_gpu(device):
+            return reason
+        if not _installed("xgboost") and _installed("xgboost-cpu"):
+            return f"{device}: {_WITHOUT_CUDA}"
+        return None
+
+    def device_facts(self, device: str) -> DeviceFacts:
+        return facts_of(device)
+
+    def preload(self) -> None:
+        """XGBoost, whose threads start with the first model."""
+        import_module("xgboost")
+
+    def start(self, device: str, threads: int | None) -> XGBoostSession:
+        if device == DEVICE:
+            return XGBoostSession(device, threads)
+        if not import_module("xgboost").build_info().get("USE_CUDA"):
+            raise BackendError(f"{device}: {_WITHOUT_CUDA}")
+        return XGBoostCudaSession(device, threads)
+
+
+_WITHOUT_CUDA = (
+    "the installed XGBoost is built without CUDA; pip uninstall xgboost-cpu, then pip install "
+    "xgboost, which has it on Linux and Windows"
+)
+
+
+def _moved(message: str) -> bool:
+    """Whether XGBoost says that it computes on the CPU though a GPU was asked for."""
+    return "to CPU" in message or "No visible GPU" in message
+
+
+def _installed(distribution: str) -> bool:
+    try:
+        metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return False
+    return True

@@ -1,0 +1,142 @@
+"""How good a result is, where two right ones may differ in every number.
+
+Two runs of k-means number their clusters otherwise, two forests draw other trees: their outputs
+cannot be compared, but what they are worth can. A suite names a function that gives outputs one
+number, and says how far the number may be from that of the baseline's outputs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpubench.errors import KernelError
+from gpubench.suite.model import Check
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What outputs are worth; ``fault`` says why that is not enough, else ``None``."""
+
+    value: float | None
+    """``None`` where it is no finite number."""
+    fault: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """The score of a suite, over the inputs of one case."""
+
+    check: Check
+    """One with ``score``, and with ``at_most`` or ``at_least``."""
+    function: Callable[[Mapping[str, Array], Mapping[str, Any]], Any]
+    """What ``check.score`` names."""
+    inputs: Mapping[str, Any]
+    """What a run starts from, by name: arrays, scalars, axes and ``let``."""
+
+    def value(self, outputs: Mapping[str, Array]) -> float:
+        """The score of these outputs, which may be NaN or infinite.
+
+        Raises ``KernelError`` where the function fails, or gives something else than a number.
+        """
+        try:
+            value = self.function(_read_only(outputs), _read_only(self.inputs))
+        except Exception as error:
+            cause = f"{type(error).__name__}: {error}"
+            raise KernelError(f"{self.check.score}(outputs, inputs) failed: {cause}") from error
+        number = np.asarray(value)
+        if number.ndim or number.dtype.kind not in "iuf":
+            raise KernelError(
+                f"{self.check.score}(outputs, inputs) gave a {type(value).__name__}; a score is "
+                "one number"
+            )
+        return float(number)
+
+    def judge(self, outputs: Mapping[str, Array], expected: Mapping[str, Array]) -> Score:
+        """The score of outputs beside that of the baseline's, ``expected``.
+
+        Raises ``KernelError`` where the baseline's outputs have none: then the function is at
+        fault. Where only the others have none, they are.
+        """
+        baseline = self.value(expected)
+        try:
+            value = self.value(outputs)
+        except KernelError as error:
+            return Score(None, f"no score: {error}; that of the baseline is {baseline:.6g}")
+        if not math.isfinite(value):
+            return Score(None, f"the score is {value}, that of the baseline {baseline:.6g}")
+        if self.check.at_most is not None:
+            factor, beyond, better = self.check.at_most, "above", "lower"
+            is_beyond = value > factor * baseline
+        else:
+            factor, beyond, better = self.check.at_least or 1.0, "below", "higher"
+            is_beyond = value < factor * baseline
+        if not is_beyond:
+            return Score(value, None)
+        return Score(
+            value,
+            f"the score {value:.6g} is {beyond} {factor * baseline:.6g}, which is {factor:g} times "
+            f"that of the baseline ({baseline:.6g}; {better} is better)",
+        )
+
+    def why_vacuous(
+        self, expected: Mapping[str, Array], started: Mapping[str, Array]
+    ) -> str | None:
+        """Why the score of the baseline's outputs would prove nothing of others; ``None`` where it
+        proves something.
+
+        It has to be a number that a factor means something for, and outputs that are all zeros, or
+        all what they were before (``started``), must not be as good. That each output counts by
+        itself, ``gpubench.measure.check.why_vacuous`` asks.
+        """
+        value = self.value(expected)
+        if not (math.isfinite(value) and value > 0):
+            return (
+                f"{self.check.score} gives the baseline's outputs {value:g}, and a factor of that "
+                "allows nothing or anything; have it give a finite number above 0"
+            )
+        # One zero, seen everywhere: it takes no memory.
+        zeros = {n: np.broadcast_to(np.zeros((), a.dtype), a.shape) for n, a in expected.items()}
+        impostors: dict[str, Mapping[str, Array]] = {"zeros": zeros}
+        if started.keys() >= expected.keys():
+            impostors["what was there before"] = started
+        for what, outputs in impostors.items():
+            try:
+                score = self.judge(outputs, expected)
+            except Exception:  # it was not made for this, and it did not pass
+                continue
+            if score.fault is None:
+                return self.cannot_tell("all outputs", what, outputs, expected)
+        return None
+
+    def cannot_tell(
+        self,
+        name: str,
+        what: str,
+        impostors: Mapping[str, Array],
+        expected: Mapping[str, Array],
+    ) -> str:
+        """That the score takes impostors for the right result, with both scores."""
+        right, other = self.value(expected), self.value(impostors)
+        limit = "at_most" if self.check.at_most is not None else "at_least"
+        return (
+            f"{name}: the score {self.check.score} takes {what} for the right result: "
+            f"{other:.6g} beside the baseline's {right:.6g}; set {limit} nearer to 1, choose "
+            "inputs whose result differs more, or have the score look at that"
+        )
+
+
+def _read_only(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The same, with arrays that cannot be written: a score must not change what is checked."""
+    views = dict(values)
+    for name, value in values.items():
+        if isinstance(value, np.ndarray):
+            views[name] = value.view()
+            views[name].flags.writeable = False
+    return views
