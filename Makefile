@@ -36,8 +36,10 @@ test: $(VENV)/installed-test  ## Run the tests; without a GPU, those for CUDA on
 	    exit $$code; \
 	fi
 
-test-systems: $(SYSTEMS)/installed  ## Run the tests of PyTorch, JAX, Dask, Ray, joblib and pools, in an environment with them (3 GB)
-	$(SYSTEMS)/bin/python -m pytest tests/systems tests/backends/test_conformance.py -m systems
+test-systems: $(SYSTEMS)/installed  ## Run the tests of PyTorch, Dask, pandas, scikit-learn, CuPy and others, in an environment with them (4 GB)
+	$(SYSTEMS)/bin/python -m pytest tests/systems tests/backends/test_conformance.py -m "systems and not gpu"
+	$(SYSTEMS)/bin/python scripts/gpu_here.py >/dev/null || export GPUBENCH_SOFTCUDA=1; \
+	$(SYSTEMS)/bin/python -m pytest tests/systems tests/backends/test_conformance.py -m "systems and gpu and not gpu_time"
 
 lint: $(VENV)/installed-dev  ## Check style
 	$(BIN)/ruff check .
@@ -101,5 +103,6 @@ $(VENV)/installed-gpu: $(VENV)/bin/python pyproject.toml
 	touch $@ $(VENV)/installed-test $(VENV)/installed
 
 $(SYSTEMS)/installed: $(SYSTEMS)/bin/python pyproject.toml
-	$(SYSTEMS)/bin/python -m pip install --quiet --editable '.[test,systems]' '$(TORCH)'
+	$(SYSTEMS)/bin/python -m pip install --quiet --editable '.[test,systems,cupy]' '$(TORCH)'
+	-$(SYSTEMS)/bin/python scripts/build_pycuda.py  # where it cannot be built, its tests are skipped
 	touch $@

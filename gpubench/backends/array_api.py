@@ -16,21 +16,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpubench.backends import devices
-from gpubench.backends.host import DEVICE, HostBackend, HostSession, cpu, nothing
+from gpubench.backends import cuda_session, devices, software
+from gpubench.backends.cupy import CupySession
+from gpubench.backends.host import DEVICE, HostBackend, cpu, function_of, nothing
 from gpubench.backends.jax import JIT, Cell, CellSession, JaxSession
+from gpubench.backends.limits import ARCHITECTURE_LIMITS
 from gpubench.backends.numpy import NumpySession, blas_facts, blas_libraries
-from gpubench.backends.protocol import (
-    Call,
-    DeviceFacts,
-    DeviceMemoryError,
-    Launch,
-    Native,
-    Sampler,
-    Target,
-)
+from gpubench.backends.protocol import Call, DeviceFacts, Launch, Native, Session, Target
 from gpubench.backends.torch import (
-    EventSampler,
     TorchCudaSession,
     TorchSession,
     facts_of,
@@ -54,13 +47,11 @@ NAMESPACES = {
 """Module of each library's namespace."""
 WRAPS = {"jax": JIT, "torch": COMPILE}
 """What each library can wrap a function in."""
-INSTALLS = {"cupy": "pip install cupy-cuda13x, or the one for your version of CUDA"}
-"""How to get a library that gpubench has no extra for."""
 ON_CPU, ON_CUDA = frozenset({"numpy", "torch", "jax", "dask"}), frozenset({"torch", "jax", "cupy"})
 """Libraries by where they compute."""
 
 
-class Namespaced(HostSession):
+class Namespaced(Session):
     """A session whose functions are called with ``xp`` first; beside a library's session, which
     comes after it among the base classes."""
 
@@ -68,8 +59,10 @@ class Namespaced(HostSession):
     wrap: str | None = None
 
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+        function_of(target, "array_api")
         xp = import_module(NAMESPACES[self.library])
-        return super().bind(target, launch, (xp, *arguments))
+        # The library's own session is the next among the bases.
+        return super().bind(target, launch, (xp, *arguments))  # type: ignore[safe-super]
 
     def empty(self) -> Call:
         return nothing
@@ -132,78 +125,6 @@ class DaskSession(CellSession):
         }
 
 
-class CupySession(HostSession):
-    """CuPy's arrays on a CUDA device; calls queue on its current stream."""
-
-    def __init__(self, device: str) -> None:
-        super().__init__("cupy")
-        self._cupy = import_module("cupy")
-        self._name = device
-        try:
-            self._device = self._cupy.cuda.Device(int(device.removeprefix("cuda:")))
-            self._device.__enter__()
-        except self._cupy.cuda.runtime.CUDARuntimeError as error:
-            raise BackendError(f"{device}: CuPy cannot use it: {error}") from error
-        self._written: Any = None
-
-    def close(self) -> None:
-        super().close()
-        self._written = None
-        self._cupy.get_default_memory_pool().free_all_blocks()
-        self._device.__exit__(None, None, None)
-
-    def to_native(self, array: np.ndarray[Any, Any]) -> Native:
-        try:
-            return self._cupy.array(array, copy=True, order="K")
-        except self._cupy.cuda.memory.OutOfMemoryError as error:
-            message = f"{self._name} is out of memory: {error}; use smaller sizes"
-            raise DeviceMemoryError(message) from error
-
-    def pristine(self, array: np.ndarray[Any, Any]) -> Native:
-        return self.to_native(array)
-
-    def to_host(self, native: Native) -> np.ndarray[Any, Any]:
-        return np.array(self._cupy.asnumpy(native))
-
-    def view(self, native: Native) -> np.ndarray[Any, Any]:
-        return self.to_host(native)
-
-    def restore(self, native: Native, pristine: Native) -> None:
-        """Queue a copy on the device."""
-        self._cupy.copyto(native, pristine)
-
-    def sampler(self, call: Call) -> Sampler:
-        return self._sampler(call, warm=False)
-
-    def sampler_again(self, call: Call) -> Sampler:
-        return self._sampler(call, warm=True)
-
-    def _sampler(self, call: Call, warm: bool) -> Sampler:
-        cuda = self._cupy.cuda
-
-        def seconds(begin: Any, end: Any) -> float:
-            return float(cuda.get_elapsed_time(begin, end)) * 1e-3  # events tell milliseconds
-
-        return EventSampler(call, self.synchronize, cuda.Event, seconds, warm=warm)
-
-    def synchronize(self) -> None:
-        self._cupy.cuda.get_current_stream().synchronize()
-
-    def flush(self) -> None:
-        """Queue a write of an array of twice the size of L2."""
-        if self._written is None:
-            size = 2 * int(self._device.attributes["L2CacheSize"])
-            self._written = self._cupy.empty(size, np.uint8)
-        self._written.fill(1)
-
-    def facts(self) -> Mapping[str, Value]:
-        return {
-            **super().facts(),
-            "cupy": str(self._cupy.__version__),
-            "l2_bytes": int(self._device.attributes["L2CacheSize"]),
-        }
-
-
 class NumpyNamespace(Namespaced, NumpySession):
     library = "numpy"
 
@@ -256,11 +177,24 @@ class ArrayApiBackend(HostBackend):
         return serves_cpu_and_cuda(device)
 
     def unavailable(self, device: str) -> str | None:
+        if reason := self._not_installed(device):
+            return reason
+        return None if device == DEVICE else no_such_gpu(device)
+
+    def _not_installed(self, device: str) -> str | None:
         if reason := super().unavailable(device):
             return reason
         if importlib.util.find_spec("array_api_compat") is None:
             return f"{device}: array-api-compat is not installed; {_INSTALL}"
-        return None if device == DEVICE else no_such_gpu(device)
+        return None
+
+    def unavailable_with(self, device: str, options: Mapping[str, Value]) -> str | None:
+        """Of these libraries CuPy alone runs on a device in software; ``start`` refuses one that it
+        does not know."""
+        needs_a_gpu = options.get("library", "numpy") in NAMESPACES.keys() - {"cupy"}
+        if device == DEVICE or not software.requested() or needs_a_gpu:
+            return self.unavailable(device)
+        return self._not_installed(device) or cuda_session.no_such_gpu(device)
 
     def device_facts(self, device: str) -> DeviceFacts:
         return facts_of(device)
@@ -287,8 +221,7 @@ def _session(device: str, threads: int | None, library: str, wrap: str | None) -
             f"{device}: {library} does not compute there; allowed: {', '.join(sorted(places))}"
         )
     if importlib.util.find_spec(library) is None:
-        install = INSTALLS.get(library, f"pip install 'gpubench[{library}]'")
-        raise BackendError(f"{library} is not installed; {install}")
+        raise BackendError(f"{library} is not installed; pip install 'gpubench[{library}]'")
     match library:
         case "torch" if device == DEVICE:
             return TorchNamespace(threads, compiled=wrap is not None)
@@ -299,5 +232,5 @@ def _session(device: str, threads: int | None, library: str, wrap: str | None) -
         case "dask":
             return DaskNamespace(threads)
         case "cupy":
-            return CupyNamespace(device)
+            return CupyNamespace(device, ARCHITECTURE_LIMITS)
     return NumpyNamespace(threads)

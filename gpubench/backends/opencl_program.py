@@ -116,7 +116,7 @@ class CompiledKernel:
                 f"{self.entry} has {declared} parameters and 'call' gives {len(given)}{shared}; "
                 "make them agree"
             )
-        arguments = (*map(_argument, given, self._parameters), *local)
+        arguments = (*map(argument, given, self._parameters), *local)
         group_size = cl.kernel_work_group_info.WORK_GROUP_SIZE
         most = int(kernel.get_work_group_info(group_size, queue.device))
         if launch.threads_per_block > most:
@@ -145,15 +145,18 @@ def build_options(constants: Mapping[str, Value]) -> tuple[str, ...]:
     """
     options = ["-cl-kernel-arg-info"]
     for name, value in constants.items():
-        if isinstance(value, str):
-            text = _C_NAMES.get(value, value)
-        else:
-            text = str(int(value)) if isinstance(value, bool) else repr(value)
-        options.append(f"-D{name}={text}")
+        options.append(f"-D{name}={constant(value)}")
     return tuple(options)
 
 
-def _argument(value: Any, parameter: Parameter) -> Any:
+def constant(value: Value) -> str:
+    """A constant as C writes it; see ``build_options``."""
+    if isinstance(value, str):
+        return _C_NAMES.get(value, value)
+    return str(int(value)) if isinstance(value, bool) else repr(value)
+
+
+def argument(value: Any, parameter: Parameter) -> Any:
     """An argument as ``clSetKernelArg`` takes it.
 
     Numbers of NumPy have to be of the declared type already; Python's carry none, and are ``long``

@@ -374,7 +374,7 @@ def no_such_gpu(device: str) -> str | None:
     """Why a library of the CUDA runtime cannot use ``cuda:N`` here; ``None`` where there is such a
     device. Opens none."""
     if software.requested():
-        return f"{device}: {software.NAME} runs kernels of Numba alone; use a GPU for this library"
+        return f"{device}: {software.NAME} runs Numba, CuPy and PyCUDA alone; use a GPU here"
     if reason := devices.no_gpu_reason():
         return f"{device}: {reason}"
     if _ordinal(device) < (count := devices.gpu_count()):

@@ -22,6 +22,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from gpubench.softcuda import cupy
 from gpubench.softcuda.build import Libraries, UnavailableError, build_libraries
 from gpubench.softcuda.compiler import CompilerError, compile_ptx
 from gpubench.softcuda.reports import Report, parse_reports
@@ -134,6 +135,7 @@ def start() -> SoftwareDevice:
             f"set {SWITCH}=1 in the environment and import gpubench before any kernel is compiled"
         )
     device = SoftwareDevice(build_libraries())
+    cupy.connect_on_import()
     _look_again()
     return device
 

@@ -13,6 +13,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -152,3 +153,16 @@ def _build(library: Path, sources: list[Path], header: Path) -> None:
     # -z defs: a function that is missing shows here, not when the library is loaded.
     named = [f"-Wl,-soname,{library.name},-z,defs", f"-I{header}", "-o", str(library)]
     run_compiler([*_FLAGS, *named, *map(str, sources), "-lpthread", "-ldl", "-lm"])
+
+
+def build_library(source: Path, includes: Sequence[Path]) -> Path:
+    """The library of one C source that calls the driver, built now where it has changed."""
+    stamp = fingerprint(source.read_bytes(), *(str(folder).encode() for folder in includes))
+    library = cache_folder() / f"{source.parent.name}-{stamp}.so"
+    if not library.is_file():
+        with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+            made = Path(folder, "made.so")
+            named = [f"-I{folder}" for folder in includes] + ["-o", str(made)]
+            run_compiler([*_FLAGS, *named, str(source)])
+            made.replace(library)  # at once, so that nobody reads half of it
+    return library

@@ -9,8 +9,19 @@ from typing import Any
 
 
 def torch(a: Any, n: int) -> None:
-    """In place: tensors can be written."""
+    """In place: tensors can be written, and NumPy's arrays."""
     a[:n] *= 2
+
+
+def xgboost(settings: Any, a: Any, n: int) -> None:
+    """In place; ``settings`` are for estimators."""
+    a[:n] *= 2
+
+
+def pycuda(a: Any, n: int) -> None:
+    """In place, through a part of the array that shares its memory."""
+    part = a[:n]
+    part *= 2
 
 
 def jax(a: Any, n: int) -> Any:

@@ -41,6 +41,8 @@ class Subject:
     returns: bool = False
     """Whether ``work`` returns the new array and leaves the old one, which cannot be written."""
     options: Mapping[str, Value] = field(default_factory=dict)
+    source: bool = False
+    """Whether it takes a source as well as functions."""
     dear: bool = False
     """Whether opening it takes so long (a pool, a cluster) that tests share a session."""
 
@@ -67,9 +69,14 @@ def system(
     return pytest.param(Subject(backend, device, plain, written=written, **how), marks=marks)
 
 
-def array_api(library: str) -> Any:
+def array_api(library: str, device: str = "cpu") -> Any:
     modules, options = {"array_api_compat", library}, {"library": library}
-    return system(doublings.array_api, "array_api", "cpu", *modules, returns=True, options=options)
+    return system(doublings.array_api, "array_api", device, *modules, returns=True, options=options)
+
+
+def on_a_gpu(row: Any) -> Any:
+    """The same, where there is a GPU or a device in software."""
+    return pytest.param(*row.values, marks=(*row.marks, pytest.mark.gpu))
 
 
 SUBJECTS = [
@@ -82,6 +89,11 @@ SUBJECTS = [
     system(doublings.torch, "torch", "cpu", "torch"),
     system(doublings.jax, "jax", "cpu", "jax", returns=True),
     *map(array_api, ("numpy", "torch", "jax", "dask")),
+    system(doublings.torch, "scikit_learn", "cpu", "sklearn"),
+    system(doublings.xgboost, "xgboost", "cpu", "xgboost"),
+    on_a_gpu(system(doublings.torch, "cupy", "cuda:0", "cupy", cuda=True, source=True)),
+    on_a_gpu(system(doublings.pycuda, "pycuda", "cuda:0", "pycuda", cuda=True, source=True)),
+    on_a_gpu(array_api("cupy", "cuda:0")),
     system(doublings.pool, "multiprocessing", "processes:2", dear=True),
     system(doublings.pool, "threads", "threads:2"),
     system(doublings.joblib, "joblib", "processes:2", "joblib", returns=True, dear=True),
@@ -90,6 +102,11 @@ SUBJECTS = [
     system(doublings.dask, "dask", "processes:2", "dask", returns=True, dear=True),
     system(doublings.dask, "dask", "dask:2:1", "distributed", returns=True, dear=True),
     system(doublings.ray, "ray", "ray:2", "ray", returns=True, dear=True),
+    # Of these, arrays lie in this process, and are written as PyTorch's are.
+    system(doublings.torch, "pandas", "cpu", "pandas", "pyarrow"),
+    system(doublings.torch, "polars", "cpu", "polars", "pyarrow"),
+    system(doublings.torch, "modin", "dask:2:1", "modin", "distributed", dear=True),
+    system(doublings.torch, "modin", "ray:2", "modin", "ray", dear=True),
 ]
 
 
@@ -338,7 +355,7 @@ def test_facts_are_flat_and_name_the_versions(session: Session) -> None:
 def test_a_source_text_is_refused_by_those_that_take_functions(
     session: Session, subject: Subject
 ) -> None:
-    if subject.compiled is None:
+    if subject.compiled is None or subject.source:
         session.bind(Target(source=DOUBLE_IN_C, entry="twice"), LAUNCH, [])
         return
     with pytest.raises(GpubenchError, match="source"):
@@ -398,7 +415,7 @@ def test_its_times_are_known_and_a_kernel_has_one(backend: Backend) -> None:
 
 def test_only_its_own_devices_are_served(backend: Backend, subject: Subject) -> None:
     assert backend.serves(subject.device)
-    assert backend.unavailable(subject.device) is None
+    assert backend.unavailable_with(subject.device, subject.options) is None
     foreign = subject.foreign
     assert not backend.serves(foreign)
     reason = backend.unavailable(foreign)
@@ -436,6 +453,8 @@ def test_a_launcher_is_told_the_launch(session: Session, subject: Subject) -> No
         for _ in range(2):
             if kernel is None:
                 a.__imul__(2)
+            elif subject.written is not None:
+                kernel(a, n)
             else:
                 kernel[launch.grid, launch.block, launch.stream](a, n)
 

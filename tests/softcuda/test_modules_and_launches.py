@@ -522,6 +522,21 @@ def test_a_function_that_softcuda_lacks_is_named_once() -> None:
     assert done.stderr.count("softcuda: cuGreenCtxCreate is not implemented") == 1
 
 
+def _refused_by_name() -> str:
+    import ctypes
+
+    use_device()
+    library = ctypes.CDLL("libcuda.so.1")  # as a program finds it that is linked against it
+    return " ".join(str(library.cuArrayCreate_v2(None, None)) for _ in range(2))
+
+
+def test_one_that_is_linked_by_name_is_there_and_refused() -> None:
+    """PyCUDA is linked against the whole driver: to be loaded it needs an address for each name."""
+    done = process_on_softcuda(_refused_by_name)
+    assert done.stdout.strip() == '"801 801"'  # CUDA_ERROR_NOT_SUPPORTED
+    assert done.stderr.count("softcuda: cuArrayCreate_v2 is not implemented") == 1
+
+
 def _older_driver() -> list[Any]:
     from cuda.bindings import driver
 

@@ -503,4 +503,4 @@ def test_the_device_in_software_is_no_device_for_a_library(
     monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:
     monkeypatch.setattr("gpubench.backends.software.requested", lambda: True)
-    assert "runs kernels of Numba alone" in str(get(backend).unavailable("cuda:0"))
+    assert "runs Numba, CuPy and PyCUDA alone" in str(get(backend).unavailable("cuda:0"))

@@ -22,11 +22,17 @@ for name in {names}:
 
 def loaded():
     systems = ("torch", "jax", "array_api_compat", "joblib", "dask", "distributed", "ray")
+    systems += ("pyarrow", "pandas", "polars", "modin", "cudf")
+    systems += ("cupy", "pycuda")
+    systems += ("sklearn", "scipy", "xgboost", "cuml")
     return [name for name in systems if name in sys.modules]
 
 print(loaded(), len(os.listdir("/proc/self/task")) - 1)
 """
 NAMES = ("torch", "jax", "array_api", "multiprocessing", "threads", "joblib", "dask", "ray")
+NAMES += ("pandas", "polars", "modin", "cudf")
+NAMES += ("cupy", "pycuda")
+NAMES += ("scikit_learn", "xgboost", "cuml")
 
 
 def said(program: str) -> str:

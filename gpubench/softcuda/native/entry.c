@@ -245,13 +245,25 @@ PAGE(0) PAGE(1) PAGE(2)
 static void *const missing_functions[MISSING_LIMIT] = {PAGE(0) PAGE(1) PAGE(2)};
 #undef ONE
 
-static void *missing_function(const char *symbol) {
+static int missing_index(const char *symbol) {
   sc_lock();
   int index = 0;
   while (index < missing_count && strcmp(missing[index], symbol)) index++;
   if (index == missing_count && index < MISSING_LIMIT) missing[missing_count++] = strdup(symbol);
   sc_unlock();
+  return index;
+}
+
+static void *missing_function(const char *symbol) {
+  int index = missing_index(symbol);
   return index < MISSING_LIMIT ? missing_functions[index] : NULL;
+}
+
+/* For those that are linked by name (refused.c). */
+int sc_refuse(const char *symbol);
+int sc_refuse(const char *symbol) {
+  int index = missing_index(symbol);
+  return (int)(index < MISSING_LIMIT ? call_missing(index) : CUDA_ERROR_NOT_SUPPORTED);
 }
 
 /* Driver API, Driver Entry Point Access. Works before cuInit. Callers ask for a function with the

@@ -118,6 +118,14 @@ API CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUk
   return error;
 }
 
+/* For cuLaunch and its like alone, which are refused: a launch of today brings its block. PyCUDA
+ * sets it all the same. */
+API CUresult cuFuncSetBlockShape(CUfunction function, int x, int y, int z) {
+  ENTER;
+  if (!sc_object_ok(function, SC_KERNEL, __func__)) return CUDA_ERROR_INVALID_HANDLE;
+  return x > 0 && y > 0 && z > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 /* "This setting does nothing on devices where the size of the L1 cache and shared memory are
  * fixed." */
 API CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config) {

@@ -10,11 +10,15 @@ enum { LOWEST_PRIORITY = 0, GREATEST_PRIORITY = -5 }; /* as cuCtxGetStreamPriori
 static CUstream *streams;
 static int stream_count, stream_room;
 static uint64_t created, defaults;
-static atomic_bool exiting, null_is_per_thread;
+static atomic_bool exiting, null_is_per_thread, null_is_legacy;
 static __thread bool in_callback;
 
 bool sc_in_callback(void) { return in_callback; }
-void sc_use_per_thread_streams(void) { null_is_per_thread = true; }
+void sc_use_per_thread_streams(void) { null_is_per_thread = !null_is_legacy; }
+
+/* For a process in which NVIDIA's runtime asks for all functions of both kinds, as CuPy's does
+ * where it is asked for the name of an error. */
+API void softcuda_keep_default_stream(void) { null_is_legacy = true; }
 
 void sc_streams_each(void (*visit)(CUstream, void *), void *data) {
   sc_lock();

@@ -1,0 +1,181 @@
+"""CuPy: arrays on CUDA devices, and kernels in CUDA C++ that CuPy compiles.
+
+An implementation names a function of CuPy's arrays, which writes them or returns new ones (an
+``ElementwiseKernel`` and a ``ReductionKernel`` are such); a ``cupy.RawKernel`` or a kernel of
+``cupyx.jit``, with a launch; a ``source`` in CUDA C++ with its ``entry``, compiled by NVRTC; or a
+``launcher``, whose ``launch.stream`` is the ``cupy.cuda.Stream``.
+
+All work goes to one stream, which is CuPy's current one while the session is open, and is timed as
+that of Numba is. A function that makes new arrays takes memory, so it cannot be captured: it is
+timed between plain events, and what the host takes to queue it may be in the time, with a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from gpubench.backends import devices
+from gpubench.backends.cuda_driver import CannotCapture
+from gpubench.backends.cuda_program import defines, first_errors, program_arguments
+from gpubench.backends.cuda_session import CudaLibraryBackend, CudaSession, ordinal
+from gpubench.backends.limits import ARCHITECTURE_LIMITS
+from gpubench.backends.protocol import Call, DeviceError, Launch, Limits, Native, Target
+from gpubench.errors import BackendError, KernelError
+from gpubench.names import TIMES, Value
+
+
+class CupySession(CudaSession):
+    """CuPy's arrays on a CUDA device, in memory that the session gives back when it is closed.
+
+    Raises ``BackendError`` where CuPy cannot use the device.
+    """
+
+    def __init__(self, device: str, limits: Limits) -> None:
+        try:
+            self.cupy: Any = import_module("cupy")
+        except ImportError as error:
+            raise BackendError(f"{device}: CuPy cannot be loaded: {error}") from error
+        cuda = self._cuda = self.cupy.cuda
+        errors = (
+            cuda.runtime.CUDARuntimeError,
+            cuda.driver.CUDADriverError,
+            cuda.memory.OutOfMemoryError,
+        )
+        super().__init__(device, limits, errors)
+        try:
+            before = cuda.runtime.getDevice()
+            cuda.Device(ordinal(device)).use()
+        except errors as error:
+            raise BackendError(f"{device}: CuPy cannot use it: {error}") from error
+        self._cleanup.callback(cuda.Device(before).use)
+        with self._errors():
+            self._cleanup.callback(cuda.get_current_stream().use)
+            # Without the default stream, so that nothing else waits for it or has it wait.
+            stream = cuda.Stream(non_blocking=True)
+            stream.use()
+            pool = cuda.MemoryPool()
+            self._cleanup.callback(pool.free_all_blocks)
+            self._cleanup.enter_context(cuda.using_allocator(pool.malloc))
+            self._use(stream, int(stream.ptr))
+
+    def to_native(self, array: np.ndarray[Any, Any]) -> Native:
+        """Copy to the device with the same layout; one that is not contiguous becomes C.
+
+        Raises ``KernelError`` for a dtype that CuPy has not.
+        """
+        array = array if array.flags.forc else np.ascontiguousarray(array)
+        with self._errors():
+            try:
+                native = self.cupy.array(array, copy=True, order="K")
+            except (TypeError, ValueError) as error:
+                raise KernelError(
+                    f"CuPy has no dtype like {array.dtype}: {error}; use a number of 8 to 64 bits, "
+                    "or another backend"
+                ) from error
+            self.stream.synchronize()
+        return native
+
+    def to_host(self, native: Native) -> np.ndarray[Any, Any]:
+        if not isinstance(native, self.cupy.ndarray):
+            return np.array(native)
+        with self._errors():
+            return np.asarray(self.cupy.asnumpy(native, stream=self.stream, order="A"))
+
+    def restore(self, native: Native, pristine: Native) -> None:
+        """Queue a copy on the device."""
+        with self._errors():
+            self.cupy.copyto(native, pristine)
+
+    def _function(self, function: Any, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+        if not self._is_kernel(function):
+            if not callable(function):
+                raise KernelError(f"{function!r} is no function of CuPy's arrays and no kernel")
+            return partial(function, *arguments)
+        if launch is None:
+            raise KernelError("a CUDA kernel needs a 'launch' with its block; none is given")
+        if isinstance(function, self.cupy.RawKernel):
+            arguments = program_arguments(function.code, function.name, {}, arguments)
+        return _queues(function, launch, arguments)
+
+    def _is_kernel(self, function: Any) -> bool:
+        """Whether it is launched: a ``RawKernel``, or a kernel of ``cupyx.jit``."""
+        kinds = {(kind.__module__, kind.__name__) for kind in type(function).__mro__}
+        return isinstance(function, self.cupy.RawKernel) or (
+            ("cupyx.jit._interface", "_JitRawKernel") in kinds
+        )
+
+    def _program(self, source: str, entry: str, constants: Mapping[str, Value]) -> Any:
+        module = self.cupy.RawModule(code=source, options=defines(constants))
+        try:
+            return module.get_function(entry)
+        except self._cuda.compiler.CompileException as error:
+            log = first_errors(error.get_message())
+            raise KernelError(f"the source of {entry} does not compile:\n{log}") from error
+        except self._cuda.driver.CUDADriverError as error:
+            if "NOT_FOUND" not in str(error):
+                raise
+            raise KernelError(
+                f'the source has no kernel {entry!r}; declare it extern "C" __global__, as CuPy '
+                "asks for it by this name"
+            ) from error
+
+    def _launched(
+        self, kernel: Any, target: Target, launch: Launch, arguments: Sequence[Any]
+    ) -> Call:
+        source, entry = target.source or "", target.entry or ""
+        return _queues(
+            kernel, launch, program_arguments(source, entry, target.constants, arguments)
+        )
+
+    @contextmanager
+    def _no_allocation(self) -> Iterator[None]:
+        def refuse(nbytes: int) -> Any:
+            raise CannotCapture(f"the call takes {nbytes} bytes of memory for an array of its own")
+
+        with self._cuda.using_allocator(refuse):
+            yield
+
+    def facts(self) -> Mapping[str, Value]:
+        """The same, with the versions of CuPy, of its CUDA runtime and of its compiler."""
+        facts: dict[str, Value] = {**super().facts(), "cupy": str(self.cupy.__version__)}
+        runtime = int(self._cuda.runtime.runtimeGetVersion())
+        facts["cuda_runtime"] = f"{runtime // 1000}.{runtime % 1000 // 10}"
+        with suppress(Exception):  # arrays alone need no compiler
+            facts["nvrtc"] = ".".join(map(str, self._cuda.nvrtc.getVersion()))
+        return facts
+
+
+def _queues(kernel: Callable[..., Any], launch: Launch, arguments: Sequence[Any]) -> Call:
+    """What queues a kernel of CuPy on its current stream. Raises ``DeviceError`` for a cooperative
+    launch, which CuPy asks for when a kernel is made."""
+    if launch.cooperative:
+        raise DeviceError(
+            "a cooperative launch is not part of what the backend cupy does; make the kernel with "
+            "enable_cooperative_groups=True and name a 'launcher'"
+        )
+    return partial(
+        kernel, launch.grid, launch.block, tuple(arguments), shared_mem=launch.shared_bytes
+    )
+
+
+class CupyBackend(CudaLibraryBackend):
+    """Runs functions and kernels of CuPy on ``cuda:N``."""
+
+    name = "cupy"
+    title = "CuPy"
+    times = TIMES
+    requires = ("gpubench[cupy]",)
+    software = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
+    concerns = ("cupy", "cupy_cuda13x", "cupy_cuda12x", "nvrtc", "no_gpu", *devices.STEADY_FACTS)
+    caches = ("CUPY_CACHE_DIR", "CUDA_CACHE_PATH")
+    modules = ("cupy", "cuda.bindings")
+
+    def start(self, device: str, threads: int | None) -> CupySession:
+        """Make the device's context current, on which nothing counts threads of the host."""
+        return CupySession(device, self.device_facts(device).limits or ARCHITECTURE_LIMITS)

@@ -1,0 +1,247 @@
+"""PyCUDA: programs in CUDA C++ on CUDA devices, and its arrays.
+
+An implementation names a ``source`` with its ``entry``, which PyCUDA's ``SourceModule`` compiles at
+the first call in a session; a ``launcher``, whose ``launch.stream`` is a ``pycuda.driver.Stream``;
+or a function of ``pycuda.gpuarray.GPUArray``, whose work PyCUDA queues on the default stream.
+
+``SourceModule`` runs ``nvcc``. Where that is not installed, NVRTC (which comes with
+``gpubench[pycuda]``) compiles in its place, for PyCUDA's arrays too; the record says which
+(``pycuda_compiler``).
+"""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache, partial
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpubench.backends import devices
+from gpubench.backends.cuda_program import defines, first_errors, program_arguments
+from gpubench.backends.cuda_session import CudaLibraryBackend, CudaSession, ordinal
+from gpubench.backends.limits import ARCHITECTURE_LIMITS
+from gpubench.backends.protocol import Call, DeviceError, Launch, Limits, Native, Target
+from gpubench.errors import BackendError, KernelError
+from gpubench.names import TIMES, Value
+
+
+class NvrtcError(Exception):
+    """A program that does not compile, with the compiler's log."""
+
+
+class PycudaSession(CudaSession):
+    """PyCUDA's arrays on a CUDA device, in its primary context, with a stream.
+
+    The stream waits for the default one and is waited for by it, so that what PyCUDA's arrays queue
+    there lies between the events of a sample. Raises ``BackendError`` where PyCUDA cannot use the
+    device.
+    """
+
+    def __init__(self, device: str, limits: Limits) -> None:
+        try:
+            # Before anything else asks for the driver: PyCUDA is linked against it.
+            self._pycuda: Any = import_module("pycuda.driver")
+            self._arrays: Any = import_module("pycuda.gpuarray")
+        except ImportError as error:
+            raise BackendError(f"{device}: PyCUDA cannot be loaded: {error}") from error
+        cuda = self._pycuda
+        super().__init__(device, limits, (cuda.Error,))
+        try:
+            primary_context(ordinal(device)).push()
+        except cuda.Error as error:
+            raise BackendError(f"{device}: PyCUDA cannot use it: {error}") from error
+        self._cleanup.callback(cuda.Context.pop)
+        compiler: Any = import_module("pycuda.compiler")
+        self._source_module = compiler.SourceModule
+        self._compiler = "nvcc" if shutil.which("nvcc") and not self.simulated else "nvrtc"
+        if self._compiler == "nvrtc":
+            own, compiler.compile = compiler.compile, partial(compiled, ptx=self.simulated)
+            self._cleanup.callback(setattr, compiler, "compile", own)
+        with self._errors():
+            stream = cuda.Stream()
+            self._use(stream, int(stream.handle))
+
+    def to_native(self, array: np.ndarray[Any, Any]) -> Native:
+        """Copy to the device with the same layout; one that is not contiguous becomes C."""
+        array = array if array.flags.forc else np.ascontiguousarray(array)
+        with self._errors():
+            return self._arrays.to_gpu(array)
+
+    def to_host(self, native: Native) -> np.ndarray[Any, Any]:
+        if not isinstance(native, self._arrays.GPUArray):
+            return np.array(native)
+        self.synchronize()
+        with self._errors():
+            return np.asarray(native.get())
+
+    def restore(self, native: Native, pristine: Native) -> None:
+        """Queue a copy on the device."""
+        with self._errors():
+            self._pycuda.memcpy_dtod_async(
+                native.gpudata, pristine.gpudata, native.nbytes, self.stream
+            )
+
+    def synchronize(self) -> None:
+        """Wait for the default stream too, which PyCUDA's arrays use."""
+        with self._errors():
+            self._pycuda.Context.synchronize()
+
+    def _function(self, function: Any, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+        if isinstance(function, self._pycuda.Function):
+            if launch is None:
+                raise KernelError("a CUDA kernel needs a 'launch' with its block; none is given")
+            return self._queues(function, launch, arguments)
+        if not callable(function):
+            raise KernelError(f"{function!r} is no function of PyCUDA's arrays and no kernel")
+        return partial(function, *arguments)
+
+    def _program(self, source: str, entry: str, constants: Mapping[str, Value]) -> Any:
+        try:
+            module = self._source_module(source, options=list(defines(constants)))
+        except (self._pycuda.CompileError, NvrtcError) as error:
+            log = first_errors(str(getattr(error, "stderr", None) or error))
+            raise KernelError(f"the source of {entry} does not compile:\n{log}") from error
+        try:
+            return module.get_function(entry)
+        except self._pycuda.LogicError as error:
+            raise KernelError(
+                f"the source has no kernel {entry!r}; name one that it declares __global__"
+            ) from error
+
+    def _launched(
+        self, kernel: Any, target: Target, launch: Launch, arguments: Sequence[Any]
+    ) -> Call:
+        source, entry = target.source or "", target.entry or ""
+        given = program_arguments(source, entry, target.constants, arguments)
+        return self._queues(kernel, launch, given)
+
+    def _queues(self, kernel: Any, launch: Launch, arguments: Sequence[Any]) -> Call:
+        if launch.cooperative:
+            raise DeviceError(
+                "PyCUDA has no cooperative launch; leave out 'cooperative', or use another backend"
+            )
+        return partial(
+            kernel,
+            *arguments,
+            block=launch.block,
+            grid=launch.grid,
+            shared=launch.shared_bytes,
+            stream=self.stream,
+        )
+
+    def facts(self) -> Mapping[str, Value]:
+        """The same, with the versions of PyCUDA and of the CUDA that it was built with, and what
+        compiles."""
+        return {
+            **super().facts(),
+            "pycuda": version("pycuda"),
+            "pycuda_cuda": ".".join(map(str, self._pycuda.get_version())),
+            "pycuda_compiler": self._compiler,
+        }
+
+    def close(self) -> None:
+        if self.stream is not None:
+            with suppress(self._pycuda.Error):
+                self._pycuda.Context.synchronize()
+        super().close()
+
+
+@cache
+def primary_context(ordinal: int) -> Any:
+    """A device's context, which the process keeps: arrays that outlive a session are given back in
+    it. Detached at the end, before PyCUDA looks for what is left."""
+    cuda: Any = import_module("pycuda.driver")
+    cuda.init()
+    context = cuda.Device(ordinal).retain_primary_context()
+    atexit.register(context.detach)
+    return context
+
+
+def compiled(
+    source: str,
+    nvcc: str = "nvcc",
+    options: Sequence[str] | None = None,
+    keep: bool = False,
+    no_extern_c: bool = False,
+    arch: str | None = None,
+    code: str | None = None,
+    cache_dir: str | None = None,
+    include_dirs: Sequence[str] = (),
+    target: str = "cubin",
+    *,
+    ptx: bool = False,
+) -> bytes:
+    """``pycuda.compiler.compile`` by NVRTC: machine code for the current context's device, or
+    ``ptx``. What only means something for nvcc is left out, and nothing is kept on disk.
+
+    Raises ``NvrtcError`` for a program that does not compile.
+    """
+    nvrtc: Any = import_module("cuda.bindings.nvrtc")
+    pycuda: Any = import_module("pycuda.compiler")
+    if arch is None:
+        driver: Any = import_module("pycuda.driver")
+        arch = "sm_{}{}".format(*driver.Context.get_device().compute_capability())
+    if ptx:
+        arch = arch.replace("sm_", "compute_")
+    folders = [*include_dirs, pycuda._find_pycuda_include_path(), *_cuda_includes()]
+    flags = [f"--gpu-architecture={arch}", *(options or ()), *(f"-I{folder}" for folder in folders)]
+    text = source if no_extern_c else f'extern "C" {{\n{source}\n}}\n'
+    result, program = nvrtc.nvrtcCreateProgram(text.encode(), b"source.cu", 0, [], [])
+    _require(nvrtc, result)
+    try:
+        result = nvrtc.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])
+        if result[0] != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            log = _text(nvrtc, program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
+            raise NvrtcError(log.decode(errors="replace").rstrip("\0"))
+        if ptx:
+            return _text(nvrtc, program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+        return _text(nvrtc, program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _text(nvrtc: Any, program: Any, size_of: Callable[..., Any], fill: Callable[..., Any]) -> bytes:
+    """What NVRTC writes into room of the size that it tells."""
+    result, size = size_of(program)
+    _require(nvrtc, result)
+    room = b" " * int(size)
+    _require(nvrtc, *fill(program, room))
+    return room
+
+
+def _require(nvrtc: Any, result: Any) -> None:
+    if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise NvrtcError(f"NVRTC answers {result.name}")
+
+
+def _cuda_includes() -> list[str]:
+    """Folders of CUDA's headers, as NVIDIA's wheels bring them."""
+    pathfinder: Any = import_module("cuda.pathfinder")
+    with suppress(Exception):  # a program without headers needs none
+        found = pathfinder.find_nvidia_header_directory("cudart")
+        return [str(Path(found))] if found else []
+    return []
+
+
+class PycudaBackend(CudaLibraryBackend):
+    """Runs programs in CUDA C++ and functions of PyCUDA's arrays on ``cuda:N``."""
+
+    name = "pycuda"
+    title = "PyCUDA"
+    times = TIMES
+    requires = ("gpubench[pycuda]",)
+    software = ("pycuda",)
+    concerns = ("pycuda", "pycuda_cuda", "pycuda_compiler", "no_gpu", *devices.STEADY_FACTS)
+    caches = ("PYCUDA_CACHE_DIR", "CUDA_CACHE_PATH")
+    modules = ("pycuda", "cuda.bindings")
+
+    def start(self, device: str, threads: int | None) -> PycudaSession:
+        """Make the device's context current, on which nothing counts threads of the host."""
+        return PycudaSession(device, self.device_facts(device).limits or ARCHITECTURE_LIMITS)

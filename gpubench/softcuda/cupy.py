@@ -1,0 +1,138 @@
+"""CuPy on the device in software: what its runtime module answers is answered by the driver.
+
+CuPy's wheels have NVIDIA's runtime linked into the module ``cupy_backends.cuda.api.runtime``. That
+runtime asks the driver to prove that it is NVIDIA's, which softcuda cannot and does not: it ends
+with ``cudaErrorSoftwareValidityNotEstablished``. CuPy's other modules reach that module's functions
+through a table of pointers, ``__pyx_capi__``. ``connect`` puts functions of the same types into the
+table before those modules read it; they call softcuda's driver (``native/cupy/runtime.c``). All
+else is CuPy as it is: its memory pool, streams, events, code generation, NVRTC, launches.
+
+What calls NVIDIA's runtime by itself does not run: cuBLAS, cuRAND, cuFFT, CUB and Thrust (products
+of matrices of floats, random numbers, ``fft``, ``sort``).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import sys
+import sysconfig
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from gpubench.softcuda.build import UnavailableError, build_library, find_cuda_header
+
+_SOURCE = Path(__file__).parent / "native" / "cupy" / "runtime.c"
+_MODULE = "cupy_backends.cuda.api.runtime"
+
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.restype = ctypes.py_object
+_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+_signatures: list[bytes] = []
+"""The types of our functions: a capsule keeps no copy of its name."""
+
+_C_TYPES: dict[str, Any] = {
+    "PyObject *": ctypes.py_object,
+    "int": ctypes.c_int,
+    "unsigned int": ctypes.c_uint,
+    "size_t": ctypes.c_size_t,
+    "intptr_t": ctypes.c_ssize_t,
+    "float": ctypes.c_float,
+}
+_NEEDED = {"check_status", "malloc", "free", "memcpyAsync", "streamSynchronize", "eventRecord"}
+"""Functions without which no array would come back."""
+_RENAMED = {"malloc": "malloc_device", "free": "free_device", "memcpy": "memcpy_device"}
+_RENAMED |= {"memset": "memset_device"}
+"""Names that C's library has too."""
+
+
+_get_name = ctypes.pythonapi.PyCapsule_GetName
+_get_name.restype, _get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+
+
+class _Loader(SourceFileLoader):
+    """Loads CuPy, connected. To be asked whether there is CuPy loads nothing."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        try:
+            connect()
+        except UnavailableError as error:
+            raise ImportError(str(error)) from error
+        super().exec_module(module)
+
+
+class _Finder(MetaPathFinder):
+    """Finds CuPy where Python does."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path) if name == "cupy" else None
+        if spec is not None and spec.origin is not None:
+            spec.loader = _Loader(name, spec.origin)
+        return spec
+
+
+def connect_on_import() -> None:
+    """Have CuPy run on softcuda when it is imported, if it is not yet."""
+    if "cupy" not in sys.modules:
+        sys.meta_path.insert(0, _Finder())
+
+
+@cache
+def connect() -> None:
+    """Have CuPy run on softcuda, once in a process, after ``softcuda.start()`` and before CuPy is
+    imported.
+
+    Raises ``UnavailableError`` where Python's headers are missing or CuPy is one whose runtime
+    module has other functions.
+    """
+    # softcuda's machine code is PTX. CUB would bring NVIDIA's runtime into sums.
+    os.environ |= {"CUPY_COMPILE_WITH_PTX": "1", "CUPY_ACCELERATORS": ""}
+    includes = (find_cuda_header(), Path(sysconfig.get_paths()["include"]))
+    if not (includes[1] / "Python.h").is_file():
+        raise UnavailableError(
+            f"CuPy on the device in software needs Python.h, which is not in {includes[1]}; "
+            "install Python's headers (Debian: apt install python3-dev)"
+        )
+    ours = ctypes.PyDLL(str(build_library(_SOURCE, includes)), mode=ctypes.RTLD_GLOBAL)
+    runtime: Any = importlib.import_module(_MODULE)
+    table: dict[str, Any] = getattr(runtime, "__pyx_capi__", {})
+    if missing := _NEEDED - table.keys():
+        raise UnavailableError(
+            f"this CuPy has no {', '.join(sorted(missing))} in {_MODULE}; softcuda was made with "
+            "CuPy 14.2"
+        )
+    ours.softcuda_cupy_begin.argtypes = [ctypes.py_object, ctypes.py_object]
+    ours.softcuda_cupy_begin.restype = None
+    ctypes.CDLL("libcuda.so.1").softcuda_keep_default_stream()
+    ours.softcuda_cupy_begin(runtime.CUDARuntimeError, runtime.PointerAttributes)
+    for name, capsule in list(table.items()):
+        function = getattr(ours, _RENAMED.get(name, name), None)
+        if function is None:
+            continue
+        signature = _get_name(capsule)
+        _signatures.append(signature)
+        table[name] = _new_capsule(ctypes.cast(function, ctypes.c_void_p), signature, None)
+        if hasattr(runtime, name) and "struct" not in signature.decode():
+            setattr(runtime, name, _python_function(function, signature.decode()))
+
+
+def _python_function(function: Any, signature: str) -> Callable[..., Any]:
+    """The same function for Python: the number that Cython passes last is 0."""
+    result, _, parameters = signature.partition("(")
+    names = [name.strip() for name in parameters.rstrip(")").split(",")]
+    types = [_C_TYPES[name.removesuffix(" __pyx_skip_dispatch")] for name in names]
+    function.restype, function.argtypes = _C_TYPES[result.strip()], types
+
+    def call(*arguments: Any) -> Any:
+        return function(*arguments, 0)
+
+    return call
