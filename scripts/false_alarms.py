@@ -16,6 +16,10 @@
    against twice the work. Targets: at most 1 alarm in 100; found, or said to be disturbed, in at
    least 95 of 100.
 
+6. How many rounds of pairs that takes (`pair_rounds`): kernels with 5 % more work in twenty rounds
+   of five pairs, of which fewer are counted, judged by the sign test and by signed ranks, at 99 %.
+   And by how much medians of processes that follow each other scatter (`processes`).
+
 All but the first as `gpubench time` measures and judges. Comparisons of scripted durations take a
 tenth of a second each; those of a real kernel a second or two, and of two commits some more.
 `--part neighbours` and its like run one of them.
@@ -31,15 +35,21 @@ from contextlib import ExitStack, contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TypeVar
+from unittest.mock import patch
 
+import numpy as np
+from asv_runner.statistics import quantile_ci
 from conditions import print_conditions, progress, scratch_project
+from numpy.typing import NDArray
 
 from gpubench.analysis.comparison import apart_from, ratio_in_turn, time_ratios, verdict_of
 from gpubench.analysis.control import false_alarms, proportion_interval
+from gpubench.measure import paired
 from gpubench.measure.direct import Job, Measured, Take, jobs, measure, take_turn, twins
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
 from gpubench.results import Ratio, Row
+from gpubench.results import ratio as intervals
 from gpubench.suite.loading import load_suites
 from gpubench.tables.times import control_speedup, rows_of
 
@@ -262,7 +272,26 @@ MODES = {
     "rounds": "rounds: 2, repeat: 10, paired: false",
     "pairs": "rounds: 2, repeat: 10, paired: true",
 }
-PARTS = ("commits", *MODES, "neighbours")
+PARTS = ("commits", *MODES, "neighbours", "pair_rounds", "processes")
+
+LARGE = """\
+version: 1
+suite: large
+backend: numpy
+kernels:
+  large:
+    sizes: {n: [4194304]}
+    arrays:
+      a: {shape: [n], dtype: float32}
+      b: {shape: [n], dtype: float32, intent: inout}
+    call: [a, b, n]
+    baseline: in_numpy
+    sampling: {rounds: 1, repeat: [5, 20, 1.0]}
+    implementations:
+      in_numpy: {function: "gpubench.kernels.elementwise:vector_add_numpy"}
+      one_thread: {function: "gpubench.kernels.elementwise:vector_add_serial", backend: numba}
+      all_threads: {function: "gpubench.kernels.elementwise:vector_add_parallel", backend: numba}
+"""
 
 
 def main() -> None:
@@ -298,6 +327,16 @@ def main() -> None:
                 for name in (*WITH_NEIGHBOURS, *(() if count else ALONE)):
                     counts = given.comparisons, given.slower or given.comparisons
                     beside(count, name, planned(folder, name), *counts)
+        if "pair_rounds" in parts:
+            for suite in ("real_default", "memory"):
+                rounds_needed(suite, planned(folder, suite)["slower"], given.comparisons)
+        if "processes" in parts:
+            cases = {
+                **planned(folder, "large"),
+                "arithmetic": planned(folder, "all_threads")["base"],
+            }
+            for name, case in cases.items():
+                scatter(name, case, given.comparisons)
     if given.suite is not None:
         loaded = load_suites([given.suite], given.preset)
         on_cpu = [case for case in build_plan(loaded, 0).cases() if case.device == "cpu"]
@@ -305,7 +344,7 @@ def main() -> None:
 
 
 def files(noise: float, spread: float) -> dict[str, str]:
-    made = {"control_kernels.py": KERNELS, "memory.yaml": MEMORY}
+    made = {"control_kernels.py": KERNELS, "memory.yaml": MEMORY, "large.yaml": LARGE}
     made["real_commits.yaml"] = REAL.format(mode="commits", sampling=DEFAULT)
     for name, (base, slower, backend) in (WITH_NEIGHBOURS | ALONE).items():
         intent = "inout" if name == "in_place" else "in"
@@ -359,6 +398,49 @@ def beside(
     print(
         f"{f'{title}, twice':42} {slower:4} of {slowed} found, {disturbed} disturbed"
         "   target at least 95 % together",
+        flush=True,
+    )
+
+
+def rounds_needed(kind: str, case: Case, comparisons: int) -> None:
+    """Of how many comparisons with the baseline the first rounds, of three pairs, show 5 %."""
+    pairs: list[NDArray[np.float64]] = []
+    with (
+        patch.multiple(paired, BRIEF_PAIRS=5, BRIEF=10.0),
+        patch.object(intervals, "PAIRED_ERROR", intervals.ERROR),
+    ):
+        intervals._signed_rank.cache_clear()  # of the other error
+        for _ in range(comparisons):
+            record = take_turn(Job(case)).record
+            if len(record.pair_rounds) == 20:  # else others disturbed what sized its samples
+                pairs.append(np.reshape(record.pair_ratios, (20, -1)))
+        for rounds in (9, 12, 16, 20):
+            medians = [np.median(one[:rounds, :3], axis=1) for one in pairs]
+            sign = sum(quantile_ci(m, 0.5, intervals.ERROR)[1][1] < 1 for m in medians)
+            ranks = [intervals.paired_speedup(m.tolist()) for m in medians]
+            found = sum(one is not None and one.high < 1 for one in ranks)
+            words = f"{kind}, {rounds} rounds of three pairs, 5 % slower"
+            print(f"{words:52} {sign:4} by signs, {found:4} by ranks, of {len(pairs)}", flush=True)
+    intervals._signed_rank.cache_clear()
+
+
+def scatter(kind: str, case: Case, comparisons: int) -> None:
+    """By how much medians of processes scatter, and how often two that follow each other are apart,
+    with intervals that are."""
+    with forked() as take:
+        rows = [rows_of([take(Job(case))])[0] for _ in range(comparisons)]
+    logs = np.log([row.seconds for row in rows if row.seconds])
+    ratios = [one for one in time_ratios(rows[:-1], rows[1:]) if one]
+    apart = [
+        sum(
+            one.low > 1 <= one.value / factor or one.high < 1 >= one.value * factor
+            for one in ratios
+        )
+        for factor in (1.05, 1.1)
+    ]
+    print(
+        f"{f'processes, {kind}':42} medians scatter by {logs.std():.1%}; of {len(ratios)} "
+        f"neighbours {apart[0]} are apart by 5 %, {apart[1]} by 10 %",
         flush=True,
     )
 

@@ -135,22 +135,20 @@ def _review(groups: Sequence[Group]) -> tuple[list[Fault], list[Fault]]:
     rules = enumerate(groups[0].kernel.skip)
     certain = {index for index, rule in rules if groups[0].names(rule.when) <= names}
     idle_skips = set(certain)
-    tally = Tally()
-    made: dict[str, int] = {}
-    runs = 0
+    tally, made, runs = Tally(), dict.fromkeys((g.implementation_name for g in groups), 0), 0
     for group in groups:
         tally.repeated = []
-        made[group.implementation_name] = 0
         try:
             for case in group.cases(tally):
                 made[group.implementation_name] += 1
-                runs += not any(skips(case, index, {}) for index in certain)
                 if case.problem is not None:
                     raise case.problem
                 _ = case.array_specs, case.table_specs, case.launch, case.work()
                 case.try_fills()
                 _ = case.constants(), case.scalars(), case.with_values(), case.options()
-                idle_skips -= {index for index in idle_skips if skips(case, index, {})}
+                skipping = {index for index in certain if skips(case, index, {})}
+                idle_skips -= skipping
+                runs += not skipping
         except PlanError as error:
             faults.append(error.fault or _at(group, str(error)))
         name = group.implementation_name
