@@ -1,9 +1,10 @@
 """Whole time and medians of ``gpubench time`` over those of pytest-benchmark, for the same kernels.
 
 Each kernel has two implementations. It is measured by ``gpubench time`` and by pytest-benchmark,
-each a command of its own, in turn; pytest-benchmark takes as many samples, of as many runs, as
-gpubench took. gpubench compares the results before it measures, pytest-benchmark compares nothing.
-Targets: no more whole time, and medians within 2 %.
+each a command of its own, in turn. Both find out how many runs fill a sample, and take as many
+samples of the same least time. gpubench compares results too, before and after, and pytest-benchmark
+compares nothing. ``--pairs`` adds what gpubench takes by default besides, samples in turn with the
+baseline's. Targets: no more whole time, and medians within 2 %.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from conditions import print_conditions, progress, scratch_project
 
@@ -80,7 +81,7 @@ kernels:
     call: [a, out]
     baseline: numpy
     check: {{rtol: 0.0001}}
-    sampling: {{repeat: {samples}, rounds: 1, timeout: 600}}
+    sampling: {{repeat: {samples}, rounds: 1, timeout: 600, sample_time: 0.01{paired}}}
     implementations:
       numpy: {{function: "compared_functions:{name}", backend: numpy}}
       numba: {{function: "compared_functions:{other}", backend: {backend}}}
@@ -96,16 +97,8 @@ import compared_functions
 @pytest.mark.parametrize("implementation", ["numpy", "numba"])
 def test_time(benchmark, implementation):
     asked = json.loads(os.environ["ASKED"])
-    one = asked[implementation]
     a = np.random.default_rng(0).random(asked["n"], dtype=np.float32)
-    function = getattr(compared_functions, one["function"])
-    benchmark.pedantic(
-        function,
-        args=(a, np.empty_like(a)),
-        rounds=one["samples"],
-        iterations=one["runs"],
-        warmup_rounds=1,
-    )
+    benchmark(getattr(compared_functions, asked[implementation]), a, np.empty_like(a))
 """
 
 
@@ -120,28 +113,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=5, help="runs of both over all kernels")
     parser.add_argument("--samples", type=int, default=20, help="samples of each implementation")
+    parser.add_argument("--pairs", action="store_true", help="with samples in turn, as by default")
     parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=list(KERNELS))
     given = parser.parse_args()
     print_conditions("pytest", "pytest-benchmark")
-    suites = {f"suites/{name}.yaml": suite(name, given.samples) for name in given.kernels}
+    paired = "" if given.pairs else ", paired: false"
+    suites = {f"suites/{name}.yaml": suite(name, given.samples, paired) for name in given.kernels}
     sources = {"compared_functions.py": FUNCTIONS, "test_compared.py": TESTS}
     found: dict[str, list[tuple[Taken, Taken]]] = {name: [] for name in given.kernels}
     with scratch_project({**suites, **sources}) as folder:
         show = progress(given.runs * len(found), "measuring")
         for done in range(given.runs * len(found)):
             name = given.kernels[done % len(found)]
-            found[name].append(both(name, folder))
+            found[name].append(both(name, folder, given.samples))
             show(done + 1)
     report(found)
 
 
-def suite(name: str, samples: int) -> str:
+def suite(name: str, samples: int, paired: str) -> str:
     other, size = KERNELS[name]
     backend = "numpy" if name == "slow" else "numba"
-    return SUITE.format(name=name, other=other, size=size, samples=samples, backend=backend)
+    sampling = {"samples": samples, "paired": paired}
+    return SUITE.format(name=name, other=other, size=size, backend=backend, **sampling)
 
 
-def both(name: str, folder: Path) -> tuple[Taken, Taken]:
+def both(name: str, folder: Path, samples: int) -> tuple[Taken, Taken]:
     """The kernel measured by gpubench, and as often by pytest-benchmark."""
     seconds, output = timed([sys.executable, "-m", "gpubench", "time", name, "--json"], folder, {})
     cases = {case["implementation"]: case for case in json.loads(output)["cases"]}
@@ -150,15 +146,11 @@ def both(name: str, folder: Path) -> tuple[Taken, Taken]:
         raise SystemExit(f"{name}: {failed[0]['implementation']}: {failed[0]['reason']}")
     own = Taken(seconds, {one: case["seconds"]["median"] for one, case in cases.items()})
 
-    functions = {"numpy": name, "numba": KERNELS[name][0]}
-    asked: dict[str, Any] = {"n": KERNELS[name][1]}
-    for one, case in cases.items():
-        taken = case["seconds"]
-        counts = {"samples": taken["samples"], "runs": int(taken["runs_per_sample"])}
-        asked[one] = {"function": functions[one], **counts}
+    asked = {"numpy": name, "numba": KERNELS[name][0], "n": KERNELS[name][1]}
     results = folder / "results.json"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    command += [f"--benchmark-json={results}", "test_compared.py"]
+    command += ["--benchmark-min-time=0.01", f"--benchmark-min-rounds={samples}"]
+    command += ["--benchmark-max-time=0.000001", f"--benchmark-json={results}", "test_compared.py"]
     seconds, _ = timed(command, folder, {"ASKED": json.dumps(asked)})
     benchmarks = json.loads(results.read_text(encoding="utf-8"))["benchmarks"]
     medians = {one["params"]["implementation"]: one["stats"]["median"] for one in benchmarks}
