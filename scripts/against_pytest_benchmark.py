@@ -2,7 +2,7 @@
 
 Each kernel has two implementations. It is measured by ``gpubench time`` and by pytest-benchmark,
 each a command of its own, in turn. Both find out how many runs fill a sample, and take as many
-samples of the same least time. gpubench compares results too, before and after, and pytest-benchmark
+samples of the same least time. gpubench compares results too, before and after; pytest-benchmark
 compares nothing. ``--pairs`` adds what gpubench takes by default besides, samples in turn with the
 baseline's. Targets: no more whole time, and medians within 2 %.
 """
