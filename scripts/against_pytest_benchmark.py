@@ -2,9 +2,10 @@
 
 Each kernel has two implementations. It is measured by ``gpubench time`` and by pytest-benchmark,
 each a command of its own, in turn. Both find out how many runs fill a sample, and take as many
-samples of the same least time. gpubench compares results too, before and after; pytest-benchmark
-compares nothing. ``--pairs`` adds what gpubench takes by default besides, samples in turn with the
-baseline's. Targets: no more whole time, and medians within 2 %.
+samples of the same least time. The tests compare results once, as those of a careful user do;
+gpubench compares two runs before the samples and one after. ``--pairs`` adds what gpubench takes
+by default besides: samples in turn with the baseline's. Targets: no more whole time, and medians
+within 2 %.
 """
 
 from __future__ import annotations
@@ -98,7 +99,11 @@ import compared_functions
 def test_time(benchmark, implementation):
     asked = json.loads(os.environ["ASKED"])
     a = np.random.default_rng(0).random(asked["n"], dtype=np.float32)
-    benchmark(getattr(compared_functions, asked[implementation]), a, np.empty_like(a))
+    out, expected = np.empty_like(a), np.empty_like(a)
+    benchmark(getattr(compared_functions, asked[implementation]), a, out)
+    if implementation != "numpy":
+        getattr(compared_functions, asked["numpy"])(a, expected)
+        np.testing.assert_allclose(out, expected, rtol=1e-4)
 """
 
 
