@@ -184,6 +184,35 @@ def why_vacuous(
     )
 
 
+def why_copies_pass(expected: Mapping[str, Array], inputs: Mapping[str, Array]) -> str | None:
+    """Why a copy of an input would pass for every output; ``None`` where some output tells.
+
+    A copy is the right result of a kernel that copies. But where input and output are one number
+    throughout, sorting, turning and copying all come to the same.
+    """
+    constant = {(array.size, _only_number(array)): name for name, array in inputs.items()}
+    copied = []
+    for name, reference in expected.items():
+        number = _only_number(reference)
+        if number is None or (source := constant.get((reference.size, number))) is None:
+            return None
+        copied.append(f"{name} is {number} everywhere, as {source} is")
+    if not copied:
+        return None
+    return (
+        f"{'; '.join(copied)}: a copy would pass for the result; "
+        "choose inputs (`fill`) whose values differ"
+    )
+
+
+def _only_number(array: Array) -> Any:
+    """What all elements are, of two and more; ``None`` where they differ."""
+    if array.size < 2 or array.dtype.kind not in "biufc":
+        return None
+    first = array.flat[0]
+    return first if bool(np.all(array == first)) else None
+
+
 def difference(one: Mapping[str, Array], other: Mapping[str, Array]) -> str | None:
     """Where two sets of outputs are not the same to the last bit: ``out: 3 of 64 elements, by at
     most 1.2e-07``; ``None`` where they are."""

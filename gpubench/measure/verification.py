@@ -10,7 +10,14 @@ import numpy as np
 
 from gpubench.backends.software import NAME, running_device
 from gpubench.errors import GpubenchError, KernelError
-from gpubench.measure.check import Checker, CheckResult, compare, difference, why_vacuous
+from gpubench.measure.check import (
+    Checker,
+    CheckResult,
+    compare,
+    difference,
+    why_copies_pass,
+    why_vacuous,
+)
 from gpubench.measure.execution import Execution, opened
 from gpubench.measure.inputs import Inputs, poisoned
 from gpubench.measure.scores import Scorer
@@ -197,9 +204,17 @@ def _proving_outputs(execution: Execution) -> dict[str, Array]:
         if is_compared and (reason := why_ambiguous(name, outputs, table.key)):
             raise VacuousCheckError(reason)
     check = kernel.check
-    if reason := why_vacuous(outputs, started, check, _checker(execution)):
+    reason = why_vacuous(outputs, started, check, _checker(execution))
+    if reason := reason or why_copies_pass(outputs, _read_arrays(execution)):
         raise VacuousCheckError(f"vacuous check: {reason}")
     return outputs
+
+
+def _read_arrays(execution: Execution) -> dict[str, Array]:
+    """What the case starts from, by name."""
+    arrays, specs = execution.inputs.arrays, execution.case.array_specs
+    # Those of `init` may be declared nowhere.
+    return {n: a for n, a in arrays.items() if n not in specs or specs[n].intent in ("in", "inout")}
 
 
 def _compared(
@@ -225,12 +240,7 @@ def _checker(execution: Execution) -> Checker | None:
     case, inputs = execution.case, execution.inputs
     check = case.kernel.check
     if check.score is not None:
-        read = {
-            name: array
-            for name, array in inputs.arrays.items()  # those of `init` may be declared nowhere
-            if name not in case.array_specs or case.array_specs[name].intent in ("in", "inout")
-        }
-        values = {**case.values, **inputs.scalars, **read}
+        values = {**case.values, **inputs.scalars, **_read_arrays(execution)}
         return Scorer(check, load_object(check.score), values)
     if check.function is None:
         return None
