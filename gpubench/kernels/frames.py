@@ -110,8 +110,9 @@ def join_left(x: Frame, right: Frame) -> Frame:
 
 
 def sort(x: Frame) -> Frame:
-    """Rows by rising id4, and by falling v3 where that is equal."""
-    return x.sort_values(["id4", "v3"], ascending=[True, False])
+    """Rows by rising id4, by falling v3 where that is equal, and by rising v1 where both are, so
+    that no two orders are right."""
+    return x.sort_values(["id4", "v3", "v1"], ascending=[True, False, True])
 
 
 def choose(x: Frame) -> Frame:

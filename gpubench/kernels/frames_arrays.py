@@ -88,8 +88,9 @@ def join_inner_numpy(x: Columns, right: Columns) -> Columns:
 
 
 def sort_numpy(x: Columns) -> Columns:
-    """Rows by rising id4, and by falling v3 where that is equal."""
-    order = np.lexsort((-x["v3"], x["id4"]))
+    """Rows by rising id4, by falling v3 where that is equal, and by rising v1 where both are, so
+    that no two orders are right."""
+    order = np.lexsort((x["v1"], -x["v3"], x["id4"]))
     return {name: x[name][order] for name in ("id4", "v1", "v3")}
 
 

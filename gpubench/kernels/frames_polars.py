@@ -95,8 +95,9 @@ def join_left(x: Frame, right: Frame) -> Frame:
 
 
 def sort(x: Frame) -> Frame:
-    """Rows by rising id4, and by falling v3 where that is equal."""
-    return x.sort("id4", "v3", descending=[False, True])
+    """Rows by rising id4, by falling v3 where that is equal, and by rising v1 where both are, so
+    that no two orders are right."""
+    return x.sort("id4", "v3", "v1", descending=[False, True, False])
 
 
 def choose(x: Frame) -> Frame:
