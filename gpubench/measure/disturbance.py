@@ -77,7 +77,7 @@ class Machine:
     steal: float | None
     """Seconds that the hypervisor gave to other guests."""
     own: float
-    """Seconds of all cores that this process used."""
+    """Seconds of all cores that this process used, with those that it started."""
     frequency: float | None
     """Mean of the cores, Hz."""
     throttled: int | None
@@ -127,8 +127,26 @@ def machine(clocks: bool = False) -> Machine:
     with suppress(OSError, ValueError):
         files = [folder / "thermal_throttle" / "core_throttle_count" for folder in folders]
         throttled = sum(int(file.read_text()) for file in files) if files else None
-    now, own = time.perf_counter(), time.process_time()
+    now, own = time.perf_counter(), time.process_time() + _started_seconds()
     return Machine(now, processors(), busy, steal, own, frequency, throttled)
+
+
+def _started_seconds() -> float:
+    """Processor time of the processes that this one started, and that those started: workers of a
+    pool or of a cluster. Linux adds that of a process that ended to the one that waited for it."""
+    ended = os.times()
+    ticks, pending = 0, [os.getpid()]
+    while pending:
+        one = pending.pop()
+        with suppress(OSError):  # it has just ended
+            for thread in Path(f"/proc/{one}/task").iterdir():
+                pending += map(int, (thread / "children").read_text().split())
+            if one != os.getpid():
+                # Its name may have spaces: what follows begins behind the bracket (proc(5)).
+                fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+                ticks += sum(map(int, fields[11:15]))  # utime, stime, cutime, cstime
+    seconds = ended.children_user + ended.children_system
+    return seconds + (ticks / os.sysconf("SC_CLK_TCK") if ticks else 0.0)
 
 
 @dataclass(frozen=True, slots=True)

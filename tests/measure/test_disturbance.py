@@ -1,5 +1,7 @@
 """A sample that had to wait for others is told from a slow one, and taken again."""
 
+import subprocess
+import sys
 from itertools import chain, repeat
 
 import pytest
@@ -127,6 +129,25 @@ def test_a_busy_machine_is_named_at_the_start(busy, said, monkeypatch):
     neighbours.now += 0.2
     monkeypatch.setattr("gpubench.measure.disturbance.machine", neighbours.machine)
     assert busy_since(before, 0.0) == said
+
+
+BUSY = "import time\nwhile time.process_time() < 0.5: pass\nprint('done', flush=True)\ninput()"
+"""Half a second of work, and then nothing until standard input ends."""
+STARTING = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BUSY!r}])"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone says who started whom")
+@pytest.mark.parametrize("code", [BUSY, STARTING], ids=["its own", "of one that it started"])
+def test_work_of_processes_that_were_started_is_not_that_of_others(code):
+    before = machine().own
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as worker:
+        assert worker.stdout.readline() == "done\n"
+        meanwhile = machine().own
+        worker.communicate("\n")
+    assert meanwhile - before > 0.4
+    assert machine().own >= meanwhile - 0.05  # in hundredths of a second
 
 
 def test_this_system_is_read_without_an_error():
