@@ -257,6 +257,10 @@ ALONE = {
 }
 """Functions of the kernels of the fifth part, and their backend."""
 
+NEXT = 4
+"""A process is compared with those of the other commit that come less than so many later: commits
+that are measured in one run follow each other as closely."""
+
 NEIGHBOURS = (0, 1, 2, 4)
 SPINNING = (
     "while True: pass",
@@ -359,30 +363,42 @@ def files(noise: float, spread: float) -> dict[str, str]:
     return made
 
 
-def two_commits(kind: str, cases: dict[str, Case], comparisons: int) -> None:
-    """The same kernel at both commits, and one that is slower at the newer."""
+def two_commits(kind: str, cases: dict[str, Case], processes: int) -> None:
+    """The same kernel at both commits, and one that is slower at the newer: so many processes of
+    each, and each of the older with the next few of the newer."""
+    measured: dict[str, list[tuple[Row, Row]]] = {"same": [], "slower": []}
+    show = progress(processes, f"two commits, {kind}")
+    with forked() as take:
+        for number in range(processes):
+            for name, sides in measured.items():
+                baseline, row = rows_of(one for _, one in measure(jobs([cases[name]]), take))
+                sides.append((baseline, row))
+            show(number + 1)
     for name, what in (("same", "same kernel"), ("slower", "5 % slower")):
-        title, told = f"two commits, {kind}, {what}", 0
-        show = progress(comparisons, title)
-        with forked() as take:
-            for number in range(comparisons):
-                (old_baseline, old), (new_baseline, new) = (
-                    rows_of(measured for _, measured in measure(jobs([cases[which]]), take))
-                    for which in ("same", name)
-                )
-                (moved,) = time_ratios([old_baseline], [new_baseline])
-                ratio = ratio_in_turn(old, new, moved)
-                apart = apart_from(None, in_turn=ratio is not None)  # as of a suite with few cases
-                if ratio is None:
-                    (ratio,) = time_ratios([old], [new])
-                told += ratio is not None and verdict_of(ratio, apart) in ("faster", "slower")
-                show(number + 1)
-        low, high = proportion_interval(told, comparisons)
+        newer, first = measured[name], int(name == "same")
+        told = [
+            _changed(*old, *new)
+            for place, old in enumerate(measured["same"])
+            for new in newer[place + first : place + NEXT]
+        ]
+        low, high = proportion_interval(sum(told), len(told))
         target = "at most 1 %" if name == "same" else "at least 95 %"
-        interval = f"99 % interval {low:.1%} to {high:.1%}"
+        interval = f"99 % interval {low:.1%} to {high:.1%}, if all were independent"
+        title = f"two commits, {kind}, {what}"
         print(
-            f"{title:42} {told:4} of {comparisons} told ({interval})   target {target}", flush=True
+            f"{title:42} {sum(told):4} of {len(told)} told ({interval})   target {target}",
+            flush=True,
         )
+
+
+def _changed(old_baseline: Row, old: Row, new_baseline: Row, new: Row) -> bool:
+    """Whether the newer is called faster or slower, as in a suite with few cases."""
+    (moved,) = time_ratios([old_baseline], [new_baseline])
+    ratio = in_turn = ratio_in_turn(old, new, moved)
+    if ratio is None:
+        (ratio,) = time_ratios([old], [new])
+    apart = apart_from(None, in_turn=in_turn is not None)
+    return ratio is not None and verdict_of(ratio, apart) in ("faster", "slower")
 
 
 def beside(

@@ -24,7 +24,7 @@ from gpubench.results import (
     Table,
     natural_order,
 )
-from gpubench.results.ratio import quotient
+from gpubench.results.ratio import independent_quotient, quotient
 
 ComparisonVerdict = Literal[
     "slower", "failed", "faster", "mended", "not comparable", "unclear", "not compared", "same"
@@ -257,17 +257,17 @@ def ratio_in_turn(old: Row | None, new: Row | None, moved: Ratio | None) -> Rati
     """Old time over new time of a case that was measured in turn with the same baseline both times,
     from its two speedups: what slows down a process, or the machine for a while, is in neither.
 
-    ``None`` without pairs, and where the baseline's own times (``moved`` is their ratio) became
-    faster or slower: then a speedup says nothing of the case alone.
+    ``None`` without pairs, where other work disturbed them, and where the baseline's own times
+    (``moved`` is their ratio) became faster or slower, or may have: then a speedup says nothing of
+    the case alone.
     """
     if not (old and new and old.pairs and new.pairs and old.speedup and new.speedup and moved):
         return None
+    if old.is_disturbed or new.is_disturbed or not moved.has_interval:
+        return None
     if verdict_of(moved, BASELINE_MOVED) in ("faster", "slower"):
         return None
-    before, after = old.speedup, new.speedup
-    low = after.low / before.high if before.high < math.inf else 0.0
-    high = after.high / before.low if before.low > 0 else math.inf
-    return Ratio(after.value / before.value, low, high)
+    return independent_quotient(new.speedup, old.speedup)
 
 
 def scatter_of(ratios: Iterable[Ratio | None]) -> float | None:

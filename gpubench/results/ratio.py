@@ -15,7 +15,7 @@ find 84 with 0.4 % (simulated: processes scatter by 1.5 %, a change counts from 
 
 **A disturbed time.** Rounds that waited for other work do not come in any order, and how long they
 waited says nothing of the kernel. Where more than ``MOST_DISTURBED`` of the samples did, the time
-has no interval, so that no ratio of it has one, nor a verdict.
+has no interval, so that no ratio of two such times has one, nor a verdict.
 
 **A ratio.** Its interval is the set of all ratios that the two intervals allow: ``low / high`` to
 ``high / low``. It lies on one side of 1 exactly when the two intervals are apart.
@@ -25,7 +25,8 @@ verdict only from a factor of ``BETWEEN_PROCESSES`` on.
 
 **A ratio of pairs.** Where samples of both were taken in turn, each pair gives a ratio, and their
 middle and its interval come from all means of two of them (``paired_speedup``). What slows down a
-process is in both halves.
+process is in both halves, also other work: a disturbed ratio of pairs is a verdict from
+``BETWEEN_PROCESSES`` on (``docs/measurements.md`` has how often, with one to four neighbours).
 
 Everything here works on arrays too, so that it is the same rule for one time and for a million.
 """
@@ -119,11 +120,28 @@ def quotient(baseline: Times, candidate: Times) -> Times:
     return ratios
 
 
-def verdicts(ratios: Times, of_pairs: NDArray[np.bool_]) -> NDArray[np.int8]:
+def independent_quotient(one: Ratio, other: Ratio) -> Ratio:
+    """One ratio over another, of samples that have nothing in common: two commits' speedups.
+
+    Both errors at their worst at once are too much to ask. On the logarithm the interval's ends are
+    as far from the middle as the two ends of these are, squared and added (Zou and Donner,
+    Statistics in Medicine 27, 2008). Of arithmetic that was 5 % slower it finds 99 of 100 where
+    ``low / high`` to ``high / low`` finds 80 (``docs/measurements.md``).
+    """
+    value = one.value / other.value
+    if not (one.has_interval and other.has_interval):
+        return Ratio(value, 0.0, math.inf)
+    below = math.hypot(math.log(one.value / one.low), math.log(other.high / other.value))
+    above = math.hypot(math.log(one.high / one.value), math.log(other.value / other.low))
+    return Ratio(value, value * math.exp(-below), value * math.exp(above))
+
+
+def verdicts(ratios: Times, in_turn: NDArray[np.bool_]) -> NDArray[np.int8]:
     """``Ratio.verdict`` of many at once, as indices into ``VERDICTS``; ``unclear`` too where there
-    is no ratio. An array of three takes a hundred times as long as the comparisons of one."""
+    is no ratio. ``in_turn``: of pairs that nothing disturbed. An array of three takes a hundred
+    times as long as the comparisons of one."""
     value, low, high = ratios
-    least = np.where(of_pairs, IN_TURN, BETWEEN_PROCESSES)
+    least = np.where(in_turn, IN_TURN, BETWEEN_PROCESSES)
     has_ends = (low > 0) & (high < math.inf)
     faster = has_ends & (low > 1) & (value >= least)
     decided = [faster, has_ends & (high < 1) & (value <= 1 / least)]

@@ -27,7 +27,7 @@ from gpubench.names import (
 from gpubench.record import CaseRecord
 from gpubench.results.asv_files import ResultFile
 from gpubench.results.model import STATUSES, CaseName, Pair, Row, Status
-from gpubench.results.pairs import Baselines, Partner, partners
+from gpubench.results.pairs import Baselines, Partner, Partners
 from gpubench.results.ratio import (
     BETWEEN_PROCESSES,
     IN_TURN,
@@ -123,7 +123,7 @@ class RowsOfFiles:
     """Makes the rows of files one after the other; what they have in common is made once."""
 
     def __init__(self, pairs: Sequence[Pair] = ()) -> None:
-        self._pairs = pairs
+        self._partners = Partners(pairs)
         self._ids: dict[CaseName, int] = {}
         self._details: list[Row] = []
         self._paired: dict[int, Ratio] = {}
@@ -158,19 +158,18 @@ class RowsOfFiles:
             if name and lacking:
                 cases = tuple(case for case in stories if case in lacking)
                 benchmarks.append((name, asv_name, cases, bytes([_NO_ROW]) * len(cases)))
-        names = (_case_name(name, case) for name, _, cases, _ in benchmarks for case in cases)
-        partner_of = partners(names, self._pairs) if self._pairs else {}
+        cases_at = {name: cases for name, _, cases, _ in benchmarks}
         blocks: list[_Block] = []
         rounds: list[Sequence[float] | None] = []
         disturbed: list[float | None] = []
         version_of: list[str | None] = []
         for name, asv_name, cases, codes in benchmarks:
             of_cases = (*map(record.stories.get(asv_name, {}).get, cases),)
-            places = (*(partner_of.get(_case_name(name, case)) for case in cases if partner_of),)
-            key = name, cases, of_cases, codes, places
+            against = self._partners.baseline_of(name)
+            key = name, cases, of_cases, codes, cases_at.get(against, ()) if against else ()
             if key not in self._blocks:
                 each = (_case_name(name, case) for case in cases)
-                of_pairs = places or (None,) * len(cases)
+                of_pairs = self._partners.of_cases(name, cases, key[-1])
                 self._blocks[key] = _block([*map(self._case, each, of_cases, codes, of_pairs)])
             blocks.append(self._blocks[key])
             medians = record.rounds.get(asv_name)
@@ -231,12 +230,14 @@ class RowsOfFiles:
         self._files.append((snapshots, *objects, shares, *rows, row_of[rows[3]], values))
 
     def columns(self) -> RowColumns:
-        """All rows so far."""
+        """All rows since it was asked for the last time."""
         if not self._files:
             self.add(0, None, RecordFile())
         snapshot, version, rounds, shares, name, status, detail, baseline, against, values = (
             np.concatenate(parts, axis=-1) for parts in zip(*self._files, strict=True)
         )
+        # Whole blocks are as many as files whose cases had different fates.
+        self._files, self._length, self._blocks = [], 0, {}
         case_names = [*self._ids]
         values[:, status != _OK] = math.nan
         is_timed = ~np.isnan(values[0])
@@ -260,8 +261,7 @@ class RowsOfFiles:
         for row in np.flatnonzero(of_pairs).tolist():
             ratio = self._paired[detail[row]]
             speedup[:, row] = ratio.value, ratio.low, ratio.high
-        unknown = of_pairs & (disturbed | disturbed[against])
-        speedup[1, unknown], speedup[2, unknown] = 0.0, math.inf
+        in_turn = of_pairs & ~disturbed & ~disturbed[against]
         work = np.array([(d.bytes, d.flops) for d in self._details], np.float64).reshape(-1, 2)
         rates = np.where(compared, work[detail].T / values[0], math.nan)
 
@@ -283,7 +283,7 @@ class RowsOfFiles:
             "rounds": rounds,
             "disturbed": np.ma.masked_invalid(shares),
             "baseline": np.ma.masked_array(baseline, against < 0),
-            "verdict": np.ma.masked_array(verdicts(speedup, of_pairs), np.isnan(speedup[0])),
+            "verdict": np.ma.masked_array(verdicts(speedup, in_turn), np.isnan(speedup[0])),
             "missing": missing,
         }
         speedup[1, speedup[1] <= 0] = math.nan  # an end that is not known
@@ -306,7 +306,9 @@ class RowsOfFiles:
             record = partner.record(name.case)
         case = _Case(name, status, reason, record, partner.bench if partner else None)
         benchmark = case.baseline_benchmark
-        if record and benchmark and record.baseline_case is not None:
+        if partner and partner.baseline:
+            case.row = self._row(case, False, partner.baseline)
+        elif record and benchmark and record.baseline_case is not None:
             parsed = parse_benchmark_name(benchmark)
             baseline = _case_name(parsed, record.baseline_case) if parsed else None
             case.row = self._row(case, False, baseline)
@@ -445,6 +447,7 @@ def _detail(case: _Case, is_baseline: bool, baseline: CaseName | None) -> Row:
         device=record.device or str(identity.get("device", "")),
         title=record.title,
         compiled=record.compiled,
+        capabilities=record.capabilities,
         values=record.values or identity,
         sizes=sizes,
         size=0.0 if math.isnan(product) else product,
@@ -455,6 +458,7 @@ def _detail(case: _Case, is_baseline: bool, baseline: CaseName | None) -> Row:
         threads=record.threads,
         bytes=record.bytes,
         flops=record.flops,
+        peak_bytes=record.peak_bytes,
         max_abs_error=record.max_abs_error,
         max_rel_error=record.max_rel_error,
         score=record.score,
@@ -495,11 +499,13 @@ def rows_from(details: Sequence[Row], cells: Mapping[str, Sequence[Any]]) -> dic
         for name in ("samples", "runs_per_sample"):
             fields[name] = None if fields[name] is None else int(fields[name])
         ratio, low, high = (cells[name][place] for name in _RATIO)
+        against = place_of.get(cells["baseline"][place])
         if ratio is not None:
             ends = low or 0.0, math.inf if high is None else high
-            least = IN_TURN if detail.pairs else BETWEEN_PROCESSES
+            shares = [cells["disturbed"][one] or 0.0 for one in (place, against) if one is not None]
+            in_turn = detail.pairs and max(shares) <= MOST_DISTURBED
+            least = IN_TURN if in_turn else BETWEEN_PROCESSES
             fields["speedup"] = Ratio(ratio, *ends, least)
-        against = place_of.get(cells["baseline"][place])
         if against is not None:
             fields |= {
                 "baseline": details[against].name,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from rich.table import Table
@@ -16,7 +15,7 @@ from gpubench.analysis.roofline import memory_ceiling
 from gpubench.measure.direct import Measured, Twins
 from gpubench.report import text
 from gpubench.results import Ratio, Row, measured_rows
-from gpubench.results.ratio import counted_rounds, paired_speedup
+from gpubench.results.ratio import BETWEEN_PROCESSES, counted_rounds, paired_speedup
 from gpubench.results.records import share_disturbed
 from gpubench.tables.table import compiled_line, kernel_words, several, table
 
@@ -90,7 +89,8 @@ def _fitting(
 
 
 _ALIKE = (
-    *("bytes_per_second", "flops_per_second", "max_abs_error", "max_rel_error", "score"),
+    *("bytes_per_second", "flops_per_second", "peak_bytes"),
+    *("max_abs_error", "max_rel_error", "score"),
     *("disturbed", "block", "grid", "threads", "method", "warnings"),
 )
 """Columns of a row that JSON has under their names."""
@@ -122,7 +122,7 @@ def control_speedup(twins: Twins) -> Ratio | None:
     record = twins.first.record
     if ratio := paired_speedup(record.pair_ratios, record.pair_rounds):
         (row,) = rows_of([twins.first])
-        return Ratio(ratio.value, 0.0, math.inf) if row.is_disturbed else ratio
+        return replace(ratio, least=BETWEEN_PROCESSES) if row.is_disturbed else ratio
     return time_ratios(rows_of([twins.first]), rows_of([twins.second]))[0]
 
 
@@ -186,6 +186,7 @@ def _cells(row: Row, notes: dict[str, int]) -> dict[str, str | Text]:
         "GB/s": text.rate(row.bytes_per_second or None),
         "GFLOP/s": text.rate(row.flops_per_second or None),
         "% of attainable": "" if share is None else beyond if share > 1 else f"{100 * share:.0f}",
+        "memory": text.memory(row.peak_bytes),
         "error": text.error(row.max_rel_error),
         "score": text.score(row.score),
         "launch": text.launch(row),

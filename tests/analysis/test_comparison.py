@@ -207,6 +207,14 @@ def test_a_disturbed_time_is_not_compared() -> None:
     assert (found.verdict, found.note) == ("unclear", DISTURBED)
 
 
+def test_disturbed_pairs_are_not_compared_either() -> None:
+    lost = replace(in_turn(1.0, 2.0), low=None, high=None, disturbed=0.9)
+
+    found = only(compared_in_turn(4.0, lost))
+
+    assert (found.verdict, found.note) == ("unclear", DISTURBED)
+
+
 def test_what_differs_comes_first_the_largest_before_the_others() -> None:
     names = [CaseName("add", "add", "numba", "kernel", f"n={n}") for n in range(1, 7)]
 

@@ -114,6 +114,9 @@ def test_without_being_asked_for_short_runs_on_the_cpu_are_paired_briefly(
 def test_where_that_takes_long_a_round_is_one_pair_and_rounds_are_fewer(tmp_path, monkeypatch):
     """A pair of 1 and 2 ms, each half warmed by a run, is 6 ms."""
     monkeypatch.setattr("gpubench.measure.paired.BRIEF", 0.0625)
+    # The moves are real, and slow on a busy machine.
+    none = property(lambda measurement: 0.0, lambda measurement, seconds: None)
+    monkeypatch.setattr("gpubench.measure.sampling.Measurement.move_seconds", none, raising=False)
     recording = Recording(tmp_path, case(tmp_path, "one_ms", "repeat: 20, rounds: 1"))
     recording.preparation.prepare()
     assert recording.last.pair_rounds == (1,) * 10

@@ -17,6 +17,7 @@ from gpubench.results.ratio import (
     PAIRED_ERROR,
     VERDICTS,
     _chance_apart,
+    independent_quotient,
     interval_of_rounds,
     paired_speedup,
     quotient,
@@ -91,6 +92,38 @@ def test_where_a_time_is_missing_there_is_no_ratio_and_no_verdict() -> None:
 
     assert np.isnan(found).all()
     assert VERDICTS[int(verdicts(found, np.array(False)))] == "unclear"
+
+
+def test_errors_of_two_independent_ratios_are_added_as_squares() -> None:
+    one, other = Ratio(6.0, 6.0 / 1.03, 6.0 * 1.04), Ratio(3.0, 3.0 / 1.01, 3.0 * 1.02)
+
+    found = independent_quotient(one, other)
+
+    assert found.value == 2.0
+    below = math.hypot(math.log(1.03), math.log(1.02))
+    assert found.low == pytest.approx(2.0 * math.exp(-below))
+    assert found.high == pytest.approx(2.0 * math.exp(math.hypot(math.log(1.04), math.log(1.01))))
+    assert not independent_quotient(one, Ratio(3.0, 0.0, UNKNOWN)).has_interval
+    assert not independent_quotient(Ratio(3.0, 0.0, UNKNOWN), one).has_interval
+
+
+def test_of_two_alike_the_interval_leaves_out_1x_as_seldom_as_each_of_theirs() -> None:
+    """Intervals of 99.5 % of normal logarithms: 2.807 standard deviations."""
+    errors = np.random.default_rng(1).normal(0.0, 0.01, (20_000, 2))
+    ends = np.exp(2.807 * 0.01)
+
+    def seen(factor: float) -> float:
+        outside = 0
+        for logs in errors:
+            old, new = np.exp(logs) * (1.0, factor)
+            found = independent_quotient(
+                Ratio(new, new / ends, new * ends), Ratio(old, old / ends, old * ends)
+            )
+            outside += not found.low <= 1 <= found.high
+        return outside / len(errors)
+
+    assert 0.003 < seen(1.0) < 0.007
+    assert seen(1.06) > 0.88  # where both intervals have to be apart it is 0.56
 
 
 @pytest.mark.parametrize("of_pairs", [False, True])

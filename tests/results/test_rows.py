@@ -251,14 +251,23 @@ def test_no_verdict_comes_from_the_work_of_others(
     assert open_table(tmp_path).query(query)[1] == [(numba, verdict)]
 
 
-def test_pairs_that_were_disturbed_have_no_verdict_either(tmp_path: Path) -> None:
-    files = disturbed_files(tmp_path, numpy=0.0, numba=1.0)
-    files.record(NUMBA, "n=4", **AGAINST_NUMPY, pair_ratios=(2.0,) * 10).write()
+@pytest.mark.parametrize(("numpy", "numba"), [(0.0, 1.0), (1.0, 0.0)])
+@pytest.mark.parametrize(
+    ("ratio", "verdict"), [(2.0, "faster"), (1.11, "faster"), (1.09, "unclear"), (0.5, "slower")]
+)
+def test_of_disturbed_pairs_a_tenth_is_a_verdict(
+    tmp_path: Path, numpy: float, numba: float, ratio: float, verdict: str
+) -> None:
+    """Other work was in both halves of each."""
+    files = disturbed_files(tmp_path, numpy=numpy, numba=numba)
+    files.record(NUMBA, "n=4", **AGAINST_NUMPY, pair_ratios=(ratio,) * 10).write()
 
     speedup = read(tmp_path)["numba kernel n=4"].speedup
 
     assert speedup is not None
-    assert (speedup.value, speedup.verdict) == (2.0, "unclear")
+    assert (speedup.value, speedup.verdict) == (pytest.approx(ratio), verdict)
+    query = "select verdict from results where implementation = 'numba'"
+    assert open_table(tmp_path).query(query)[1] == [(verdict,)]
 
 
 def test_the_samples_of_all_processes_are_counted_together(tmp_path: Path) -> None:
