@@ -159,6 +159,7 @@ class ArrayApiBackend(HostBackend):
     name = "array_api"
     title = "Array API"
     times = ("kernel", "end_to_end", "compile", "cold", "start")
+    capabilities = ("gpu", "compiles")
     runs_on = "cpu, cuda:0, cuda:1 ..."
     requires = ("gpubench[array_api]",)
     software = ("array-api-compat", *NAMESPACES)

@@ -127,6 +127,7 @@ class CudfBackend(HostBackend):
     name = "cudf"
     title = "cuDF"
     times = ("kernel", "end_to_end", "transfer", "cold", "start")
+    capabilities = ("gpu",)
     runs_on = "cuda:0, cuda:1 ..."
     requires = ("gpubench[cudf]",)
     software = ("cudf-cu13", "cudf-cu12", "rmm-cu13", "rmm-cu12")

@@ -67,6 +67,9 @@ class CumlSession(CupySession):
     def empty(self) -> Call:
         return nothing
 
+    def peak_bytes(self, run: Call) -> None:
+        """Its memory is not of CuPy's pool."""
+
     def sampler(self, call: Call) -> Sampler:
         return LoopSampler(time.perf_counter, call)
 
@@ -124,6 +127,7 @@ class CumlBackend(HostBackend):
     name = "cuml"
     title = "cuML"
     times = ("kernel", "end_to_end", "transfer", "cold", "start")
+    capabilities = ("gpu", "in_place")
     runs_on = "cuda:0, cuda:1 ..."
     requires = ("gpubench[cuml]",)
     software = ("cuml-cu13", "cuml-cu12", "cupy-cuda13x", "cupy-cuda12x", "scikit-learn")

@@ -141,6 +141,15 @@ class CupySession(CudaSession):
         with self._cuda.using_allocator(refuse):
             yield
 
+    def peak_bytes(self, run: Call) -> int | None:
+        """What CuPy's pool, emptied before, has taken from the device after the run: it gives
+        nothing back by itself."""
+        pool = self.cupy.get_default_memory_pool()
+        pool.free_all_blocks()
+        before = int(pool.total_bytes())
+        run()
+        return int(pool.total_bytes()) - before
+
     def facts(self) -> Mapping[str, Value]:
         """The same, with the versions of CuPy, of its CUDA runtime and of its compiler."""
         facts: dict[str, Value] = {**super().facts(), "cupy": str(self.cupy.__version__)}
@@ -170,6 +179,7 @@ class CupyBackend(CudaLibraryBackend):
     name = "cupy"
     title = "CuPy"
     times = TIMES
+    capabilities = ("gpu", "in_place", "compiles")
     requires = ("gpubench[cupy]",)
     software = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
     concerns = ("cupy", "cupy_cuda13x", "cupy_cuda12x", "nvrtc", "no_gpu", *devices.STEADY_FACTS)

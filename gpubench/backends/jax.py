@@ -236,6 +236,7 @@ class JaxBackend(HostBackend):
     name = "jax"
     title = "JAX"
     times = ("kernel", "end_to_end", "transfer", "compile", "cold", "start")
+    capabilities = ("gpu", "compiles")
     runs_on = "cpu, cuda:0, cuda:1 ..."
     requires = ("gpubench[jax]",)
     software = ("jax", "jaxlib")

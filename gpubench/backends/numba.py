@@ -71,6 +71,7 @@ class NumbaBackend(HostBackend):
     name = "numba"
     title = "Numba on the CPU"
     times = ("kernel", "compile", "cold")
+    capabilities = ("in_place", "compiles")
     requires = ("numba",)
     takes_launch = False
     takes_tables = True

@@ -404,6 +404,7 @@ class NumbaCudaBackend(Backend):
     name = "numba_cuda"
     title = "Numba on CUDA"
     times = TIMES
+    capabilities = ("gpu", "in_place", "compiles")
     runs_on = "cuda:0, cuda:1 ..."
     requires = ("gpubench[cuda]",)
     software = ("numba", "llvmlite", "numba-cuda")

@@ -55,6 +55,7 @@ class NumpyBackend(HostBackend):
     name = "numpy"
     title = "NumPy"
     times = ("kernel", "cold")
+    capabilities = ("in_place",)
     requires = ("numpy", "threadpoolctl")
     takes_launch = False
     takes_tables = True

@@ -103,6 +103,7 @@ class PolarsBackend(HostBackend):
     name = "polars"
     title = "Polars"
     times = ("kernel", "end_to_end", "transfer", "cold", "start")
+    capabilities = ("gpu", "out_of_core")
     runs_on = "cpu, cuda:0, cuda:1 ..."
     requires = ("gpubench[polars]",)
     software = ("polars", "pyarrow")

@@ -236,6 +236,7 @@ class PycudaBackend(CudaLibraryBackend):
     name = "pycuda"
     title = "PyCUDA"
     times = TIMES
+    capabilities = ("gpu", "in_place", "compiles")
     requires = ("gpubench[pycuda]",)
     software = ("pycuda",)
     concerns = ("pycuda", "pycuda_cuda", "pycuda_compiler", "no_gpu", *devices.STEADY_FACTS)

@@ -365,6 +365,7 @@ class PyOpenCLBackend(Backend):
     name = "pyopencl"
     title = "PyOpenCL"
     times = TIMES
+    capabilities = ("gpu", "in_place", "compiles")
     runs_on = "cl:0:0, cl:PLATFORM:DEVICE"
     requires = ("gpubench[opencl]",)
     software = ("pyopencl",)

@@ -81,6 +81,7 @@ class ScikitLearnBackend(HostBackend):
     name = "scikit_learn"
     title = "scikit-learn"
     times = ("kernel", "cold", "start")
+    capabilities = ("in_place",)
     requires = ("gpubench[scikit_learn]",)
     software = ("scikit-learn", "scipy", "joblib", "numpy")
     concerns = ("scikit_learn", "scipy", "joblib")

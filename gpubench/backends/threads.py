@@ -56,6 +56,7 @@ class ThreadsBackend(PoolBackend):
 
     name = "threads"
     title = "Threads of the standard library"
+    capabilities = ("in_place",)
     kinds = ("threads",)
     runs_on = "threads:1, threads:2 ..., by the number of workers"
     software = ("numpy",)

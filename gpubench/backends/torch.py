@@ -291,6 +291,13 @@ class TorchCudaSession(TorchSession):
                 self._written = self.torch.empty(size, dtype=self.torch.uint8, device=self.device)
             self._written.zero_()
 
+    def peak_bytes(self, run: Call) -> int:
+        """Of what PyTorch's pool has handed out."""
+        self._cuda.reset_peak_memory_stats(self.device)
+        before = int(self._cuda.memory_allocated(self.device))
+        run()
+        return int(self._cuda.max_memory_allocated(self.device)) - before
+
     def facts(self) -> Mapping[str, Value]:
         """The same, with the device's name, its L2 and the CUDA that PyTorch was built with."""
         here = devices.gpus()[_ordinal(self.device) :][:1]
@@ -314,6 +321,7 @@ class TorchBackend(HostBackend):
     name = "torch"
     title = "PyTorch"
     times = ("kernel", "end_to_end", "transfer", "launch", "compile", "cold", "start")
+    capabilities = ("gpu", "in_place", "compiles")
     runs_on = "cpu, cuda:0, cuda:1 ..."
     requires = ("gpubench[torch]",)
     software = ("torch",)

@@ -98,6 +98,7 @@ class XGBoostBackend(HostBackend):
     name = "xgboost"
     title = "XGBoost"
     times = ("kernel", "cold", "start")
+    capabilities = ("gpu", "in_place")
     runs_on = "cpu, cuda:0, cuda:1 ..."
     requires = ("gpubench[xgboost]",)
     software = ("xgboost", "xgboost-cpu", "numpy")

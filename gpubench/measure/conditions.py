@@ -14,6 +14,7 @@ from gpubench.backends import registry
 from gpubench.backends.limits import launch_fault
 from gpubench.backends.protocol import DeviceMemoryError, Session
 from gpubench.errors import KernelError
+from gpubench.measure.memory import why_no_limit
 from gpubench.measure.recorder import Recorder
 from gpubench.measure.sampling import Measurement
 from gpubench.names import Value
@@ -55,7 +56,7 @@ def why_not(case: Case) -> str | None:
     for name in case.implementation.requires:
         if importlib.util.find_spec(name) is None:
             return f"needs the module {name!r}, which is not installed here: pip install {name}"
-    if reason := backend.unavailable_with(case.device, case.options()):
+    if reason := why_no_limit(case) or backend.unavailable_with(case.device, case.options()):
         return reason
     # A time with fewer threads than the case says would be another case's time.
     for one in filter(None, (case, case.baseline())):

@@ -16,6 +16,7 @@ from itertools import accumulate, chain, groupby
 from statistics import median
 
 from gpubench.measure.asv_settings import TIMEOUT
+from gpubench.measure.memory import may_be_the_limit
 from gpubench.measure.paired import opponent_of
 from gpubench.measure.preparation import (
     Preparation,
@@ -160,6 +161,7 @@ def take_turn(job: Job) -> Measured:
             rounds = take_samples(measurement, job.plan)
             preparation.look(measurement)
         preparation.synchronize()
+        preparation.watch_memory()
         preparation.note(measurement)
     except Exception:
         return Measured(preparation.record)
@@ -190,7 +192,7 @@ def bench(backends: Iterable[str] = (), warned: Counter[str] | None = None) -> I
             worker.give([job], job.timeout)
             measured: Measured = worker.answer()
         except Ended as error:
-            status, reason = "killed", str(error)
+            status, reason = "killed", f"{error}{may_be_the_limit(job.case)}"
         except Exited as error:
             worker.replace()
             status, reason = "failed", str(error)
@@ -198,7 +200,8 @@ def bench(backends: Iterable[str] = (), warned: Counter[str] | None = None) -> I
             status, reason = "timed_out", f"stopped by its timeout of {job.timeout:g} s; "
             reason += "raise `timeout` under `sampling`, or make the case smaller"
         else:
-            if measured.record.status in ("failed", "wrong"):  # a device may be lost to it
+            # A device may be lost to it, or its allocator another one (`memory.peak_bytes`).
+            if measured.record.status in ("failed", "wrong") or job.case.kernel.sampling.memory:
                 worker.replace()
                 taken.clear()
             return measured

@@ -16,6 +16,7 @@ from gpubench.backends.software import name_arrays
 from gpubench.errors import KernelError
 from gpubench.measure.check import same_bits
 from gpubench.measure.inputs import Inputs, poisoned
+from gpubench.measure.memory import limited
 from gpubench.measure.tables import comparable, fitted, same_table
 from gpubench.measure.targets import load_target
 from gpubench.plan.case import Case
@@ -33,11 +34,12 @@ def opened(case: Case, inputs: Inputs) -> Iterator[Execution]:
     """The case bound on a session of its own, which is closed afterwards.
 
     Raises ``KernelError`` where what the implementation names cannot be loaded, ``BackendError``
-    where its device cannot be opened, and ``DeviceError`` where that refuses arrays or launch.
+    where its device cannot be opened, ``DeviceError`` where that refuses arrays or launch, and
+    ``MemoryLimitError`` where it exceeds its memory limit.
     """
     # Before the session: what it imports may bring a BLAS whose threads the session sets.
     target, backend = load_target(case), registry.get(case.backend)
-    with backend.open(case.device, case.threads, case.options()) as session:
+    with backend.open(case.device, case.threads, case.options()) as session, limited(case):
         yield Execution(session, case, target, inputs)
 
 

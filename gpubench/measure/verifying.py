@@ -25,6 +25,7 @@ from gpubench.measure.check import CheckResult
 from gpubench.measure.conditions import why_not
 from gpubench.measure.execution import opened
 from gpubench.measure.inputs import Inputs, draw_inputs
+from gpubench.measure.memory import exceeded, may_be_the_limit
 from gpubench.measure.preparation import cause, devices_of
 from gpubench.measure.verification import (
     expected_outputs,
@@ -126,7 +127,7 @@ def verified(
                 try:
                     outcome: Verified = worker.answer()
                 except Ended as error:
-                    outcome = Verified("killed", str(error))
+                    outcome = Verified("killed", f"{error}{may_be_the_limit(case)}")
                 except Exited as error:
                     outcome = Verified("failed", str(error))
                 except TimeoutError:
@@ -155,6 +156,8 @@ class Verifier:
                 return Verified("skipped", reason)
             result = self._compared(case)
         except Exception as error:
+            if reason := exceeded(case, error):
+                return Verified("skipped", reason)
             faults = take_faults()
             return Verified("failed", with_faults(cause(error), faults), faults=faults)
         faults = take_faults()

@@ -105,7 +105,8 @@ def data_names(kernel: Kernel) -> frozenset[str]:
 
 def _names_read_by(kernel: Kernel, implementation: Implementation) -> frozenset[str]:
     own = implementation
-    return kernel.axes_behind(_names_in(own.launch, own.with_, own.options, own.threads))
+    parts = own.launch, own.with_, own.options, own.threads, kernel.memory_limit
+    return kernel.axes_behind(_names_in(*parts))
 
 
 def _names_in(*parts: object) -> frozenset[str]:

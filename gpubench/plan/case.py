@@ -334,6 +334,12 @@ class Case:
         work = self.kernel.work
         return self._count(work.bytes, "bytes"), self._count(work.flops, "flops")
 
+    @property
+    def memory_limit(self) -> int | None:
+        """Bytes that a run may hold beyond what stands before it; ``None`` without a limit."""
+        limit = self.kernel.memory_limit
+        return None if limit is None else self._whole(limit, ("memory_limit",), least=1)
+
     def _count(self, formula: Extent | None, field: str) -> int | None:
         names = self.group.names(formula) if isinstance(formula, Expression) else frozenset[str]()
         if formula is None or not names <= self.values.keys():

@@ -60,6 +60,8 @@ def _values(case: Case) -> Iterator[tuple[str, str, tree.Path]]:
     for field, amount in zip(("bytes", "flops"), case.work(), strict=True):
         if amount is not None:
             yield f"work.{field}", str(amount), ("work", field)
+    if case.memory_limit is not None:
+        yield "memory_limit", str(case.memory_limit), ("memory_limit",)
     yield "call", ", ".join(kernel.call), ("call",)
     yield "baseline", kernel.baseline, ("baseline",)
     yield "measure", ", ".join(case.group.times), ("measure",)

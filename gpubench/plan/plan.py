@@ -143,7 +143,7 @@ def _review(groups: Sequence[Group]) -> tuple[list[Fault], list[Fault]]:
                 made[group.implementation_name] += 1
                 if case.problem is not None:
                     raise case.problem
-                _ = case.array_specs, case.table_specs, case.launch, case.work()
+                _ = case.array_specs, case.table_specs, case.launch, case.work(), case.memory_limit
                 case.try_fills()
                 _ = case.constants(), case.scalars(), case.with_values(), case.options()
                 skipping = {index for index in certain if skips(case, index, {})}

@@ -20,7 +20,7 @@ from gpubench.suite.model import Kernel, Launch
 PROTOCOL = 1
 """Raised when the way in which times are taken changes what they mean."""
 
-_OF_KERNEL = {"let", "arrays", "tables", "init", "scalars", "call", "returns"}
+_OF_KERNEL = {"let", "arrays", "tables", "init", "scalars", "call", "returns", "memory_limit"}
 _OF_IMPLEMENTATION = {
     *("function", "factory", "launcher", "source", "entry"),
     *("with_", "returns", "options"),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from gpubench.errors import Fault
+from gpubench.names import pattern_fault
 from gpubench.suite.expressions import MAX_DEPTH, Expression
 from gpubench.suite.model import (
     Array,
@@ -69,7 +70,11 @@ def _kernels_or_pairs(root: Node) -> Iterator[Fault]:
                 yield name.origin.fault(f"the pair {name.content!r} is there twice")
             names.add(name.content)
         baseline, candidate = pair.find("baseline"), pair.find("candidate")
-        if baseline and candidate and baseline.content == candidate.content:
+        if name is None and baseline and candidate:
+            fault = pattern_fault(str(baseline.content), str(candidate.content))
+            if fault:
+                yield baseline.origin.fault(fault)
+        elif baseline and candidate and baseline.content == candidate.content:
             yield candidate.origin.fault(
                 f"{candidate.content!r} is compared with itself; name another benchmark"
             )
@@ -313,6 +318,7 @@ class _KernelChecks:
         yield from self.scope(("scalars",), kernel.scalars, names)
         yield from self.scope(("implementations",), kernel.implementations, names)
         yield from self.scope(("work",), kernel.work, names)
+        yield from self.scope(("memory_limit",), kernel.memory_limit, names)
         yield from self.scope(("include",), kernel.include, names)
         yield from self.scope(("exclude",), kernel.exclude, rules)
         yield from self.scope(("skip",), kernel.skip, (*rules, *DEVICE_FACTS))
@@ -481,7 +487,7 @@ class _KernelChecks:
         for path, formula in formulas(kernel):
             used |= formula.arrays
             anywhere |= formula.names
-            if path[0] in ("arrays", "tables", "scalars", "implementations"):
+            if path[0] in ("arrays", "tables", "scalars", "implementations", "memory_limit"):
                 used |= formula.names
         kinds = (("array", self.arrays), ("table", self.tables), ("scalar", self.scalars))
         for kind, nodes in kinds:

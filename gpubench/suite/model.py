@@ -512,6 +512,8 @@ class Sampling(Model):
     paired: StrictBool | None = None
     """Whether the speedup comes from samples taken in turn with the baseline's; absent: on the CPU,
     where that takes little."""
+    memory: StrictBool | None = None
+    """Whether runs that are not timed tell the most memory that one holds."""
 
     @model_validator(mode="after")
     def _check(self) -> Sampling:
@@ -590,6 +592,9 @@ class Kernel(Model):
     """The implementation that speedup is measured against."""
     work: Work = Work()
     """Bytes and operations of one run."""
+    memory_limit: LaunchExtent | None = None
+    """Bytes that a run may hold beyond what stands before it, a number or a formula; absent: what
+    the machine has."""
     check: Check = Check()
     """Tolerance against the baseline's outputs."""
     measure: Annotated[tuple[Time, ...], Field(min_length=1), Distinct] = ("kernel",)
@@ -688,14 +693,15 @@ class Preset(Overlay):
 
 
 class Pair(Model):
-    """Two benchmarks that an existing asv project already runs."""
+    """Two benchmarks that an existing asv project already runs, or many such pairs by a pattern."""
 
-    name: Name
-    """Name of the pair."""
+    name: Name | None = None
+    """Name of the pair; absent: the other two are a pattern, which names many pairs."""
     baseline: Words
-    """Benchmark that speedup is measured against."""
+    """Benchmark that speedup is measured against; of a pattern a regular expression of such."""
     candidate: Words
-    """Benchmark whose speedup is reported."""
+    """Benchmark whose speedup is reported; of a pattern what replaces the baseline's name, with the
+    groups of the expression as `\\1`."""
 
 
 class Suite(Model):

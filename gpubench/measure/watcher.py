@@ -1,0 +1,86 @@
+"""The process that watches how much memory another one holds, with all that it started.
+
+``python -I -S watcher.py PID`` says ``ready`` when that one gives no more memory back. When its
+standard input ends it says the most bytes that were held meanwhile beyond those held before. It is
+a process because what is watched may hold the interpreter's lock, as Numba's functions do: no
+thread beside them would run. So it imports nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from select import select
+from time import sleep
+
+READY = "ready"
+
+PERIOD = 0.001
+"""Seconds between two looks, beside those that a look takes: the system goes through all pages of a
+process for one."""
+
+SETTLES = 0.6
+"""Seconds in which an allocator that gives back by itself gives back something: jemalloc in Polars
+does after 0.5 (``dirty_decay_ms``)."""
+
+FEW = 2**20
+"""Bytes that count as none: pages of libraries that are needed for the first time."""
+
+
+def fields(file: str) -> dict[str, int]:
+    """Bytes by name, of a file of ``/proc`` with lines like ``VmHWM: 2212 kB``."""
+    lines = (line.split() for line in Path(file).read_text().splitlines() if line.endswith(" kB"))
+    return {line[0].rstrip(":"): 1024 * int(line[-2]) for line in lines}
+
+
+def held(process: int) -> int:
+    """Bytes that a process and those that it started hold together, this one apart.
+
+    What several share is counted once (PSS). Pages of files do not count, which the system drops
+    where it needs room, nor does what an allocator has offered it back (``LazyFree``). Raises
+    ``OSError`` where the system does not tell.
+    """
+    total, pending = 0, [process]
+    while pending:
+        one = pending.pop()
+        if one == os.getpid():
+            continue
+        try:
+            for thread in Path(f"/proc/{one}/task").iterdir():
+                with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+                    pending += map(int, (thread / "children").read_text().split())
+            sizes = fields(f"/proc/{one}/smaps_rollup")
+            total += sizes["Pss_Anon"] + sizes["Pss_Shmem"] + sizes["SwapPss"] - sizes["LazyFree"]
+        except (OSError, KeyError):
+            if one == process:
+                raise
+    return total
+
+
+def main() -> None:
+    process = int(sys.argv[1])
+    status = f"/proc/{process}/status"
+    settled = held(process)
+    while True:
+        sleep(SETTLES)
+        if (before := held(process)) >= settled - FEW:
+            break
+        settled = before
+    Path(f"/proc/{process}/clear_refs").write_text("5")  # VmHWM begins anew (proc(5))
+    most, first = 0, fields(status)
+    mapped = first["RssFile"]
+    print(READY, flush=True)
+    while not select([sys.stdin], [], [], PERIOD)[0]:
+        most, mapped = max(most, held(process) - before), max(mapped, fields(status)["RssFile"])
+    last = fields(status)
+    if max(mapped, last["RssFile"]) - first["RssFile"] < FEW:
+        # The system's own count misses no peak; it has pages of files in it, and is off by some
+        # pages for each processor (0.2 MiB on two).
+        most = max(most, last["VmHWM"] - first["VmRSS"])
+    print(most)
+
+
+if __name__ == "__main__":
+    main()

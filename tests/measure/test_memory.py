@@ -1,0 +1,186 @@
+"""How much memory a run holds, and what becomes of a case that may not hold so much."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import memory_kernels
+import pytest
+from builders import SCALE, Recording, case_of
+
+from gpubench.asv_benchmarks import TimedBenchmark, benchmark_class
+from gpubench.backends import registry
+from gpubench.measure import memory, watcher
+from gpubench.measure.asv_settings import AsvSettings
+from gpubench.measure.direct import Job, bench, take_turn
+from gpubench.measure.preparation import Skipped
+from gpubench.measure.verifying import Manner, Verifier
+from gpubench.plan.case import Case
+from gpubench.record import CaseRecord
+
+resource = pytest.importorskip("resource", reason="Windows has no limits of this kind")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+MIB = 2**20
+LIMIT = "memory_limit: 64 * 2**20\n"
+EXCEEDED = "candidate exceeded its memory limit of 64 MiB: Unable to allocate 1.00 GiB"
+LITTLE = 6 * MIB
+"""What a run may hold beside: the interpreter's own, and whole pages of 2 MiB."""
+INTERPRETER = 40 * MIB
+"""What a process of Python holds of its own."""
+
+
+def case(folder: Path, function: str, extra: str = "", backend: str = "numpy") -> Case:
+    line = f"  candidate: {{function: memory_kernels:{function}, backend: {backend}}}\n"
+    sampling = "sampling: {repeat: 1, number: 1, warmup_time: 0, paired: false, memory: true}\n"
+    if "sampling" in extra:
+        sampling = ""
+    return case_of(folder, SCALE + line + sampling + extra, "candidate")
+
+
+def record_of(one: Case) -> CaseRecord:
+    return take_turn(Job(one)).record
+
+
+@pytest.mark.parametrize(
+    ("function", "least", "most"),
+    [
+        ("scale", 0, LITTLE),
+        ("with_a_temporary", memory_kernels.HELD - MIB, memory_kernels.HELD + LITTLE),
+        ("with_the_lock", memory_kernels.HELD - MIB, memory_kernels.HELD + LITTLE),
+        ("in_a_thread", memory_kernels.HELD // 4 - MIB, memory_kernels.HELD // 4 + LITTLE),
+        ("in_a_child", memory_kernels.HELD - MIB, memory_kernels.HELD + INTERPRETER),
+        ("shared_with_a_child", memory_kernels.HELD - MIB, memory_kernels.HELD + LITTLE),
+        ("over_a_file", 0, LITTLE),
+    ],
+)
+def test_the_peak_is_what_a_run_holds_beyond_what_stands_before(
+    tmp_path: Path, function: str, least: int, most: int
+) -> None:
+    record = record_of(case(tmp_path, function))
+
+    assert record.status == "ok", record.reason
+    assert record.peak_bytes is not None
+    assert least <= record.peak_bytes <= most
+
+
+def test_memory_is_measured_only_where_the_suite_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "peak_bytes", lambda *_: pytest.fail("nobody asked"))
+
+    record = record_of(case(tmp_path, "scale", "sampling: {repeat: 1, number: 1}\n"))
+
+    assert (record.status, record.peak_bytes) == ("ok", None)
+
+
+def test_where_the_system_does_not_tell_nothing_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends_at_once = tmp_path / "ends_at_once.py"
+    ends_at_once.write_text("raise SystemExit(1)")
+    monkeypatch.setattr(watcher, "__file__", str(ends_at_once))
+    assert record_of(case(tmp_path, "scale")).peak_bytes is None
+
+
+@pytest.mark.parametrize(
+    ("backend", "device", "here"),
+    [
+        ("numpy", "cpu", True),
+        ("multiprocessing", "processes:2", True),
+        ("dask", "dask:2:1", True),
+        ("dask", "dask:tcp://10.0.0.1:8786", False),
+        ("ray", "ray:2", True),
+        ("ray", "ray:auto", False),
+        ("torch", "cuda:0", False),
+    ],
+)
+def test_what_holds_its_memory_elsewhere_is_not_watched(
+    backend: str, device: str, here: bool
+) -> None:
+    assert registry.get(backend).runs_here(device) == here
+
+
+def test_the_watcher_counts_what_processes_hold_without_itself() -> None:
+    before = watcher.held(os.getppid())
+    held = b"x" * memory_kernels.HELD
+    assert watcher.held(os.getppid()) - before < LITTLE < len(held)
+
+
+def test_asv_has_the_peak_on_record_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = case(tmp_path, "with_a_temporary")
+    recording = Recording(tmp_path, one)
+    monkeypatch.setattr(AsvSettings, "record", recording.path)
+    monkeypatch.setattr("gpubench.asv_benchmarks.asv_settings", lambda: AsvSettings(run="one"))
+    assert not hasattr(benchmark_class(one.group, 0), "memory")
+
+    timed = TimedBenchmark(one.group, "kernel")
+    timed.setup(one.identity)
+    timed.run(one.identity)
+    timed.teardown(one.identity)
+
+    cases = [line for line in recording.lines if isinstance(line, CaseRecord)]
+    assert (cases[-1].peak_bytes or 0) >= memory_kernels.HELD - MIB
+
+
+def test_a_case_within_its_limit_is_measured_and_the_limit_is_on_record(tmp_path: Path) -> None:
+    record = record_of(case(tmp_path, "scale", LIMIT))
+
+    assert (record.status, record.conditions["memory_limit_bytes"]) == ("ok", 64 * MIB)
+
+
+@pytest.mark.parametrize("function", ["too_large", "large_when_asked_again"])
+def test_a_case_beyond_its_limit_has_no_time_and_says_why(tmp_path: Path, function: str) -> None:
+    memory_kernels.large_when_asked_again.runs = 0
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+
+    measured = take_turn(Job(case(tmp_path, function, LIMIT)))
+
+    assert measured.record.status == "skipped"
+    assert (measured.record.reason or "").startswith(EXCEEDED)
+    assert measured.samples == ()
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
+
+
+def test_without_a_limit_the_same_is_measured(tmp_path: Path) -> None:
+    assert record_of(case(tmp_path, "too_large")).status == "ok"
+
+
+def test_asv_is_told_that_such_a_case_has_no_time(tmp_path: Path) -> None:
+    record = Recording(tmp_path, case(tmp_path, "too_large", LIMIT)).refusal(Skipped)
+    assert (record.status, (record.reason or "")[: len(EXCEEDED)]) == ("skipped", EXCEEDED)
+
+
+def test_verifying_keeps_the_limit(tmp_path: Path) -> None:
+    outcome = Verifier(Manner())((0, case(tmp_path, "too_large", LIMIT)))
+    assert outcome.status == "skipped"
+    assert (outcome.reason or "").startswith(EXCEEDED)
+
+
+def test_a_crash_under_a_limit_names_the_limit(tmp_path: Path) -> None:
+    with bench() as take:
+        record = take(Job(case(tmp_path, "crash", LIMIT))).record
+    assert record.status == "killed"
+    assert record.reason == (
+        "its process ended without an outcome (signal SIGABRT); its memory limit is 64 MiB, and "
+        "some libraries crash where they get no more"
+    )
+
+
+def test_a_limit_that_cannot_be_kept_skips_the_case(tmp_path: Path) -> None:
+    extra = f"{LIMIT}devices: [cpu, 'processes:1']\n"
+    one = case(tmp_path, "scale_by_a_pool", extra, backend="multiprocessing")
+    record = Recording(tmp_path, one).refusal(Skipped)
+    assert record.reason == (
+        "its memory limit cannot be kept on processes:1: it is one of this process; use cpu, "
+        "threads:N, or workers with a limit of their own, dask:WORKERS:THREADS with "
+        "`options: {memory: ...}`"
+    )
+
+
+def test_other_errors_stay_what_they_are(tmp_path: Path) -> None:
+    one = case(tmp_path, "scale")
+    assert memory.exceeded(one, MemoryError("of something else")) is None
+    assert memory.exceeded(case(tmp_path, "scale", LIMIT), ValueError("no number")) is None
