@@ -12,16 +12,14 @@ import contextlib
 import io
 import itertools
 import json
-import os
 import pickle
 import statistics
-import subprocess
 import sys
 import timeit
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from conditions import print_conditions, progress, scratch_project
+from conditions import in_fresh_process, print_conditions, progress, scratch_project, turn
 
 from gpubench.measure.execution import opened
 from gpubench.measure.inputs import draw_inputs
@@ -113,17 +111,8 @@ def title(case: Case) -> str:
 
 def three_ways(case: Case, folder: Path, samples: int) -> Ways:
     """Seconds of one call by gpubench, timeit and pyperf, from a fresh process: medians."""
-    command = [sys.executable, __file__, "--in-turn", "--samples", str(samples)]
-    done = subprocess.run(
-        command,
-        input=pickle.dumps(case),
-        capture_output=True,
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(folder)},
-    )
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr.decode()}")
-    own, by_timeit, by_pyperf = json.loads(done.stdout)
+    options = "--in-turn", "--samples", str(samples)
+    own, by_timeit, by_pyperf = in_fresh_process(__file__, case, folder, *options)
     return own, by_timeit, by_pyperf
 
 
@@ -141,15 +130,6 @@ def in_turn(case: Case, samples: int) -> Ways:
         turns = [turn(ways, number) for number in range(samples + 1)]
     own, by_timeit, by_pyperf = map(statistics.median, zip(*turns[1:], strict=True))
     return own, by_timeit, by_pyperf
-
-
-def turn(ways: Sequence[Callable[[], float]], number: int) -> list[float]:
-    """A sample each way; another begins each time."""
-    found: dict[int, float] = {}
-    for place in range(len(ways)):
-        way = (number + place) % len(ways)
-        found[way] = ways[way]()
-    return [found[way] for way in range(len(ways))]
 
 
 def pyperf_worker(call: Callable[[], object], runs: int) -> Callable[[], float]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pickle
 import shlex
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from gpubench.measure.recorder import run_facts
 
@@ -34,6 +38,32 @@ def scratch_project(files: dict[str, str]) -> Iterator[Path]:
             (folder / path).write_text(text, encoding="utf-8")
         sys.path.insert(0, name)
         yield folder
+
+
+def in_fresh_process(script: str, work: object, folder: Path, *options: str) -> Any:
+    """What the script prints as JSON in a process of its own, where it finds the modules of
+    ``folder`` and, on standard input, ``work`` pickled."""
+    command = [sys.executable, script, *options]
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+    done = subprocess.run(
+        command,
+        input=pickle.dumps(work),
+        capture_output=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    if done.returncode:
+        raise SystemExit(f"{shlex.join(command)} failed:\n{done.stderr.decode()}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def turn(ways: Sequence[Callable[[], float]], number: int) -> list[float]:
+    """A sample each way; another begins each time."""
+    found: dict[int, float] = {}
+    for place in range(len(ways)):
+        way = (number + place) % len(ways)
+        found[way] = ways[way]()
+    return [found[way] for way in range(len(ways))]
 
 
 def progress(total: int, what: str) -> Callable[[int], None]:

@@ -40,17 +40,19 @@ FOR_SOCKETS = 17
 """Most characters of the name of a temporary folder in which Ray's sockets fit: the path of one has
 103 at most (107 on Linux), and Ray adds up to 86."""
 
+SHORT = Path("/tmp")
+"""Where they are made elsewhere."""
+
 
 class Folder:
-    """A temporary folder for a system's files. A process that is killed cannot remove its own: the
-    next one that makes a folder for this system does, for it finds it unlocked."""
+    """A temporary folder for a system's files. A process that is killed cannot remove its own:
+    ``remove_abandoned`` does, for it finds it unlocked."""
 
     def __init__(self, system: str, *, for_sockets: bool = False) -> None:
         name, place = f"gpubench-{system}-", Path(tempfile.gettempdir())
         if for_sockets and len(str(place)) > FOR_SOCKETS:
-            place = Path("/tmp")
-        for path in place.glob(f"{name}*/in-use"):
-            _remove_unlocked(path)
+            place = SHORT
+        remove_abandoned()
         self.path = Path(tempfile.mkdtemp(prefix=name, dir=place))
         fresh = self.path / "locked"
         self._lock: TextIO = fresh.open("w")
@@ -58,10 +60,23 @@ class Folder:
             fcntl.flock(self._lock, fcntl.LOCK_EX)
         fresh.rename(self.path / "in-use")  # seen by others only now that it is locked
 
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
     def remove(self) -> None:
         """Allowed twice."""
         self._lock.close()
         _remove(self.path)
+
+
+def remove_abandoned() -> None:
+    """Remove such folders of processes that are gone."""
+    for place in {Path(tempfile.gettempdir()), SHORT}:
+        for path in place.glob("gpubench-*/in-use"):
+            _remove_unlocked(path)
 
 
 def _remove(folder: Path) -> None:

@@ -38,6 +38,8 @@ from gpubench.backends.clusters import (
 )
 from gpubench.backends.host import cpu, function_of
 from gpubench.backends.numpy import blas_libraries
+from gpubench.backends.orphans import end_with_parent
+from gpubench.backends.pools import locks_without_names, start_trackers
 from gpubench.backends.protocol import (
     Backend,
     Call,
@@ -179,9 +181,9 @@ class PoolSession(DaskSession):
         self._blas = blas_libraries()
         start = time.perf_counter()
         with ExitStack() as stack:
-            self._pool = self._new_pool()
-            stack.callback(self._pool.shutdown, cancel_futures=True)
-            with _hash_seed(), self.errors():
+            with _hash_seed(), self.errors(), locks_without_names():
+                self._pool = self._new_pool()
+                stack.callback(self._pool.shutdown, cancel_futures=True)
                 wait_for_all(lambda times: self._pool.map(who_am_i, range(times)), workers)
             self._stack = stack.pop_all()
         self._facts |= {
@@ -195,7 +197,7 @@ class PoolSession(DaskSession):
             return ThreadPoolExecutor(self._workers)
         # Not forked: threads that this process has would leave their locks behind.
         spawn = get_context("spawn")
-        return ProcessPoolExecutor(self._workers, spawn, initializer=_with_one_blas_thread)
+        return ProcessPoolExecutor(self._workers, spawn, initializer=_begin_worker)
 
     @contextmanager
     def configured(self) -> Iterator[None]:
@@ -261,16 +263,20 @@ class ClusterSession(DaskSession):
 
     @contextmanager
     def _local_cluster(self, workers: int, threads: int, memory: int | None) -> Iterator[Any]:
-        folder, nannies = Folder("dask"), logging.getLogger("distributed.nanny")
-        level = nannies.level
-        nannies.addHandler(self._told)
-        nannies.setLevel(logging.INFO)
-        try:
+        start_trackers()  # the queues between nannies and workers have locks with names
+        nannies = logging.getLogger("distributed.nanny")
+        with ExitStack() as stack:
+            folder = str(stack.enter_context(Folder("dask")))
+            stack.enter_context(locks_without_names())  # of workers that nannies start again
+            stack.callback(nannies.setLevel, nannies.level)
+            stack.callback(nannies.removeHandler, self._told)
+            nannies.addHandler(self._told)
+            nannies.setLevel(logging.INFO)
             settings = {
                 "distributed.scheduler.allowed-failures": 0,
-                "temporary-directory": str(folder.path),  # the scheduler's, too
+                "temporary-directory": folder,  # the scheduler's, too
             }
-            with self._dask.config.set(settings):
+            with self._dask.config.set(settings), locks_without_names():
                 cluster = self._distributed.LocalCluster(
                     n_workers=workers,
                     threads_per_worker=threads,
@@ -278,17 +284,12 @@ class ClusterSession(DaskSession):
                     host="127.0.0.1",
                     dashboard_address="127.0.0.1:0",  # its HTTP server has a port all the same
                     scheduler_kwargs={"dashboard": False},
-                    local_directory=str(folder.path),
+                    local_directory=folder,
                     memory_limit="auto" if memory is None else memory,
                     silence_logs=logging.CRITICAL,
                 )
+            stack.callback(_closed, cluster)
             yield cluster
-            with suppress(Exception):  # what is lost already
-                cluster.close()
-        finally:
-            nannies.removeHandler(self._told)
-            nannies.setLevel(level)
-            folder.remove()
 
     @contextmanager
     def _connected(self, cluster: Any) -> Iterator[Any]:
@@ -300,9 +301,10 @@ class ClusterSession(DaskSession):
                 f"({type(error).__name__}); start one with `dask scheduler`, and workers with "
                 f"`dask worker {cluster}`"
             ) from error
-        yield client
-        with suppress(Exception):
-            client.close()
+        try:
+            yield client
+        finally:
+            _closed(client)
 
     def _wait_for_workers(self, workers: int) -> None:
         """Of a cluster that is started here all, of another one the first."""
@@ -418,11 +420,12 @@ class DaskBackend(Backend):
     name = "dask"
     title = "Dask"
     times = ("kernel", "end_to_end", "transfer", "start")
+    capabilities = ("cluster", "out_of_core")
     runs_on = (
         "threads:N, processes:N, dask:WORKERS:THREADS (a cluster that is started here) and "
         "dask:tcp://HOST:PORT (a scheduler's address)"
     )
-    requires = ("dask[array,distributed]",)
+    requires = ("gpubench[dask]",)
     software = ("dask", "distributed")
     concerns = ("dask", "distributed")
     options: ClassVar[Mapping[str, str]] = {
@@ -441,6 +444,9 @@ class DaskBackend(Backend):
     def unavailable(self, device: str) -> str | None:
         modules = ("dask", "distributed") if device.startswith("dask:") else ("dask",)
         return super().unavailable(device) or not_installed(device, "dask", *modules)
+
+    def runs_here(self, device: str) -> bool:
+        return bool(counts_of(device))
 
     def device_facts(self, device: str) -> DeviceFacts:
         here = not device.startswith("dask:") or counts_of(device)
@@ -472,6 +478,11 @@ class DaskBackend(Backend):
         return PoolSession(device, chunks)
 
 
+def _closed(what: Any) -> None:
+    with suppress(Exception):  # what is lost already
+        what.close()
+
+
 def _by_key(keys: Any, values: Mapping[Any, Any]) -> Any:
     """Lists of lists of keys with their values in place of them."""
     if isinstance(keys, list):
@@ -479,8 +490,9 @@ def _by_key(keys: Any, values: Mapping[Any, Any]) -> Any:
     return values[keys]
 
 
-def _with_one_blas_thread() -> None:
+def _begin_worker() -> None:
     """Run first in each worker process: workers have a processor each."""
+    end_with_parent()
     blas_libraries().limit(limits=1)
 
 

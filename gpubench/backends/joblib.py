@@ -17,16 +17,15 @@ from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from typing import Any
 
+from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.pools import (
     PoolBackend,
     PoolSession,
-    ProcessesSession,
     a_worker_died,
     blas_threads,
-    environment,
     how_it_ended,
     one_blas_thread,
-    outliving_this_group,
+    start_trackers,
     starting_workers,
     wait_for_all,
     workers_of,
@@ -65,18 +64,20 @@ class JoblibThreadsSession(PoolSession):
         self._open.close()
 
 
-class JoblibProcessesSession(ProcessesSession):
+class JoblibProcessesSession(PoolSession):
     """Processes of loky, each of which has answered."""
 
     def __init__(self, workers: int) -> None:
         joblib = _joblib()
         with ExitStack() as stack:
-            _start_trackers()
+            start_trackers("joblib.externals.loky.backend.resource_tracker")
             stack.enter_context(_loky())
             start = time.perf_counter()
             with starting_workers():
                 # What loky gives to each by itself is the processors' share: 1 where all are busy.
-                parallel = joblib.Parallel(workers, backend="loky", inner_max_num_threads=1)
+                parallel = joblib.Parallel(
+                    workers, backend="loky", inner_max_num_threads=1, initializer=end_with_parent
+                )
                 stack.enter_context(parallel)
                 ask = [joblib.delayed(os.getpid)() for _ in range(workers)]
                 wait_for_all(workers, lambda: set(parallel(ask)))
@@ -122,7 +123,7 @@ class JoblibBackend(PoolBackend):
     kinds = ("processes", "threads")
     fewest = 2
     runs_on = "processes:2, processes:3 ... (loky) and threads:2 ..., by the number of workers"
-    requires = ("joblib",)
+    requires = ("gpubench[joblib]",)
     software = ("joblib", "numpy")
     concerns = ("joblib",)
     passes = ("parallel",)
@@ -156,14 +157,6 @@ def _loky() -> Iterator[None]:
             end = getattr(pool, "terminate", pool.shutdown)
             end(kill_workers=True)
             multiprocessing.active_children()  # asking forgets those that ended, and their locks
-
-
-def _start_trackers() -> None:
-    """The processes that remove what this one leaves behind: loky's locks and files have names."""
-    # They remove without a word: what is left is of cases that were ended, which is on record.
-    with outliving_this_group(), environment({"PYTHONWARNINGS": "ignore:resource_tracker"}):
-        _part("externals.loky.backend.resource_tracker").ensure_running()
-        importlib.import_module("multiprocessing.resource_tracker").ensure_running()
 
 
 def _joblib() -> Any:

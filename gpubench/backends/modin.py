@@ -117,7 +117,7 @@ class ModinSession(HostSession):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             call()
-        sampler = LoopSampler(time.perf_counter, call, "host loop, in other processes")
+        sampler = LoopSampler(time.perf_counter, call)
         texts = (str(warning.message) for warning in caught)
         if any("defaulting to pandas" in text.lower() for text in texts):
             sampler.warnings = ("defaults to pandas: Modin does not share this work out",)
@@ -159,6 +159,9 @@ class ModinBackend(HostBackend):
         if reason := not_installed(device, "modin", "modin", "pyarrow"):
             return f"{reason}, in an environment of its own: it pins pandas"
         return registry.get(device.partition(":")[0]).unavailable(device)
+
+    def runs_here(self, device: str) -> bool:
+        return True
 
     def device_facts(self, device: str) -> DeviceFacts:
         return DeviceFacts(cpu().name, scope={"device": device})

@@ -12,19 +12,20 @@ import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from multiprocessing import synchronize, util
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from multiprocessing.pool import AsyncResult, Pool
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.pools import (
     PoolBackend,
     SharedSession,
     a_worker_died,
     blas_threads,
     how_it_ended,
+    locks_without_names,
     one_thread_for_good,
     starting_workers,
     wait_for_all,
@@ -56,7 +57,8 @@ class WatchedPool(Pool):
         self._crew: list[Any] = []
         self._wanted = workers
         # The server keeps the environment that it started with, and may have loaded NumPy.
-        initializer = one_thread_for_good if method == "forkserver" else None
+        by_server = method == "forkserver"
+        initializer = _one_thread_and_no_longer_than_the_parent if by_server else end_with_parent
         super().__init__(workers, initializer, context=multiprocessing.get_context(method))
 
     def Process(self, ctx: Any, *arguments: Any, **options: Any) -> Any:  # type: ignore[override]
@@ -147,7 +149,7 @@ class MultiprocessingSession(SharedSession):
 
     def __init__(self, workers: int, method: str) -> None:
         start = time.perf_counter()
-        with starting_workers(), _locks_without_names():
+        with starting_workers(), locks_without_names():
             pool = WatchedPool(workers, method)
             try:
                 wait_for_all(workers, lambda: {pool.apply(os.getpid)})
@@ -181,6 +183,7 @@ class MultiprocessingBackend(PoolBackend):
     name = "multiprocessing"
     title = "Processes of the standard library"
     times = ("kernel", "end_to_end", "transfer", "cold", "start")
+    capabilities = ("in_place",)
     kinds = ("processes",)
     runs_on = "processes:1, processes:2 ..., by the number of workers"
     software = ("numpy",)
@@ -208,17 +211,6 @@ class MultiprocessingBackend(PoolBackend):
         return MultiprocessingSession(workers_of(device), method)
 
 
-@contextmanager
-def _locks_without_names() -> Iterator[None]:
-    """Locks that are made meanwhile lose their names at the end, when all workers have them.
-
-    A lock has a name in the file system, by which a worker finds it, until its owner ends; one that
-    is killed leaves the name behind. What ends it is run now, once and early.
-    """
-    registry: dict[Any, Any] = getattr(util, "_finalizer_registry", {})
-    before = set(registry)
-    yield
-    cleanup = getattr(synchronize.SemLock, "_cleanup", None)
-    for key in set(registry) - before:
-        if getattr(registry[key], "_callback", None) is cleanup:
-            registry[key]()
+def _one_thread_and_no_longer_than_the_parent() -> None:
+    one_thread_for_good()
+    end_with_parent()

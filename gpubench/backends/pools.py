@@ -17,6 +17,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from importlib import import_module
+from multiprocessing import synchronize, util
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, SupportsIndex
@@ -31,9 +33,7 @@ from gpubench.backends.protocol import (
     DeviceFacts,
     DeviceMemoryError,
     Launch,
-    LoopSampler,
     Native,
-    Sampler,
     Target,
 )
 from gpubench.errors import BackendError
@@ -128,15 +128,6 @@ class PoolSession(HostSession):
         return {**super().facts(), **self._facts}
 
 
-class ProcessesSession(PoolSession):
-    """One whose workers are other processes."""
-
-    def sampler(self, call: Call) -> Sampler:
-        """By a method of another name: the work of these processes would count as that of others
-        that disturb this one (``measure.disturbance``)."""
-        return LoopSampler(time.perf_counter, call, "host loop, in other processes")
-
-
 def workers_of(device: str) -> int:
     """2 of ``processes:2``."""
     return int(device.partition(":")[2])
@@ -225,18 +216,48 @@ def environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def outliving_this_group() -> Iterator[None]:
-    """Processes that are started meanwhile are of the parent's process group, so that they are left
-    when this process's own group is killed, as after a time-out: those that clean up after it."""
+    """Processes that are started meanwhile are of another process group than this one, so that they
+    are left when its group is killed, as after a time-out: those that clean up after it. The group
+    is the parent's where this process leads its own, else a new one: of a process that asv forked,
+    the parent is killed with it."""
     group = None
-    with suppress(OSError, AttributeError):  # Windows has no groups
-        if os.getpgid(0) == os.getpid():
-            os.setpgid(0, os.getpgid(os.getppid()))
-            group = os.getpid()
+    with suppress(OSError, AttributeError):  # who leads a session cannot; Windows has no groups
+        before = os.getpgid(0)
+        os.setpgid(0, os.getpgid(os.getppid()) if before == os.getpid() else 0)
+        group = before
     try:
         yield
     finally:
         if group is not None:
             os.setpgid(0, group)
+
+
+def start_trackers(*others: str) -> None:
+    """Start what removes the names of locks and files that this process leaves behind, however it
+    ends: the tracker of ``multiprocessing``, and those of ``others``, by the names of modules."""
+    # They remove without a word: what is left is of cases that were ended, which is on record.
+    with outliving_this_group(), environment({"PYTHONWARNINGS": "ignore:resource_tracker"}):
+        for module in ("multiprocessing.resource_tracker", *others):
+            import_module(module).ensure_running()
+
+
+@contextmanager
+def locks_without_names() -> Iterator[None]:
+    """Locks that are made meanwhile lose their names at the end, when all workers have them.
+
+    A lock has a name in the file system, by which a worker finds it, until its owner ends; one that
+    is killed leaves the name behind. What ends it is run now, once and early.
+    """
+    registry: dict[Any, Any] = getattr(util, "_finalizer_registry", {})
+    before = set(registry)
+    try:
+        yield
+    finally:
+        cleanup = getattr(synchronize.SemLock, "_cleanup", None)
+        for key in set(registry) - before:
+            finalizer: Any = registry.get(key)  # other threads end theirs
+            if getattr(finalizer, "_callback", None) is cleanup:
+                finalizer()
 
 
 class Block:
@@ -318,7 +339,7 @@ def attached(
     return np.ndarray(shape, dtype, _attached[path, number], offset, strides)
 
 
-class SharedSession(ProcessesSession):
+class SharedSession(PoolSession):
     """One whose arrays lie in memory that the workers share."""
 
     def to_native(self, array: Array) -> Native:

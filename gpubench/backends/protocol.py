@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 
@@ -29,6 +29,13 @@ Native = Any
 
 Call = Callable[[], Any]
 """One run of the kernel with everything bound; returns what the function returns (native)."""
+
+
+Capability = Literal["gpu", "cluster", "out_of_core", "in_place", "compiles"]
+"""What a backend can do. ``gpu``: compute on GPUs. ``cluster``: use workers on other machines.
+``out_of_core``: work through data larger than memory by itself, piece by piece. ``in_place``: let
+functions write the arrays that they are given. ``compiles``: make machine code of functions or
+programs."""
 
 
 class DeviceError(GpubenchError):
@@ -266,6 +273,12 @@ class Session(ABC):
         """
         return {}
 
+    def peak_bytes(self, run: Call) -> int | None:
+        """The most bytes of a device's own memory that ``run`` holds beyond what is held before, by
+        what the library that allocates it tells; ``None`` where it does not, or has none. ``run``
+        returns when it is done."""
+        return None
+
     def facts(self) -> Mapping[str, Value]:
         """Conditions for the record: versions, device name, driver, threads in use, and
         ``l2_bytes``, the size of the last cache before a device's memory."""
@@ -299,6 +312,8 @@ class Backend(ABC):
     concerns all."""
     passes: ClassVar[tuple[str, ...]] = ()
     """What ``bind`` puts before the arguments that the suite names, for ``check``: ``pool`` ..."""
+    capabilities: ClassVar[tuple[Capability, ...]] = ()
+    """What it can do, for the table of the backends that were measured."""
     takes_launch: ClassVar[bool] = True
     """Whether a suite's ``launch`` means something to it: blocks and grids, or tasks in a batch."""
     takes_tables: ClassVar[bool] = False
@@ -330,7 +345,14 @@ class Backend(ABC):
         it cannot run."""
         if reason := self.unavailable_with(device, options or {}):
             raise BackendError(reason)
-        return self.start(device, threads, **(options or {}))
+        try:
+            return self.start(device, threads, **(options or {}))
+        except ImportError as error:  # packages say so that their versions do not fit
+            wanted = " ".join(f"'{one}'" for one in self.requires) or "what is missing"
+            raise BackendError(
+                f"{device}: {self.title} cannot be imported: {error}; "
+                f"pip install --upgrade {wanted}"
+            ) from error
 
     def unavailable(self, device: str) -> str | None:
         """Why it cannot run there on this machine, and what to do; ``None`` when it can. Starts
@@ -342,6 +364,11 @@ class Backend(ABC):
     def unavailable_with(self, device: str, options: Mapping[str, Value]) -> str | None:
         """The same for these options, where one of them decides it: the library, for example."""
         return self.unavailable(device)
+
+    def runs_here(self, device: str) -> bool:
+        """Whether what runs hold is memory of this machine's host alone, in this process and those
+        that it started, so that it can be watched from outside."""
+        return device.partition(":")[0] in ("cpu", "processes", "threads")
 
     def device_facts(self, device: str) -> DeviceFacts:
         """Limits and facts, from the device where there is one, else from the architecture."""

@@ -276,8 +276,9 @@ class RayBackend(Backend):
     name = "ray"
     title = "Ray"
     times = ("kernel", "end_to_end", "transfer", "start")
+    capabilities = ("cluster", "out_of_core")
     runs_on = "ray:N (started here with N CPUs), ray:auto and ray:HOST:PORT (one that runs already)"
-    requires = ("ray",)
+    requires = ("gpubench[ray]",)
     software = ("ray",)
     concerns = ("ray",)
     options: ClassVar[Mapping[str, str]] = {
@@ -293,6 +294,9 @@ class RayBackend(Backend):
 
     def unavailable(self, device: str) -> str | None:
         return super().unavailable(device) or not_installed(device, "ray", "ray")
+
+    def runs_here(self, device: str) -> bool:
+        return bool(counts_of(device))
 
     def device_facts(self, device: str) -> DeviceFacts:
         name = cpu().name if counts_of(device) else f"Ray at {device.removeprefix('ray:')}"

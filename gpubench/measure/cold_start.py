@@ -14,13 +14,13 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from typing import Any
 
 import numpy as np
 
 from gpubench.backends import registry
+from gpubench.backends.clusters import Folder
 from gpubench.errors import KernelError
 from gpubench.measure.execution import opened
 from gpubench.measure.inputs import draw_inputs
@@ -51,11 +51,11 @@ class ColdStartSampler:
         place = json.dumps([self._time, *suite, group.class_name, self._case.identity])
         total = 0.0
         for _ in range(runs):
-            with tempfile.TemporaryDirectory(prefix="gpubench-cache-") as cache:
+            with Folder("cache") as cache:
                 # This process's search path, so that the same modules are imported.
                 path = os.pathsep.join(filter(None, sys.path))
                 kept = registry.get(self._case.backend).caches if self._time == "compile" else ()
-                caches = dict.fromkeys(kept, cache)
+                caches = dict.fromkeys(kept, str(cache))
                 finished = subprocess.run(
                     [sys.executable, "-P", "-m", __name__],
                     input=place.encode(),

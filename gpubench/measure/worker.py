@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection, wait
 from time import monotonic
 from typing import Any
 
+from gpubench.backends.clusters import remove_abandoned
 from gpubench.backends.software import requested, switched_on
 from gpubench.errors import GpubenchError
 
@@ -134,12 +135,14 @@ class Worker:
             self.give(self.items, self._limit)
 
     def end(self) -> None:
-        """End the process, whatever it is doing, and those that it started."""
+        """End the process, whatever it is doing, and those that it started; remove the folders of
+        systems that it could not remove itself."""
         with suppress(OSError, AttributeError):  # it ended by itself; Windows has no groups
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
         self._process.join()
         self._connection.close()
+        remove_abandoned()
 
     @property
     def signs(self) -> tuple[Connection, int]:

@@ -78,12 +78,13 @@ def dask_hanging(a: Any) -> Any:
 
 
 def hung(part: Any) -> Any:
-    record = Path(os.environ["HUNG_TASK_RECORD"])
-    fresh = record.with_name(f"{os.getpid()}")
-    fresh.write_text(fresh.name)
-    fresh.rename(record)  # whole, when it is seen
     time.sleep(600)
     return part
+
+
+def dask_losing_its_scheduler(a: Any) -> Any:
+    os.kill(int(os.environ["SCHEDULER"]), signal.SIGKILL)
+    return a * 2
 
 
 def plain(a: Any) -> Any:
@@ -95,6 +96,27 @@ def ray_doubled_on_record(a: Any, path: str) -> Any:
     import ray
 
     return ray.remote(doubled_on_record).remote(a, path)
+
+
+def ray_twice(a: Any) -> Any:
+    import ray
+
+    return ray.remote(twice).remote(a)
+
+
+def twice(a: Any) -> Any:
+    return a * 2
+
+
+def ray_hoarding(a: Any) -> Any:
+    """Objects of 30 MiB that are kept."""
+    import ray
+
+    kept.extend(ray.put(np.zeros(30 * 2**20, np.uint8)) for _ in range(8))
+    return ray_twice(a)
+
+
+kept: list[Any] = []
 
 
 def ray_two_results(a: Any) -> Any:
@@ -139,3 +161,15 @@ def ray_dictionary(a: Any) -> Any:
 
 def in_a_dictionary(array: Any) -> Any:
     return {"a": array}
+
+
+def modin_twice(a: Any) -> Any:
+    import modin.pandas
+
+    return (modin.pandas.DataFrame({"a": a}) * 2).to_numpy()[:, 0]
+
+
+def modin_failing(a: Any) -> Any:
+    import modin.pandas
+
+    return modin.pandas.DataFrame({"a": a}).map(divided_by_zero).to_numpy()[:, 0]
