@@ -23,9 +23,11 @@ from typing import Any, TypeVar
 from gpubench.backends import registry
 from gpubench.backends.devices import gpu_count
 from gpubench.backends.software import requested
+from gpubench.errors import GpubenchError
 from gpubench.measure.asv_settings import asv_settings, say_if_without_plugin
 from gpubench.measure.preparation import Preparation, Skipped
 from gpubench.measure.recorder import Recorder, now
+from gpubench.measure.resuming import RecordedSamples, finished_before
 from gpubench.measure.sampling import (
     COMPILATIONS,
     Measurement,
@@ -40,14 +42,14 @@ from gpubench.plan.case import Case
 from gpubench.plan.group import Group, is_cuda
 from gpubench.plan.plan import build_plan
 from gpubench.plan.version import benchmark_version
-from gpubench.record import RoundsRecord
+from gpubench.record import FinishedProcess, RoundsRecord
 from gpubench.suite.folder import asked_folder
 from gpubench.suite.loading import load_suites
 from gpubench.suite.model import Sampling
 
 T = TypeVar("T")
 
-NOT_OF_ASV = {"sample_time", "number", "paired"}
+NOT_OF_ASV = {"sample_time", "number", "paired", "memory"}
 """What of ``sampling`` is carried out here: asv sees one call a sample."""
 
 
@@ -112,7 +114,8 @@ def _time_method(
 ) -> Callable[..., None]:
     """A ``time_*`` method with the hooks and attributes that asv looks for on it. asv's pages show
     ``source`` as its code."""
-    timed = TimedBenchmark(group, label)
+    version = benchmark_version(group.kernel, group.implementation_name, label)
+    timed = TimedBenchmark(group, label, version)
 
     def setup(identity: str) -> None:
         timed.setup(identity)
@@ -129,7 +132,7 @@ def _time_method(
     attributes |= {
         "setup": setup,
         "teardown": timed.teardown,
-        "version": benchmark_version(group.kernel, group.implementation_name, label),
+        "version": version,
         "pretty_source": source,
         "warmup_time": 0.0,  # setup has done it
     }
@@ -142,16 +145,21 @@ def _time_method(
 class TimedBenchmark:
     """State of one ``time_*`` benchmark in one process: what asv's hooks work on."""
 
-    def __init__(self, group: Group, label: str) -> None:
+    def __init__(self, group: Group, label: str, version: str | None = None) -> None:
         self._group = group
         self._label = label
+        self._version = version
         self._identity: str | None = None
         self._preparation: Preparation | None = None
         self._measurement: Measurement | None = None
+        self._recorded_samples: RecordedSamples | None = None
+        """In place of a measurement."""
         self._seconds: list[float] = []
         """Of one run, for each call so far that is no warm-up of asv's."""
         self._rounds: list[int] = []
         """Calls of each round; none where rounds are not kept."""
+        self._fresh_until: float | None = None
+        """When the fewest samples of a fresh time are enough; ``None`` for other times."""
         self._warm_up_end: float | None = None
         """When asv's own warm-up ends (``time.perf_counter``); ``None`` where it does none."""
         self._looks_from: int | None = None
@@ -176,6 +184,9 @@ class TimedBenchmark:
 
     def run(self, identity: str) -> None:
         """One sample."""
+        if self._recorded_samples is not None:
+            self._recorded_samples.sample()
+            return
         assert self._measurement is not None and self._preparation is not None
         seconds = self._recorded(self._measurement.sample)
         self._preparation.note(self._measurement)
@@ -194,19 +205,34 @@ class TimedBenchmark:
         if self._looks_from is not None and len(self._seconds) >= self._looks_from:
             self._looks_from = len(self._seconds) + 1  # asv tears down again after a failure
             self._recorded(partial(preparation.look, self._measurement))
-        if self._rounds and len(self._seconds) >= sum(self._rounds):
+        if self._is_done():
+            preparation.watch_memory()
             record = preparation.record
-            rounds = tuple(map(median, by_round(self._seconds[: sum(self._rounds)], self._rounds)))
-            self._rounds = []
+            seconds = tuple(self._seconds[: sum(self._rounds) or None])
+            rounds = tuple(map(median, by_round(seconds, self._rounds)))
+            self._rounds, self._fresh_until = [], None
+            samples = () if len(rounds) == len(seconds) else seconds
             disturbance = self._measurement.disturbance
             preparation.recorder.write(
-                RoundsRecord(record.benchmark, record.case, now(), rounds, disturbance)
+                RoundsRecord(record.benchmark, record.case, now(), rounds, disturbance, samples)
             )
+            # Now: a process that asv forks ends by os._exit, past all that would close a cluster.
+            self._recorded(preparation.close)
+            self._preparation = self._identity = None
+
+    def _is_done(self) -> bool:
+        """Whether asv has all samples that are planned: it says so to nobody."""
+        if self._fresh_until is None:
+            return bool(self._rounds) and len(self._seconds) >= sum(self._rounds)
+        least, most, _ = COMPILATIONS  # as asv's loop ends (asv_runner)
+        is_over = time.perf_counter() > self._fresh_until
+        return len(self._seconds) >= (least if is_over else most)
 
     def elapsed(self) -> float:
         """asv's timer; it outlives the case."""
-        assert self._measurement is not None
-        return self._measurement.elapsed()
+        samples = self._recorded_samples or self._measurement
+        assert samples is not None
+        return samples.elapsed()
 
     def _recorded(self, work: Callable[[], T]) -> T:
         """Do it; a failure is put on record and raised."""
@@ -218,17 +244,24 @@ class TimedBenchmark:
         if self._preparation is not None:
             self._preparation.close()
         self._identity, self._measurement, self._rounds = identity, None, []
-        self._looks_from = None
+        self._preparation = self._recorded_samples = None
+        self._looks_from = self._fresh_until = None
         case, settings = self._group.case(identity), asv_settings()
         attributes = settings.attributes
         declared: Sampling = with_attributes(case.kernel.sampling, attributes)
+        recorder, name = Recorder(settings.record), case.benchmark(self._label).asv_name
+        before = finished_before(recorder, settings, name, identity, self._version)
+        if before is not None:
+            self._take(before, recorder, settings.run)
+            return
         self._preparation = Preparation(
             case,
             self._label,
-            Recorder(settings.record),
+            recorder,
             case.kernel.sampling.timeout or settings.timeout,
             declared=declared,
             run=settings.run,
+            version=self._version,
         )
         try:
             measurement = self._preparation.prepare()
@@ -247,4 +280,21 @@ class TimedBenchmark:
         # With ``-a warmup_time=0.5`` asv does it, whatever we set.
         by_asv = attributes.get("warmup_time") or 0.0
         self._recorded(lambda: measurement.warm_up(0.0 if by_asv else plan.warm_up))
-        self._warm_up_end = time.perf_counter() + by_asv if by_asv else None
+        ended = time.perf_counter()
+        self._warm_up_end = ended + by_asv if by_asv else None
+        if self._label in FRESH_TIMES and "repeat" not in attributes:
+            self._fresh_until = ended + COMPILATIONS[-1]
+
+    def _take(self, before: FinishedProcess, recorder: Recorder, run: str) -> None:
+        """What an earlier process had finished, in place of a measurement: this run's record gets
+        it too, so that it is whole."""
+        recorder.write_facts(run)
+        recorder.write(before.outcome)
+        if before.rounds is not None:
+            recorder.write(before.rounds)
+            self._recorded_samples = RecordedSamples(before.samples)
+            self.repeat = len(before.samples)
+        elif before.outcome.status in ("skipped", "verified"):
+            raise NotImplementedError(before.outcome.reason)
+        else:
+            raise GpubenchError(before.outcome.reason or before.outcome.status)

@@ -23,6 +23,7 @@ from typing import Any
 from asv.console import log
 from asv.publishing import OutputPublisher
 
+from gpubench.backends.clusters import remove_abandoned
 from gpubench.errors import GpubenchError
 from gpubench.measure.asv_settings import VARIABLE, AsvSettings, asv_settings
 from gpubench.measure.disturbance import busy_since, machine
@@ -84,6 +85,8 @@ def _settings(arguments: Any) -> AsvSettings:
         attributes=attributes,
         benchmarks=(asked,) if isinstance(asked, str) else tuple(asked),
         timeout=float(attributes.get("timeout", config.default_benchmark_timeout)),
+        skip_successful=_asked(options, "successful"),
+        skip_failed=_asked(options, "failed"),
     )
     if _command(arguments) not in KEEPING or options.get("dry_run") or options.get("skip_save"):
         return settings
@@ -95,6 +98,12 @@ def _settings(arguments: Any) -> AsvSettings:
         machine=Machine.load(machine_name=arguments.machine, interactive=True).machine,
         commit=None if commit is None else get_repo(config).get_hash_from_name(commit),
     )
+
+
+def _asked(options: dict[str, Any], what: str) -> bool:
+    """Whether asv skips what is there and was successful, or failed; none has every option."""
+    names = ("skip_existing", "skip_existing_commits", f"skip_existing_{what}")
+    return any(options.get(name) for name in names)
 
 
 def say_what_is_compiled_anew() -> None:
@@ -166,4 +175,5 @@ class GpubenchReport(OutputPublisher):  # type: ignore[misc]
 
 
 export_settings()
+atexit.register(remove_abandoned)  # of cases that asv ended
 atexit.register(say_what_is_compiled_anew)

@@ -5,13 +5,17 @@ asv keeps numbers only. For each result file ``<commit>-<environment>.json`` the
 line is one JSON object, appended whole: a ``run`` line with the machine's facts, and for each case
 a ``started`` line, its outcome, and where it was timed the medians of its rounds. A case with a
 ``started`` line alone was killed.
+
+asv stores the times of a commit when all of its benchmarks are done. Until then they are here alone
+(``finished_runs``).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
@@ -86,6 +90,9 @@ class CaseRecord:
     """Bytes moved by one run, by the suite's formula."""
     flops: int | None = None
     """Floating-point operations of one run, by the suite's formula."""
+    peak_bytes: int | None = None
+    """The most memory that one run holds beyond what stands before it; ``None`` where the suite
+    does not ask, or where it is not known."""
     max_abs_error: float | None = None
     """Largest absolute difference from the baseline's outputs."""
     max_rel_error: float | None = None
@@ -112,6 +119,12 @@ class CaseRecord:
     compiled: bool | None = None
     """Whether its backend compiles, so that ``compile`` means something; ``None`` in the records of
     earlier releases."""
+    capabilities: tuple[str, ...] | None = None
+    """What its backend can do (``gpubench.backends.protocol.Capability``); ``None`` in the records
+    of earlier releases."""
+    version: str | None = None
+    """Of the asv benchmark, a hash of what it measures (``gpubench.plan.version``); ``None`` in the
+    records of earlier releases and of ``gpubench time``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +168,13 @@ class RoundsRecord:
     at: str
     """Time in UTC, ISO 8601."""
     rounds: tuple[float, ...]
-    """Median of the samples of each round, in seconds of one run."""
+    """Median of the samples of each round, in seconds of one run; empty where samples have no
+    rounds, as those of ``compile``."""
     disturbance: Disturbance | None = None
     """``None`` where the system does not tell of waiting, where a device timed the samples, and in
     records of earlier releases."""
+    samples: tuple[float, ...] = ()
+    """All samples in seconds of one run; empty where they are ``rounds``, one in each."""
 
 
 Line = RunRecord | CaseRecord | RoundsRecord
@@ -185,6 +201,53 @@ def record_name(commit: str, environment: str) -> str:
     return f"{commit[:8]}-{environment}{SUFFIX}"
 
 
+@dataclass(frozen=True, slots=True)
+class FinishedProcess:
+    """What one process that asv started has put on record of a case when it was done with it."""
+
+    outcome: CaseRecord
+    samples: tuple[float, ...] = ()
+    """Seconds of one run; empty where there is no time."""
+    rounds: RoundsRecord | None = None
+    """``None`` where there is no time."""
+
+
+FinishedCases = dict[tuple[str, str], list[FinishedProcess]]
+"""By benchmark and case, the processes of one run that finished it."""
+
+
+def finished_runs(lines: Iterable[Line]) -> dict[Value, FinishedCases]:
+    """What each run has finished, by its ``run`` fact, in the order of their beginnings; nothing of
+    earlier releases, which had no such fact."""
+    of_runs: dict[Value | None, list[CaseRecord | RoundsRecord]] = {None: []}
+    run = None
+    for line in lines:
+        if isinstance(line, RunRecord):
+            run = line.facts.get("run")
+            of_runs.setdefault(run, [])
+        else:
+            of_runs[run].append(line)
+    return {run: _finished_cases(of_run) for run, of_run in of_runs.items() if run is not None}
+
+
+def _finished_cases(lines: Sequence[CaseRecord | RoundsRecord]) -> FinishedCases:
+    """A failure that a run ends with counts for nothing: it may have come of what ended the run."""
+    cases: FinishedCases = defaultdict(list)
+    timed: dict[tuple[str, str], CaseRecord] = {}
+    for place, line in enumerate(lines, 1):
+        key = line.benchmark, line.case
+        if isinstance(line, RoundsRecord):
+            if outcome := timed.pop(key, None):
+                cases[key].append(FinishedProcess(outcome, line.samples or line.rounds, line))
+        elif line.status == "ok":
+            timed[key] = line  # asv has yet to take its samples
+        else:
+            timed.pop(key, None)
+            if line.status != "started" and (line.status != "failed" or place < len(lines)):
+                cases[key].append(FinishedProcess(line))
+    return cases
+
+
 def to_line(record: Line) -> str:
     """One line of a record file, newline included; fields at their default are left out, and of a
     long reason its middle."""
@@ -209,6 +272,7 @@ def _plausible(record: Line) -> Line:
     """The record; raises ``GpubenchError`` for a number that no suite can give."""
     if isinstance(record, CaseRecord):
         numbers = [record.bytes, record.flops, record.threads, record.shared_bytes]
+        numbers += [record.peak_bytes]
         numbers += [record.runs_per_sample, *(record.block or ()), *(record.grid or ())]
         for number in [*numbers, *record.values.values()]:
             if isinstance(number, int) and abs(number) > MAX_NUMBER:

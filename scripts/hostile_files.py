@@ -1,8 +1,10 @@
 """Breaks suites, result files and records at random and counts what `check` and `report` make of
 them: `python scripts/hostile_files.py --minutes 5`.
 
-Each try is a process of its own, with limits of memory and time. A try that ends in a traceback or
-at a limit is printed with its seed: `--only SEED` does it again. Exit code 1 where there is one.
+Tries are made in processes with limits of memory and time, some in each; one that ends in a
+traceback, at a limit or late is tried again in a process of its own, which counts, and is printed
+with its seed: `--only SEED` does it again. Exit code 1 where one escaped. `scripts/robustness.py`
+tries more, in more ways.
 """
 
 from __future__ import annotations
@@ -16,11 +18,14 @@ import os
 import platform
 import random
 import resource
+import shutil
 import sys
 import time
 import traceback
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import version
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -28,11 +33,23 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import yaml
+
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "results"))
 
 SECONDS = 30.0
 """Until a try is ended: on a busy machine a report of the sample takes five."""
+
+SUITES = tuple(
+    path
+    for folder in ("suites", "tests/wrong", "tests/suite/examples")
+    for path in sorted((ROOT / folder).rglob("*.yaml"))
+)
+"""That are broken."""
+
+TOGETHER = 20
+"""Tries in one process: to start it takes longer than most of them."""
 
 ADDRESSES = 4 * 2**30
 """Bytes of addresses that a try may have; DuckDB reserves more than it uses."""
@@ -41,7 +58,7 @@ SLOW, LARGE = 2.0, 300
 """Processor time in seconds and memory in MB from which a try is counted."""
 
 TRIES = 40
-"""Without ``--minutes``, of each of the two: a minute on two cores."""
+"""Without ``--minutes``, of each kind."""
 
 # A try that ends at once leaves it to another process to tidy up, which would tell of each.
 os.environ["PYTHONWARNINGS"] = "ignore::UserWarning:multiprocessing.resource_tracker"
@@ -62,6 +79,21 @@ EVIL_YAML = (
 """In place of a value of a suite."""
 
 
+NAMES = ("a", "b", "n", "m", "x", "numpy", "numba", "sum")
+"""Of arrays, sizes and implementations, in a suite that is generated."""
+
+WORDS = (
+    *("a", "b", "n", "m", "n * 2", "cdiv(n, m)", "itemsize(a)", "float32", "int8", "cpu", "cuda:0"),
+    *("numpy", "numba", "os:getcwd", "math:sqrt", "normal", "kernel", "out", "", "x y", "{n}"),
+)
+"""Where the schema asks for text."""
+
+SAFE_YAML = (
+    *("[]", "{}", "~", "[[1]]", "{a: 1}", "2", "-1", "1.5", "yes", "9", "'n ** n ** n'", "''"),
+)
+"""Of another kind than the schema asks for."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What became of one try."""
@@ -79,14 +111,81 @@ class Outcome:
 
 def broken_suite(rng: random.Random, folder: Path) -> list[str]:
     """Write one of the project's suites with one to three things wrong; the command for it."""
-    source = rng.choice(sorted((ROOT / "suites").glob("*.yaml")))
+    source = rng.choice(SUITES)
     text = source.read_text(encoding="utf-8")
     for _ in range(rng.randint(1, 3)):
         text = rng.choice((_line, _value, _character, _cut))(rng, text)
-    path = folder / "suites" / source.name
+    for module in source.parents[1].glob("wrong_*.py"):  # of the tests' own suites
+        shutil.copy(module, folder)
+    return _checked(folder, source.name, text)
+
+
+def generated_suite(rng: random.Random, folder: Path) -> list[str]:
+    """Write a suite as the schema allows, with some values that it does not; the command for it."""
+    suite = _generated(rng, _schema())
+    if isinstance(suite, dict) and rng.random() < 0.9:
+        suite |= {"version": 1, "suite": "tried"}
+    return _checked(folder, "tried.yaml", yaml.safe_dump(suite, width=10**6))
+
+
+def _checked(folder: Path, name: str, text: str) -> list[str]:
+    path = folder / "suites" / name
     path.parent.mkdir()
     path.write_bytes(text.encode(errors="surrogatepass"))
-    return ["check", str(path.relative_to(folder))]
+    return ["check", f"suites/{name}"]
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    from gpubench.suite.schema import suite_schema
+
+    schema = suite_schema()
+    return {"type": "object", **schema["else"], "definitions": schema["definitions"]}
+
+
+def _generated(rng: random.Random, schema: Any, depth: int = 0) -> Any:
+    """A value that a part of the schema allows, or in one of forty times any other."""
+    if rng.random() < 0.025 or depth > 12 or not isinstance(schema, dict):
+        return yaml.safe_load(rng.choice(SAFE_YAML))
+    if "$ref" in schema:
+        part: Any = _schema()
+        for name in schema["$ref"].split("/")[1:]:
+            part = part[name]
+        return _generated(rng, part, depth + 1)
+    for key in ("anyOf", "oneOf"):
+        if key in schema and "properties" not in schema:
+            return _generated(rng, rng.choice(schema[key]), depth + 1)
+    if "enum" in schema or "const" in schema:
+        return rng.choice(schema.get("enum") or [schema["const"]])
+    match schema.get("type"):
+        case "object":
+            return _mapping(rng, schema, depth)
+        case "array":
+            items = schema.get("items")
+            if not isinstance(items, list):
+                items = [items] * rng.randint(schema.get("minItems", 1), 3)
+            return [_generated(rng, item, depth + 1) for item in items]
+        case "integer" | "number":
+            return rng.choice((0, 1, 2, 3, 8, 100, -1, 0.5))
+        case "boolean":
+            return rng.random() < 0.5
+    return rng.choice(WORDS)
+
+
+def _mapping(rng: random.Random, schema: dict[str, Any], depth: int) -> dict[str, Any]:
+    """All fields that are required and some of the others; few where one is deep inside."""
+    properties, required = schema.get("properties", {}), schema.get("required", ())
+    chance = 0.5 / (1 + depth)
+    filled = {
+        name: _generated(rng, part, depth + 1)
+        for name, part in properties.items()
+        if name in required or rng.random() < chance
+    }
+    more = [schema.get("additionalProperties"), *schema.get("patternProperties", {}).values()]
+    for part in filter(None, more):
+        for name in rng.sample(NAMES, rng.randint(1, 3)):
+            filled[name] = _generated(rng, part, depth + 1)
+    return filled
 
 
 def _line(rng: random.Random, text: str) -> str:
@@ -218,17 +317,44 @@ def _kind(rng: random.Random, path: Path) -> None:
             path.write_text(json.dumps({str(key): key for key in range(300_000)}))
 
 
-def attempt(seed: str, folder: str, told: Connection) -> None:
-    """One try, in a process of its own."""
+KINDS = {"suites": broken_suite, "generated": generated_suite, "results": broken_results}
+
+
+def attempts(seeds: list[str], folder: str, told: Connection) -> None:
+    """Some tries, in a process of their own."""
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
-    rng = random.Random(seed)
-    os.chdir(folder)
-    kind = broken_suite if seed.startswith("suite") else broken_results
-    command = kind(rng, Path(folder))
-    before = _processor()
-    outcome = _outcome(command)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    told.send((*outcome, _processor() - before, memory))
+    for seed in seeds:
+        # What is written outside of the project shows beside it.
+        project = Path(folder, seed, "project")
+        project.mkdir(parents=True)
+        os.chdir(project)
+        command = KINDS[seed.partition("-")[0]](random.Random(seed), project)
+        before, files = _processor(), _files(project.parent)
+        _forget_peak()
+        how, words = _outcome(command)
+        seconds, memory = _processor() - before, _peak()
+        if written := _files(project.parent) - files:
+            how, words = "escaped", f"it wrote {sorted(written)[0]}"
+        told.send((how, seconds, memory, words))
+        shutil.rmtree(project.parent, ignore_errors=True)
+
+
+def _files(folder: Path) -> set[str]:
+    """All paths, without those that a report is to write."""
+    written = ("project/reports/html", "project/.asv/.gpubench-cache", "project/reports")
+    paths = (path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+    return {path for path in paths if not path.startswith(written)}
+
+
+def _forget_peak() -> None:
+    """Most memory so far is forgotten (Linux: proc_pid_clear_refs(5))."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def _peak() -> float:
+    """Most memory since then, MB."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 def _processor() -> float:
@@ -263,27 +389,82 @@ def _outcome(command: list[str]) -> tuple[str, str]:
 
 
 def tried(seed: str) -> Outcome:
-    """One try, ended where it takes too long."""
+    """One try in a process of its own."""
+    ((_, outcome),) = _together([seed])
+    return outcome
+
+
+def all_tried(seeds: Sequence[str]) -> Iterator[tuple[str, Outcome]]:
+    """Tries of a few in one process; what looks suspicious is tried again alone."""
+    rest = list(seeds)
+    while rest:
+        for seed, outcome in _together(rest):
+            rest.remove(seed)
+            yield seed, tried(seed) if suspicious(outcome) else outcome
+
+
+def suspicious(outcome: Outcome) -> bool:
+    """Whether there may be something to mend."""
+    is_large = outcome.megabytes > LARGE
+    return outcome.how == "escaped" or outcome.seconds > SLOW or is_large
+
+
+def _together(seeds: list[str]) -> Iterator[tuple[str, Outcome]]:
+    """Tries in one process, up to the one that it ends with."""
     context = get_context("forkserver")
     context.set_forkserver_preload(
         ["gpubench.cli.suites", "gpubench.report.render", "gpubench.plan.plan"]
     )
     telling, told = context.Pipe(duplex=False)
-    with TemporaryDirectory(prefix="gpubench-hostile-") as folder:
-        process = context.Process(target=attempt, args=(seed, folder, told))
+    with TemporaryDirectory(prefix="gpubench-hostile-", ignore_cleanup_errors=True) as folder:
+        process = context.Process(target=attempts, args=(seeds, folder, told))
         process.start()
         told.close()
         try:
-            if not telling.poll(SECONDS):
-                return Outcome("escaped", SECONDS, words=f"not ended after {SECONDS:g} s")
-            how, words, seconds, megabytes = telling.recv()
-            return Outcome(how, seconds, megabytes, words)
+            for seed in seeds:
+                if not telling.poll(SECONDS):
+                    yield seed, Outcome("escaped", SECONDS, words=f"not ended after {SECONDS:g} s")
+                    return
+                yield seed, Outcome(*telling.recv())
         except EOFError:
             process.join()
-            return Outcome("escaped", words=f"the process ended with {process.exitcode}")
+            yield seed, Outcome("escaped", words=f"the process ended with {process.exitcode}")
         finally:
             process.kill()
             process.join()
+
+
+@dataclass
+class Counts:
+    """Of the tries of one kind."""
+
+    of: Counter[str] = field(default_factory=Counter)
+
+    def add(self, seed: str, outcome: Outcome) -> None:
+        """Count one, and print it where there may be something to mend."""
+        self.of.update(
+            tried=1,
+            **{outcome.how: 1},
+            slow=outcome.seconds > SLOW,
+            large=outcome.megabytes > LARGE,
+        )
+        if suspicious(outcome):
+            print(f"{seed}: {outcome}", flush=True)
+
+    def line(self, what: str) -> str:
+        """Of the table."""
+        return f"| {what} | {' | '.join(f'{self.of[column]:,}' for column in COLUMNS)} |"
+
+
+COLUMNS = ("tried", "refused", "named", "accepted", "escaped", "slow", "large")
+HEAD = f"| broken | {' | '.join(COLUMNS)} |\n|{' --- |' * (len(COLUMNS) + 1)}"
+
+
+def versions() -> str:
+    """What the table was made with."""
+    packages = ("numpy", "duckdb", "pydantic", "msgspec", "PyYAML", "asv")
+    named = ", ".join(f"{name} {version(name)}" for name in packages)
+    return f"Python {platform.python_version()}, {named}; {os.cpu_count()} processors"
 
 
 def main() -> None:
@@ -297,27 +478,17 @@ def main() -> None:
         print(tried(options.only))
         return
     end = time.monotonic() + 60 * options.minutes if options.minutes else math.inf
-    counts: dict[str, Counter[str]] = {"suites": Counter(), "results": Counter()}
+    counts = {what: Counts() for what in KINDS}
     number = 0
     while time.monotonic() < end and (options.minutes or number < TRIES):
         for what, count in counts.items():
-            seed = f"{what}-{options.seed}-{number}"
-            outcome = tried(seed)
-            count["tried"] += 1
-            count[outcome.how] += 1
-            count["slow"] += outcome.seconds > SLOW
-            count["large"] += outcome.megabytes > LARGE
-            if outcome.how == "escaped" or outcome.seconds > SLOW or outcome.megabytes > LARGE:
-                print(f"{seed}: {outcome}", flush=True)
-        number += 1
-    columns = ("tried", "refused", "named", "accepted", "escaped", "slow", "large")
-    print(f"| broken | {' | '.join(columns)} |\n|{' --- |' * (len(columns) + 1)}")
-    for what, count in counts.items():
-        print(f"| {what} | {' | '.join(str(count[column]) for column in columns)} |")
-    packages = ("numpy", "duckdb", "pydantic", "msgspec", "PyYAML", "asv")
-    versions = ", ".join(f"{name} {version(name)}" for name in packages)
-    print(f"\nPython {platform.python_version()}, {versions}; {os.cpu_count()} processors")
-    sys.exit(any(count["escaped"] for count in counts.values()))
+            seeds = [f"{what}-{options.seed}-{number + each}" for each in range(TOGETHER)]
+            for seed, outcome in all_tried(seeds):
+                count.add(seed, outcome)
+        number += TOGETHER
+    print(HEAD, *(count.line(what) for what, count in counts.items()), sep="\n")
+    print(f"\n{versions()}")
+    sys.exit(any(count.of["escaped"] for count in counts.values()))
 
 
 if __name__ == "__main__":

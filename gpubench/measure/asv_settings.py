@@ -50,6 +50,10 @@ class AsvSettings:
     """Regular expressions of the benchmarks that were asked for; none are all."""
     timeout: float = TIMEOUT
     """Seconds after which asv ends a case whose suite does not say."""
+    skip_successful: bool = False
+    """Whether asv was asked not to measure again what has results (``--skip-existing`` ...)."""
+    skip_failed: bool = False
+    """The same of what has failed."""
 
     def export(self) -> None:
         """Leave the settings for the processes that this one starts."""

@@ -15,6 +15,7 @@ from gpubench.measure.check import CheckResult
 from gpubench.measure.conditions import bandwidth, fits_in_cache, floor, why_not
 from gpubench.measure.execution import SMALL, Array, Execution, opened
 from gpubench.measure.inputs import draw_inputs
+from gpubench.measure.memory import exceeded, peak_bytes
 from gpubench.measure.paired import Pairs, opponent_of, take_pairs
 from gpubench.measure.recorder import Recorder, now
 from gpubench.measure.sampling import Measurement, SamplePlan, sample_plan
@@ -66,6 +67,8 @@ class Preparation:
     """How samples are taken where that is not as the suite says."""
     run: str = ""
     """Of which asv run it is."""
+    version: str | None = None
+    """Of the asv benchmark."""
     record: CaseRecord = field(init=False)
     """The case's last line on record, from ``prepare`` on."""
     _stack: ExitStack = field(default_factory=ExitStack)
@@ -83,15 +86,19 @@ class Preparation:
     @contextmanager
     def recording(self) -> Iterator[None]:
         """What fails inside is put on record, with the faults behind it, frees the device and is
-        raised again."""
+        raised again; where the case ran into its memory limit, as ``Skipped``."""
         try:
             yield
         except (Skipped, WrongResult):  # which are on record
             self.close()
             raise
         except (Exception, SystemExit) as error:  # a kernel may call sys.exit()
-            self._write("failed", reason=with_faults(cause(error), take_faults()))
-            self.close(error)
+            limit = exceeded(self.case, error)
+            status: Status = "skipped" if limit else "failed"
+            self._write(status, reason=with_faults(limit or cause(error), take_faults()))
+            self.close(None if limit else error)
+            if limit:
+                raise Skipped(limit) from error
             raise
 
     def _prepared(self) -> Measurement:
@@ -130,10 +137,11 @@ class Preparation:
             pairs = take_pairs(measurement, case, opponent, inputs, plan, declared, self._look)
         facts = session.facts()
         attained = bandwidth(session, case.device, self.time, self.recorder)
+        limit = {"memory_limit_bytes": case.memory_limit} if case.memory_limit else {}
         self._write(
             "ok",
             **errors,
-            conditions={**facts, **floor_condition, **attained},
+            conditions={**facts, **floor_condition, **attained, **limit},
             method=measurement.method,
             runs_per_sample=measurement.runs,
             warnings=(
@@ -180,6 +188,26 @@ class Preparation:
             self._look(execution, measurement.timed_runs, execution.outputs(seen=True))
         self._look(execution, measurement.timed_runs)
 
+    def watch_memory(self) -> None:
+        """After the last sample, where the suite asks: put on record how much memory a run holds,
+        by some that are not timed."""
+        execution = self._execution
+        wanted = self.time == "kernel" and self.case.kernel.sampling.memory
+        if execution is None or not wanted:
+            return
+
+        def run() -> None:
+            execution.call()
+            execution.session.synchronize()
+
+        with self.recording():
+            execution.refresh()
+            peak = execution.session.peak_bytes(run)
+            if peak is None:
+                peak = peak_bytes(self.case, run)
+        self.record = replace(self.record, peak_bytes=peak, at=now())
+        self.recorder.write(self.record)
+
     def _look(
         self,
         execution: Execution,
@@ -224,7 +252,7 @@ class Preparation:
 
     def _write(self, status: Status, **fields: object) -> None:
         record = case_record(self.case, self.time, status)
-        self.record = replace(record, **fields)  # type: ignore[arg-type]
+        self.record = replace(record, version=self.version, **fields)  # type: ignore[arg-type]
         self.recorder.write(self.record)
 
 
@@ -239,9 +267,10 @@ def case_record(case: Case, time: str, status: Status) -> CaseRecord:
 
     Launch and work are left out where the suite's formulas fail, which the status then says.
     """
-    baseline, compiled = baseline_of(case), None
+    baseline, compiled, capabilities = baseline_of(case), None, None
     with suppress(BackendError):  # one that cannot be had
-        compiled = "compile" in registry.get(case.backend).times
+        backend = registry.get(case.backend)
+        compiled, capabilities = "compile" in backend.times, backend.capabilities
     record = CaseRecord(
         benchmark=case.benchmark(time).asv_name,
         case=case.identity,
@@ -256,6 +285,7 @@ def case_record(case: Case, time: str, status: Status) -> CaseRecord:
         baseline_case=baseline.identity if baseline else None,
         threads=case.threads,
         compiled=compiled,
+        capabilities=capabilities,
     )
     if status == "started":
         return record

@@ -29,7 +29,8 @@ class Recorder:
         self.path = path
 
     def write(self, record: Line) -> None:
-        """Append one line in one system call, so that a killed run leaves no half line.
+        """Append one line in one system call, so that a killed run leaves no half line;
+        after half a line that something else left (a machine without power), on a new one.
 
         Raises ``GpubenchError`` where the file is none, and where the disk is full: what was
         written of the line is then taken back, so that the next one stands alone.
@@ -40,7 +41,10 @@ class Recorder:
             raise GpubenchError(f"the record {self.path} is no regular file; move it away")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         line = to_line(record).encode()
-        with self.path.open("ab", buffering=0) as file:
+        with self.path.open("a+b", buffering=0) as file:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                line = line if file.read(1) == b"\n" else b"\n" + line
             written = file.write(line)
             if written != len(line):
                 file.truncate(file.tell() - (written or 0))
@@ -66,6 +70,10 @@ class Recorder:
             backends = registry.usable()
             concerns = {one.name: tuple(one.concerns) for one in backends if one.concerns}
             self.write(RunRecord(now(), facts, concerns))
+
+    def lines(self) -> list[Line]:
+        """All lines that can be read, in their order."""
+        return [*self.backwards('"format"')][::-1]
 
     def backwards(self, *words: str) -> Iterator[Line]:
         """Lines that have one of these words in them, from the last to the first.

@@ -57,6 +57,8 @@ class RecordFile:
     """Lines that could not be read, one sentence each."""
     opened: bool = True
     """False where the file could not be opened."""
+    runs: Sequence[Value | None] = (None,)
+    """By ``CaseStory.run``, the fact that tells a run from others."""
 
 
 _MOMENT = re.compile(rb'"at": "(\d{4}-[^"]*)"')
@@ -126,11 +128,12 @@ class RecordReader:
             story = stories.get(benchmark, {}).get(case)
             if story and story.run == run:
                 medians = counted_rounds([process.rounds for process in processes])
-                that_count[benchmark][case] = tuple(medians)
+                if medians:
+                    that_count[benchmark][case] = tuple(medians)
                 share = share_disturbed(process.disturbance for process in processes)
                 if share is not None:
                     disturbed[benchmark][case] = share
-        return RecordFile(stories, that_count, disturbed, last_run, tuple(faults))
+        return RecordFile(stories, that_count, disturbed, last_run, tuple(faults), runs=runs)
 
     def _benchmark(
         self, of_benchmark: tuple[int, ...], content: bytes, lines: Sequence[bytes]

@@ -37,6 +37,16 @@ def test_a_line_that_the_disk_has_no_room_for_is_taken_back_and_told(
     assert [*map(parse_line, recorder.path.read_text().splitlines())] == [WHOLE, WHOLE]
 
 
+def test_after_half_a_line_the_next_one_stands_alone(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "record.jsonl")
+    recorder.write(WHOLE)
+    with (tmp_path / "record.jsonl").open("ab") as file:
+        file.write(to_line(WHOLE).encode()[:50])  # a machine that lost its power
+    recorder.write(WHOLE)
+
+    assert recorder.lines() == [WHOLE, WHOLE]
+
+
 def test_a_pipe_in_place_of_a_record_is_neither_read_nor_written(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     recorder = Recorder(tmp_path / "pipe")

@@ -1,0 +1,220 @@
+"""Where a command runs: no room, no rights, no home, no git, odd paths, others at work.
+
+It ends with what it was asked for, or with one line, and leaves nothing half-written."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from result_files import CommitFiles
+from small_project import COMMANDS, make_small_project, run
+
+from gpubench.record import to_line
+from gpubench.results import open_table
+
+READING = [["report"], ["choose"], ["query", "select count(*) from results", "--csv"]]
+NUMPY = "suites.small__numpy.time_kernel"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make_small_project(tmp_path / "project")
+
+
+def pages(project: Path) -> dict[str, bytes]:
+    """What stands in the report."""
+    folder = project / "reports/html"
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def small_files(most: int) -> Callable[[], None]:
+    """As on a disk with so many bytes left: what writes a larger file gets an error."""
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+    return limit
+
+
+@pytest.mark.parametrize("most", [0, 1000, 20_000])
+def test_a_report_for_which_there_is_no_room_leaves_no_half_page(project: Path, most: int) -> None:
+    code, _, said = run(project, ["report"], how={"preexec_fn": small_files(most)})
+
+    assert (code, len(said.splitlines())) == (2, 1), said
+    assert said.startswith("gpubench: ") and "File too large" in said
+    written = pages(project)
+    assert not [name for name in written if ".new" in name]
+    assert run(project, ["report"])[0] == 0
+    assert {name: pages(project)[name] for name in written} == written
+
+
+def test_results_that_cannot_be_kept_are_read_all_the_same(project: Path) -> None:
+    code, said, _ = run(
+        project, ["query", "select count(*) from results", "--csv"],
+        how={"preexec_fn": small_files(0)},
+    )  # fmt: skip
+
+    assert (code, said.splitlines()[-1]) == (0, "4")
+
+
+def as_anybody() -> None:
+    """Without root's right to write where nobody may: PR_CAPBSET_DROP, CAP_DAC_OVERRIDE."""
+    ctypes.CDLL(None).prctl(24, 1, 0, 0, 0)  # which only root needs to, and can
+
+
+def test_what_is_read_only_is_read_and_no_report_is_written(project: Path) -> None:
+    folders = [project, *(path for path in project.rglob("*") if path.is_dir())]
+    for folder in folders:
+        folder.chmod(0o555)
+    try:
+        table, report = (run(project, c, how={"preexec_fn": as_anybody}) for c in READING[::-2])
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+
+    assert (table[0], table[1].splitlines()[-1]) == (0, "4")
+    assert (report[0], len(report[2].splitlines())) == (2, 1), report
+    assert report[2].startswith("gpubench: ") and "Permission denied" in report[2]
+    assert not (project / "reports").exists()
+
+
+@pytest.mark.parametrize("home", [None, "/nonexistent", "/dev/null"])
+def test_nobody_needs_a_home(project: Path, home: str | None) -> None:
+    variables = {name: value for name, value in os.environ.items() if name != "HOME"}
+    if home:
+        variables["HOME"] = home
+    for command in (["check"], *READING):
+        code, _, said = run(project, command, how={"env": variables})
+        assert (code, said) == (0, "")
+
+
+def test_nobody_needs_git(project: Path) -> None:
+    for command in (["check"], ["compare", "aaaa", "bbbb"], *READING):
+        code, _, said = run(project, command, PATH=str(project))
+        assert (code, said) == (0, "")
+
+
+@pytest.mark.parametrize("command", [["plan"], *READING], ids=" ".join)
+@pytest.mark.parametrize("level", ["-O", "-OO"])
+def test_an_optimizing_python_reads_the_same(project: Path, command: list[str], level: str) -> None:
+    expected = run(project, command), pages(project)
+    shutil.rmtree(project / "reports", ignore_errors=True)
+
+    assert (run(project, command, level), pages(project)) == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", 'it\'s "that"', "two\nlines", "%s {x} $HOME #&", "-o", "?", "\udcff\udcfe"]
+)
+def test_a_project_may_lie_anywhere(tmp_path: Path, name: str) -> None:
+    project = make_small_project(tmp_path / name)
+    for command in COMMANDS[:9]:
+        code, _, said = run(project, command)
+        assert code == 0, command
+        if said:  # DuckDB has no file there
+            assert name in ("?", "\udcff\udcfe")
+            assert len(said.splitlines()) == 1
+            assert said.endswith("all results were read anew, and are not kept\n")
+    assert "small" in (project / "reports/html/index.html").read_text()
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_lines_may_end_as_on_windows(project: Path) -> None:
+    expected = [run(project, command) for command in (["plan", "--json"], READING[2])]
+    files = CommitFiles(project / ".asv/results", "b" * 40, 19_001 * 86_400)
+    files.facts(run="one").record(NUMPY, "n=4", values={"n": 4}, sizes=("n",))
+    files.record_path.write_text("".join(map(to_line, files.lines)))
+    for path in (project / "suites/small.yaml", *project.glob(".asv/results/*/*.json*")):
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+
+    assert [run(project, command) for command in (["plan", "--json"], READING[2])] == expected
+    assert open_table(project / ".asv/results").problems == ()
+
+
+def test_a_report_while_asv_writes_shows_what_is_whole(project: Path) -> None:
+    result = project / ".asv/results/runner/bbbbbbbb-virtualenv-py3.11.json"
+    content, writing = result.read_bytes(), threading.Event()
+
+    def write() -> None:  # in place and in pieces, as asv does
+        while not writing.is_set():
+            with result.open("wb", buffering=0) as file:
+                for start in range(0, len(content), 100):
+                    file.write(content[start : start + 100])
+                    time.sleep(0.0005)
+
+    asv = threading.Thread(target=write)
+    asv.start()
+    try:
+        done = [run(project, command) for command in READING * 2]
+    finally:
+        writing.set()
+        asv.join()
+
+    assert [(code, "Traceback" in said) for code, _, said in done] == [(0, False)] * len(done)
+    assert run(project, READING[2])[1].splitlines()[-1] == "4"
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_a_report_that_was_killed_is_made_again(project: Path, share: float) -> None:
+    begun = time.monotonic()
+    assert run(project, ["report"])[0] == 0
+    lasting, whole = time.monotonic() - begun, pages(project)
+    shutil.rmtree(project / "reports")
+    shutil.rmtree(project / ".asv/.gpubench-cache")
+
+    process = subprocess.Popen([sys.executable, "-m", "gpubench", "report"], cwd=project)
+    time.sleep(share * lasting)
+    process.kill()
+    process.wait()
+
+    for name, content in pages(project).items():
+        assert ".new" in name or content == whole[name]
+    assert run(project, ["report"])[::2] == (0, "")
+    assert {
+        name: content for name, content in pages(project).items() if ".new" not in name
+    } == whole
+
+
+def test_a_clock_that_jumps_back_ends_nothing(project: Path) -> None:
+    files = CommitFiles(project / ".asv/results", "c" * 40, 19_002 * 86_400)
+    files.started_at = 4_000_000_000  # in a hundred years
+    files.facts(run="17-4000000100").time(NUMPY, "n=4", 2e-3)
+    files.record(NUMPY, "n=4", "started", at="2099-01-01T00:00:00+00:00", timeout=60.0)
+    files.record(NUMPY, "n=4", at="2026-01-01T00:00:00+00:00")
+    files.record(NUMPY, "n=8", "started", at="2099-01-01T00:00:00+00:00", timeout=60.0)
+    files.record(NUMPY, "n=16", "failed", at="1970-01-01T00:00:00+00:00", reason="as it does")
+    files.write()
+
+    for command in READING:
+        assert run(project, command)[::2] == (0, "")
+    said = run(
+        project,
+        [
+            "query",
+            "select \"case\", status from results where commit[:1] = 'c' order by 1",
+            "--json",
+        ],
+    )[1]
+
+    assert {row["case"]: row["status"] for row in json.loads(said)} == {
+        "n=4": "ok",
+        "n=8": "killed",
+        "n=16": "failed",
+    }
