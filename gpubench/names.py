@@ -26,6 +26,10 @@ NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _BENCHMARK = re.compile(r"(?P<module>[\w.]+)\.(?P<cls>[a-z0-9_]+)\.time_(?P<time>\w+)")
 
 
+LONGEST_PATTERN = 500
+"""Characters of a pattern of pairs, several times those of a benchmark's name."""
+
+
 @dataclass(frozen=True, order=True, slots=True)
 class BenchmarkName:
     """What one asv benchmark measures: an implementation of a kernel, and which time of it."""
@@ -63,6 +67,21 @@ def parse_benchmark_name(name: str) -> BenchmarkName | None:
         return None
     suite, kernel, implementation = parts
     return BenchmarkName(suite, kernel, implementation, match["time"])
+
+
+def pattern_fault(baseline: str, candidate: str) -> str | None:
+    """What is wrong with a pattern of pairs, a regular expression and what replaces its matches;
+    ``None``: nothing."""
+    if len(baseline) > LONGEST_PATTERN:
+        return f"a pattern of {len(baseline):,} characters; at most {LONGEST_PATTERN} are allowed"
+    try:
+        groups = re.compile(baseline).groups
+    except (re.error, RecursionError, OverflowError) as error:
+        return f"{baseline!r} is no regular expression: {error}"
+    for number in re.findall(r"\\(.?)", candidate):
+        if not (number in tuple("0123456789") and int(number) <= groups):
+            return f"{candidate!r} has \\{number}, and {baseline!r} has {groups} groups"
+    return None
 
 
 _SUITE_MARK = "# declared in "

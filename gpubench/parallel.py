@@ -4,64 +4,55 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
-from itertools import chain
+from itertools import chain, islice
 from multiprocessing import get_context
 from typing import TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-CHUNKS = 16
-"""For each process: enough that none waits long for the last one."""
-
 SAFE_PATH = "PYTHONSAFEPATH"
 """Python's environment variable for its option ``-P``."""
 
 
-def spread(
-    function: Callable[[Sequence[T]], list[R]], items: Sequence[T], processes: int | None = None
-) -> Iterator[R]:
-    """What ``function`` gives for parts of ``items``, joined: see ``in_processes``."""
-    count = processes or processors()
-    size = -(-len(items) // (count * CHUNKS)) if count > 1 and len(items) > 1 else len(items)
-    starts = range(0, len(items), size or 1)
-    parts = [items[start : start + size] for start in starts]
-    yield from chain.from_iterable(in_processes(function, parts, processes))
-
-
 def in_processes(
-    function: Callable[[T], R], parts: Sequence[T], processes: int | None = None
+    function: Callable[[T], R], parts: Iterable[T], processes: int | None = None
 ) -> Iterator[R]:
     """What ``function`` gives for each part, in their order.
 
     Parts, results and the function go to new processes and back. These import what they need,
     which takes about as long as a second of work: the caller decides whether there is more.
     ``processes`` is by default one for each processor that this process may use. With one, for a
-    single part, and where processes cannot be started, the work is done here. No more results wait
-    in memory than there are processes, and one.
+    single part, and where processes cannot be started, the work is done here. No more parts and
+    results wait in memory than there are processes, and one.
     """
-    count = min(processes or processors(), len(parts))
-    done = 0
-    if count > 1:
+    rest = iter(parts)
+    first = [*islice(rest, processes or processors())]
+    rest = chain(first, rest)
+    waiting: deque[T] = deque()
+    if len(first) > 1:
         # New processes: a fork would share locks that threads of this one may hold.
         with (
             suppress(OSError, BrokenExecutor),
             without_working_folder(),
-            ProcessPoolExecutor(count, get_context("spawn")) as pool,
+            ProcessPoolExecutor(len(first), get_context("spawn")) as pool,
         ):
-            waiting: deque[Future[R]] = deque()
-            for part in parts:
-                waiting.append(pool.submit(function, part))
-                if len(waiting) > count:
-                    yield waiting.popleft().result()
-                    done += 1
-            for future in waiting:
-                yield future.result()
-                done += 1
-    for part in parts[done:]:
+            futures: deque[Future[R]] = deque()
+            for part in rest:
+                waiting.append(part)
+                futures.append(pool.submit(function, part))
+                if len(waiting) > len(first):
+                    result = futures.popleft().result()
+                    waiting.popleft()
+                    yield result
+            while futures:
+                result = futures.popleft().result()
+                waiting.popleft()
+                yield result
+    for part in chain(waiting, rest):
         yield function(part)
 
 

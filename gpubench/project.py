@@ -5,18 +5,23 @@ The two halves of gpubench meet here: suites give names, and nothing else of the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench.errors import Fault, SuiteError
 from gpubench.files import TooLarge, read_regular
-from gpubench.results import Pair, Table, open_table, table_path
+from gpubench.results import Pair, PairPattern, Table, open_table, table_path
 from gpubench.suite.folder import MAX_BYTES
 
 
 def project_table(
-    results_dir: Path, repository: Path | None, suites: Path
+    results_dir: Path,
+    repository: Path | None,
+    suites: Path,
+    patterns: Sequence[PairPattern] = (),
 ) -> tuple[Table, tuple[Fault, ...]]:
-    """Results of gpubench's benchmarks and of the pairs in ``suites``, a suite file or a folder.
+    """Results of gpubench's benchmarks and of pairs: those in ``suites``, a suite file or a folder,
+    and those of ``patterns``; where there is nothing of these, of all time benchmarks.
 
     Suites with faults do not stand in the way of results: their faults are returned, and their
     pairs are left out. The table is kept beside ``results_dir``. Raises ``ResultsError`` like
@@ -26,11 +31,11 @@ def project_table(
     try:
         pairs = declared_pairs(suites)
     except SuiteError as error:
-        return open_table(results_dir, repository, path=path), error.faults
-    return open_table(results_dir, repository, pairs, path), ()
+        return open_table(results_dir, repository, patterns, path), error.faults
+    return open_table(results_dir, repository, (*pairs, *patterns), path), ()
 
 
-def declared_pairs(suites: Path) -> tuple[Pair, ...]:
+def declared_pairs(suites: Path) -> tuple[Pair | PairPattern, ...]:
     """Pairs of all suites; raises ``SuiteError``. Suites are read only if one may have pairs."""
     files = sorted(suites.glob("*.yaml")) if suites.is_dir() else [suites]
     if not any(map(_may_have_pairs, files)):
@@ -39,6 +44,8 @@ def declared_pairs(suites: Path) -> tuple[Pair, ...]:
 
     return tuple(
         Pair(loaded.suite.suite, pair.name, pair.baseline, pair.candidate)
+        if pair.name
+        else PairPattern(loaded.suite.suite, pair.baseline, pair.candidate)
         for loaded in load_suites([suites])
         for pair in loaded.suite.pairs
     )

@@ -9,6 +9,11 @@ one new result file, and how long chromium takes from opening the overview to it
 layout included. Targets: a report takes at most 0.25 of asv's time with few cases and 0.15 with
 many, a second one at most 0.2 and 0.1 of the first, in no more memory than asv, and the overview
 opens within half a second.
+
+``--shape numpy`` and ``--shape scipy`` take the results of a project that knows nothing of gpubench
+instead (``tests/results/generated_store.py``): 1,400 files and 100,000 series take hours, and
+``--share 0.05`` a part of the benchmarks over all commits. Reported once by all times and once in
+pairs by a pattern. Targets: at most 0.15 of asv's time, 600 MB in all processes together.
 """
 
 from __future__ import annotations
@@ -22,15 +27,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conditions import print_conditions, scratch_project
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "analysis"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "results"))
 
 from generated_history import IMPLEMENTATIONS, generate, write_snapshot
+from generated_store import PAIRS, SHAPES, Shape, write_store
 
 from gpubench.results import CaseName
 
@@ -68,6 +75,11 @@ class Used:
 
     seconds: float
     megabytes: float
+    """Of the process with the most."""
+    together: float
+    """MB of all processes together, at most; what they share counts once."""
+    processor: float
+    """Seconds of all processors, which other work on the machine hardly changes."""
 
 
 def main() -> None:
@@ -79,8 +91,13 @@ def main() -> None:
     parser.add_argument(
         "--keep", type=Path, help="make projects below this folder, and take those that are there"
     )
+    parser.add_argument("--shape", choices=SHAPES, help="a project without gpubench instead")
+    parser.add_argument("--share", type=float, default=1.0, help="of that project's benchmarks")
     given = parser.parse_args()
     print_conditions("jinja2")
+    if given.shape:
+        measure_shape(SHAPES[given.shape].part(given.share), given.keep)
+        return
     for size in SIZES:
         if given.only in (None, size.title):
             measure(replace(size, commits=given.commits), given.keep)
@@ -107,12 +124,45 @@ def measure(size: Size, keep: Path | None) -> None:
             print(f"  overview opens   {median:8.2f} s  ({listed}), target < 0.5")
 
 
+def measure_shape(shape: Shape, keep: Path | None) -> None:
+    """One project without gpubench: reports by times, again with a file more, and in pairs; then
+    asv's site, for which files of its format 1 are brought to format 2 at last."""
+    with project(shape, keep) as folder:
+        results = sorted((folder / RESULTS).glob("*/*-*.json"))
+        size = sum(file.stat().st_size for file in results) / 1e6
+        print(
+            f"{shape.title}: {len(results):,} result files, {size:,.0f} MB, {shape.benchmarks:,} "
+            f"benchmarks, {shape.series:,} series in {len(shape.environments)} environments",
+            flush=True,
+        )
+        report = [sys.executable, "-m", "gpubench", "report"]
+        with set_aside(results[-1:]) as put_back:
+            reports = {"times of all": run(report, folder)}
+            put_back()
+            reports["one file more"] = run(report, folder)
+        in_pairs = [*report, "--output", "reports/pairs", "--pair", PAIRS]
+        reports["in pairs"] = run(in_pairs, folder)
+        for title, used in reports.items():
+            show(title, used)
+        run([sys.executable, "-m", "asv", "update"], folder)
+        publish = run([sys.executable, "-m", "asv", "publish", "--no-pull"], folder)
+        show("asv publish", publish)
+        for title, used in reports.items():
+            share = used.seconds / publish.seconds
+            worked = used.processor / publish.processor
+            print(f"  {title:16} {share:.3f} of asv publish, {worked:.3f} of its processor time")
+
+
 def show(title: str, used: Used, words: str = "") -> None:
-    print(f"  {title:16} {used.seconds:8.1f} s {used.megabytes:8.0f} MB  {words}", flush=True)
+    print(
+        f"  {title:16} {used.seconds:8.1f} s {used.megabytes:8.0f} MB, "
+        f"{used.together:.0f} MB in all processes, {used.processor:.1f} s of processors  {words}",
+        flush=True,
+    )
 
 
 @contextmanager
-def project(size: Size, keep: Path | None) -> Iterator[Path]:
+def project(size: Size | Shape, keep: Path | None) -> Iterator[Path]:
     """An asv project with results of all commits, of the newest on one machine."""
     if keep is None:
         with scratch_project({}) as folder:
@@ -155,13 +205,18 @@ def set_aside(files: Sequence[Path]) -> Iterator[Callable[[], None]]:
         put_back()
 
 
-def write_project(size: Size, folder: Path) -> None:
+def write_project(size: Size | Shape, folder: Path) -> None:
     """A repository, asv's configuration and the results."""
     configuration = {
         "version": 1, "project": "figures", "repo": ".", "branches": ["main"],
         "results_dir": str(RESULTS), "html_dir": ".asv/html",
     }  # fmt: skip
     (folder / "asv.conf.json").write_text(json.dumps(configuration), encoding="utf-8")
+    if isinstance(size, Shape):
+        # A tenth of the commits has no result in an environment.
+        commits = size.files // len(size.environments) * 10 // 9 + 1
+        write_store(size, write_repository(folder, commits), folder / RESULTS)
+        return
     hashes = write_repository(folder, size.commits + 1)
     made = generate(
         1, commits=len(hashes), kernels=size.kernels, machines=size.machines, sizes=size.sizes
@@ -210,7 +265,8 @@ WAITS = """\
 import resource, subprocess, sys
 with open("output.txt", "w") as output:
     status = subprocess.call(sys.argv[1:], stdout=output, stderr=subprocess.STDOUT)
-print(status, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(status, used.ru_maxrss, used.ru_utime + used.ru_stime)
 """
 """A small process in between: a new process counts as memory what the one that forked it had."""
 
@@ -218,15 +274,29 @@ print(status, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 def run(command: Sequence[str], folder: Path) -> Used:
     """Time of one process, and the largest memory of it and of those that it waited for."""
     start = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", WAITS, *command],
-        cwd=folder, stdout=subprocess.PIPE, text=True, check=True,
-    )  # fmt: skip
+    waits = [sys.executable, "-c", WAITS, *command]
+    together = 0
+    with subprocess.Popen(waits, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        while process.poll() is None:
+            together = max(together, proportional(process.pid))
+            time.sleep(0.1)
+        output = process.stdout.read() if process.stdout else ""
     seconds = time.perf_counter() - start
-    status, kilobytes = map(int, done.stdout.split())
+    status, kilobytes, processor = map(float, output.split())
     if status:
         raise SystemExit(f"{' '.join(command)} failed:\n{(folder / 'output.txt').read_text()}")
-    return Used(seconds, kilobytes / 1024)
+    return Used(seconds, kilobytes / 1024, together / 1024, processor)
+
+
+def proportional(process: int) -> int:
+    """KB of memory of a process and its children; of what several share, each has its part."""
+    folder, total = Path("/proc", str(process)), 0
+    with suppress(OSError):  # it has ended
+        pss = re.search(r"^Pss: +(\d+)", (folder / "smaps_rollup").read_text(), re.MULTILINE)
+        total += int(pss[1]) if pss else 0
+        for children in folder.glob("task/*/children"):
+            total += sum(map(proportional, map(int, children.read_text().split())))
+    return total
 
 
 TIMING = """\

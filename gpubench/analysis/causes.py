@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.analysis.changes import THRESHOLD, Change, undone_by
-from gpubench.analysis.headline import RowsOf, newest_places
+from gpubench.analysis.headline import RowsOf
 from gpubench.names import Value
-from gpubench.results import CaseName, Commit, History, Ratio, Row, Snapshot
+from gpubench.results import CaseHistories, CaseName, Commit, Ratio, Row, Snapshot
 
 Cause = Literal["kernel", "baseline", "environment", "shared"]
 """``shared``: the kernel and its baseline moved alike, and no recorded fact changed with them."""
@@ -66,17 +66,16 @@ class ExplainedChange:
 
 
 def explained_changes(
-    history: History, changes: Mapping[CaseName, Sequence[Change]], rows: RowsOf
+    history: CaseHistories, changes: Mapping[CaseName, Sequence[Change]], rows: RowsOf
 ) -> tuple[ExplainedChange, ...]:
-    """Every change on a setup with its cause, the newest first, then the largest."""
-    newest = newest_places(history)
-    dependents = _dependents(history, newest)
+    """Every change of these cases with its cause, the newest first, then the largest."""
+    dependents = _dependents(history)
     explained = []
-    for name, steps in changes.items():
+    for index, name in enumerate(history.names):
+        steps = changes.get(name, ())
         if not steps:
             continue
-        index = history.rows_of[name]
-        row = rows(history.snapshots[newest[index]])[name]
+        row = rows(history.snapshots[history.newest.places[index]], [name])[name]
         theirs = dependents.get(name, ()) if row.is_baseline else ()
         speedups = history.speedups[:, index]
         for number, change in enumerate(steps):
@@ -107,7 +106,12 @@ def explained_changes(
                     baseline_change=beside[0] if baseline and beside else None,
                 )
             )
-    return tuple(sorted(explained, key=lambda item: (-item.change.after, -item.change.size)))
+    return tuple(sorted(explained, key=newest_first))
+
+
+def newest_first(item: ExplainedChange) -> tuple[int, float]:
+    """Sorts changes: the newest first, then the largest."""
+    return -item.change.after, -item.change.size
 
 
 def changed_facts(old: Snapshot, new: Snapshot) -> tuple[FactChange, ...]:
@@ -162,19 +166,16 @@ def _cause(
     """Where no fact changed: whether what it is compared with moved alike, most of it at least."""
     factor = change.ratio.value
     alike = sum(1 / THRESHOLD < other.ratio.value / factor < THRESHOLD for other in beside)
-    if row.is_baseline:
+    if row.is_baseline and not row.is_alone:
         return "shared" if alike and 2 * alike >= len(dependents) else "baseline"
     return "shared" if alike else "kernel"
 
 
-def _dependents(
-    history: History, newest: NDArray[np.intp]
-) -> Mapping[CaseName, tuple[CaseName, ...]]:
+def _dependents(history: CaseHistories) -> Mapping[CaseName, tuple[CaseName, ...]]:
     """Cases with a speedup by the baseline that it is measured against, as they are now."""
     dependents: dict[CaseName, tuple[CaseName, ...]] = defaultdict(tuple)
-    cases = np.arange(len(newest))
-    baselines = history.baselines[cases, newest]
-    compared = (baselines >= 0) & ~np.isnan(history.speedups[0, cases, newest])
+    newest, baselines = history.newest.places, history.newest.baselines
+    compared = (baselines >= 0) & ~np.isnan(history.speedups[0, np.arange(len(newest)), newest])
     for case in np.flatnonzero(compared):
         dependents[history.names[baselines[case]]] += (history.names[case],)
     return dependents

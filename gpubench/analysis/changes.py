@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -36,8 +37,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.parallel import spread
-from gpubench.results import CaseName, History, Ratio, Times
+from gpubench.parallel import in_processes
+from gpubench.results import CaseHistories, CaseName, Ratio, Times
 from gpubench.results.ratio import ERROR, quotient
 
 FEWEST_POINTS = 10
@@ -80,6 +81,10 @@ MUCH = 500_000
 
 That many take more than a second, 2 to 3 us each; a process is ready after 0.4 s.
 """
+
+IN_PART = 100_000
+"""Times that a process is given at once, some 2.4 MB; it looks through them in a few tenths of a
+second."""
 
 _PER_DIFFERENCE = math.sqrt(1 / math.pi) / 0.6745
 """Mean absolute deviation of normal values over the median absolute difference of two of them."""
@@ -141,40 +146,48 @@ class Level(NamedTuple):
 
 
 def changes_of(
-    history: History, kept: Kept
+    history: CaseHistories, kept: Kept
 ) -> tuple[dict[CaseName, tuple[Change, ...]], dict[bytes, Stops]]:
     """Changes of every case of a setup, oldest first, and the fits to keep for the next time.
 
     ``kept`` are those of the last time.
     """
-    return next(changes_of_each([history], [kept]))
+    return changes_of_parts([history], kept)
 
 
-def changes_of_each(
-    histories: Sequence[History], kept: Sequence[Kept]
-) -> Iterator[tuple[dict[CaseName, tuple[Change, ...]], dict[bytes, Stops]]]:
-    """``changes_of`` one setup after the other, by several processes where it is much."""
-    series = [
-        (history.undisturbed[:, index], fits)
-        for history, fits in zip(histories, kept, strict=True)
-        for index in range(len(history.names))
-    ]
-    outcomes = spread(_changes_of, series, None if is_much(histories, kept) else 1)
-    for history in histories:
-        of_setup = [(name, *next(outcomes)) for name in history.names]
-        changes = {name: changes for name, changes, _ in of_setup}
-        yield changes, {key: stops for *_, used in of_setup for key, stops in used.items()}
+def changes_of_parts(
+    histories: Iterable[CaseHistories], kept: Kept, processes: int = 1
+) -> tuple[dict[CaseName, tuple[Change, ...]], dict[bytes, Stops]]:
+    """``changes_of`` a setup of which a part at a time is in memory."""
+    waiting: deque[tuple[CaseName, ...]] = deque()
+
+    def parts() -> Iterator[tuple[Times, Kept]]:
+        for history in histories:
+            size = max(IN_PART // len(history.snapshots), 1)
+            for start in range(0, len(history.names), size):
+                several = slice(start, start + size)
+                waiting.append(history.names[several])
+                yield history.undisturbed[:, several], kept
+
+    changes: dict[CaseName, tuple[Change, ...]] = {}
+    fits: dict[bytes, Stops] = {}
+    for outcomes in in_processes(_changes_of, parts(), processes):
+        for name, (of_case, used) in zip(waiting.popleft(), outcomes, strict=True):
+            changes[name] = of_case
+            fits |= used
+    return changes, fits
 
 
-def is_much(histories: Iterable[History], kept: Iterable[Kept]) -> bool:
-    """Whether several processes look for changes."""
-    return not any(kept) and sum(history.times[0].size for history in histories) >= MUCH
+def is_much(times: int, kept: Kept) -> bool:
+    """Whether several processes look for changes in so many times."""
+    return not kept and times >= MUCH
 
 
 def _changes_of(
-    series: Iterable[tuple[Times, Kept]],
+    part: tuple[Times, Kept],
 ) -> list[tuple[tuple[Change, ...], dict[bytes, Stops]]]:
-    each = [(times, Fits(kept)) for times, kept in series]
+    of_cases, kept = part
+    each = [(of_cases[:, case], Fits(kept)) for case in range(of_cases.shape[1])]
     fit_settled([(np.log(times[0, ~np.isnan(times[0])]), fits) for times, fits in each])
     return [(changes_in(times, fits), fits.used) for times, fits in each]
 

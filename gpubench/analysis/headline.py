@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from gpubench.results import ABSENT, CaseName, Commit, History, Ratio, Row, Snapshot, geometric_mean
+from gpubench.results import CaseName, Commit, History, Ratio, Row, Snapshot, geometric_mean
 
 KernelKey = tuple[str, str]
 """Suite and kernel."""
 
-RowsOf = Callable[[Snapshot], Mapping[CaseName, Row]]
-"""Reads the rows of a snapshot."""
+RowsOf = Callable[[Snapshot, Collection[CaseName]], Mapping[CaseName, Row]]
+"""Reads the rows of some cases of a snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,25 +46,22 @@ class Headline:
         return self.speedup.value if self.speedup else 0.0
 
 
-def newest_places(history: History) -> NDArray[np.intp]:
-    """Index of the newest snapshot that has each case, in the order of the history's names."""
-    present = history.statuses != ABSENT
-    places: NDArray[np.intp] = present.shape[1] - 1 - present[:, ::-1].argmax(axis=1)
-    return places
-
-
 def current(history: History, rows: RowsOf) -> dict[KernelKey, KernelNow]:
     """Each kernel as it was last measured on a setup."""
-    places = dict(zip(history.names, newest_places(history).tolist(), strict=True))
     newest: dict[KernelKey, int] = {}
-    for name, place in places.items():
+    places = [*zip(history.names, history.newest.places.tolist(), strict=True)]
+    for name, place in places:
         key = (name.suite, name.kernel)
         newest[key] = max(place, newest.get(key, place))
+    names: dict[int, list[CaseName]] = defaultdict(list)
+    for name, place in places:
+        if place == newest[name.suite, name.kernel]:
+            names[place].append(name)
     cases: dict[KernelKey, dict[CaseName, Row]] = defaultdict(dict)
-    for name, place in places.items():
-        key = (name.suite, name.kernel)
-        if place == newest[key]:
-            cases[key][name] = rows(history.snapshots[place])[name]
+    for place, of_place in names.items():
+        of_snapshot = rows(history.snapshots[place], of_place)
+        for name in of_place:
+            cases[name.suite, name.kernel][name] = of_snapshot[name]
     return {
         key: KernelNow(key, history.commits[place], cases[key])
         for key, place in sorted(newest.items())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gpubench.results import ABSENT, History
+from gpubench.results import ABSENT, CaseHistories
 
 RECENT = 30
 """Newest times of each case whose scatter counts: older ones may be another machine in all but
@@ -30,17 +32,20 @@ class Noise:
     """
 
 
-def noise(history: History) -> Noise:
-    """Noise of a setup from what is stored."""
-    medians, lows, highs = history.times[:, :, -1]
-    # Ends that are not known are 0 or less, and infinite.
-    with_interval = (lows > 0) & np.isfinite(highs)
-    widths = ((highs - lows) / 2 / medians)[with_interval]
-    steps: list[float] = []
-    for times, statuses in zip(history.times[0], history.statuses, strict=True):
-        newest = times[statuses != ABSENT][-RECENT:]
-        measured = newest[~np.isnan(newest)]
-        steps += np.abs(measured[1:] / measured[:-1] - 1).tolist()
+def noise(histories: Iterable[CaseHistories]) -> Noise:
+    """Noise of a setup from what is stored of its cases."""
+    of_parts: list[NDArray[np.float64]] = []
+    of_cases: list[NDArray[np.float64]] = []
+    for history in histories:
+        medians, lows, highs = history.times[:, :, -1]
+        # Ends that are not known are 0 or less, and infinite.
+        with_interval = (lows > 0) & np.isfinite(highs)
+        of_parts.append(((highs - lows) / 2 / medians)[with_interval])
+        for times, statuses in zip(history.times[0], history.statuses, strict=True):
+            newest = times[statuses != ABSENT][-RECENT:]
+            measured = newest[~np.isnan(newest)]
+            of_cases.append(np.abs(measured[1:] / measured[:-1] - 1))
+    widths, steps = (np.concatenate([*parts, []]) for parts in (of_parts, of_cases))
     return Noise(
         times=len(widths),
         within=float(np.median(widths)) if len(widths) else None,

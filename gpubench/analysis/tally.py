@@ -28,7 +28,8 @@ def count(rows: Iterable[Row]) -> dict[str, int]:
         elif row.missing:
             counts["not compared"] += 1
         else:
-            counts["baseline" if row.is_baseline else "time only"] += 1
+            is_baseline = row.is_baseline and not row.is_alone
+            counts["baseline" if is_baseline else "time only"] += 1
     order = ("faster", "slower", "unclear", "not compared", *SEVERITY, "baseline", "time only")
     return {key: counts[key] for key in order if counts[key]}
 

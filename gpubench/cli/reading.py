@@ -7,7 +7,7 @@ import json
 import sys
 import time
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict
 from functools import cache
@@ -29,11 +29,12 @@ from gpubench.cli.options import (
 )
 from gpubench.errors import GpubenchError
 from gpubench.links import stay_inside
+from gpubench.names import pattern_fault
 from gpubench.suite.folder import asked_folder
 
 if TYPE_CHECKING:  # a command imports what reads results only when it runs: --help answers at once
     from gpubench.analysis.comparison import ComparisonSide
-    from gpubench.results import Table
+    from gpubench.results import PairPattern, Table
 
 TEMPLATES = Path("reports")
 """Of the project: they replace those of the package by name."""
@@ -49,15 +50,50 @@ packaged_option = click.option(
 )
 
 
+def _patterns(
+    context: click.Context, option: click.Parameter, given: tuple[str, ...]
+) -> tuple[PairPattern, ...]:
+    from gpubench.results import PairPattern
+
+    patterns = []
+    for text in given:
+        baseline, equals, candidate = text.rpartition("=")
+        fault = pattern_fault(baseline, candidate)
+        if not (equals and baseline and candidate):
+            fault = f"{text!r} is not two parts with '=' between them, such as A_(.*)=B_\\1"
+        if fault:
+            raise click.BadParameter(fault)
+        patterns.append(PairPattern("", baseline, candidate))
+    return tuple(patterns)
+
+
+pair_option = click.option(
+    "--pair",
+    "pairs",
+    multiple=True,
+    metavar="BASELINE=CANDIDATE",
+    callback=_patterns,
+    help="Report an asv project's benchmarks in pairs: a regular expression of baselines, and what "
+    r"replaces it, as 'time_cpu_(.*)=time_cuda_\1'. Repeatable.",
+)
+
+
 @click.command()
 @results_option
 @output_option
 @suites_option
+@pair_option
 @packaged_option
 @click.option("--json", "as_json", is_flag=True, help="Print what the pages show as JSON instead.")
 @open_option
 def report(
-    results: Path, output: Path, suites: Path, packaged: bool, as_json: bool, open_browser: bool
+    results: Path,
+    output: Path,
+    suites: Path,
+    pairs: tuple[PairPattern, ...],
+    packaged: bool,
+    as_json: bool,
+    open_browser: bool,
 ) -> None:
     """Write the report: static pages that open from disk.
 
@@ -66,9 +102,9 @@ def report(
     from gpubench.report.render import view_models
 
     if as_json:
-        print_json(view_models(_stored(results, suites)))
+        print_json(view_models(_stored(results, suites, pairs)))
         return
-    index = _write(results, suites, output, packaged)
+    index = _write(results, suites, output, packaged, pairs)
     click.echo(index.resolve())
     if open_browser:
         webbrowser.open(index.resolve().as_uri())
@@ -270,25 +306,34 @@ def _side(name: str, results: Path, open_once: Callable[[Path], Table]) -> Compa
     return commit_side(name, table, commit)
 
 
-def _write(results: Path, suites: Path, output: Path, packaged: bool) -> Path:
+def _write(
+    results: Path,
+    suites: Path,
+    output: Path,
+    packaged: bool,
+    pairs: Sequence[PairPattern] = (),
+) -> Path:
     """Write the report; returns its first page."""
     from gpubench.report.render import write_report
 
     stay_inside(output)
     stay_inside(TEMPLATES)
     overrides = TEMPLATES if TEMPLATES.is_dir() and not packaged else None
-    with closing(_stored(results, suites)) as table, ERR.status("writing pages"):
+    with closing(_stored(results, suites, pairs)) as table, ERR.status("writing pages"):
+        for problem in table.problems:
+            if problem.path.startswith("pair "):
+                ERR.print(f"warning: {problem.path}: {problem.message}", markup=False)
         return write_report(table, output, overrides)
 
 
-def _stored(results: Path, suites: Path | None = None) -> Table:
-    """Stored results with the pairs of the suites; faults of suites are warnings here."""
+def _stored(results: Path, suites: Path | None = None, pairs: Sequence[PairPattern] = ()) -> Table:
+    """Stored results with these pairs and those of the suites, whose faults are warnings here."""
     from gpubench.project import project_table
 
     suites = suites or asked_folder(SUITES)
     stay_inside(results)
     stay_inside(suites)
     with ERR.status("reading results"):
-        table, faults = project_table(results, Path.cwd(), suites)
+        table, faults = project_table(results, Path.cwd(), suites, pairs)
     print_faults(faults, "warning: ")
     return table

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -34,19 +35,26 @@ FILES = (
 )
 
 
-def contents(site: Site) -> dict[str, str]:
-    """Content of each of ``FILES`` by its address; seconds, bytes, counts."""
-    made = {}
+def write(site: Site, folder: Path) -> None:
+    """Write each of ``FILES`` into a folder; seconds, bytes, counts. One setup after the other,
+    since all rows are too many."""
     for name, records_of in (("cases", _case_records), ("machines", _machine_records)):
-        records = [
-            {"machine": history.setup.machine, "environment": history.setup.environment, **record}
-            for history in site.histories
-            for record in records_of(history, site)
-        ]
-        made[f"{name}.csv"] = to_csv(records)
-        encoded = msgspec.json.format(msgspec.json.encode(records), indent=1)
-        made[f"{name}.json"] = f"{encoded.decode()}\n"
-    return made
+        csv_file = (folder / f"{name}.csv").open("w", encoding="utf-8", newline="")
+        json_file = (folder / f"{name}.json").open("w", encoding="utf-8", newline="")
+        with csv_file, json_file:
+            json_file.write("[")
+            is_first = True
+            for history in site.histories:
+                setup = {"machine": history.setup.machine, "environment": history.setup.environment}
+                records = [{**setup, **record} for record in records_of(history, site)]
+                if not records:
+                    continue
+                csv_file.write(to_csv(records, header=is_first))
+                for record in records:
+                    one = msgspec.json.format(msgspec.json.encode(record), indent=1).decode()
+                    json_file.write(("\n " if is_first else ",\n ") + one.replace("\n", "\n "))
+                    is_first = False
+            json_file.write("]\n" if is_first else "\n]\n")
 
 
 def _case_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
@@ -80,6 +88,7 @@ def _case_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
                 "verdict": ratio.verdict if ratio else None,
                 "bytes": row.bytes,
                 "flops": row.flops,
+                "peak_bytes": row.peak_bytes,
                 "max_abs_error": plain(row.max_abs_error),
                 "max_rel_error": plain(row.max_rel_error),
                 "score": plain(row.score),
@@ -98,8 +107,8 @@ def _machine_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
             yield {"kind": kind, "name": name, "value": plain(value)}
 
 
-def to_csv(records: Sequence[Mapping[str, Any]]) -> str:
-    """RFC 4180 with a header; a text that a spreadsheet would run as a formula gets a quote mark.
+def to_csv(records: Sequence[Mapping[str, Any]], *, header: bool = True) -> str:
+    """RFC 4180; a text that a spreadsheet would run as a formula gets a quote mark.
 
     Spreadsheets show the mark ``'`` before such a text as "this is text"; other programs read it.
     """
@@ -110,7 +119,7 @@ def to_csv(records: Sequence[Mapping[str, Any]]) -> str:
 
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
-    if records:
+    if records and header:
         writer.writerow(records[0])
     writer.writerows(map(safe, record.values()) for record in records)
     return text.getvalue()

@@ -7,13 +7,16 @@ a digest), and one that says just that is left alone.
 
 from __future__ import annotations
 
+import filecmp
 import hashlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import msgspec
@@ -42,6 +45,7 @@ from gpubench.report import (
     exports,
     figures,
     kernel,
+    lists,
     machines,
     overview,
     text,
@@ -49,7 +53,7 @@ from gpubench.report import (
 from gpubench.report.site import Site
 from gpubench.results import Table
 
-ASSETS = ("gpubench.css", "text.js", "charts.js", "compare.js")
+ASSETS = ("gpubench.css", "text.js", "lists.js", "charts.js", "compare.js")
 """Files beside the pages, overridable like the templates."""
 
 PLOTLY = "plotly.min.js"
@@ -93,16 +97,19 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
 
     listed = list(pages(site))
     outdated = [page for page in listed if not _holds(output_dir / page.address, mark(page.digest))]
-    if outdated:
-        site.begin_search()
-    made = {  # before anything is written: one of them may fail; as bytes, which are smaller
-        page.address: _render(environment, page, mark(page.digest)).encode() for page in outdated
-    }
-    made |= _unmarked(environment, site)
+    is_new = not output_dir.exists()
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
-        for address, content in made.items():
-            _write(output_dir / address, content)
+        # All is made before a page is replaced, since any of them may fail; on disk, since they
+        # are many.
+        with TemporaryDirectory(prefix=".new-", dir=output_dir) as name:
+            folder = Path(name)
+            for page in outdated:
+                made = _render(environment, page, mark(page.digest))
+                (folder / page.address).write_text(made, encoding="utf-8", newline="")
+            _make_unmarked(environment, site, folder)
+            for path in folder.iterdir():
+                _put(path, output_dir / path.name)
         _write_scripts(site, output_dir, mark)
         kept = {page.address for page in listed}
         for path in output_dir.glob("*.html"):
@@ -113,6 +120,10 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
     except OSError as error:
         hint = "give another folder with --output"
         raise GpubenchError(f"the report cannot be written: {error}; {hint}") from error
+    finally:
+        if is_new:
+            with suppress(OSError):  # there is something in it, unless it failed
+                output_dir.rmdir()
     return output_dir / "index.html"
 
 
@@ -127,20 +138,19 @@ def pages(site: Site) -> Iterator[ReportPage]:
         setup = history.setup
         view: Callable[[], Any] = partial(overview.build, history, site)
         yield ReportPage("overview.html", site.address(setup), view, site.digest)
-        kernels = site.current(history)
+        kernels = site.kernels(history)
         for key in kernels:
             view = partial(kernel.build, history, key, site)
-            code = [s for n, s in site.table.sources.items() if (n.suite, n.kernel) == key]
-            shown = repr((history.digest, site.navigation(setup, key), code))
+            shown = repr((history.digest, site.linked(history, key), site.sources.get(key)))
             yield ReportPage("kernel.html", site.address(setup, key), view, shown)
-        elsewhere = [choose.elsewhere(now, history, site) for now in kernels.values()]
+        elsewhere = [choose.elsewhere(key, history, site) for key in kernels]
         for name, module, sources in (
             ("changes", changes, history.digest),
             ("choose", choose, f"{history.digest}{elsewhere}"),
             ("compare", compare, site.digest),
         ):
             view = partial(module.build, history, site)
-            shown = repr((sources, site.navigation(setup, page=name)))
+            shown = repr((sources, site.linked(history)))
             yield ReportPage(f"{name}.html", site.page_address(name, setup), view, shown)
     if site.histories:
         view = partial(machines.build, site)
@@ -164,19 +174,18 @@ def scripts(site: Site) -> Iterator[tuple[str, Callable[[], str], str]]:
             yield address, content, names + snapshot.digest
 
 
-def _unmarked(environment: Environment, site: Site) -> Iterator[tuple[str, bytes]]:
-    """Address and content of what says nowhere what it was made from: styles, data, Markdown."""
+def _make_unmarked(environment: Environment, site: Site, folder: Path) -> None:
+    """Write what says nowhere what it was made from: styles, data, Markdown."""
     loader = cast(BaseLoader, environment.loader)
     for asset in ASSETS:
-        yield asset, loader.get_source(environment, asset)[0].encode()
-    yield PLOTLY, files("plotly").joinpath("package_data", PLOTLY).read_bytes()
+        (folder / asset).write_bytes(loader.get_source(environment, asset)[0].encode())
+    (folder / PLOTLY).write_bytes(files("plotly").joinpath("package_data", PLOTLY).read_bytes())
     if site.histories:
-        for address, content in exports.contents(site).items():
-            yield address, content.encode()
+        exports.write(site, folder)
     for history in site.histories:
         if len(history.snapshots) > 1:
             content = compare.newest_in_markdown(history, site)
-            yield compare.markdown_address(history, site), content.encode()
+            (folder / compare.markdown_address(history, site)).write_bytes(content.encode())
 
 
 def packaged_templates() -> Path:
@@ -244,8 +253,9 @@ def _environment(overrides: Path | None) -> Environment:
         text.seconds, text.seconds_interval, text.speedup, text.ratio, text.interval, text.factor,
         text.factor_interval, text.level, text.rate, text.digits, text.error, text.score,
         text.plural, text.status_label, text.time_label, text.sizes, text.share, text.launch,
-        text.disturbed,
+        text.disturbed, text.memory,
         comparison_view.baseline_words, comparison_view.side_words,
+        comparison_view.difference_listed, lists.grouped,
         figures.history_figure, figures.size_figure, figures.roofline_figure,
     )  # fmt: skip
     environment.filters |= {function.__name__: function for function in filters}
@@ -300,16 +310,20 @@ def _write_scripts(site: Site, output_dir: Path, mark: Callable[[str], str]) -> 
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file unless it holds just that: whole, so that nobody reads a part of it, and never
-    through a link, which is replaced."""
-    is_page = path.is_file() and not path.is_symlink()
-    if is_page and path.stat().st_size == len(content) and path.read_bytes() == content:
-        return
+    """Write a file unless it holds just that: whole, so that nobody reads a part of it."""
     # A name that nobody can have put there, for this file only: "x" follows no link.
     new = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
     try:
         with new.open("xb") as file:
             file.write(content)
-        new.replace(path)
+        _put(new, path)
     finally:
         new.unlink(missing_ok=True)
+
+
+def _put(new: Path, path: Path) -> None:
+    """Put a file in the place of another unless that holds the same; never through a link, which is
+    replaced."""
+    is_page = path.is_file() and not path.is_symlink()
+    if not (is_page and filecmp.cmp(new, path, shallow=False)):
+        new.replace(path)

@@ -5,19 +5,32 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, groupby
 from typing import Any, TypeVar
 
-from gpubench.analysis.changes import Change, changes_of, changes_of_each, is_much
+import numpy as np
+
+from gpubench.analysis.causes import ExplainedChange, explained_changes, newest_first
+from gpubench.analysis.changes import Change, changes_of_parts, is_much
 from gpubench.analysis.comparison import DISTURBED, FAILURES
 from gpubench.analysis.headline import KernelKey, KernelNow, current
 from gpubench.analysis.noise import Noise, noise
+from gpubench.parallel import processors
 from gpubench.report import text
-from gpubench.results import CaseName, Commit, History, Row, Setup, Snapshot, Table
-from gpubench.results.ratio import MOST_DISTURBED
+from gpubench.results import (
+    STATUSES,
+    CaseHistories,
+    CaseName,
+    Commit,
+    History,
+    Row,
+    Setup,
+    Snapshot,
+    Table,
+)
 
 T = TypeVar("T")
 
@@ -26,6 +39,10 @@ PAGES = {"changes": "Changes", "compare": "Compare", "choose": "Choose"}
 
 SHARED_PAGES = {"machines": "Machines and data"}
 """Pages that the report has one of, whatever the setup."""
+
+
+TOGETHER = 2**19
+"""Cases times commits that are in memory at once, in 60 to 150 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,85 +89,200 @@ class State:
 
 
 class Site:
-    """The table as pages see it. What several pages show is read or calculated once."""
+    """The table as pages see it. What several pages show is read or calculated once; of the setup
+    whose pages are made, as long as they are."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self._made: dict[tuple[str, Setup | int], Any] = {}
-        self._searches: dict[Setup, Future[Any]] = {}
+        self._made: dict[tuple[str, Setup], Any] = {}
+        self._setup: Setup | None = None
+        self._of_setup: dict[str, Any] = {}
+        self._rows: dict[int, Mapping[CaseName, Row]] = {}
 
-    def _once(self, what: str, of: Setup | int, make: Callable[[], T]) -> T:
-        """What was made of it before, or else is made now."""
-        if (what, of) not in self._made:
-            self._made[what, of] = make()
-        made: T = self._made[what, of]
+    def once(self, what: str, history: History, make: Callable[[], T]) -> T:
+        """What was made of a setup before, or else is made now, and kept: so it has to be small."""
+        if (what, history.setup) not in self._made:
+            self._made[what, history.setup] = make()
+        made: T = self._made[what, history.setup]
         return made
+
+    def _while(self, what: str, history: History, make: Callable[[], T]) -> T:
+        """The same, but kept only until another setup is asked for."""
+        if what not in self._of(history):
+            made = make()  # which may ask for another setup
+            self._of(history)[what] = made
+        kept: T = self._of(history)[what]
+        return kept
+
+    def _of(self, history: History) -> dict[str, Any]:
+        """What is kept of this setup, and not of another."""
+        if self._setup != history.setup:
+            self._setup, self._of_setup = history.setup, {}
+        return self._of_setup
 
     @cached_property
     def histories(self) -> tuple[History, ...]:
         """One for each setup, those that still measure first."""
-        return tuple(self.table.history(setup) for setup in self.table.setups)
+        return tuple(self.table.outline(setup) for setup in self.table.setups)
 
     def rows(self, snapshot: Snapshot) -> Mapping[CaseName, Row]:
-        """Each case of one snapshot."""
-        return self._once("rows", snapshot.id, lambda: self.table.rows(snapshot))
+        """Each case of one snapshot. The last two that were asked for are kept."""
+        if snapshot.id not in self._rows:
+            if len(self._rows) > 1:
+                del self._rows[next(iter(self._rows))]
+            self._rows[snapshot.id] = self.table.rows(snapshot)
+        return self._rows[snapshot.id]
 
     def current(self, history: History) -> Mapping[KernelKey, KernelNow]:
         """Each kernel at the newest commit at which it was measured on that setup."""
-        return self._once("current", history.setup, lambda: current(history, self.rows))
+        return self._while("current", history, lambda: current(history, self.table.rows))
 
     def rows_now(self, history: History) -> list[Row]:
         """Each case of those kernels."""
         return [row for now in self.current(history).values() for row in now.cases.values()]
 
-    def begin_search(self) -> None:
-        """Have other processes look for the changes of all setups while pages are made, where they
-        are more than one process would look for."""
-        kept = [self.table.fits(history.setup) for history in self.histories]
-        if is_much(self.histories, kept):
-            outcomes, waiting = changes_of_each(self.histories, kept), ThreadPoolExecutor(1)
-            for history in self.histories:
-                self._searches[history.setup] = waiting.submit(next, outcomes)
+    def kernels(self, history: History) -> Mapping[KernelKey, range]:
+        """All kernels that were measured on a setup, in order: which of its cases are theirs."""
+
+        def find() -> dict[KernelKey, range]:
+            found, stop = {}, 0
+            for key, cases in groupby((name.suite, name.kernel) for name in history.names):
+                start, stop = stop, stop + sum(1 for _ in cases)
+                found[key] = range(start, stop)
+            return found
+
+        return self.once("kernels", history, find)
+
+    def timed(self, history: History) -> Mapping[KernelKey, frozenset[str]]:
+        """Implementations with a time, of each kernel at that commit."""
+
+        def find() -> dict[KernelKey, frozenset[str]]:
+            places, statuses, found = history.newest.places, history.newest.statuses, {}
+            for key, cases in self.kernels(history).items():
+                its = slice(cases.start, cases.stop)
+                now = (places[its] == places[its].max()) & (statuses[its] == STATUSES.index("ok"))
+                timed = (cases.start + np.flatnonzero(now)).tolist()
+                found[key] = frozenset(history.names[case].implementation for case in timed)
+            return found
+
+        return self.once("timed", history, find)
+
+    def of_kernel(self, history: History, key: KernelKey) -> CaseHistories:
+        """The cases of one kernel over the commits, and what they are compared with."""
+        return self.of_cases(history, [history.names[case] for case in self.kernels(history)[key]])
+
+    def of_cases(self, history: History, names: Iterable[CaseName]) -> CaseHistories:
+        """Some cases over the commits, with what they are compared with."""
+        rows = {history.rows_of[name] for name in names}
+        rows |= {*history.newest.baselines[np.array([*rows], np.intp)].tolist()} - {-1}
+        ordered = sorted(rows)
+        if ordered and ordered[-1] - ordered[0] < self._in_block(history):
+            first, block = self._block(history, ordered[0], ordered[-1] + 1)
+            return block.part([row - first for row in ordered])
+        return self.table.history(history.setup, [history.names[row] for row in ordered])
+
+    def parts(self, history: History) -> Iterator[CaseHistories]:
+        """All cases over the commits, some at a time."""
+        size = self._in_block(history)
+        for start in range(0, len(history.names), size):
+            stop = min(start + size, len(history.names))
+            first, block = self._block(history, start, stop)
+            yield (
+                block
+                if len(block.names) == stop - start
+                else block.part(range(start - first, stop - first))
+            )
+
+    def _in_block(self, history: History) -> int:
+        """Cases that are in memory at once."""
+        return max(TOGETHER // len(history.snapshots), 1)
+
+    def _block(self, history: History, start: int, stop: int) -> tuple[int, CaseHistories]:
+        """Cases from one to another over the commits, and others after them: the index of the first
+        of these, and all of them."""
+        first, block = self._while("block", history, lambda: (0, None))
+        if block is None or not first <= start <= stop <= first + len(block.names):
+            self._of(history)["block"] = (0, None)  # before there is another
+            size, first = self._in_block(history), start
+            if len(history.names) <= size:
+                first = 0
+            names = history.names[first : first + max(size, stop - first)]
+            block = self.table.history(history.setup, names)
+            self._of(history)["block"] = first, block
+        return first, block
+
+    def at(self, history: History, place: int) -> tuple[CaseHistories, int]:
+        """All cases at some commits, and the index of one of them among these."""
+        if len(history.names) <= self._in_block(history):
+            return self._block(history, 0, len(history.names))[1], place
+        first, block = self._while("commits", history, lambda: (0, None))
+        if block is None or not first <= place < first + len(block.snapshots):
+            self._of(history)["commits"] = (0, None)
+            first, size = place, max(TOGETHER // len(history.names), 1)
+            snapshots = history.snapshots[place : place + size]
+            block = self.table.history(history.setup, snapshots=snapshots)
+            self._of(history)["commits"] = first, block
+        return block, place - first
 
     def changes(self, history: History) -> Mapping[CaseName, tuple[Change, ...]]:
         """Changes in each case's times on a setup, as indices into its snapshots."""
 
         def find() -> Mapping[CaseName, tuple[Change, ...]]:
             kept = self.table.fits(history.setup)
-            search = self._searches.pop(history.setup, None)
-            changes, fits = search.result() if search else changes_of(history, kept)
+            several = is_much(len(history.names) * len(history.snapshots), kept)
+            changes, fits = changes_of_parts(
+                self.parts(history), kept, processors() if several else 1
+            )
             if fits != kept:
                 self.table.keep_fits(history.setup, fits)
             return changes
 
-        return self._once("changes", history.setup, find)
+        return self._while("changes", history, find)
+
+    def explained(self, history: History) -> tuple[ExplainedChange, ...]:
+        """Every change on a setup with its cause, the newest first, then the largest."""
+        changes, current = self.changes(history), self.current(history)
+
+        def rows(snapshot: Snapshot, names: Collection[CaseName]) -> Mapping[CaseName, Row]:
+            now = {name: current[name.suite, name.kernel].cases.get(name) for name in names}
+            if all(now.values()):
+                return {name: row for name, row in now.items() if row}
+            return self.table.rows(snapshot, names)
+
+        changed = {(name.suite, name.kernel) for name, steps in changes.items() if steps}
+        explained = (
+            explained_changes(self.of_kernel(history, key), changes, rows)
+            for key in sorted(changed)
+        )
+        return tuple(sorted(chain.from_iterable(explained), key=newest_first))
 
     def labels(self, history: History) -> tuple[CommitLabel, ...]:
         """The commits of a setup in words."""
-        return self._once(
-            "labels", history.setup, lambda: tuple(map(commit_label, history.commits))
-        )
+        return self.once("labels", history, lambda: tuple(map(commit_label, history.commits)))
 
     def noise(self, history: History) -> Noise:
         """How much times scatter on a setup."""
-        return self._once("noise", history.setup, lambda: noise(history))
+        return self.once("noise", history, lambda: noise(self.parts(history)))
+
+    def failures(self, history: History, place: int) -> Mapping[CaseName, str]:
+        """Why cases failed, or have a time without a verdict, at one commit."""
+        snapshot = history.snapshots[place]
+        reasons: dict[int, dict[CaseName, str | None]] = self._while("reasons", history, dict)
+        if snapshot.id not in reasons:
+            # Those of some commits at once: a query takes as long for one.
+            several = history.snapshots[place : place + max(TOGETHER // len(history.names), 1)]
+            reasons = {one.id: {} for one in several} | self.table.reasons(several, FAILURES)
+            self._of(history)["reasons"] = reasons
+        said = reasons[snapshot.id].items()
+        return {name: DISTURBED if reason is None else reason for name, reason in said}
 
     @cached_property
-    def failures(self) -> Mapping[int, Mapping[CaseName, str]]:
-        """Why cases failed or have a time without a verdict, by the snapshot's id: read at once,
-        since all rows are too many."""
-        statuses = ", ".join(f"'{status}'" for status in FAILURES)
-        _, failures = self.table.query(
-            f"""
-            select snapshot, suite, kernel, implementation, time, "case",
-                if(disturbed > {MOST_DISTURBED}, '{DISTURBED}', reason) from results
-            where status in ({statuses}) or disturbed > {MOST_DISTURBED}
-            """
-        )
-        reasons: dict[int, dict[CaseName, str]] = defaultdict(dict)
-        for snapshot, *name, reason in failures:
-            reasons[snapshot][CaseName(*name)] = reason or ""
-        return reasons
+    def sources(self) -> Mapping[KernelKey, Mapping[str, str]]:
+        """What asv shows as the code of each kernel's implementations, by their names."""
+        sources: dict[KernelKey, dict[str, str]] = defaultdict(dict)
+        for name, source in self.table.sources.items():
+            sources[name.suite, name.kernel][name.implementation] = source
+        return sources
 
     @cached_property
     def digest(self) -> str:
@@ -176,7 +308,7 @@ class Site:
     def address(self, setup: Setup | None, kernel: KernelKey | None = None) -> str:
         """File name of the overview or of a kernel's page on a setup."""
         slug = self._slugs.get(setup, "") if setup else ""
-        return f"kernel-{kernel_label(kernel)}{slug}.html" if kernel else f"index{slug}.html"
+        return f"kernel-{_file_name(kernel)}{slug}.html" if kernel else f"index{slug}.html"
 
     def page_address(self, page: str, setup: Setup) -> str:
         """File name of one of ``PAGES`` on a setup, or of one of ``SHARED_PAGES``."""
@@ -186,11 +318,15 @@ class Site:
         self, setup: Setup | None, kernel: KernelKey | None = None, page: str | None = None
     ) -> Navigation:
         """Links of one page: of a kernel, of one of ``PAGES``, or else of the overview."""
-        kernels, setups = [], []
+        kernels: list[Link] = []
+        setups = []
         for history in self.histories:
-            here, has = history.setup, self.current(history)
+            here, has = history.setup, self.kernels(history)
             if here == setup:
-                kernels = [Link(kernel_label(k), self.address(here, k), k == kernel) for k in has]
+                kernels = [*self._links(history)]
+                if kernel and kernel in has:
+                    place = [*has].index(kernel)
+                    kernels[place] = replace(kernels[place], current=True)
             # The same page on another setup; its overview where it has no such kernel.
             counterpart = self.address(here, kernel if kernel in has else None)
             if page:
@@ -207,6 +343,33 @@ class Site:
                 if setup
             ),
         )
+
+    def _links(self, history: History) -> Sequence[Link]:
+        def make() -> list[Link]:
+            keys = self.kernels(history)
+            return [Link(kernel_label(key), self.address(history.setup, key)) for key in keys]
+
+        return self.once("links", history, make)
+
+    def linked(self, history: History, kernel: KernelKey | None = None) -> str:
+        """Changes with the navigation of a page on that setup."""
+        links = self.once(
+            "linked",
+            history,
+            lambda: hashlib.sha256(repr([*self.kernels(history)]).encode()).hexdigest(),
+        )
+        others = [(one.setup, kernel in self.kernels(one)) for one in self.histories]
+        return repr((links, others, self._slugs))
+
+
+def _file_name(key: KernelKey) -> str:
+    """A kernel's label; where it has other characters than names in suites have, or is long, with a
+    digest, since benchmarks of another project can be called anything."""
+    label = kernel_label(key)
+    if re.fullmatch(r"[a-z0-9_.]{1,150}", label):
+        return label
+    digest = hashlib.sha256(repr(key).encode()).hexdigest()[:8]
+    return f"{re.sub(r'[^A-Za-z0-9_.]+', '-', label)[:150]}-{digest}"
 
 
 def kernel_label(key: KernelKey) -> str:

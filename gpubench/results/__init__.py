@@ -9,6 +9,7 @@ from gpubench.results.model import (
     CaseName,
     Commit,
     Pair,
+    PairPattern,
     Problem,
     Row,
     Setup,
@@ -18,7 +19,15 @@ from gpubench.results.model import (
 from gpubench.results.ratio import VERDICTS, Ratio, Times, Verdict, geometric_mean
 from gpubench.results.rows import COMPARED_TIMES, LAUNCH_PARTS, measured_rows
 from gpubench.results.store import table_path
-from gpubench.results.table import ABSENT, History, Table, natural_order, open_table
+from gpubench.results.table import (
+    ABSENT,
+    CaseHistories,
+    History,
+    Newest,
+    Table,
+    natural_order,
+    open_table,
+)
 
 __all__ = [
     "ABSENT",
@@ -26,10 +35,13 @@ __all__ = [
     "LAUNCH_PARTS",
     "STATUSES",
     "VERDICTS",
+    "CaseHistories",
     "CaseName",
     "Commit",
     "History",
+    "Newest",
     "Pair",
+    "PairPattern",
     "Problem",
     "Ratio",
     "Row",

@@ -152,6 +152,12 @@ def read_benchmarks(path: Path) -> Mapping[str, Described]:
     return described
 
 
+def read_names(path: Path) -> Mapping[str, Described]:
+    """The benchmarks of a result file, where nothing describes them; raises ``UnreadableFile``."""
+    results = _read_results(path).get("results")
+    return dict.fromkeys(results if isinstance(results, dict) else (), Described())
+
+
 def read_result_file(path: Path, machine: str, roles: Roles) -> ResultFile:
     """Read one result file of a machine; raises ``UnreadableFile`` with what is allowed.
 

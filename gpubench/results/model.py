@@ -24,6 +24,10 @@ STATUSES: tuple[Status, ...] = (
 """Their order is that of the numbers which stand for them in arrays (``History.statuses``)."""
 
 
+ALONE = "time"
+"""Name of the implementation of a benchmark that is reported alone."""
+
+
 @dataclass(frozen=True, order=True, slots=True)
 class CaseName:
     """Names one case across commits, machines and environments."""
@@ -136,6 +140,12 @@ class Row:
     """Empty where neither a record nor the identity tells."""
     title: Annotated[str | None, "the implementation's title", "VARCHAR"] = None
     compiled: Annotated[bool | None, "whether its backend compiles", "BOOLEAN"] = None
+    capabilities: Annotated[
+        tuple[str, ...] | None,
+        "gpu, cluster, out_of_core, in_place, compiles: its backend's",
+        ["VARCHAR"],
+    ] = None
+    """``None`` where no record tells."""
     values: Annotated[Mapping[str, Value], "value of each axis, JSON", "JSON"] = field(
         default_factory=dict
     )
@@ -159,6 +169,9 @@ class Row:
     bytes_per_second: Annotated[float | None, "bytes over seconds"] = None
     """Of the ``COMPARED_TIMES`` only: the formula is that of a run of the kernel."""
     flops_per_second: Annotated[float | None, "flops over seconds"] = None
+    peak_bytes: Annotated[
+        int | None, "most memory that one run holds beyond what stands before it", "BIGINT"
+    ] = None
     max_abs_error: Annotated[
         float | None, "largest absolute difference from the baseline's outputs", "DOUBLE"
     ] = None
@@ -184,6 +197,11 @@ class Row:
     recorded: Annotated[
         bool, "whether a record tells of it, or only asv's number is left", "BOOLEAN"
     ] = False
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is of another project's benchmark, reported by its times in no pair."""
+        return self.is_baseline and self.bench is not None and self.name.implementation == ALONE
 
     @property
     def is_disturbed(self) -> bool:
@@ -212,7 +230,24 @@ class Pair:
     baseline: str
     """asv's name of the benchmark that speedup is measured against."""
     candidate: str
-    """asv's name of the benchmark whose speedup is reported."""
+    """asv's name of the benchmark whose speedup is reported; empty where the baseline is reported
+    alone, by its times."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairPattern:
+    """Pairs of all benchmarks whose names match."""
+
+    suite: str
+    """That the pairs are shown in; empty: that of the baseline's name, its first part."""
+    baseline: str
+    """Regular expression of baselines: of whole names or of their last parts."""
+    candidate: str
+    """What replaces that, with the groups of the expression as ``\\1``: the name of what is
+    compared with it, without module and class where it has those of the baseline."""
+
+    def __str__(self) -> str:
+        return f"{self.baseline}={self.candidate}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 A pair becomes a kernel with two implementations, ``baseline`` and ``candidate``. Their cases are
 matched by the names and values of their parameters; a candidate may have parameters that its
-baseline lacks, as a block shape.
+baseline lacks, as a block shape. A benchmark that is reported alone becomes one with a single
+implementation, ``time``.
 """
 
 from __future__ import annotations
@@ -11,19 +12,33 @@ import ast
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+import duckdb
+
 from gpubench.errors import did_you_mean
-from gpubench.names import BenchmarkName, Value, format_identity, format_value, parse_identity
+from gpubench.names import (
+    BenchmarkName,
+    Value,
+    format_identity,
+    format_value,
+    parse_benchmark_name,
+    parse_identity,
+    pattern_fault,
+)
 from gpubench.record import CaseRecord
 from gpubench.results.asv_files import Described, is_text
-from gpubench.results.model import CaseName, Pair, Problem
+from gpubench.results.model import ALONE, CaseName, Pair, PairPattern, Problem
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 """Names of the two implementations."""
+
+_CLASS = re.compile(r"<class '([\w.]+)'>")
+"""A class, as asv stores it."""
 
 _NO_TIME = ("track", "mem", "peakmem")
 """Beginnings of benchmarks that measure something else."""
@@ -49,7 +64,7 @@ class Roles:
 
 @lru_cache(maxsize=2**12)
 def _identities(names: tuple[str, ...], stored: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
-    values = [[_value(text) for text in texts] for texts in stored]
+    values = [_of_parameter(texts) for texts in stored]
     return tuple(
         format_identity(dict(zip(names, case, strict=True))) for case in itertools.product(*values)
     )
@@ -57,14 +72,16 @@ def _identities(names: tuple[str, ...], stored: tuple[tuple[str, ...], ...]) -> 
 
 def roles_of(pairs: Iterable[Pair], described: Mapping[str, Described]) -> Roles:
     """Roles of the benchmarks that pairs name."""
-    places: dict[str, list[BenchmarkName]] = defaultdict(list)
+    of_name: dict[str, list[BenchmarkName]] = defaultdict(list)
     for pair in pairs:
-        places[pair.baseline].append(_place(pair, BASELINE))
-        places[pair.candidate].append(_place(pair, CANDIDATE))
+        for asv_name, place in places(pair):
+            of_name[asv_name].append(place)
     parameters = {
-        name: tuple(map(_word, described[name].param_names)) for name in places if name in described
+        name: tuple(map(_word, described[name].param_names))
+        for name in of_name
+        if name in described
     }
-    return Roles({name: tuple(names) for name, names in places.items()}, parameters)
+    return Roles({name: tuple(names) for name, names in of_name.items()}, parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +93,16 @@ class Partner:
     """Identity of its baseline's case; ``None`` for the baseline itself."""
 
     @property
+    def baseline(self) -> CaseName | None:
+        """What the case is compared with."""
+        pair, case = self.pair, self.case
+        return None if case is None else CaseName(pair.suite, pair.name, BASELINE, "kernel", case)
+
+    @property
     def bench(self) -> str:
         """What ``asv run --bench`` takes for both sides: a regular expression."""
-        return f"'^({'|'.join(map(re.escape, (self.pair.baseline, self.pair.candidate)))})'"
+        sides = filter(None, (self.pair.baseline, self.pair.candidate))
+        return f"'^({'|'.join(map(re.escape, sides))})'"
 
     def record(self, case: str) -> CaseRecord:
         """Stands for the record that a pair has none of: names the baseline of a candidate."""
@@ -95,22 +119,139 @@ class Partner:
         )
 
 
-def partners(names: Iterable[CaseName], pairs: Sequence[Pair]) -> dict[CaseName, Partner]:
-    """Places of those cases that are of pairs."""
-    places: dict[CaseName, Partner] = {}
-    by_kernel: dict[tuple[str, str], list[CaseName]] = defaultdict(list)
-    for name in names if pairs else ():
-        by_kernel[name.suite, name.kernel].append(name)
-    for pair in pairs:
-        cases = by_kernel.get((pair.suite, pair.name), [])
-        baselines = Baselines(name.case for name in cases if name.implementation == BASELINE)
-        for name in cases:
-            is_candidate = name.implementation == CANDIDATE
-            baseline = baselines.fitting(name.case) if is_candidate else None
-            if is_candidate and baseline is None:
-                baseline = name.case  # which is said to be missing
-            places[name] = Partner(pair, baseline)
-    return places
+def places(pair: Pair) -> Iterator[tuple[str, BenchmarkName]]:
+    """asv's names of a pair's benchmarks, each with its place."""
+    if not pair.candidate:
+        yield pair.baseline, _place(pair, ALONE)
+        return
+    yield pair.baseline, _place(pair, BASELINE)
+    yield pair.candidate, _place(pair, CANDIDATE)
+
+
+class Partners:
+    """Places of cases in pairs."""
+
+    def __init__(self, pairs: Iterable[Pair]) -> None:
+        self._pairs = {place: pair for pair in pairs for _, place in places(pair)}
+
+    def baseline_of(self, name: BenchmarkName) -> BenchmarkName | None:
+        """The place of what a candidate is compared with."""
+        pair = self._pairs.get(name)
+        return _place(pair, BASELINE) if pair and name.implementation == CANDIDATE else None
+
+    def of_cases(
+        self, name: BenchmarkName, cases: Collection[str], baselines: Iterable[str]
+    ) -> Iterator[Partner | None]:
+        """Place of each case, ``None`` for one that is of no pair; ``baselines`` are the cases of
+        ``baseline_of`` in the same file."""
+        pair, fitting = self._pairs.get(name), Baselines(baselines).fitting
+        for case in cases:
+            if pair is None:
+                yield None
+            elif name.implementation != CANDIDATE:
+                yield Partner(pair, None)
+            else:
+                baseline = fitting(case)
+                yield Partner(pair, case if baseline is None else baseline)  # said to be missing
+
+
+def alone(described: Mapping[str, Described]) -> tuple[Pair, ...]:
+    """The time benchmarks of a project that has none of gpubench's, each reported alone."""
+    if any(map(parse_benchmark_name, described)):
+        return ()
+    return tuple(
+        Pair(*_split(name), name, "") for name in sorted(described) if _is_time(name, described)
+    )
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Suite and kernel of a benchmark's name: its first part, and the rest."""
+    first, _, rest = name.partition(".")
+    return first, rest or first
+
+
+def resolved(
+    given: Collection[Pair | PairPattern], described: Mapping[str, Described]
+) -> tuple[tuple[Pair, ...], list[Problem]]:
+    """Pairs, with those that patterns stand for, and what is to be said of the patterns."""
+    pairs = {(pair.suite, pair.name): pair for pair in given if isinstance(pair, Pair)}
+    names = frozenset(name for name in described if _is_time(name, described))
+    problems = [
+        Problem(f"pair {pattern}", words)
+        for pattern in given
+        if isinstance(pattern, PairPattern)
+        for words in _add_matching(pattern, names, pairs)
+    ]
+    return tuple(pairs.values()), problems
+
+
+def _add_matching(
+    pattern: PairPattern, names: Collection[str], pairs: dict[tuple[str, str], Pair]
+) -> Iterator[str]:
+    """Add a pattern's pairs to those by suite and kernel; gives what is to be said."""
+    try:
+        matches = _matches(pattern, names)
+    except ValueError as error:
+        yield str(error)
+        return
+    if not matches:
+        hint = did_you_mean(pattern.baseline.replace("\\", ""), names)
+        yield f"no time benchmark of {len(names):,} matches {pattern.baseline!r}{hint}"
+    twice, lacking = [], []
+    for baseline, text in matches:
+        parents = baseline.split(".")[:-1]
+        ends = (".".join([*parents[:n], text]) for n in (0, *range(len(parents), 0, -1)))
+        candidate = next((end for end in ends if end in names and end != baseline), None)
+        if candidate is None:
+            lacking.append((baseline, text))
+            continue
+        suite, name = (pattern.suite, baseline) if pattern.suite else _split(baseline)
+        last = candidate.rpartition(".")[2]
+        for kernel in (name, f"{name}.{last}", f"{name}.{candidate}"):
+            pair = Pair(suite, kernel, baseline, candidate)
+            there = pairs.setdefault((suite, kernel), pair)
+            if (there.baseline, there.candidate) == (baseline, candidate):
+                break
+        if there is not pair:
+            twice.append(baseline)
+    if lacking:
+        baseline, text = lacking[0]
+        hint = did_you_mean(text, names) or "; no time benchmark has that name"
+        yield (
+            f"{len(lacking):,} of {len(matches):,} that match have nothing to be compared with: "
+            f"{baseline} asks for {text!r}{hint}"
+        )
+    if twice:
+        yield f"{len(twice):,} of its pairs are there already, {twice[0]} for one; kept once"
+
+
+def _matches(pattern: PairPattern, names: Collection[str]) -> list[tuple[str, str]]:
+    """Names that a pattern matches, in order, with what replaces them; raises ``ValueError``.
+
+    By DuckDB's RE2, which takes time in proportion to a name's length whatever the expression,
+    where Python's ``re`` may take for ever.
+    """
+    if fault := pattern_fault(pattern.baseline, pattern.candidate):
+        raise ValueError(fault)
+    with closing(duckdb.connect()) as connection:
+        try:
+            return connection.execute(
+                """
+                with parts as (
+                    select name, if(regexp_full_match(name, $1), name, split(name, '.')[-1]) as part
+                    from (select unnest($3::varchar[]) as name)
+                )
+                select name, regexp_replace(part, '^(?:' || $1 || ')$', $2) from parts
+                where regexp_full_match(part, $1) order by name
+                """,
+                [pattern.baseline, pattern.candidate, list(names)],
+            ).fetchall()
+        except duckdb.Error as error:
+            what = str(error).partition("\n")[0]
+            raise ValueError(
+                f"{pattern.baseline!r} cannot be matched, as an expression that looks ahead or "
+                f"behind or refers to its own groups cannot: {what}"
+            ) from error
 
 
 def unfit(
@@ -118,10 +259,11 @@ def unfit(
 ) -> Iterator[Problem]:
     """Pairs whose benchmarks have no stored time, with what may have been meant."""
     for pair in pairs:
-        for role, name in ((BASELINE, pair.baseline), (CANDIDATE, pair.candidate)):
+        for name, place in places(pair) if pair.candidate else ():
+            role = place.implementation
             if not _is_time(name, described):
                 message = f"its {role} {name!r} measures no time; a pair is of two time benchmarks"
-            elif _place(pair, role) not in seen:
+            elif place not in seen:
                 hint = did_you_mean(name, described) or "; run `asv run`"
                 message = f"no result file has its {role} {name!r}{hint}"
             else:
@@ -131,6 +273,12 @@ def unfit(
 
 def _place(pair: Pair, implementation: str) -> BenchmarkName:
     return BenchmarkName(pair.suite, pair.name, implementation, "kernel")
+
+
+def _of_parameter(texts: Collection[str]) -> list[str]:
+    """Values of one parameter; a class reads as its name, where no other value does."""
+    named = [_value(_CLASS.sub(r"\1", text)) for text in texts]
+    return named if len(set(named)) == len(named) else [_value(text) for text in texts]
 
 
 def _value(text: str) -> str:
@@ -167,7 +315,7 @@ class Baselines:
         return next((self._cases[part] for part in shared if part in self._cases), None)
 
 
-@lru_cache(maxsize=2**16)
+@lru_cache(maxsize=2**14)
 def _values(case: str) -> frozenset[tuple[str, Value]]:
     return frozenset(parse_identity(case).items())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from gpubench.results.model import DETAILS, CaseName, Pair
 from gpubench.results.pairs import Roles
 from gpubench.results.records import RecordFile, RecordReader
 from gpubench.results.rows import RowsOfFiles
+from gpubench.results.unfinished import with_unfinished
 
 RESULT_SUFFIX = ".json"
 NO_RESULTS = ("machine.json", "benchmarks.json")
@@ -32,10 +34,12 @@ NO_RESULTS = ("machine.json", "benchmarks.json")
 MUCH = 2**25
 """Bytes from which several processes read: 32 MiB take about a second, as starting them does."""
 
-BATCH = 2**26
-"""Bytes of files that are read together at most. What they have in common is decoded once for each
-batch, which takes as long as some seven files; the rest is in memory until its end, in some
-three times as many bytes."""
+BATCH = 2**23
+"""Bytes of files that are read together at most, but for a single file. They are in memory until
+their end, in some five times as many bytes; more at once do not save time."""
+
+MOST_DETAILS = 50_000
+"""Details, in some 4 KB each, from which a reader forgets what files have in common."""
 
 LARGER = 2**24
 """Bytes: more than a record of ten thousand cases has, and less than glibc's limit of 32 MiB."""
@@ -86,12 +90,16 @@ class SnapshotHead:
 class Batch:
     """Several files, read."""
 
+    reader: str
+    """Who read them; its batches come in their order."""
     heads: Sequence[SnapshotHead]
     names: Sequence[CaseName]
+    """Those that no earlier batch of that reader has."""
     details: Sequence[str]
-    """JSON, which other processes take faster than objects."""
+    """The same; JSON, which other processes take faster than objects."""
     cells: Mapping[str, NDArray[Any]]
-    """As of ``RowColumns``; ``snapshot`` is an index into ``heads``."""
+    """As of ``RowColumns``, with indices into all names and details of that reader; ``snapshot`` is
+    an index into ``heads``."""
 
 
 def snapshot_files(
@@ -154,21 +162,57 @@ def read_all(
         if before // most >= len(batches):
             batches.append([])
         batches[-1].append(file)
-    read = partial(read_batch, roles=roles, pairs=pairs)
-    yield from in_processes(read, batches, processes)
+    read = partial(_read_batch, run=secrets.token_hex(8), roles=roles, pairs=pairs)
+    try:
+        yield from in_processes(read, batches, processes)
+    finally:
+        _readers.clear()
 
 
-@without_collecting()  # until all but the batch is gone
-def read_batch(files: Iterable[SnapshotFiles], roles: Roles, pairs: Sequence[Pair]) -> Batch:
-    """Read some files; what cannot be read is named in the faults."""
-    # glibc gives memory back to the system that exceeds twice the largest block freed so far, and
-    # gets it anew, page by page: that took a quarter of the time to read a record.
-    bytes(LARGER)
-    records, rows = RecordReader(), RowsOfFiles(pairs)
-    heads = [_read(number, file, records, rows, roles) for number, file in enumerate(files)]
-    columns = rows.columns()
-    details = [json.dumps({n: getattr(d, n) for n in DETAILS}) for d in columns.details]
-    return Batch(heads, columns.names, details, columns.cells)
+_readers: dict[str, Reader] = {}
+"""That of this process, by what it reads for: it lasts over batches, which other processes get one
+by one."""
+
+
+def _read_batch(
+    files: Sequence[SnapshotFiles], run: str, roles: Roles, pairs: Sequence[Pair]
+) -> Batch:
+    if run not in _readers or _readers[run].is_full:
+        _readers.clear()
+        _readers[run] = Reader(roles, pairs)
+    return _readers[run].read(files)
+
+
+class Reader:
+    """Reads files in batches; what they have in common is decoded once, and given once."""
+
+    def __init__(self, roles: Roles, pairs: Sequence[Pair]) -> None:
+        self._name = secrets.token_hex(8)
+        self._roles = roles
+        self._records, self._rows = RecordReader(), RowsOfFiles(pairs)
+        self._given = (0, 0)
+        """Names and details in the batches so far."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it knows as much as it should."""
+        return self._given[1] >= MOST_DETAILS
+
+    @without_collecting()  # until all but the batch is gone
+    def read(self, files: Iterable[SnapshotFiles]) -> Batch:
+        """Read some files; what cannot be read is named in the faults."""
+        # glibc gives memory back to the system that exceeds twice the largest block freed so far,
+        # and gets it anew, page by page: that took a quarter of the time to read a record.
+        bytes(LARGER)
+        heads = [
+            _read(number, file, self._records, self._rows, self._roles)
+            for number, file in enumerate(files)
+        ]
+        columns = self._rows.columns()
+        names, details = columns.names[self._given[0] :], columns.details[self._given[1] :]
+        self._given = len(columns.names), len(columns.details)
+        texts = [json.dumps({name: getattr(one, name) for name in DETAILS}) for one in details]
+        return Batch(self._name, heads, names, texts, columns.cells)
 
 
 def _read(
@@ -186,9 +230,10 @@ def _read(
             opened = opened and not isinstance(error.__cause__, OSError)
     if result:
         faults[:0] = [(f"{files.name}.json", fault) for fault in result.faults]
-    rows.add(number, result, record)
+    shown, record = with_unfinished(result, record, files.record)
+    rows.add(number, shown, record)
     commit, _, environment = stem.partition("-")
-    benchmarks = result.benchmarks if result else ()
+    benchmarks = shown.benchmarks if shown else ()
     run = record.run or RunRecord("")
     return SnapshotHead(
         name=files.name,

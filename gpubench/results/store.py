@@ -30,7 +30,7 @@ from gpubench.results.pairs import Roles
 from gpubench.results.ratio import VERDICTS
 from gpubench.results.reading import Batch, SnapshotFiles, SnapshotHead, read_all
 
-FORMAT = 4
+FORMAT = 5
 """Raised when what is stored, or what is read from the files, changes."""
 
 FOLDER = ".gpubench-cache"
@@ -49,9 +49,12 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "memory_limit": "128MB",
 }
 
-IN_TRANSACTION = 8
-"""Batches in one transaction, which DuckDB has in memory until its end: some 20 MB for a batch of
-64 MiB of files, whatever the limit above says."""
+IN_TRANSACTION = 16
+"""Batches in one transaction, which DuckDB has in memory until its end: some 3 MB for a batch of
+8 MiB of files, whatever the limit above says."""
+
+Numbers = NDArray[np.int32]
+"""Of rows in a table."""
 
 _STATUS = f"{[*STATUSES]}[p.status + 1]"
 _VERDICT = f"{[*VERDICTS]}[p.verdict + 1]"
@@ -201,7 +204,7 @@ def _up_to_date(
     if not is_new:
         connection = connect(path, read_only=True)
         try:
-            if connection.execute("select key from meta").fetchall() != [(_key(roles, pairs),)]:
+            if connection.execute("select key from meta").fetchall() != [(key_of(roles, pairs),)]:
                 raise ValueError("it is of another format, or of other pairs")
             if not any(_outdated(connection, files)):
                 return connection
@@ -261,8 +264,9 @@ def _update(
         run("delete from snapshots where id in (select unnest(?))", [lost])
         for table in ("rows", "versions"):
             run(f"delete from {table} where snapshot in (select unnest(?))", [lost])
+    shared: dict[str, tuple[Numbers, Numbers]] = {}
     for number, batch in enumerate(read_all(changed, roles, pairs), 1):
-        _insert(connection, batch)
+        _insert(connection, batch, shared)
         if number % IN_TRANSACTION == 0:
             run("commit")
             run("begin")
@@ -288,16 +292,19 @@ def _update(
         select ran.snapshot, benchmark from ran join newest using (benchmark)
         where ran.version is not null and ran.version is distinct from newest.version
     """)
-    run("insert into meta values (?)", [_key(roles, pairs)])
+    run("insert into meta values (?)", [key_of(roles, pairs)])
     run("commit")
 
 
-def _key(roles: Roles, pairs: Sequence[Pair]) -> str:
+def key_of(roles: Roles, pairs: Sequence[Pair]) -> str:
     """What rows depend on beside the files."""
     return digest(repr((FORMAT, roles, pairs)))
 
 
-def _insert(connection: DuckDBPyConnection, batch: Batch) -> None:
+def _insert(
+    connection: DuckDBPyConnection, batch: Batch, shared: dict[str, tuple[Numbers, Numbers]]
+) -> None:
+    """``shared`` has the numbers of the cases and details of earlier batches, by their reader."""
     (first,) = connection.execute("select coalesce(max(id) + 1, 0) from snapshots").fetchall()[0]
     heads = {f.name: [getattr(head, f.name) for head in batch.heads] for f in fields(SnapshotHead)}
     versions = [
@@ -314,18 +321,24 @@ def _insert(connection: DuckDBPyConnection, batch: Batch) -> None:
     names = "snapshot", "benchmark", "version", "started_at"
     insert(connection, "versions", **dict(zip(names, zip(*versions, strict=True), strict=False)))
 
-    if not batch.names:
+    cases, details = shared.get(batch.reader, (np.empty(0, np.int32), np.empty(0, np.int32)))
+    if batch.names:
+        parts = "suite", "kernel", "implementation", "time", "case"
+        numbers_of_new = _shared(
+            connection,
+            "cases",
+            parts,
+            benchmark=[name.benchmark.asv_name for name in batch.names],
+            **{part: [getattr(name, part) for name in batch.names] for part in parts},
+        )
+        cases = np.concatenate([cases, numbers_of_new])
+    if batch.details:
+        keys = [*map(digest, batch.details)]
+        numbers_of_new = _shared(connection, "details", ("key",), key=keys, content=batch.details)
+        details = np.concatenate([details, numbers_of_new])
+    shared[batch.reader] = cases, details
+    if not len(batch.cells["case"]):
         return
-    parts = "suite", "kernel", "implementation", "time", "case"
-    cases = _shared(
-        connection,
-        "cases",
-        parts,
-        benchmark=[name.benchmark.asv_name for name in batch.names],
-        **{part: [getattr(name, part) for name in batch.names] for part in parts},
-    )
-    keys = [*map(digest, batch.details)]
-    details = _shared(connection, "details", ("key",), key=keys, content=batch.details)
     cells = batch.cells
     baseline = np.ma.masked_array(cases[cells["baseline"]], np.ma.getmaskarray(cells["baseline"]))
     numbers_of_table = {
@@ -339,7 +352,7 @@ def _insert(connection: DuckDBPyConnection, batch: Batch) -> None:
 
 def _shared(
     connection: DuckDBPyConnection, table: str, keys: Sequence[str], **columns: Sequence[str]
-) -> NDArray[np.int32]:
+) -> Numbers:
     """Numbers of these rows in a table of what many snapshots share; new ones are added."""
     using = ", ".join(f'"{key}"' for key in keys)
     register(connection, place=range(len(columns[keys[0]])), **columns)
@@ -384,5 +397,5 @@ def digest(*texts: str) -> str:
 def table_path(results_dir: Path) -> Path:
     """Where the table of a results directory is kept."""
     place = Path(os.path.realpath(results_dir))  # which ``resolve`` refuses of a looped link
-    name = hashlib.sha256(str(place).encode()).hexdigest()[:16]
+    name = hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
     return place.parent / FOLDER / f"{name}.duckdb"

@@ -6,9 +6,11 @@ import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,12 +22,23 @@ from gpubench.errors import ResultsError
 from gpubench.links import leads_out
 from gpubench.names import BenchmarkName, parse_benchmark_name
 from gpubench.results import store
-from gpubench.results.asv_files import UnreadableFile, read_benchmarks, read_machine
+from gpubench.results.asv_files import UnreadableFile, read_benchmarks, read_machine, read_names
 from gpubench.results.commits import order_commits
-from gpubench.results.model import STATUSES, CaseName, Commit, Pair, Problem, Row, Setup, Snapshot
-from gpubench.results.pairs import roles_of, unfit
+from gpubench.results.model import (
+    STATUSES,
+    CaseName,
+    Commit,
+    Pair,
+    PairPattern,
+    Problem,
+    Row,
+    Setup,
+    Snapshot,
+    Status,
+)
+from gpubench.results.pairs import alone, resolved, roles_of, unfit
 from gpubench.results.ratio import MOST_DISTURBED, Times
-from gpubench.results.reading import snapshot_files
+from gpubench.results.reading import SnapshotFiles, snapshot_files
 from gpubench.results.rows import rows_from
 
 T = TypeVar("T")
@@ -43,32 +56,35 @@ _ENDS = (("seconds", "low", "high"), ("speedup", "speedup_low", "speedup_high"))
 
 
 @dataclass(frozen=True, eq=False)
+class Newest:
+    """Each case of a history at the newest of its snapshots that has it."""
+
+    places: NDArray[np.intp]
+    """Index of that snapshot."""
+    statuses: NDArray[np.int8]
+    """Index into ``STATUSES``."""
+    baselines: NDArray[np.int32]
+    """Index of the case that it was measured against there; -1 without."""
+
+    @classmethod
+    def of(cls, statuses: NDArray[np.int8], baselines: NDArray[np.int32]) -> Newest:
+        """From arrays of ``CaseHistories``."""
+        present = statuses != ABSENT
+        places = present.shape[1] - 1 - present[:, ::-1].argmax(axis=1)
+        cases = np.arange(len(places))
+        return cls(places, statuses[cases, places], baselines[cases, places])
+
+
+@dataclass(frozen=True, eq=False)
 class History:
-    """All cases of one setup over its commits, oldest first."""
+    """The cases of one setup over its commits, oldest first, without their times: these are read
+    for a few cases or a few commits at a time."""
 
     setup: Setup
     snapshots: tuple[Snapshot, ...]
     names: tuple[CaseName, ...]
     """In natural order."""
-    statuses: NDArray[np.int8]
-    """Index into ``STATUSES`` or ``ABSENT``, shape (cases, snapshots)."""
-    times: Times
-    """Shape (3, cases, snapshots)."""
-    speedups: Times
-    """Ratio and both ends of its interval, shape (3, cases, snapshots); NaN without one."""
-    baselines: NDArray[np.int32]
-    """Index into ``names`` of what a case was measured against, shape (cases, snapshots); -1
-    without."""
-    disturbed: NDArray[np.bool_]
-    """Whether others disturbed most of its samples, shape (cases, snapshots)."""
-
-    in_turn: NDArray[np.bool_]
-    """Whether its speedup is of pairs, shape (cases, snapshots)."""
-
-    @cached_property
-    def undisturbed(self) -> Times:
-        """``times`` without those, which say nothing of a commit."""
-        return np.where(self.disturbed, np.nan, self.times)
+    newest: Newest
 
     @cached_property
     def rows_of(self) -> Mapping[CaseName, int]:
@@ -91,6 +107,55 @@ class History:
         return store.digest(*(snapshot.digest for snapshot in self.snapshots))
 
 
+@dataclass(frozen=True, eq=False)
+class CaseHistories(History):
+    """Cases of one setup over commits with their times: all of them, or a part."""
+
+    statuses: NDArray[np.int8]
+    """Index into ``STATUSES`` or ``ABSENT``, shape (cases, snapshots)."""
+    times: Times
+    """Shape (3, cases, snapshots)."""
+    speedups: Times
+    """Ratio and both ends of its interval, shape (3, cases, snapshots); NaN without one."""
+    baselines: NDArray[np.int32]
+    """Index into ``names`` of what a case was measured against, shape (cases, snapshots); -1
+    without."""
+    disturbed: NDArray[np.bool_]
+    """Whether others disturbed most of its samples, shape (cases, snapshots)."""
+    in_turn: NDArray[np.bool_]
+    """Whether its speedup is of pairs, shape (cases, snapshots)."""
+
+    @cached_property
+    def undisturbed(self) -> Times:
+        """``times`` without those, which say nothing of a commit."""
+        if not self.disturbed.any():
+            return self.times
+        return np.where(self.disturbed, np.nan, self.times)
+
+    def part(self, cases: Sequence[int]) -> CaseHistories:
+        """Some of the cases, by their indices; what they are compared with is among them."""
+        if len(cases) == len(self.names):
+            return self
+        chosen: Any = [*cases]
+        row_of = np.full(len(self.names) + 1, -1, np.int32)  # the last one is that of no baseline
+        row_of[chosen] = np.arange(len(cases))
+        if chosen and chosen[-1] - chosen[0] == len(chosen) - 1:  # neighbours, which need no copy
+            chosen = slice(chosen[0], chosen[-1] + 1)
+        statuses, baselines = self.statuses[chosen], row_of[self.baselines[chosen]]
+        return CaseHistories(
+            setup=self.setup,
+            snapshots=self.snapshots,
+            names=tuple(self.names[case] for case in cases),
+            newest=Newest.of(statuses, baselines),
+            statuses=statuses,
+            times=self.times[:, chosen],
+            speedups=self.speedups[:, chosen],
+            baselines=baselines,
+            disturbed=self.disturbed[chosen],
+            in_turn=self.in_turn[chosen],
+        )
+
+
 @dataclass(eq=False)
 class Table:
     """Every result file and its record, read once."""
@@ -108,6 +173,7 @@ class Table:
     """What asv shows as the code of a benchmark, of the newest run."""
     _snapshots: Mapping[Setup, list[Snapshot]]
     """What was measured on each setup, oldest commit first."""
+    _outlines: dict[Setup, History] = field(default_factory=dict)
 
     def close(self) -> None:
         """Let other processes write the table's file."""
@@ -141,38 +207,118 @@ class Table:
     @cached_property
     def _names(self) -> dict[int, CaseName]:
         """All cases by their number in the table, in natural order."""
-        rows = self._run('select id, suite, kernel, implementation, time, "case" from cases')
-        names = {number: CaseName(*parts) for number, *parts in rows.fetchall()}
-        return dict(sorted(names.items(), key=lambda item: natural_order(item[1])))
+        rows = self._run("""
+            select id, suite, kernel, implementation, time, "case" from cases
+            order by suite, kernel, implementation, time
+        """)
+        names: dict[int, CaseName] = {}
+        for (suite, kernel, implementation, time), cases in groupby(
+            iter(rows.fetchone, None), lambda row: row[1:5]
+        ):
+            ordered = sorted(((case, number) for number, *_, case in cases), key=_natural)
+            for case, number in ordered:
+                names[number] = CaseName(suite, kernel, implementation, time, case)
+        return names
 
-    def rows(self, snapshot: Snapshot) -> dict[CaseName, Row]:
-        """Each case of a snapshot, in natural order of their names."""
+    @cached_property
+    def _numbers(self) -> dict[CaseName, int]:
+        return {name: number for number, name in self._names.items()}
+
+    @cached_property
+    def _order(self) -> dict[int, int]:
+        return {number: place for place, number in enumerate(self._names)}
+
+    @cached_property
+    def _paired(self) -> list[int]:
+        """Details of speedups from pairs."""
+        rows = self._run("select id from details where (content->>'pairs')::int > 0")
+        return [number for (number,) in rows.fetchall()]
+
+    def rows(
+        self, snapshot: Snapshot, names: Collection[CaseName] | None = None
+    ) -> dict[CaseName, Row]:
+        """Each case of a snapshot, or some with what they are compared with, in natural order of
+        their names."""
+        wanted = (
+            ""
+            if names is None
+            else """and (p."case" in (select unnest($2)) or p."case" in (
+            select baseline from present where snapshot = $1 and "case" in (select unnest($2))
+        ))"""
+        )
+        numbers = [] if names is None else [[self._numbers[name] for name in names]]
         result = self._run(
-            """
+            f"""
             select d.content, p.* replace (
                 if(p.unmeasured, d.content->>'missing', p.missing) as missing
-            ) from present p join details d on d.id = p.detail where p.snapshot = ?
+            ) from present p join details d on d.id = p.detail
+            where p.snapshot = $1 {wanted}
             """,
             snapshot.id,
+            *numbers,
         )
         columns = [column[0] for column in result.description]
         of_case = {row[columns.index("case")]: row for row in result.fetchall()}
-        ordered = [of_case[number] for number in self._names if number in of_case]
+        ordered = [of_case[number] for number in sorted(of_case, key=self._order.__getitem__)]
         cells = {name: [row[place] for row in ordered] for place, name in enumerate(columns)}
         details = []
         for case, status, content in zip(
             cells["case"], cells["status"], cells["content"], strict=True
         ):
             fields = json.loads(content)
-            for name in ("block", "grid", "warnings"):
+            for name in ("block", "grid", "warnings", "capabilities"):
                 fields[name] = None if fields[name] is None else tuple(fields[name])
             details.append(Row(self._names[case], STATUSES[status], **fields))
-        return rows_from(details, cells)
+        rows = rows_from(details, cells)
+        if names is None:
+            return rows
+        return {name: rows[name] for name in names if name in rows}
 
-    def history(self, setup: Setup) -> History:
-        """All cases of a setup over its commits."""
-        snapshots = self.snapshots(setup)
-        ids = [snapshot.id for snapshot in snapshots]
+    def outline(self, setup: Setup) -> History:
+        """The cases of a setup over its commits, without their times."""
+        if setup not in self._outlines:
+            snapshots = self.snapshots(setup)
+            columns = self._run(
+                """
+                select "case", max(place) as place, arg_max(status, place) as status,
+                    arg_max(coalesce(baseline, -1), place) as baseline
+                from present join (
+                    select unnest($1) as snapshot, generate_subscripts($1, 1) - 1 as place
+                ) using (snapshot) group by "case"
+                """,
+                [snapshot.id for snapshot in snapshots],
+            ).fetchnumpy()
+            order = np.array([self._order[case] for case in columns["case"].tolist()], np.int64)
+            by_name = np.argsort(order)
+            cases, places, statuses, baselines = (
+                columns[name][by_name] for name in ("case", "place", "status", "baseline")
+            )
+            newest = Newest(
+                places.astype(np.intp),
+                statuses.astype(np.int8),
+                self._rows_of(cases.tolist())[baselines],
+            )
+            names = tuple(self._names[case] for case in cases.tolist())
+            self._outlines[setup] = History(setup, snapshots, names, newest)
+        return self._outlines[setup]
+
+    def _rows_of(self, cases: Sequence[int]) -> NDArray[np.int32]:
+        """Index into these cases by their numbers; -1 for another, and at the end for none."""
+        rows = np.full(max(self._names, default=0) + 2, -1, np.int32)
+        rows[cases] = np.arange(len(cases))
+        return rows
+
+    def history(
+        self,
+        setup: Setup,
+        names: Sequence[CaseName] | None = None,
+        snapshots: Sequence[Snapshot] | None = None,
+    ) -> CaseHistories:
+        """Cases of a setup over its commits with their times: all, or these over these."""
+        outline = self.outline(setup)
+        chosen = outline.names if names is None else tuple(names)
+        snapshots = outline.snapshots if snapshots is None else tuple(snapshots)
+        ids, cases = [s.id for s in snapshots], [self._numbers[name] for name in chosen]
         unknown = {"low": "-inf", "high": "inf", "speedup_low": "0", "speedup_high": "inf"}
         ends = ", ".join(
             f"coalesce({end}, if({value} is null, 'nan', '{unknown[end]}')::double) as {end}"
@@ -183,20 +329,20 @@ class Table:
             f"""
             select snapshot, "case", status, coalesce(baseline, -1) as baseline, {ends},
                 coalesce(disturbed > {MOST_DISTURBED}, false) as disturbed,
-                detail in (select id from details where (content->>'pairs')::int > 0) as in_turn,
+                detail in (select unnest($3::integer[])) as in_turn,
                 coalesce(seconds, 'nan') as seconds, coalesce(speedup, 'nan') as speedup
-            from present where snapshot in (select unnest(?))
+            from present where snapshot in (select unnest($1))
+                and ($2 is null or "case" in (select unnest($2::integer[])))
             """,
             ids,
+            None if names is None else cases,
+            self._paired,
         ).fetchnumpy()
-        present = set(np.flatnonzero(np.bincount(columns["case"])).tolist())
-        numbers = [number for number in self._names if number in present]
-        row_of = np.full(max(self._names, default=0) + 2, -1, np.int32)  # the last: no baseline
-        row_of[numbers] = np.arange(len(numbers))
+        row_of = self._rows_of(cases)
         place_of = np.full(max(ids, default=0) + 1, -1)
         place_of[ids] = np.arange(len(ids))
-        shape = len(numbers), len(snapshots)
-        at = row_of[columns["case"]] * len(snapshots) + place_of[columns["snapshot"]]
+        shape = len(cases), len(ids)
+        at = row_of[columns["case"]] * len(ids) + place_of[columns["snapshot"]]
         statuses = np.full(shape, ABSENT, np.int8)
         statuses.reshape(-1)[at] = columns["status"]
         baselines = np.full(shape, -1, np.int32)
@@ -205,13 +351,14 @@ class Table:
         disturbed.reshape(-1)[at] = columns["disturbed"]
         in_turn.reshape(-1)[at] = columns["in_turn"]
         times, speedups = (np.full((3, *shape), np.nan) for _ in _ENDS)
-        for target, names in zip((times, speedups), _ENDS, strict=True):
-            for row, name in enumerate(names):
-                target[row].reshape(-1)[at] = columns[name]
-        return History(
+        for target, of_target in zip((times, speedups), _ENDS, strict=True):
+            for row, name in enumerate(of_target):
+                target[row].reshape(-1)[at] = columns.pop(name)
+        return CaseHistories(
             setup=setup,
             snapshots=snapshots,
-            names=tuple(self._names[number] for number in numbers),
+            names=chosen,
+            newest=Newest.of(statuses, baselines),
             statuses=statuses,
             times=times,
             speedups=speedups,
@@ -219,6 +366,29 @@ class Table:
             disturbed=disturbed,
             in_turn=in_turn,
         )
+
+    def reasons(
+        self, snapshots: Iterable[Snapshot], statuses: Collection[Status]
+    ) -> dict[int, dict[CaseName, str | None]]:
+        """Why cases are one of these statuses, by the snapshot's id; ``None`` for times that others
+        disturbed."""
+        rows = self._run(
+            f"""
+            select snapshot, "case", if(disturbed > {MOST_DISTURBED}, null, coalesce(reason, ''))
+            from (
+                select p.snapshot, p."case", p.disturbed, d.content->>'reason' as reason
+                from present p join details d on d.id = p.detail
+                where p.snapshot in (select unnest($1))
+                    and (p.status in (select unnest($2)) or p.disturbed > {MOST_DISTURBED})
+            )
+            """,
+            [snapshot.id for snapshot in snapshots],
+            [STATUSES.index(status) for status in statuses],
+        ).fetchall()
+        reasons: dict[int, dict[CaseName, str | None]] = defaultdict(dict)
+        for snapshot, case, reason in rows:
+            reasons[snapshot][self._names[case]] = reason
+        return reasons
 
     def fits(self, setup: Setup) -> dict[bytes, tuple[int, ...]]:
         """Stepwise fits of series, by a digest of their values."""
@@ -274,14 +444,15 @@ class Table:
 def open_table(
     results_dir: Path,
     repository: Path | None = None,
-    pairs: Iterable[Pair] = (),
+    pairs: Iterable[Pair | PairPattern] = (),
     path: Path | None = None,
 ) -> Table:
     """Read asv's results and the records beside them.
 
     ``results_dir`` is asv's (``.asv/results``); one that does not exist holds no results.
     ``repository`` orders the commits and gives their subjects. ``pairs`` are benchmarks of an asv
-    project that are reported as kernels. ``path`` is the file that keeps the table; without it, and
+    project that are reported as kernels; without any, the time benchmarks of a project that has
+    none of gpubench's are reported alone. ``path`` is the file that keeps the table; without it, or
     where it is locked or cannot be written, which ``problems`` names, the table is in memory alone.
     Files that are damaged, foreign or half-written are named in ``problems``. Raises
     ``ResultsError`` where ``results_dir`` is a file.
@@ -299,7 +470,6 @@ def open_table(
             problems.append(Problem(file.relative_to(results_dir).as_posix(), str(error)))
             return {}
 
-    pairs = tuple(pairs)
     machines = {
         file.parent.name: facts
         for file in sorted(folder / "machine.json" for folder in results_dir.glob("*/"))
@@ -307,9 +477,18 @@ def open_table(
     }
     file = results_dir / "benchmarks.json"
     described = read(read_benchmarks, file) if os.path.lexists(file) else {}
-    roles = roles_of(pairs, described)
     links: list[str] = []
     files = snapshot_files(results_dir, links.append)
+    if not described:
+        # Those that it would list: the largest file of a machine has most of its benchmarks.
+        largest = {item.name.partition("/")[0]: item for item in sorted(files, key=_by_size)}
+        for file in filter(None, (item.result for item in largest.values())):
+            with suppress(UnreadableFile):  # which is told where its times are read
+                described = {**described, **read_names(file)}
+    given = tuple(pairs)
+    pairs, said = resolved(given, described) if given else (alone(described), [])
+    problems += said
+    roles = roles_of(pairs, described)
     message = "a symbolic link that leads out of the results, which is not followed; copy the file"
     problems += [Problem(link, message) for link in links]
     connection = None
@@ -337,13 +516,16 @@ def open_table(
         dates.setdefault(head["commit"], head["date"])  # a record knows its own date only
     commits = order_commits(dates, repository)
     place = {commit.hash: index for index, commit in enumerate(commits)}
-    key = repr((store.FORMAT, roles, pairs))
+    key = store.key_of(roles, pairs)
     snapshots = [_snapshot(head, commits[place[head["commit"]]], key) for head in stored]
     by_setup: dict[Setup, list[Snapshot]] = defaultdict(list)
     for snapshot in sorted(snapshots, key=lambda s: (place[s.commit.hash], s.setup)):
         by_setup[snapshot.setup].append(snapshot)
     rows = connection.execute("select distinct benchmark from versions").fetchall()
-    benchmarks = {name for (text,) in rows if (name := parse_benchmark_name(text))}
+    paired = {place.asv_name: place for of_name in roles.places.values() for place in of_name}
+    benchmarks = {
+        name for (text,) in rows if (name := paired.get(text) or parse_benchmark_name(text))
+    }
     problems += unfit(pairs, benchmarks, described)
     sources = {
         name: entry.source
@@ -352,6 +534,10 @@ def open_table(
         if name in benchmarks and entry.source
     }
     return Table(connection, path, commits, machines, tuple(problems), sources, by_setup)
+
+
+def _by_size(files: SnapshotFiles) -> int:
+    return files.stamp[0]
 
 
 def _snapshot(head: Mapping[str, Any], commit: Commit, key: str) -> Snapshot:
@@ -371,10 +557,14 @@ def _snapshot(head: Mapping[str, Any], commit: Commit, key: str) -> Snapshot:
 
 def natural_order(name: CaseName) -> tuple[object, ...]:
     """Sorts cases by their names with the numbers in them as numbers: ``n=64`` before ``n=256``."""
+    return name.suite, name.kernel, name.implementation, name.time, _natural((name.case,))
+
+
+def _natural(case: tuple[Any, ...]) -> tuple[object, ...]:
+    """Of an identity, the first of these."""
     # By length, then by digits: without int(), which refuses numbers of thousands of digits.
-    parts = ((part, part.lstrip("0")) for part in re.split(r"([0-9]+)", name.case))
-    identity = tuple(
+    parts = ((part, part.lstrip("0")) for part in re.split(r"([0-9]+)", case[0]))
+    return tuple(
         (len(digits), digits) if place % 2 else (-1, text)
         for place, (text, digits) in enumerate(parts)
     )
-    return name.suite, name.kernel, name.implementation, name.time, identity

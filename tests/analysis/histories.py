@@ -12,9 +12,10 @@ import numpy as np
 from gpubench.results import (
     ABSENT,
     STATUSES,
+    CaseHistories,
     CaseName,
     Commit,
-    History,
+    Newest,
     Ratio,
     Row,
     Setup,
@@ -73,7 +74,7 @@ def _ratio(old: Row, new: Row) -> Ratio | None:
     return Ratio(*quotient(*ends)[:, 0].tolist())
 
 
-def history_of(measured: Measured) -> History:
+def history_of(measured: Measured) -> CaseHistories:
     """The history of one setup."""
     names = tuple(dict.fromkeys(name for _, rows in measured for name in rows))
     shape = (len(names), len(measured))
@@ -97,6 +98,7 @@ def history_of(measured: Measured) -> History:
     each = [rows for _, rows in measured]
     disturbed = np.array([[n in rows and rows[n].is_disturbed for rows in each] for n in names])
     in_turn = np.array([[n in rows and rows[n].pairs > 0 for rows in each] for n in names])
-    return History(
-        setup, snapshots, names, statuses, times, speedups, baselines, disturbed, in_turn
+    newest = Newest.of(statuses, baselines)
+    return CaseHistories(
+        setup, snapshots, names, newest, statuses, times, speedups, baselines, disturbed, in_turn
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -45,7 +45,9 @@ def score(seed: int, **size: int) -> Score:
     return result
 
 
-def _rows(rows: Mapping[int, Mapping[CaseName, Row]], snapshot: Snapshot) -> Mapping[CaseName, Row]:
+def _rows(
+    rows: Mapping[int, Mapping[CaseName, Row]], snapshot: Snapshot, _: Collection[CaseName]
+) -> Mapping[CaseName, Row]:
     return rows[snapshot.id]
 
 

@@ -69,7 +69,7 @@ def test_a_kernel_is_as_it_was_last_measured() -> None:
     ]
     rows = {one.id: rows for one, rows in measured}
 
-    now = current(history_of(measured), lambda one: rows[one.id])
+    now = current(history_of(measured), lambda one, names: rows[one.id])
 
     assert {key: (kernel.commit.date, list(kernel.cases)) for key, kernel in now.items()} == {
         ("add", "add"): (1.0, [new.name]),

@@ -16,7 +16,7 @@ def measured(*commits: dict[str, float | None]) -> Noise:
         {name: timed(name, s) for case, s in times.items() if (name := numpy(case))}
         for times in commits
     ]
-    return noise(history_of([(snapshot(day), row) for day, row in enumerate(rows)]))
+    return noise([history_of([(snapshot(day), row) for day, row in enumerate(rows)])])
 
 
 def numpy(case: str) -> CaseName:
@@ -53,6 +53,6 @@ def test_no_interval_is_no_noise() -> None:
 def test_a_time_whose_ends_are_not_known_has_no_width() -> None:
     row = replace(timed(numpy("n=1"), 1.0), low=None, high=None)
 
-    found = noise(history_of([(snapshot(), {row.name: row})]))
+    found = noise([history_of([(snapshot(), {row.name: row})])])
 
     assert (found.times, found.within) == (0, None)

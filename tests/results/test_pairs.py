@@ -198,11 +198,24 @@ def test_a_pair_of_something_else_than_times_is_a_problem(tmp_path: Path) -> Non
     )
 
 
-def test_results_without_a_pair_hold_nothing_to_show(tmp_path: Path) -> None:
-    write_benchmarks(tmp_path)
-    write_format_2(tmp_path, 1, VALUES)
+@pytest.mark.parametrize("described", [True, False])
+def test_without_a_pair_every_time_is_reported_alone(tmp_path: Path, described: bool) -> None:
+    if described:
+        write_benchmarks(tmp_path)
+    write_format_2(tmp_path, 1, {**VALUES, "linalg.track_error": [3.0]})
 
-    assert open_table(tmp_path).setups == ()
+    table = open_table(tmp_path)
+    (snapshot,) = table.snapshots(table.setups[0])
+    found = table.rows(snapshot)
+
+    assert {(name.suite, name.kernel, name.implementation) for name in found} == {
+        ("linalg", "Norm.time_numpy", "time"),
+        ("linalg", "Norm.time_numba", "time"),
+    }
+    seconds = [row.seconds for row in found.values()]
+    assert sorted(filter(None, seconds)) == sorted(filter(None, [*BASELINE, *CANDIDATE]))
+    assert all(row.is_baseline and not row.missing and not row.speedup for row in found.values())
+    assert table.problems == ()
 
 
 def test_the_code_that_asv_shows_is_read(tmp_path: Path) -> None:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
 from gpubench import parallel
-from gpubench.parallel import spread
+from gpubench.parallel import in_processes
 
 
-def lengths(words: Sequence[str]) -> list[int]:
-    return [len(word) for word in words]
-
-
-def fail(words: Sequence[str]) -> list[int]:
-    raise ValueError(f"{len(words)} words")
+def fail(word: str) -> int:
+    raise ValueError(f"{len(word)} letters")
 
 
 WORDS = ["a" * n for n in range(11)]
@@ -23,11 +17,11 @@ WORDS = ["a" * n for n in range(11)]
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_what_is_found_keeps_the_order_of_the_things(processes: int) -> None:
-    assert list(spread(lengths, WORDS, processes)) == list(range(11))
+    assert list(in_processes(len, iter(WORDS), processes)) == list(range(11))
 
 
 def test_nothing_gives_nothing() -> None:
-    assert list(spread(lengths, [], 2)) == []
+    assert list(in_processes(len, [], 2)) == []
 
 
 def test_without_processes_the_work_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,9 +30,9 @@ def test_without_processes_the_work_is_done_here(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(parallel, "ProcessPoolExecutor", refuse)
 
-    assert list(spread(lengths, WORDS, 2)) == list(range(11))
+    assert list(in_processes(len, iter(WORDS), 2)) == list(range(11))
 
 
 def test_an_error_is_raised_here() -> None:
-    with pytest.raises(ValueError, match="1 words"):
-        list(spread(fail, WORDS, 2))
+    with pytest.raises(ValueError, match="0 letters"):
+        list(in_processes(fail, WORDS, 2))

@@ -12,7 +12,7 @@ from result_files import AT, CommitFiles
 from gpubench.record import CaseRecord
 from gpubench.results import open_table, rows
 from gpubench.results.pairs import Roles
-from gpubench.results.reading import SnapshotFiles, read_batch, snapshot_files
+from gpubench.results.reading import Reader, SnapshotFiles, snapshot_files
 
 NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
 CASES = ("n=1", "n=2", "n=3")
@@ -128,7 +128,7 @@ def write(directory: Path, index: int, writes: Callable[[str, str], Write]) -> N
 
 def read(files: list[SnapshotFiles]) -> list[str]:
     """All that is read of each file, but for numbers that depend on the files before it."""
-    batch = read_batch(files, Roles(), ())
+    batch = Reader(Roles(), ()).read(files)
     names, details = batch.names, batch.details
     columns = {name: column.tolist() for name, column in batch.cells.items()}
     read: list[tuple[object, ...]] = [(repr(head),) for head in batch.heads]

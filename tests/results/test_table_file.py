@@ -300,7 +300,7 @@ def test_other_pairs_make_it_anew(tmp_path: Path, reads: list[str]) -> None:
     write_format_2(tmp_path / "results", 1, values)
     directory, path = tmp_path / "results", table_path(tmp_path / "results")
 
-    assert kept(directory).setups == ()
+    kept(directory).close()
     reads.clear()
     with_pair = open_table(directory, pairs=[PAIR], path=path)
 
@@ -420,11 +420,13 @@ def test_a_file_whose_making_was_stopped_is_made_anew(
     with monkeypatch.context() as stopped:
         insert, batches = store._insert, []
 
-        def insert_two(connection: duckdb.DuckDBPyConnection, batch: reading.Batch) -> None:
+        def insert_two(
+            connection: duckdb.DuckDBPyConnection, batch: reading.Batch, shared: Any
+        ) -> None:
             batches.append(batch)
             if len(batches) == 3:
                 raise KeyboardInterrupt
-            insert(connection, batch)
+            insert(connection, batch, shared)
 
         stopped.setattr(store, "_insert", insert_two)
         with pytest.raises(KeyboardInterrupt):
