@@ -1,5 +1,6 @@
-// Draws the figures that the page carries as JSON. Colours in them name CSS custom properties.
-// What a reader has zoomed to stands in the address, so that a link shows the same part.
+// Draws the figures that the page carries as JSON, each when it comes near the view: Plotly takes
+// longer to read than all else of a page. Colours in them name CSS custom properties. What a reader
+// has zoomed to stands in the address, so that a link shows the same part.
 "use strict";
 
 (() => {
@@ -88,14 +89,20 @@
       legendgroup: trace.legendgroup,
     }));
 
-  // Intervals of commits that stand alone and so have no band.
-  const bars = (curve) => {
-    const alone = new Set(stretches(curve).filter((run) => run.length === 1).flat());
-    const ends = (distance) => curve.values.map((value, index) => (alone.has(index) ? distance(value, index) : 0));
-    return {
-      array: ends((value, index) => curve.highs[index] - value),
-      arrayminus: ends((value, index) => value - curve.lows[index]),
-    };
+  // Intervals of commits that stand alone and so have no band: one line with gaps, since Plotly makes
+  // an element for each error bar, of those without a length too.
+  const bars = (curve, trace) => {
+    const alone = stretches(curve).filter((run) => run.length === 1).flat();
+    if (!alone.length) return [];
+    return [{
+      x: alone.flatMap((index) => [index, index, null]),
+      y: alone.flatMap((index) => [curve.lows[index], curve.highs[index], null]),
+      mode: "lines",
+      line: { color: trace.line.color, width: 2 },
+      hoverinfo: "skip",
+      showlegend: false,
+      legendgroup: trace.legendgroup,
+    }];
   };
 
   const traces = (figure) => {
@@ -105,7 +112,7 @@
       const { series, column, band } = trace.drawn;
       const curve = figure.columns[series][column];
       const drawn = { ...trace, x: curve.values.map((_, index) => index), y: curve.values, text: texts[series] };
-      return band ? [...bands(curve, trace), { ...drawn, error_y: { ...trace.error_y, ...bars(curve) } }] : [drawn];
+      return band ? [...bands(curve, trace), ...bars(curve, trace), drawn] : [drawn];
     });
   };
 
@@ -139,15 +146,11 @@
     return changed.map(([name, range]) => `${name}:${range}`).join(";");
   };
 
-  const charts = () => [...document.querySelectorAll(".chart")];
+  const drawn = () => [...whole.keys()];
 
   const key = (element) => element.id.replace(/^chart-/, "");
 
-  const remember = () => {
-    const parts = charts().map((element) => [key(element), zoomed(element)]);
-    const address = parts.filter(([, zoom]) => zoom).map((part) => part.join("=")).join("&");
-    history.replaceState(null, "", address ? `#${address}` : location.href.split("#")[0]);
-  };
+  const remember = () => gpubenchLists.remember(Object.fromEntries(drawn().map((element) => [key(element), zoomed(element)])));
 
   const zoomOf = (element, asked) => {
     const update = {};
@@ -160,22 +163,37 @@
     return update;
   };
 
-  const restore = () => {
-    const asked = new Map(location.hash.slice(1).split("&").map((part) => part.split("=")));
-    for (const element of charts()) {
-      const update = zoomOf(element, asked);
-      if (Object.keys(update).length) Plotly.relayout(element, update);
-    }
+  const restore = (element) => {
+    const update = zoomOf(element, gpubenchLists.parts());
+    if (Object.keys(update).length) Plotly.relayout(element, update);
   };
 
   const start = (element) => {
     draw(element);
     whole.set(element, ranges(element));
+    restore(element);
+    element.on("plotly_relayout", remember);
   };
 
-  charts().forEach(start);
-  restore();
-  charts().forEach((element) => element.on("plotly_relayout", remember));
-  window.addEventListener("hashchange", restore);
-  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => charts().forEach(draw));
+  let plotly = null;
+
+  const loaded = () =>
+    (plotly ??= new Promise((resolve) => {
+      document.head.append(gpubenchLists.make("script", { src: "plotly.min.js", onload: resolve }));
+    }));
+
+  const observe = () => {
+    const near = new IntersectionObserver((entries) => {
+      for (const { target } of entries.filter((entry) => entry.isIntersecting)) {
+        near.unobserve(target);
+        loaded().then(() => start(target));
+      }
+    }, { rootMargin: "50%" });
+    document.querySelectorAll(".chart").forEach((element) => near.observe(element));
+  };
+
+  if (document.readyState === "complete") observe();
+  else window.addEventListener("load", observe);
+  window.addEventListener("hashchange", () => drawn().forEach(restore));
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn().forEach(draw));
 })();

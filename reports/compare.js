@@ -4,11 +4,12 @@
 "use strict";
 
 const gpubench = (() => {
-  const MOST_ROWS = 500;
+  const NEWEST = 200; // commits to choose from at first
   const FOLDER = "compare-data/";
   const CLASSES = { slower: "worse", failed: "broken", faster: "better", mended: "better" };
   const COLUMNS = 6; // median and ends of its interval, speedup and, where it is of pairs, its ends
   const { DASH, digits, known, ratioText, seconds, secondsInterval } = gpubenchText;
+  const { list, make: element, named, parts, plural, remember } = gpubenchLists;
 
   const form = document.getElementById("sides");
   const fields = form.elements;
@@ -19,6 +20,7 @@ const gpubench = (() => {
   const rule = document.getElementById("rule").textContent;
   const firstAddress = form.dataset.initial;
   const firstOutput = [...output.childNodes];
+  const firstList = named("cases");
   const firstMarkdown = markdownField.textContent;
 
   const cases = new Map();
@@ -34,7 +36,6 @@ const gpubench = (() => {
     const [low, high] = ratio.value >= 1 ? [ratio.low, ratio.high] : [1 / ratio.high, 1 / ratio.low];
     return `${digits(low)}${DASH}${digits(high)}×`;
   };
-  const plural = (count, noun) => `${count.toLocaleString("en-US")} ${noun}${count === 1 ? "" : "s"}`;
   const join = (parts) => (parts.length < 2 ? parts.join("") : `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}`);
 
   // The comparison
@@ -44,6 +45,15 @@ const gpubench = (() => {
     low: Math.max(old.low, 0) / now.high,
     high: now.low > 0 ? old.high / now.low : Infinity,
   });
+
+  // Of two speedups, as independent_quotient in gpubench/results/ratio.py.
+  const independentQuotient = (one, other) => {
+    const value = one.median / other.median;
+    if (![one, other].every(({ low, high }) => low > 0 && high < Infinity)) return { value, low: 0, high: Infinity };
+    const below = Math.hypot(Math.log(one.median / one.low), Math.log(other.high / other.median));
+    const above = Math.hypot(Math.log(one.high / one.median), Math.log(other.median / other.low));
+    return { value, low: value * Math.exp(-below), high: value * Math.exp(above) };
+  };
 
   const median = (values) => {
     const sorted = [...values].sort((a, b) => a - b);
@@ -102,8 +112,9 @@ const gpubench = (() => {
       return { ...row, verdict, note: note.replace(/\{(old|new)\}/g, (name) => reasons[name]) };
     }
     // Two speedups of pairs tell how the own time changed, where nothing else did.
-    const inTurn = steady && before.paired && after.paired && row.moved && !differs(row.moved, index.baseline_moved);
-    const ratio = inTurn ? quotient(after.paired, before.paired) : quotient(before.time, after.time);
+    const moved = !row.moved || !known(row.moved) || differs(row.moved, index.baseline_moved);
+    const inTurn = steady && before.paired && after.paired && !moved;
+    const ratio = inTurn ? independentQuotient(after.paired, before.paired) : quotient(before.time, after.time);
     const note = known(ratio) ? "" : before.reason || after.reason || index.no_interval;
     return { ...row, ratio, note, inTurn, size: Math.max(ratio.value, 1 / ratio.value) };
   };
@@ -170,12 +181,6 @@ const gpubench = (() => {
     told.className = unseen || !words ? "unseen" : "muted";
   };
 
-  const element = (tag, properties = {}, ...children) => {
-    const made = Object.assign(document.createElement(tag), properties);
-    made.append(...children);
-    return made;
-  };
-
   const sideText = ({ time, status }) => (time ? seconds(time.median) : index.statuses[status] ?? index.other_version);
 
   const sideCell = (side) => {
@@ -209,18 +214,38 @@ const gpubench = (() => {
   const speedupsText = ({ before, after }) =>
     before.speedup && after.speedup ? `${ratioText(before.speedup)} → ${ratioText(after.speedup)}` : "";
 
+  // What a row is filtered and sorted by, as difference_listed in gpubench/report/comparison_view.py.
+  const listed = (row) => {
+    const [kernel, implementation] = row.label.split(" ");
+    const data = { suite: [kernel.split(".")[0]], implementation: [implementation], only: [row.verdict] };
+    if (row.ratio) data.change = row.size;
+    if (row.after.speedup) data.speedup = row.after.speedup;
+    return data;
+  };
+
   const table = (rows, caption) => {
+    const body = element("tbody");
     const heads = [["Case"], ["Change"], ["Before", "number"], ["After", "number"], ["Speedup", "number"], ["Note"]];
     const made = element(
       "table", { className: "differences" },
       element("caption", {}, element("span", {}, caption)),
       element("thead", {}, element("tr", {}, ...heads.map(([text, className = ""]) => element("th", { scope: "col", className }, text)))),
-      element("tbody", {}, ...rows.slice(0, MOST_ROWS).map(tableRow)),
+      body,
     );
     const region = element("div", { className: "scroll", tabIndex: 0 }, made);
     region.setAttribute("role", "region");
     region.setAttribute("aria-label", caption);
-    return region;
+    const root = element("div", { className: "list" }, region);
+    Object.assign(root.dataset, { list: "cases", noun: "case" });
+    list(root, rows.map((row) => ({
+      data: listed(row),
+      get element() {
+        return (this.made ??= tableRow(row));
+      },
+      holder: body,
+      text: row.label.toLowerCase(),
+    })));
+    return root;
   };
 
   const lone = (where, labels) =>
@@ -234,9 +259,7 @@ const gpubench = (() => {
     if (differs) children.push(element("p", {}, `What they ran on differs: ${differs}.`));
     const caption = `${fields.all.checked ? "Every case" : "Cases that differ"}, ${title}.`;
     children.push(rows.length ? table(rows, caption) : element("p", {}, "No case is known to differ."));
-    if (rows.length > MOST_ROWS) {
-      children.push(element("p", { className: "muted" }, `and ${plural(rows.length - MOST_ROWS, "more case")}`));
-    }
+
     if (result.onlyOld.length) children.push(lone("before", result.onlyOld));
     if (result.onlyNew.length) children.push(lone("after", result.onlyNew));
     output.replaceChildren(...children);
@@ -306,6 +329,7 @@ const gpubench = (() => {
     const [old, now] = [side("a"), side("b")];
     if (address() === firstAddress) {
       output.replaceChildren(...firstOutput);
+      firstList?.use();
       markdownField.textContent = firstMarkdown;
       tell("");
       return;
@@ -324,9 +348,15 @@ const gpubench = (() => {
     tell(`${titleOf(old, now)}: ${countsLine(result)}.`, true); // the page shows it
   };
 
+  const newestFirst = (letter) => index.setups[fields[`${letter}-setup`].value].commits.toReversed();
+
   const fillCommits = (letter, wanted) => {
-    const { commits } = index.setups[fields[`${letter}-setup`].value];
-    const options = commits.toReversed().map(([short, date, subject]) => new Option(`${short} ${date} ${subject}`.trim(), short));
+    const commits = newestFirst(letter);
+    const place = commits.findIndex(([short]) => short === wanted);
+    const shown = commits.slice(0, place < NEWEST ? NEWEST : commits.length);
+    const options = shown.map(([short, date, subject]) => new Option(`${short} ${date} ${subject}`.trim(), short));
+    const older = commits.length - shown.length;
+    if (older) options.push(new Option(`${plural(older, "older commit")} …`, ""));
     fields[`${letter}-commit`].replaceChildren(...options);
     if (commits.some(([short]) => short === wanted)) fields[`${letter}-commit`].value = wanted;
   };
@@ -348,19 +378,22 @@ const gpubench = (() => {
   };
 
   const read = async () => {
-    const asked = location.hash.slice(1);
-    const parts = (text) => Object.fromEntries(text.split("&").map((part) => part.split(/=(.*)/s)));
-    const wanted = asked.includes("a=") ? parts(asked) : parts(firstAddress);
-    fields.all.checked = wanted.all === "1";
-    const found = [choose("a", wanted.a), choose("b", wanted.b)];
+    const asked = parts();
+    const wanted = asked.has("a") ? asked : parts(firstAddress);
+    fields.all.checked = wanted.get("all") === "1";
+    const found = [choose("a", wanted.get("a")), choose("b", wanted.get("b"))];
     await show();
     if (found.includes(false)) tell("The address names a commit or a machine that is not in this report.");
   };
 
+  const rememberSides = () =>
+    remember({ a: sideAddress(side("a")), b: sideAddress(side("b")), all: fields.all.checked ? "1" : "" });
+
   const changed = (event) => {
-    const match = /^([ab])-setup$/.exec(event.target.name ?? "");
-    if (match) fillCommits(match[1], fields[`${match[1]}-commit`].value);
-    history.replaceState(null, "", `#${address()}`);
+    const [, letter, what] = /^([ab])-(setup|commit)$/.exec(event.target.name ?? "") ?? [];
+    if (what === "setup") fillCommits(letter, fields[`${letter}-commit`].value);
+    if (what === "commit" && !event.target.value) fillCommits(letter, newestFirst(letter)[NEWEST][0]);
+    rememberSides();
     show();
   };
 
@@ -368,7 +401,7 @@ const gpubench = (() => {
     const [a, b] = [sideAddress(side("a")), sideAddress(side("b"))];
     choose("a", b);
     choose("b", a);
-    history.replaceState(null, "", `#${address()}`);
+    rememberSides();
     show();
   };
 

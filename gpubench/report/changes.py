@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from gpubench.analysis.causes import Cause, ExplainedChange, explained_changes
+from gpubench.analysis.causes import Cause, ExplainedChange
 from gpubench.analysis.changes import FEWEST_POINTS, LASTING, LASTING_NEWEST, THRESHOLD
 from gpubench.report import text
 from gpubench.report.compare import pair_address
 from gpubench.report.comparison_view import FactRow, fact_row
-from gpubench.report.findings import ONE_COMMIT, ChangeView, case_words, change_view, history_length
+from gpubench.report.findings import (
+    ONE_COMMIT,
+    ChangeView,
+    basis,
+    case_words,
+    change_view,
+    history_length,
+)
+from gpubench.report.lists import listed, open_at_first
 from gpubench.report.site import (
     CommitLabel,
     Link,
@@ -21,7 +30,7 @@ from gpubench.report.site import (
     commit_label,
     kernel_label,
 )
-from gpubench.results import ABSENT, History, Ratio
+from gpubench.results import ABSENT, CaseHistories, History, Ratio
 
 MOST_ROWS = 300
 """Rows on one page, the newest; a longer list is cut and says so."""
@@ -78,12 +87,35 @@ class ChangeRow:
     """Some of the other cases."""
     other_count: int
 
+    @property
+    def listed(self) -> dict[str, Any]:
+        """For a long list."""
+        only = [
+            "slower" if self.change.slower else "faster",
+            "recovered" if self.recovered else "lasting",
+        ]
+        name, (_, speedup) = self.change.name, self.speedups
+        return listed(
+            {
+                "suite": [name.suite],
+                "implementation": [name.implementation],
+                "why": [CAUSES[self.cause]],
+                "only": only,
+            },
+            change=self.change.factor,
+            speedup=speedup.value if speedup else None,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class CommitChanges:
     """What changed at one commit."""
 
     commit: CommitLabel
+    counts: str
+    """How many rows are slower, and how many faster."""
+    is_open: bool
+    """At first; the list of a long history folds."""
     rows: tuple[ChangeRow, ...]
 
 
@@ -106,7 +138,7 @@ class ChangesPage:
 
 def build(history: History, site: Site) -> ChangesPage:
     """The changes page of one setup."""
-    changes = explained_changes(history, site.changes(history), site.rows)
+    changes = site.explained(history)
     groups: dict[tuple[object, ...], list[ExplainedChange]] = defaultdict(list)
     for item in changes:
         name, change = item.name, item.change
@@ -114,8 +146,10 @@ def build(history: History, site: Site) -> ChangesPage:
         where = (change.before, change.after, item.recovered, item.cause, item.facts)
         groups[what + where].append(item)
     shown: dict[CommitLabel, list[ChangeRow]] = defaultdict(list)
-    for group in list(groups.values())[:MOST_ROWS]:
-        row = _row(group, history, site)
+    listed = list(groups.values())[:MOST_ROWS]
+    cases = site.of_cases(history, [largest.name for largest, *_ in listed])
+    for group in listed:
+        row = _row(group, cases, site)
         shown[row.change.after].append(row)
     causes = Counter(group[0].cause for group in groups.values())
     states = [ONE_COMMIT] if len(history.commits) == 1 else []
@@ -128,24 +162,38 @@ def build(history: History, site: Site) -> ChangesPage:
         rule=RULE,
         note=history_length(len(history.commits)),
         causes={CAUSES[cause]: causes[cause] for cause in CAUSES if causes[cause]},
-        commits=tuple(CommitChanges(commit, tuple(rows)) for commit, rows in shown.items()),
+        commits=tuple(
+            CommitChanges(commit, _counts(rows), is_open, tuple(rows))
+            for (commit, rows), is_open in zip(
+                shown.items(), open_at_first(map(len, shown.values())), strict=True
+            )
+        ),
         more=max(len(groups) - MOST_ROWS, 0),
         states=tuple(states),
     )
 
 
-def _row(group: Sequence[ExplainedChange], history: History, site: Site) -> ChangeRow:
+def _counts(rows: Sequence[ChangeRow]) -> str:
+    slower = sum(row.change.slower for row in rows)
+    faster = len(rows) - slower
+    counted = ((slower, "slower"), (faster, "faster"))
+    return text.join(f"{count:,} {word}" for count, word in counted if count)
+
+
+def _row(group: Sequence[ExplainedChange], history: CaseHistories, site: Site) -> ChangeRow:
     largest = group[0]
     change, name, setup = largest.change, largest.name, history.setup
     key = (name.suite, name.kernel)
     pair = pair_address(history.snapshots[change.before], history.snapshots[change.after])
     is_newest = (history.statuses[history.rows_of[name], change.after + 1 :] == ABSENT).all()
     difference = "at the newest commit" if is_newest else "between neighbours"
+    kind = "step" if change.kind == "step" else f"difference {difference}"
+    view = change_view(history, name, change)
     return ChangeRow(
-        change=change_view(history, name, change),
+        change=view,
         kernel=Link(kernel_label(key), site.address(setup, key)),
         ratio=change.ratio,
-        kind="step" if change.kind == "step" else f"difference {difference}",
+        kind="; ".join(filter(None, (kind, basis(view.points)))),
         cause=largest.cause,
         why=_why(largest),
         facts=tuple(map(fact_row, largest.facts or ())),

@@ -19,12 +19,25 @@ from gpubench.analysis.headline import KernelNow, fastest_variants
 from gpubench.analysis.roofline import STREAMS, Attained, MemoryCeiling, attained, memory_ceiling
 from gpubench.names import Value, format_identity, parse_identity
 from gpubench.report import text
-from gpubench.report.findings import claim
+from gpubench.report.findings import basis, claim, rests_on
 from gpubench.report.site import CommitLabel, State
-from gpubench.results import ABSENT, STATUSES, CaseName, History, Ratio, Row, Status, Times
+from gpubench.results import (
+    ABSENT,
+    STATUSES,
+    CaseHistories,
+    CaseName,
+    History,
+    Ratio,
+    Row,
+    Status,
+    Times,
+)
 
 MOST_ROWS = 50
 """Commits in the table of a chart, the newest; a thousand make a page that opens slowly."""
+
+MOST_EVENTS = 5
+"""Changes of a series that its sentence names, the newest; the page of changes has all."""
 
 NO_ROOFLINE = "No roofline"
 
@@ -64,6 +77,8 @@ class HistorySeries:
     points: tuple[HistoryPoint, ...]
     """One for each commit that the chart's table lists."""
     changes: tuple[Change, ...]
+    rest_on: tuple[int, ...]
+    """Commits that each change rests on."""
     marked: tuple[int, ...]
     """Index of the first commit after each change."""
     stopped: int | None
@@ -155,7 +170,7 @@ class Rooflines:
 
 
 def history_chart(
-    history: History,
+    history: CaseHistories,
     labels: Sequence[CommitLabel],
     changes: Mapping[CaseName, Sequence[Change]],
     candidates: Sequence[CaseName],
@@ -184,7 +199,14 @@ def history_chart(
         *points, newest = (
             _point(codes[i], times[0, i], speedups[:, i]) for i in (*listed, present[-1])
         )
-        events = [f"{claim(c)} at {labels[c.after].short}" for c in changes[name]]
+        points_of = [rests_on(history, name, change) for change in changes[name]]
+        events = [
+            f"{claim(change)} at {labels[change.after].short}"
+            + (f" ({basis(points)})" if basis(points) else "")
+            for change, points in zip(changes[name], points_of, strict=True)
+        ]
+        if earlier := len(events[:-MOST_EVENTS]):
+            events[:earlier] = [text.plural(earlier, "earlier change")]
         if newest.seconds is None:
             now = text.status_label(newest.status or "")
             now += f" since {commits[stopped].short}" if stopped is not None else ""
@@ -205,6 +227,7 @@ def history_chart(
                 speedups=_curve(speedups),
                 points=tuple(points),
                 changes=tuple(changes[name]),
+                rest_on=tuple(points_of),
                 marked=tuple(first_after.tolist()),
                 stopped=stopped,
                 status=None if stopped is None else STATUSES[codes[stopped]],
@@ -363,6 +386,8 @@ def rooflines(
     ``kernels`` are all those of the setup: some give ceilings. ``ranks`` are in their order.
     """
     timed = [r for r in now.cases.values() if r.seconds is not None and r.name.time == "kernel"]
+    if timed and all(row.is_alone for row in timed):
+        return Rooflines((), ()), {}
     if timed and not any(row.bytes for row in timed):
         why = "the suite does not say how many bytes are moved: add work."
         if any(row.bench for row in timed):

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gpubench.analysis.choice import Alternative, Choice, Repayment, Stretch, choices
-from gpubench.analysis.headline import KernelNow
+from gpubench.analysis.headline import KernelKey
 from gpubench.errors import ResultsError
 from gpubench.report import text
+from gpubench.report.capabilities import Capabilities, capabilities
 from gpubench.report.findings import ReasonView, reason_views
+from gpubench.report.lists import listed
 from gpubench.report.site import (
     CommitLabel,
     Link,
@@ -97,6 +100,7 @@ class ChoiceView:
 class KernelChoice:
     """One kernel."""
 
+    suite: str
     kernel: Link
     commit: CommitLabel
     choices: tuple[ChoiceView, ...]
@@ -104,6 +108,23 @@ class KernelChoice:
     """What has no time here, and why."""
     elsewhere: tuple[str, ...]
     """Implementations with a time on other machines or in other environments only."""
+
+    @property
+    def listed(self) -> dict[str, Any]:
+        """For a long list."""
+        last = [choice.resident[-1] for choice in self.choices if choice.resident]
+        speedups = [row.speedup for choice in self.choices for row in choice.rows if row.speedup]
+        only = ["no clear difference" for fastest in last if not fastest.clear]
+        only += [ratio.verdict for ratio in speedups]
+        only += [text.status_label(reason.status) for reason in self.reasons]
+        return listed(
+            {
+                "suite": [self.suite],
+                "fastest": [fastest.what for fastest in last if fastest.clear],
+                "only": only,
+            },
+            speedup=max((ratio.value for ratio in speedups), default=None),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +136,7 @@ class ChoosePage:
     verdict: str
     details: str
     kernels: tuple[KernelChoice, ...]
+    capabilities: Capabilities
     states: tuple[State, ...]
 
 
@@ -125,20 +147,28 @@ def build(history: History, site: Site, only: str | None = None) -> ChoosePage:
     """
     kernels = tuple(
         KernelChoice(
+            suite=key[0],
             kernel=Link(kernel_label(key), site.address(history.setup, key)),
             commit=commit_label(now.commit),
             choices=tuple(map(_choice, choices(now.cases.values()))),
             reasons=reason_views(now.cases.values()),
-            elsewhere=elsewhere(now, history, site),
+            elsewhere=elsewhere(key, history, site),
         )
         for key, now in site.current(history).items()
         if only in (None, key[1], ".".join(key))
+        and not all(row.is_alone for row in now.cases.values())
     )
     state = State(
         "Nothing to compare",
         "No implementation has a speedup here; the reasons are listed with each kernel.",
         "asv run --quick --show-stderr",
     )
+    if not kernels:
+        state = State(
+            "Nothing to compare",
+            "The benchmarks of this project are reported one by one.",
+            "gpubench report --pair 'BASELINE=CANDIDATE'",
+        )
     compared = any(choice.rows for kernel in kernels for choice in kernel.choices)
     return ChoosePage(
         title="Choose",
@@ -149,6 +179,9 @@ def build(history: History, site: Site, only: str | None = None) -> ChoosePage:
             "intervals of the times are apart. Between two measured sizes nothing is claimed."
         ),
         kernels=kernels,
+        capabilities=capabilities(
+            row for now in site.current(history).values() for row in now.cases.values()
+        ),
         states=() if compared else (state,),
     )
 
@@ -172,6 +205,8 @@ def chosen_pages(
         there = f"there are {setups}" if setups else "there are none; run `asv run`"
         raise ResultsError(f"no results of that machine and environment: {there}")
     pages = tuple(page for h in histories if (page := build(h, site, kernel)).kernels)
+    if not pages and kernel is None:
+        raise ResultsError("nothing to choose from: name `pairs` of benchmarks in a suite")
     if not pages:
         labels = sorted({kernel_label(key) for h in histories for key in site.current(h)})
         raise ResultsError(f"no results of the kernel {kernel!r}: there are {text.join(labels)}")
@@ -181,6 +216,8 @@ def chosen_pages(
 def _verdict(kernels: Sequence[KernelChoice]) -> str:
     """Which implementation is the fastest at the largest sizes, and how often."""
     last = [choice.resident[-1] for k in kernels for choice in k.choices if choice.resident]
+    if not kernels:
+        return "Nothing to choose from: no benchmark is in a pair."
     if not last:
         return "Nothing to choose from: no case has a time here."
     one = all(len(kernel.choices) < 2 for kernel in kernels)
@@ -314,15 +351,11 @@ def _notes(alternatives: Sequence[Alternative]) -> Iterator[str]:
             yield f"{words} was not measured: add {time} to the suite's measure."
 
 
-def elsewhere(now: KernelNow, history: History, site: Site) -> tuple[str, ...]:
-    """Implementations that have times, but not on this setup."""
-
-    def timed(kernel: KernelNow) -> set[str]:
-        return {name.implementation for name, row in kernel.cases.items() if row.status == "ok"}
-
-    others = (other for other in site.histories if other.setup != history.setup)
+def elsewhere(key: KernelKey, history: History, site: Site) -> tuple[str, ...]:
+    """Implementations of a kernel that have times, but not on this setup."""
+    here, others = site.timed(history)[key], (o for o in site.histories if o.setup != history.setup)
     return tuple(
         f"{text.join(sorted(names))}: measured on {setup_label(other.setup)}"
         for other in others
-        if (kernel := site.current(other).get(now.key)) and (names := timed(kernel) - timed(now))
+        if (names := site.timed(other).get(key, frozenset()) - here)
     )

@@ -34,7 +34,6 @@ from gpubench.analysis.comparison import (
     UNTIMED,
     compare_rows,
 )
-from gpubench.analysis.headline import newest_places
 from gpubench.names import Value
 from gpubench.report import text
 from gpubench.report.comparison_view import (
@@ -114,7 +113,7 @@ class ComparePage:
 def build(history: History, site: Site) -> ComparePage:
     """The comparisons of one setup."""
     snapshots, setup = history.snapshots, history.setup
-    newest = _shown("", snapshots[-2], snapshots[-1], site) if len(snapshots) > 1 else None
+    newest = _newest(history, site) if len(snapshots) > 1 else None
     other_setups = [other for other in site.histories if other.setup != setup][:MOST_SETUPS]
     others = tuple(
         _shown(setup_label(other.setup), snapshots[-1], other.snapshots[-1], site)
@@ -173,8 +172,12 @@ def markdown_address(history: History, site: Site) -> str:
 
 def newest_in_markdown(history: History, site: Site) -> str:
     """The newest commit of a setup against the one before; there are two."""
+    return _newest(history, site).markdown
+
+
+def _newest(history: History, site: Site) -> ShownComparison:
     old, new = history.snapshots[-2:]
-    return _shown("", old, new, site).markdown
+    return site.once("newest", history, lambda: _shown("", old, new, site))
 
 
 def pair_address(old: Snapshot, new: Snapshot) -> str:
@@ -233,8 +236,8 @@ def cases_script(history: History) -> str:
 
     A baseline is an index into the labels, -1 without one, as at the newest commit with the case.
     """
-    baselines = history.baselines[np.arange(len(history.names)), newest_places(history)]
-    cases = {"labels": list(map(case_words, history.names)), "baselines": baselines.tolist()}
+    baselines = history.newest.baselines.tolist()
+    cases = {"labels": list(map(case_words, history.names)), "baselines": baselines}
     return _script("cases", [setup_key(history.setup), cases])
 
 
@@ -246,18 +249,18 @@ def snapshot_script(history: History, place: int, site: Site) -> str:
     whose seven digits are more than any time has. Statuses are one letter each; reasons are those
     of failures, and of times without a verdict.
     """
-    snapshot = history.snapshots[place]
-    statuses = history.statuses[:, place]
+    snapshot, (cases, column) = history.snapshots[place], site.at(history, place)
+    statuses = cases.statuses[:, column]
     letters = _LETTERS[statuses]
     if snapshot.superseded:
         for row in np.flatnonzero(statuses == ABSENT).tolist():
             if history.names[row].benchmark.asv_name in snapshot.superseded:
                 letters[row] = ord(LEFT_OUT)
-    failures = site.failures.get(snapshot.id, {}).items()
+    failures = site.failures(history, place).items()
     numbers = np.empty((len(statuses), 6), "<f4")
-    numbers[:, :3] = history.times[:, :, place].T
-    numbers[:, 3:] = history.speedups[:, :, place].T
-    numbers[~history.in_turn[:, place], 4:] = np.nan
+    numbers[:, :3] = cases.times[:, :, column].T
+    numbers[:, 3:] = cases.speedups[:, :, column].T
+    numbers[~cases.in_turn[:, column] | cases.disturbed[:, column], 4:] = np.nan
     content = {
         "status": letters.tobytes().decode("ascii"),
         "numbers": b64encode(numbers.tobytes()).decode("ascii"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from gpubench.analysis.causes import FactChange
 from gpubench.analysis.comparison import (
@@ -17,6 +18,7 @@ from gpubench.analysis.comparison import (
 )
 from gpubench.report import text
 from gpubench.report.findings import case_words, counts_in_words
+from gpubench.report.lists import listed
 from gpubench.report.machines import fact_words
 from gpubench.report.site import CommitLabel, commit_label
 from gpubench.results import Row
@@ -164,6 +166,20 @@ def side_words(row: Row | None) -> str:
 def baseline_words(row: Difference) -> str:
     """How its baseline's time changed; empty where it did not, or is not known."""
     return f"its baseline became {text.factor(row.baseline)}" if row.baseline else ""
+
+
+def difference_listed(row: Difference) -> dict[str, Any]:
+    """For a long list, as ``compare.js`` makes it."""
+    new = row.new.speedup if row.new else None
+    return listed(
+        {
+            "suite": [row.name.suite],
+            "implementation": [row.name.implementation],
+            "only": [row.verdict],
+        },
+        change=max(row.ratio.value, 1 / row.ratio.value) if row.ratio else None,
+        speedup=new.value if new else None,
+    )
 
 
 def markdown(view: ComparisonView) -> str:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import count, groupby
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from gpubench.report import text
 from gpubench.report.charts import Curve, HistoryChart, HistorySeries, Roofline, SizeChart
+from gpubench.report.findings import basis
 from gpubench.results import Times
 
 Figure = dict[str, Any]
@@ -27,10 +28,16 @@ _DASHES = ("dot", "solid", "dash", "longdash", "dashdot", "longdashdot", "solid"
 
 _MOST_TICKS = 12
 """Labels of an axis that stand beside each other on a narrow screen."""
-_MOST_MARKERS = 120
-"""Points of one series over commits that have a marker each; more would hide their line."""
-_NOTE_WIDTH = 0.25
-"""Share of the chart's width that the words of a mark may take."""
+_MOST_MARKERS = 240
+"""Points of all lines over commits up to which each has a marker: more would hide the lines, and
+each is an element of the page."""
+_MOST_NOTES = 6
+"""Changes with words in a chart, the largest: each has a line of its own, so that none lies on
+another. The others are marked; the sentences below the chart say more."""
+_NOTE_NAME = 20
+"""Characters of an implementation's name in such words, so that they fit a phone."""
+_NOTE_HEIGHT = 16
+"""Pixels of one such line, at its size of 12."""
 _UPPER, _LOWER = [0.46, 1.0], [0.0, 0.38]
 """Shares of the height for the speedups and for the times below them."""
 _DIGITS = 6
@@ -53,15 +60,16 @@ def history_figure(chart: HistoryChart) -> Figure:
     curves = [series.speedups for series in chart.series if not series.is_baseline]
     ratios = [part for curve in curves for part in (curve.values, curve.lows, curve.highs)]
     ticks = _ticks(commits)
+    few = 2 * commits * len(chart.series) <= _MOST_MARKERS
     lines, notes = _marks(chart)
     return {
         "data": [
             *(
-                _history_trace(series, index, "speedups")
+                _history_trace(series, index, "speedups", few)
                 for index, series in enumerate(chart.series)
                 if not series.is_baseline
             ),
-            *(_history_trace(series, i, "times") for i, series in enumerate(chart.series)),
+            *(_history_trace(series, i, "times", few) for i, series in enumerate(chart.series)),
         ],
         "layout": {
             "xaxis": {
@@ -171,16 +179,14 @@ def roofline_figure(chart: Roofline) -> Figure:
     return {"data": data, "layout": layout}
 
 
-def _history_trace(series: HistorySeries, index: int, column: str) -> Figure:
+def _history_trace(series: HistorySeries, index: int, column: str, few: bool) -> Figure:
     """Of one series the ``speedups`` above, with their intervals, or the ``times`` below."""
     trace = _series_style(series.implementation, series.rank, series.is_baseline)
     trace |= {"legendgroup": trace["name"], "drawn": {"series": index, "column": column}}
-    few = len(series.times.values) <= _MOST_MARKERS
     if not few:
         trace["mode"], trace["line"]["width"] = "lines", 1.25
     if column == "speedups":
         trace["drawn"]["band"] = f"{trace['line']['color']}-band"
-        trace["error_y"] = {"type": "data", "symmetric": False, "width": 4 if few else 0}
     else:  # candidates are in the legend by their speedups
         trace |= {"yaxis": "y2", "showlegend": series.is_baseline}
     return trace
@@ -196,31 +202,45 @@ def _columns(curve: Curve) -> Figure:
 
 
 def _marks(chart: HistoryChart) -> tuple[list[Figure], list[Figure]]:
-    """A line before each commit at which something happened to a series, and its words at the top:
-    below each other where lines are near each other."""
+    """A line before each commit at which something happened to a series, and words at the top for
+    the largest, below each other as they follow each other."""
     events = []
     for series in chart.series:
-        for index, change in zip(series.marked, series.changes, strict=True):
+        changes = zip(series.marked, series.changes, series.rest_on, strict=True)
+        for index, change, points in changes:
             arrow, word = ("▼", "slower") if change.slower else ("▲", "faster")
-            words = f"{arrow} {series.implementation} {word} {text.ratio(change.size)}"
-            events.append((series, index, words))
+            factor = f"{word} {text.ratio(change.size)}"
+            few = f" ({text.plural(points, 'commit')})" if basis(points) else ""
+            events.append((index, change.size, series, arrow, f"{factor}{few}"))
         if series.stopped is not None:
             status = text.status_label(series.status or "failed")
-            events.append((series, series.stopped, f"✕ {series.implementation} {status}"))
-    lines, notes, commits = [], [], len(chart.commits)
-    taken: list[tuple[int, int]] = []
-    for series, index, words in events:
+            events.append((series.stopped, math.inf, series, "✕", status))
+    numbers = range(len(events))
+    # The largest, of equals the newest.
+    named = sorted(numbers, key=lambda number: (events[number][1], events[number][0]))
+    named = named[-_MOST_NOTES:]
+    lines, notes, row, commits = [], [], 0, len(chart.commits)
+    for number in sorted(numbers, key=lambda number: events[number][0]):
+        index, _, series, sign, what = events[number]
         x, colour = index - 0.5, _colour(series.rank, series.is_baseline)
         ends = {"xref": "x", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1}
-        dashed = {"color": colour, "width": 1, "dash": "dash"}
-        lines.append({"type": "line", **ends, "line": dashed})
-        beside = {row for other, row in taken if abs(index - other) <= commits * _NOTE_WIDTH}
-        row = next(row for row in count() if row not in beside)
-        taken.append((index, row))
-        place = {"x": x, "xref": "x", "y": 1, "yref": "paper", "yshift": -14 * row}
-        anchor = {"xanchor": "right" if index > commits / 2 else "left", "yanchor": "top"}
-        font = {"color": colour, "size": 12}
-        notes.append({**place, **anchor, "showarrow": False, "text": _escaped(words), "font": font})
+        lines.append(
+            {"type": "line", **ends, "line": {"color": colour, "width": 1, "dash": "dash"}}
+        )
+        if number not in named:
+            continue
+        name = series.implementation
+        short = name if len(name) <= _NOTE_NAME else f"{name[: _NOTE_NAME - 1]}…"
+        third = min(3 * index // commits, 2)  # words near an end lean inwards
+        notes.append(
+            {
+                "x": x, "xref": "x", "y": 1, "yref": "paper", "yshift": -_NOTE_HEIGHT * row,
+                "xanchor": ("left", "center", "right")[third], "yanchor": "top",
+                "showarrow": False, "bgcolor": "--page", "borderpad": 0,
+                "text": _escaped(f"{sign} {short} {what}"), "font": {"color": colour, "size": 12},
+            }
+        )  # fmt: skip
+        row += 1
     return lines, notes
 
 

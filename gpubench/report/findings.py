@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from gpubench.analysis.changes import FEWEST_POINTS, Change
+from gpubench.analysis.changes import FEWEST_POINTS, LASTING, Change
 from gpubench.analysis.tally import by_reason
 from gpubench.report import text
+from gpubench.report.lists import listed
 from gpubench.report.site import CommitLabel, State, commit_label
 from gpubench.report.sparkline import Sparkline, sparkline
-from gpubench.results import ABSENT, CaseName, History, Row, Status
+from gpubench.results import ABSENT, CaseHistories, CaseName, Row, Status
 
 _SHOWN_CASES = 4
 """Cases named for one reason; the kernels' pages list all."""
@@ -50,6 +52,8 @@ class ChangeView:
     new: float
     """Seconds."""
     spark: Sparkline
+    points: int
+    """Commits that it rests on: those measured since, in a row, that are of the new level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,11 @@ class ReasonView:
     """Some of the cases, named."""
     command: str
 
+    @property
+    def listed(self) -> dict[str, Any]:
+        """For a long list."""
+        return listed({"status": [text.status_label(self.status)]}, cases=self.count)
+
 
 def claim(change: Change) -> str:
     """What happened and how sure that is."""
@@ -72,22 +81,37 @@ def claim(change: Change) -> str:
     return f"{direction} than the previous commit: intervals do not overlap"
 
 
-def change_view(history: History, name: CaseName, change: Change) -> ChangeView:
+def basis(points: int) -> str:
+    """On how few commits a change rests; empty where they are enough for a level that lasts."""
+    return f"rests on {text.plural(points, 'commit')}" if points < LASTING else ""
+
+
+def rests_on(history: CaseHistories, name: CaseName, change: Change) -> int:
+    """Commits measured since a change, in a row, whose time is nearer to the new level."""
+    times = history.undisturbed[0, history.rows_of[name], change.after :]
+    times = times[~np.isnan(times)]
+    is_old = np.abs(np.log(times / change.old)) < np.abs(np.log(times / change.new))
+    return int(is_old.argmax()) if is_old.any() else len(times)
+
+
+def change_view(history: CaseHistories, name: CaseName, change: Change) -> ChangeView:
     """One change in words and with its case's history."""
+    points = rests_on(history, name, change)
     return ChangeView(
         slower=change.slower,
         factor=change.size,
-        claim=claim(change),
+        claim="; ".join(filter(None, (claim(change), basis(points)))),
         before=commit_label(history.commits[change.before]),
         after=commit_label(history.commits[change.after]),
         name=name,
         old=change.old,
         new=change.new,
         spark=history_spark(history, name, (change,)),
+        points=points,
     )
 
 
-def history_spark(history: History, name: CaseName, changes: Sequence[Change]) -> Sparkline:
+def history_spark(history: CaseHistories, name: CaseName, changes: Sequence[Change]) -> Sparkline:
     """Sparkline of a case's times at the commits that know it; changes are marked."""
     row = history.rows_of[name]
     places = np.flatnonzero(history.statuses[row] != ABSENT)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from gpubench.analysis.changes import Change
 from gpubench.analysis.choice import compilation
 from gpubench.analysis.headline import Headline, KernelKey, KernelNow, headline
 from gpubench.analysis.scaling import Scaling, scalings
 from gpubench.analysis.tally import count
-from gpubench.names import TIMES, BenchmarkName, split_source
+from gpubench.names import TIMES, split_source
 from gpubench.report import charts, text
 from gpubench.report.findings import (
     ONE_COMMIT,
@@ -22,9 +24,10 @@ from gpubench.report.findings import (
     history_spark,
     reason_views,
 )
+from gpubench.report.lists import listed
 from gpubench.report.site import CommitLabel, Navigation, Site, State, commit_label, kernel_label
 from gpubench.report.sparkline import Sparkline
-from gpubench.results import ABSENT, CaseName, History, Row
+from gpubench.results import ABSENT, CaseHistories, CaseName, History, Row
 
 CALL = ("compile", "transfer", "launch", "kernel")
 """Labelled times that a call consists of, in the order in which they happen."""
@@ -40,7 +43,26 @@ class ShownCase:
     row: Row
     share: float | None
     """Of what its device attains; ``None`` where that was not measured."""
+    change: float | None
+    """How many times faster or slower its newest change made it; ``None``: none was found."""
     spark: Sparkline
+
+    @property
+    def listed(self) -> dict[str, Any]:
+        """For a long list."""
+        row, ratio = self.row, self.row.speedup
+        only = [ratio.verdict] if ratio else [text.status_label(row.status)]
+        return listed(
+            {
+                "implementation": [row.name.implementation],
+                "backend": [row.backend],
+                "time": [text.time_label(row.name.time)],
+                "only": [*only, "changed" if self.change else ""],
+            },
+            seconds=row.seconds,
+            speedup=ratio.value if ratio else None,
+            change=self.change,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +136,15 @@ class KernelPage:
     cases: tuple[ShownCase, ...]
     scored: bool
     """Whether any of them has a score in place of errors."""
+    with_memory: bool
+    """Whether the memory that a run holds was measured of any of them."""
     reasons: tuple[ReasonView, ...]
     states: tuple[State, ...]
 
 
 def build(history: History, key: KernelKey, site: Site) -> KernelPage:
     """The page of one kernel, as it was last measured on that setup."""
-    now = site.current(history)[key]
+    now, cases = site.current(history)[key], site.of_kernel(history, key)
     rows = tuple(now.cases.values())
     baselines = {row.name.implementation for row in rows if row.is_baseline}
     names = {row.name.implementation for row in rows}
@@ -129,8 +153,8 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
     ranks = {name: rank for rank, name in enumerate(ordered)}
     headlines = [headline(rows, implementation) for implementation in ranks]
     at_largest = {h.implementation: _at_largest(rows, h) for h in headlines}
-    of_kernel = [i for i, name in enumerate(history.names) if (name.suite, name.kernel) == key]
-    commits = int((history.statuses[of_kernel] != ABSENT).any(axis=0).sum())
+    of_kernel = [i for i, name in enumerate(cases.names) if (name.suite, name.kernel) == key]
+    commits = int((cases.statuses[of_kernel] != ABSENT).any(axis=0).sum())
     roofs, shares = charts.rooflines(now, history, site.current(history).values(), ranks)
     changes = site.changes(history)
     scaled = scalings(rows)
@@ -140,8 +164,9 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
         return ranks[row.name.implementation], TIMES.index(row.name.time), row.size
 
     def shown(row: Row) -> ShownCase:
-        spark = history_spark(history, row.name, changes[row.name])
-        return ShownCase(row, shares.get(row.name), spark)
+        its = changes[row.name]
+        spark = history_spark(cases, row.name, its)
+        return ShownCase(row, shares.get(row.name), its[-1].size if its else None, spark)
 
     return KernelPage(
         title=kernel_label(key),
@@ -149,7 +174,9 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
         verdict=_verdict(headlines),
         details=f"Of {text.plural(len(rows), 'case')}, {counts}.",
         commit=commit_label(now.commit),
-        history=_history(site, history, now, headlines, ranks, history_length(commits)),
+        history=_history(
+            site.labels(history), changes, cases, now, headlines, ranks, history_length(commits)
+        ),
         sizes=tuple(charts.size_charts(rows, ranks)),
         launches=tuple(charts.launch_maps(rows, ranks)),
         workers=tuple(sorted({point.workers for one in scaled for point in one.points})),
@@ -159,9 +186,10 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
         split=tuple(_time_splits(rows, at_largest)),
         call=CALL,
         rooflines=roofs,
-        measured=_measured_source(key, ranks, site.table.sources),
+        measured=_measured_source(ranks, site.sources.get(key, {})),
         cases=tuple(map(shown, sorted(rows, key=place))),
         scored=any(row.score is not None for row in rows),
+        with_memory=any(row.peak_bytes is not None for row in rows),
         reasons=reason_views(rows),
         states=tuple(_states(history, now, commits)),
     )
@@ -177,6 +205,11 @@ def _at_largest(rows: Sequence[Row], shown: Headline) -> dict[str, Row]:
 
 def _verdict(headlines: Sequence[Headline]) -> str:
     compared = [(h.speedup, h) for h in headlines if h.speedup]
+    timed = sorted(row.seconds for h in headlines for row in h.rows if row.seconds is not None)
+    if timed and all(row.is_alone for h in headlines for row in h.rows):
+        if len(timed) == 1:
+            return f"{text.seconds(timed[0])} at this commit."
+        return f"From {text.seconds(timed[0])} to {text.seconds(timed[-1])} at this commit."
     if not compared:
         return "No speedup can be stated at this commit."
     speedup, best = max(compared, key=lambda pair: pair[0].value)
@@ -192,8 +225,9 @@ def _verdict(headlines: Sequence[Headline]) -> str:
 
 
 def _history(
-    site: Site,
-    history: History,
+    labels: Sequence[CommitLabel],
+    changes: Mapping[CaseName, Sequence[Change]],
+    history: CaseHistories,
     now: KernelNow,
     headlines: Sequence[Headline],
     ranks: Mapping[str, int],
@@ -224,9 +258,7 @@ def _history(
         baselines = [row.name for h in headlines for row in h.cases[:1] if row.is_baseline]
     if not candidates and not baselines:
         return None
-    return charts.history_chart(
-        history, site.labels(history), site.changes(history), candidates, baselines, ranks, note
-    )
+    return charts.history_chart(history, labels, changes, candidates, baselines, ranks, note)
 
 
 def _states(history: History, now: KernelNow, commits: int) -> Iterator[State]:
@@ -297,10 +329,9 @@ def _bar(label: str, seconds: Mapping[str, float]) -> CallBar:
 
 
 def _measured_source(
-    key: KernelKey, implementations: Iterable[str], sources: Mapping[BenchmarkName, str]
+    implementations: Iterable[str], kept: Mapping[str, str]
 ) -> MeasuredSource | None:
     """Of one kernel, implementations in that order; ``None`` where nothing is kept."""
-    kept = {n.implementation: s for n, s in sources.items() if (n.suite, n.kernel) == key}
     parts = {name: split_source(kept[name]) for name in implementations if name in kept}
     if not parts:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from gpubench.report.findings import (
     history_length,
     reason_views,
 )
+from gpubench.report.lists import listed
 from gpubench.report.machines import MachinePanel, machine_panel
 from gpubench.report.site import (
     CommitLabel,
@@ -76,9 +77,19 @@ class MatrixCell:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelChange:
+    """The largest among the newest changes of a kernel's cases."""
+
+    ratio: Ratio
+    """Old time over new time."""
+    at: CommitLabel
+
+
+@dataclass(frozen=True, slots=True)
 class MatrixRow:
     """One kernel."""
 
+    suite: str
     kernel: Link
     commit: CommitLabel | None
     """Where it was last measured, if not at the page's commit."""
@@ -87,6 +98,30 @@ class MatrixRow:
     baseline_seconds: float | None
     """Time that the speedups are against, else the baseline's at its largest size."""
     cells: tuple[MatrixCell, ...]
+    change: KernelChange | None
+    """``None``: none was found."""
+    backends: tuple[str, ...]
+    """Of its implementations, as far as a record says."""
+
+    @property
+    def listed(self) -> dict[str, Any]:
+        """For a long list."""
+        speedups = [cell.speedup for cell in self.cells if cell.speedup]
+        flaws = [cell.status for cell in self.cells if cell.status not in (None, "ok")]
+        only = [
+            *(ratio.verdict for ratio in speedups),
+            *map(text.status_label, filter(None, flaws)),
+        ]
+        changed = self.change.ratio.value if self.change else None
+        return listed(
+            {
+                "suite": [self.suite],
+                "backend": self.backends,
+                "only": [*only, "changed" if changed else ""],
+            },
+            speedup=max((ratio.value for ratio in speedups), default=None),
+            change=max(changed, 1 / changed) if changed else None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +132,8 @@ class Matrix:
     by_backend: bool = False
     """Whether implementations share columns."""
     rows: tuple[MatrixRow, ...] = ()
+    suites: dict[str, Ratio | None] = field(default_factory=dict)
+    """Geometric mean over the kernels of each suite, as that of all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +144,11 @@ class SetupRow:
     commit: CommitLabel
     speedup: Ratio | None
     counts: str
+
+    @property
+    def listed(self) -> dict[str, Any]:
+        """For a long list."""
+        return listed({}, speedup=self.speedup.value if self.speedup else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +196,9 @@ def build(history: History | None, site: Site) -> Overview:
             problems=site.table.problems,
             states=(state,),
         )
+    # Of its own setup last, whose rows other pages need as well.
+    setups = [_setup_row(other, site) for other in site.histories if other != history]
+    setups.insert(site.histories.index(history), _setup_row(history, site))
     kernels, rows = _kernels(history, site), site.rows_now(history)
     computing, counts = _computing(kernels), count(rows)
     best = _best(computing)
@@ -177,29 +222,35 @@ def build(history: History | None, site: Site) -> Overview:
     return Overview(
         title="Overview",
         navigation=site.navigation(history.setup),
-        verdict=_verdict(best or computing or kernels, history, mean),
+        verdict=_alone(kernels, history)
+        if all(row.is_alone for row in rows)
+        else _verdict(best or computing or kernels, history, mean),
         details=details,
         speedup=mean,
         counts=counts,
         commit=commit_label(history.latest),
         machine=machine_panel(history, site),
-        matrix=_matrix(kernels, history, site),
+        matrix=_matrix(kernels, best, history, site),
         regressions=slower,
         improvements=faster,
         changes_note=history_length(len(history.commits)),
         reasons=reason_views(rows),
-        setups=tuple(
-            SetupRow(
-                setup=Link(setup_label(other.setup), site.address(other.setup)),
-                commit=commit_label(other.latest),
-                speedup=geometric_mean([*_best(_computing(_kernels(other, site))).values()]),
-                counts=counts_in_words(count(site.rows_now(other))),
-            )
-            for other in site.histories
-        ),
+        setups=tuple(setups),
         problems=site.table.problems,
         states=tuple(_states(history)),
     )
+
+
+def _setup_row(history: History, site: Site) -> SetupRow:
+    def make() -> SetupRow:
+        return SetupRow(
+            setup=Link(setup_label(history.setup), site.address(history.setup)),
+            commit=commit_label(history.latest),
+            speedup=geometric_mean([*_best(_computing(_kernels(history, site))).values()]),
+            counts=counts_in_words(count(site.rows_now(history))),
+        )
+
+    return site.once("setup row", history, make)
 
 
 def _states(history: History) -> Iterator[State]:
@@ -226,6 +277,12 @@ def _best(kernels: _Kernels) -> dict[KernelKey, Ratio]:
     return {key: speedup for key, speedup in best.items() if speedup.has_interval} or best
 
 
+def _alone(kernels: Collection[KernelKey], history: History) -> str:
+    benchmarks = text.plural(len(kernels), "benchmark")
+    where = f"at {commit_label(history.latest).short} on {history.setup.machine}"
+    return f"Times of {benchmarks} {where}; none is compared with another (`--pair` names pairs)."
+
+
 def _verdict(kernels: Collection[KernelKey], history: History, mean: Ratio | None) -> str:
     where = f"at {commit_label(history.latest).short} on {history.setup.machine}"
     suites = text.plural(len({suite for suite, _ in kernels}), "suite")
@@ -248,11 +305,12 @@ def _largest_changes(history: History, site: Site) -> list[tuple[ChangeView, ...
     for name, change in sorted(newest, key=lambda item: -item[1].size):
         key = (name.suite, name.kernel, name.implementation, change.slower)
         largest.setdefault(key, (name, change))
-    views = []
-    for slower in (True, False):
-        shown = [item for item in largest.values() if item[1].slower == slower][:_MOST_CHANGES]
-        views.append(tuple(change_view(history, name, change) for name, change in shown))
-    return views
+    shown = [
+        [item for item in largest.values() if item[1].slower == slower][:_MOST_CHANGES]
+        for slower in (True, False)
+    ]
+    cases = site.of_cases(history, [name for items in shown for name, _ in items])
+    return [tuple(change_view(cases, *item) for item in items) for items in shown]
 
 
 def _kernels(history: History, site: Site) -> _Kernels:
@@ -272,7 +330,18 @@ def _computing(kernels: _Kernels) -> _Kernels:
     }
 
 
-def _matrix(kernels: _Kernels, history: History, site: Site) -> Matrix:
+def _kernel_changes(history: History, site: Site) -> dict[KernelKey, KernelChange]:
+    """The largest among the newest changes of each kernel's cases."""
+    newest = [(name, changes[-1]) for name, changes in site.changes(history).items() if changes]
+    return {
+        (name.suite, name.kernel): KernelChange(change.ratio, site.labels(history)[change.after])
+        for name, change in sorted(newest, key=lambda item: item[1].size)
+    }
+
+
+def _matrix(
+    kernels: _Kernels, best: Mapping[KernelKey, Ratio], history: History, site: Site
+) -> Matrix:
     names = {shown.implementation for kernel in kernels.values() for shown in kernel}
     by_backend = len(names) > MOST_COLUMNS
     members: dict[str, list[Headline]] = defaultdict(list)
@@ -289,7 +358,7 @@ def _matrix(kernels: _Kernels, history: History, site: Site) -> Matrix:
         return not columns[key].is_baseline, not has_speedup, columns[key].name
 
     ordered = sorted(columns, key=place)
-    rows = []
+    rows, changes = [], _kernel_changes(history, site)
     for kernel_key, kernel in kernels.items():
         cases = [row for shown in kernel for row in shown.cases]
         # The size that most implementations are shown at.
@@ -304,14 +373,21 @@ def _matrix(kernels: _Kernels, history: History, site: Site) -> Matrix:
         commit = site.current(history)[kernel_key].commit
         rows.append(
             MatrixRow(
+                suite=kernel_key[0],
                 kernel=Link(kernel_label(kernel_key), site.address(history.setup, kernel_key)),
                 commit=commit_label(commit) if commit != history.latest else None,
                 size=size,
                 baseline_seconds=next((s for s in baselines if s is not None), None),
                 cells=tuple(cells),
+                change=changes.get(kernel_key),
+                backends=tuple(sorted({shown.rows[0].backend for shown in kernel} - {""})),
             )
         )
-    return Matrix(tuple(columns[key] for key in ordered), by_backend, tuple(rows))
+    suites = {
+        suite: geometric_mean([ratio for key, ratio in best.items() if key[0] == suite])
+        for suite in dict.fromkeys(suite for suite, _ in kernels)
+    }
+    return Matrix(tuple(columns[key] for key in ordered), by_backend, tuple(rows), suites)
 
 
 def _column(shown: Headline, by_backend: bool) -> str:

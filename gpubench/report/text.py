@@ -12,6 +12,7 @@ from gpubench.results import Ratio, Row
 _SPACE = "\N{NARROW NO-BREAK SPACE}"
 _DASH = "\N{EN DASH}"
 TIMES = "\N{MULTIPLICATION SIGN}"
+_BINARY = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -120,6 +121,15 @@ def score(value: float | None) -> str:
     return "" if value is None else digits(value, 4)
 
 
+def memory(nbytes: int | None) -> str:
+    """Bytes that a run holds, in the unit that gives one to four digits before the point: MiB are
+    2**20 bytes."""
+    if nbytes is None:
+        return ""
+    scale, unit = next(each for each in _BINARY if nbytes >= each[0] or each[0] == 1)
+    return f"{digits(nbytes / scale) if scale > 1 else nbytes}{_SPACE}{unit}"
+
+
 def whole(value: float) -> str:
     """A size: whole numbers grouped by thousands."""
     return f"{value:,.0f}" if float(value).is_integer() else digits(value)
@@ -162,12 +172,13 @@ def status_label(status: str) -> str:
 
 
 def disturbed(row: Row) -> str:
-    """Why a case has a time and no verdict, where other work was in its samples; else ``""``."""
+    """Why a case has a time and hardly a verdict, where other work was in its samples; else
+    ``""``."""
     if not row.is_disturbed:
         return ""
     return (
-        "disturbed: most of its samples waited for or ran beside other work, so it has no "
-        "verdict; measure it again on a quiet machine"
+        "disturbed: most of its samples waited for or ran beside other work, so that only pairs "
+        "that differ by 10 % have a verdict; measure it again on a quiet machine"
     )
 
 

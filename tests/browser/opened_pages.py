@@ -38,6 +38,17 @@ class Watched:
 Open = Callable[..., Watched]
 
 
+_UNDRAWN = """() => [...document.querySelectorAll(".chart")]
+  .filter((chart) => !chart.querySelector(".main-svg"))
+  .map((chart) => chart.scrollIntoView()).length"""
+
+
+def draw_charts(page: Page) -> None:
+    """Look at every chart, which is drawn when it comes near the view."""
+    until(page, f"() => ({_UNDRAWN})() === 0")
+    page.evaluate("scrollTo(0, 0)")
+
+
 def until(page: Page, script: str, argument: Any = None) -> None:
     """Wait until a script gives true; Playwright's own way is eval, which a page's policy bars."""
     end = time.monotonic() + 20

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from every_state import Report
-from opened_pages import Open, until
+from opened_pages import Open, draw_charts, until
 from playwright.sync_api import Page
 
 pytestmark = pytest.mark.browser
@@ -70,6 +70,7 @@ def test_going_back_in_history_shows_the_view_again(report: Report, open_page: O
 def test_the_part_of_a_chart_is_in_the_address(report: Report, open_page: Open) -> None:
     path = report.page("kernel with every time")
     page = open_page(path).page
+    draw_charts(page)
     whole = page.evaluate(ZOOMS)
     page.locator("#chart-size-1 .modebar-btn[data-val='in']").focus()
     page.keyboard.press("Enter")
@@ -77,6 +78,7 @@ def test_the_part_of_a_chart_is_in_the_address(report: Report, open_page: Open) 
     zoomed = page.evaluate(ZOOMS)
 
     again = open_page(path, page.url.partition("#")[2]).page
+    draw_charts(again)
 
     assert zoomed != whole
     assert again.evaluate(ZOOMS) == zoomed
@@ -84,6 +86,7 @@ def test_the_part_of_a_chart_is_in_the_address(report: Report, open_page: Open) 
 
 def test_the_whole_of_a_chart_needs_no_address(report: Report, open_page: Open) -> None:
     page = open_page(report.page("kernel with every time"), "size-1=xaxis:4,5").page
+    draw_charts(page)
     assert page.evaluate("document.getElementById('chart-size-1').layout.xaxis.range") == [4, 5]
 
     page.locator("#chart-size-1 .modebar-btn[data-val='reset']").focus()
@@ -93,6 +96,7 @@ def test_the_whole_of_a_chart_needs_no_address(report: Report, open_page: Open) 
 
 def test_an_address_that_means_nothing_shows_the_whole(report: Report, open_page: Open) -> None:
     watched = open_page(report.page("kernel with every time"))
+    draw_charts(watched.page)
     whole = watched.page.evaluate(ZOOMS)
 
     for address in (

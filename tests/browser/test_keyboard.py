@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from every_state import Report
-from opened_pages import Open, until
+from opened_pages import Open, draw_charts, until
 from playwright.sync_api import Page
 
 pytestmark = pytest.mark.browser
@@ -44,16 +44,18 @@ def test_the_menu_of_kernels_opens_and_leads_to_a_kernel(report: Report, open_pa
     assert page.locator(".menu summary").first.inner_text() == "Kernel increment_by_one"
 
 
-def test_every_fold_opens_with_space_and_closes_with_enter(report: Report, open_page: Open) -> None:
+def test_every_fold_turns_with_space_and_back_with_enter(report: Report, open_page: Open) -> None:
     page = open_page(report.page("choose")).page
     folds = page.locator("main summary")
+    is_open = "(e) => e.parentElement.open"
 
     for fold in folds.all():
+        before = fold.evaluate(is_open)
         fold.focus()
         page.keyboard.press("Space")
-        assert fold.evaluate("(e) => e.parentElement.open")
+        assert fold.evaluate(is_open) != before
         page.keyboard.press("Enter")
-        assert not fold.evaluate("(e) => e.parentElement.open")
+        assert fold.evaluate(is_open) == before
     assert folds.count() > 3
 
 
@@ -71,6 +73,7 @@ def test_a_table_wider_than_a_phone_scrolls_with_the_arrows(
 
 def test_a_chart_zooms_and_goes_back(report: Report, open_page: Open) -> None:
     page = open_page(report.page("kernel with steps")).page
+    draw_charts(page)
     ends = "document.getElementById('chart-history').layout.xaxis.range.join()"
     before = page.evaluate(ends)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from every_state import EMPTY, HOSTILE, PAGES, Report
-from opened_pages import Open, Watched, until
+from opened_pages import Open, Watched, draw_charts
 from playwright.sync_api import BrowserContext, Page
 
 pytestmark = pytest.mark.browser
@@ -37,7 +37,6 @@ LISTEN = """(controls) => {
   return waiting.size;
 }"""
 LEFT = "() => [...window.waiting].map((e) => e.outerHTML.slice(0, 120))"
-DRAWN = "() => [...document.querySelectorAll('.chart')].every((c) => c.querySelector('.main-svg'))"
 
 
 def wide(page: Page, width: int) -> list[str]:
@@ -62,7 +61,7 @@ def shown(request: pytest.FixtureRequest, report: Report, scripted: BrowserConte
     """Each page in turn, loaded once for several tests."""
     watched = Watched(scripted.new_page())
     watched.page.goto(report.page(request.param).as_uri())
-    until(watched.page, DRAWN)
+    draw_charts(watched.page)
     yield watched
     watched.page.close()
 
@@ -100,6 +99,7 @@ def test_hostile_names_are_text(report: Report, open_page: Open) -> None:
 
 def test_the_theme_changes_the_colours_of_charts_too(report: Report, open_page: Open) -> None:
     page = open_page(report.page("kernel with steps")).page
+    draw_charts(page)
     colours = []
 
     for theme in THEMES:
@@ -140,7 +140,7 @@ def test_the_words_under_the_pointer_are_those_of_the_table(
 ) -> None:
     page = open_page(report.page("kernel with steps")).page
     page.evaluate(OPEN_ALL)
-    until(page, DRAWN)
+    draw_charts(page)
 
     cells = page.evaluate(NEWEST_ROW)
     said = page.evaluate(UNDER_THE_POINTER)
@@ -156,7 +156,7 @@ def test_the_words_under_the_pointer_are_those_of_the_table(
 
 def test_the_band_of_a_chart_lies_around_its_line(report: Report, open_page: Open) -> None:
     page = open_page(report.page("kernel with steps")).page
-    until(page, DRAWN)
+    draw_charts(page)
 
     assert page.evaluate(BAND)
 

@@ -116,7 +116,7 @@ def test_under_ten_commits_neighbours_differ_and_nothing_is_called_a_step(tmp_pa
 def test_a_change_at_the_newest_commit_alone_is_called_so(tmp_path: Path) -> None:
     (row,) = page_of(history(tmp_path, slower_since(11))).commits[0].rows
 
-    assert row.kind == "difference at the newest commit"
+    assert row.kind == "difference at the newest commit; rests on 1 commit"
 
 
 def test_cases_that_changed_alike_share_a_row(sample: Table) -> None:

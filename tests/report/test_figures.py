@@ -44,6 +44,7 @@ def series(
         speedups=speedups or nothing,
         points=(),
         changes=(),
+        rest_on=(),
         marked=(),
         stopped=None,
         status=None,
@@ -133,6 +134,7 @@ def test_a_case_that_stopped_is_marked_where_it_did() -> None:
     stopped = replace(
         series("numba", 1, curve(*[1.0] * 8), curve(*[1.0] * 8)),
         changes=(change,),
+        rest_on=(6,),
         marked=(1,),
         stopped=6,
         status="timed_out",

@@ -11,6 +11,7 @@ from histories import NUMBA, NUMPY, history_of, snapshot, timed
 
 from gpubench.analysis.changes import FEWEST_POINTS, Change
 from gpubench.report.findings import (
+    basis,
     case_words,
     change_view,
     claim,
@@ -18,6 +19,7 @@ from gpubench.report.findings import (
     history_length,
     history_spark,
     reason_views,
+    rests_on,
 )
 from gpubench.results import CaseName, History, Ratio, Row, Status
 
@@ -40,8 +42,24 @@ def history() -> History:
 def test_a_change_is_said_with_its_factor_and_its_two_commits() -> None:
     words = change_view(history(), NUMBA, SLOWER)
 
-    assert (words.slower, words.factor, words.claim) == (True, 2.0, "step: slower by 2.00×")
+    assert (words.slower, words.factor) == (True, 2.0)
+    assert words.claim == "step: slower by 2.00×; rests on 2 commits"
     assert (words.before.date, words.after.date) == ("unknown date", "1970-01-01")
+
+
+@pytest.mark.parametrize(
+    ("since", "points"),
+    [((2.0,), 1), ((2.0, None, 2.1), 2), ((2.0, 2.0, 2.0), 3), ((2.0, 1.0, 2.0, 2.0), 1)],
+)
+def test_a_change_rests_on_the_commits_since_that_are_of_its_level(
+    since: tuple[float | None, ...], points: int
+) -> None:
+    of = history_of(
+        [(snapshot(i), {NUMBA: timed(NUMBA, time)}) for i, time in enumerate((1.0, 1.0, *since))]
+    )
+
+    assert rests_on(of, NUMBA, SLOWER) == points
+    assert bool(basis(points)) == (points < 3)
 
 
 def test_two_commits_apart_are_no_step() -> None:

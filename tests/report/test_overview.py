@@ -166,7 +166,9 @@ def test_a_regression_in_a_history_of_four_commits_is_marked(tmp_path: Path) -> 
     page = first_page(open_table(tmp_path))
 
     (change,) = page.regressions
-    assert change.claim == "slower than the previous commit: intervals do not overlap"
+    assert change.claim == (
+        "slower than the previous commit: intervals do not overlap; rests on 2 commits"
+    )
     assert change.after.short == "cccccccc"
     assert page.changes_note == (
         "4 commits measured. Steps are claimed from 10 on; until then each commit is held "

@@ -21,7 +21,7 @@ NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
 
 
 SCRIPTS = {
-    "application/json", "plotly.min.js", "text.js", "charts.js", "compare.js",
+    "application/json", "text.js", "lists.js", "charts.js", "compare.js",
     "compare-data/index.js",
 }  # fmt: skip
 
