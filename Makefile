@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 SYSTEMS ?= .venv-systems
+MODIN ?= .venv-modin
 # The CPU build, where pip finds one: a plain torch on Linux is one of 3 GB for CUDA. A version that
 # is named takes the build of it with a suffix (2.13.0+cpu) first.
 TORCH ?= torch==2.13.0
@@ -15,7 +16,7 @@ COMMITS ?= HEAD^!
 GPU_FIGURES ?= gpu-check.json
 .DEFAULT_GOAL := help
 
-.PHONY: help bench test test-systems lint types docs wheel gpu-check gpu-here figures faults fuzz clean
+.PHONY: help bench test test-systems lint types docs wheel gpu-check gpu-here figures faults fuzz robustness clean
 
 help:  ## List the jobs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,10 +37,11 @@ test: $(VENV)/installed-test  ## Run the tests; without a GPU, those for CUDA on
 	    exit $$code; \
 	fi
 
-test-systems: $(SYSTEMS)/installed  ## Run the tests of PyTorch, Dask, pandas, scikit-learn, CuPy and others, in an environment with them (4 GB)
+test-systems: $(SYSTEMS)/installed $(MODIN)/installed  ## Run the tests of PyTorch, Dask, pandas, scikit-learn, CuPy and others, in an environment with them (4 GB), and of Modin in another
 	$(SYSTEMS)/bin/python -m pytest tests/systems tests/backends/test_conformance.py -m "systems and not gpu"
 	$(SYSTEMS)/bin/python scripts/gpu_here.py >/dev/null || export GPUBENCH_SOFTCUDA=1; \
 	$(SYSTEMS)/bin/python -m pytest tests/systems tests/backends/test_conformance.py -m "systems and gpu and not gpu_time"
+	$(MODIN)/bin/python -m pytest tests/systems/test_modin.py tests/systems/test_leftovers.py tests/backends/test_conformance.py -k modin
 
 lint: $(VENV)/installed-dev  ## Check style
 	$(BIN)/ruff check .
@@ -79,10 +81,13 @@ faults: $(VENV)/installed-dev  ## Break kernels and our CUDA path on purpose and
 fuzz: $(VENV)/installed-dev  ## Break suites, results and records at random and count what escapes (MINUTES=5, SEED=1)
 	$(BIN)/python scripts/hostile_files.py --minutes $(MINUTES) --seed $(SEED)
 
-clean:  ## Remove what was built and measured here
-	rm -rf $(VENV) $(SYSTEMS) build dist .asv reports/html *.egg-info
+robustness: $(VENV)/installed-dev  ## Campaigns of broken suites, results, kills and strings, whose counts docs/robustness.md states (hours)
+	$(BIN)/python scripts/robustness.py
 
-$(VENV)/bin/python $(SYSTEMS)/bin/python:
+clean:  ## Remove what was built and measured here
+	rm -rf $(VENV) $(SYSTEMS) $(MODIN) build dist .asv reports/html *.egg-info
+
+$(VENV)/bin/python $(SYSTEMS)/bin/python $(MODIN)/bin/python:
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("gpubench needs Python 3.11 or newer; name one: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(@D:/bin=)
 
@@ -105,4 +110,9 @@ $(VENV)/installed-gpu: $(VENV)/bin/python pyproject.toml
 $(SYSTEMS)/installed: $(SYSTEMS)/bin/python pyproject.toml
 	$(SYSTEMS)/bin/python -m pip install --quiet --editable '.[test,systems,cupy]' '$(TORCH)'
 	-$(SYSTEMS)/bin/python scripts/build_pycuda.py  # where it cannot be built, its tests are skipped
+	touch $@
+
+# Modin pins another pandas.
+$(MODIN)/installed: $(MODIN)/bin/python pyproject.toml
+	$(MODIN)/bin/python -m pip install --quiet --editable '.[test,modin]'
 	touch $@
