@@ -444,7 +444,7 @@ class _KernelChecks:
             return
         if "baseline" in self.raw.entries:
             yield self.fault(("baseline",), unknown("implementation", baseline, names))
-        elif len(names) > 1:
+        else:
             message = (
                 f"kernel {self.name!r} has no implementation 'numpy' to measure against;"
                 f" write baseline: and one of {', '.join(names)}"

@@ -195,6 +195,7 @@ REFUSED = {
     "nothing_is_compared": "no output is compared",
     "negative_tolerance": "rtol: found -1",
     "infinite_tolerance": "'.inf' is not a finite number",
+    "one_without_a_baseline": "no implementation 'numpy' to measure against",
     "no_baseline": "no implementation 'numpy' to measure against",
     "like_another_size": "has 1,000 elements, and this array 2,000",
     "fill_beyond_dtype": "int8 takes whole numbers from -128 to 127",
