@@ -41,7 +41,7 @@ test-systems: $(SYSTEMS)/installed $(MODIN)/installed  ## Run the tests of PyTor
 	$(SYSTEMS)/bin/python -m pytest tests/systems tests/backends/test_conformance.py -m "systems and not gpu"
 	$(SYSTEMS)/bin/python scripts/gpu_here.py >/dev/null || export GPUBENCH_SOFTCUDA=1; \
 	$(SYSTEMS)/bin/python -m pytest tests/systems tests/backends/test_conformance.py -m "systems and gpu and not gpu_time"
-	$(MODIN)/bin/python -m pytest tests/systems/test_modin.py tests/systems/test_leftovers.py tests/backends/test_conformance.py -k modin
+	$(MODIN)/bin/python -m pytest tests/systems/test_modin.py tests/systems/test_what_is_left_behind.py tests/backends/test_conformance.py -k modin
 
 lint: $(VENV)/installed-dev  ## Check style
 	$(BIN)/ruff check .

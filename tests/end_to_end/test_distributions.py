@@ -67,7 +67,7 @@ def test_a_newcomer_gets_from_an_empty_folder_to_a_report(newcomer: Project) -> 
     page = Path(newcomer.run("gpubench", "report").stdout.splitlines()[-1])
 
     assert page.is_relative_to(newcomer.path / "reports/html")
-    text = page.read_text()
+    text = page.read_text().replace("<wbr>", "")  # where a long name may break
     assert "saxpy" in text and "numba_parallel" in text
     assert newcomer.git("status", "--short") == ""
     times = newcomer.times("main")
