@@ -69,10 +69,7 @@ def time(
 
 def _time(cases: list[Any], samples: int | None, as_json: bool) -> None:
     """Measure these cases and their baselines, and print what there is."""
-    from gpubench.analysis.comparison import FAILURES
     from gpubench.measure.direct import Job, Measured, bench, jobs, measure, turns_of
-    from gpubench.measure.recorder import run_facts
-    from gpubench.tables import times
 
     work, measured = jobs(cases, samples), {}
     warned: Counter[str] = Counter()
@@ -82,6 +79,10 @@ def _time(cases: list[Any], samples: int | None, as_json: bool) -> None:
         bench(backends, warned) as take,
         bar(turns_of(work)) as advance,
     ):
+        # While the first process gets ready, on another core.
+        from gpubench.analysis.comparison import FAILURES
+        from gpubench.measure.recorder import run_facts
+        from gpubench.tables import times
 
         def shown(job: Job) -> Measured:
             advance(f"{job.case.group.title} {job.case.identity} {job.time}", 0)

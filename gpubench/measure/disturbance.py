@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from gpubench.measure import watcher
 from gpubench.parallel import processors
 from gpubench.record import Disturbance
 
@@ -134,13 +135,9 @@ def machine(clocks: bool = False) -> Machine:
 def _started_seconds() -> float:
     """Processor time of the processes that this one started, and that those started: workers of a
     pool or of a cluster. Linux adds that of a process that ended to the one that waited for it."""
-    ended = os.times()
-    ticks, pending = 0, [os.getpid()]
-    while pending:
-        one = pending.pop()
+    ended, ticks = os.times(), 0
+    for one in watcher.family(os.getpid()):
         with suppress(OSError):  # it has just ended
-            for thread in Path(f"/proc/{one}/task").iterdir():
-                pending += map(int, (thread / "children").read_text().split())
             if one != os.getpid():
                 # Its name may have spaces: what follows begins behind the bracket (proc(5)).
                 fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
@@ -174,13 +171,16 @@ class Watch:
         again: int = 0,
         seconds: float = 0.0,
         *,
+        earlier: Machine | None = None,
         counters: Callable[[], Counters] = counters,
         machine: Callable[[bool], Machine] = machine,
     ) -> None:
-        """So many samples may be taken ``again``, in so many seconds together."""
+        """So many samples may be taken ``again``, in so many seconds together. ``earlier`` is asked
+        for what others do while the watch has not lasted long enough to tell."""
         self._left, self._seconds = again, seconds
         self._counters, self._machine = counters, machine
         self._before = machine(True)
+        self._earlier = earlier or self._before
         self._again = 0
         self._samples: list[Sample] = []
 
@@ -206,13 +206,13 @@ class Watch:
         before, after = self._before, self._machine(True)
         if not self._samples or any(one.waiting is None for one in self._samples):
             return None
-        used = others(before, after)
+        used = self._others(after)
         crowded = used is not None and used > CROWDED * after.cores
         # One is taken again only while all that were taken in its place have waited too.
-        waited = self._again + sum(one.is_disturbed for one in self._samples)
+        disturbed = self._again + sum(one.is_disturbed for one in self._samples)
         frequencies = [one.frequency for one in (before, after) if one.frequency is not None]
         return Disturbance(
-            disturbed=1.0 if crowded else waited / (self._again + len(self._samples)),
+            disturbed=1.0 if crowded else disturbed / (self._again + len(self._samples)),
             waiting=tuple(round(one.waiting or 0.0, 6) for one in self._samples),
             switches=tuple(one.switches for one in self._samples if one.switches is not None),
             again=self._again,
@@ -227,13 +227,10 @@ class Watch:
         seconds = take()
         after = self._counters()
         switches = _difference(before.switches, after.switches)
-        if before.threads is None or after.threads is None:
+        known = waited(before, after)
+        if known is None:
             return Sample(seconds, None, switches, 0.0)
-        waiting, ran = 0.0, 0
-        for number, thread in after.threads.items():
-            then = before.threads.get(number, Thread(0.0, 0.0))
-            waiting += thread.waiting - then.waiting
-            ran += thread.running > then.running
+        waiting, ran = known
         share = waiting / max(after.at - before.at, 1e-9)
         if share > WAITED and ran > 1 and not self._others_are_at_work():
             share = 0.0
@@ -241,8 +238,25 @@ class Watch:
 
     def _others_are_at_work(self) -> bool:
         now = self._machine(False)
-        used = others(self._before, now)
+        used = self._others(now)
         return used is not None and used > OTHERS * now.cores
+
+    def _others(self, now: Machine) -> float | None:
+        used = others(self._before, now)
+        return others(self._earlier, now) if used is None else used
+
+
+def waited(before: Counters, after: Counters) -> tuple[float, int] | None:
+    """Seconds for which the threads of this process together had no core between two readings, and
+    how many of them ran; ``None`` where the system does not say."""
+    if before.threads is None or after.threads is None:
+        return None
+    waiting, ran = 0.0, 0
+    for number, thread in after.threads.items():
+        then = before.threads.get(number, Thread(0.0, 0.0))
+        waiting += thread.waiting - then.waiting
+        ran += thread.running > then.running
+    return waiting, ran
 
 
 def others(before: Machine, after: Machine) -> float | None:

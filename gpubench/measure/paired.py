@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from time import perf_counter, process_time
+from time import process_time
 
 from gpubench.backends.software import NAME
 from gpubench.collecting import without_collecting
+from gpubench.measure.disturbance import counters, waited
 from gpubench.measure.execution import Execution, opened
 from gpubench.measure.inputs import Inputs
 from gpubench.measure.sampling import ROUNDS, SAMPLE_TIME, Measurement, SamplePlan, looked_at
@@ -46,10 +47,10 @@ BRIEF_BYTES = 2**28
 256 MiB, of which a laptop has room for a second."""
 
 ONE_THREAD = 1.1
-"""Processor time of a sample over its time up to which one thread did the work. Threads that wait
-for their next region spin or sleep while the other side runs: on two cores a matrix product of
-Numba's threads in turn with one of NumPy's took three times as long as alone, and a histogram
-beside one thread five times."""
+"""Processor time of a sample, with what its threads waited for a core, over its time up to which
+one thread did the work. Threads that wait for their next region spin or sleep while the other side
+runs: on two cores a matrix product of Numba's threads in turn with one of NumPy's took three times
+as long as alone, and a histogram beside one thread five times."""
 
 CLOCKS = 1e-4
 """Seconds that the two clocks may be apart besides."""
@@ -184,11 +185,13 @@ def _part(runs: int) -> int:
 
 
 def _in_one_thread(measurement: Measurement) -> bool:
-    """Whether a sample keeps no more than one thread busy."""
-    processor, start = process_time(), perf_counter()
+    """Whether a sample keeps no more than one thread busy, or waiting for a core."""
+    before, busy = counters(), process_time()
     measurement.restored_sample()
-    processor, seconds = process_time() - processor, perf_counter() - start
-    return processor <= ONE_THREAD * seconds + CLOCKS
+    busy, after = process_time() - busy, counters()
+    if known := waited(before, after):
+        busy += known[0]
+    return busy <= ONE_THREAD * (after.at - before.at) + CLOCKS
 
 
 def _fitting(

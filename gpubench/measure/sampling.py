@@ -20,7 +20,7 @@ from typing import Any
 from gpubench.backends.protocol import Sampler
 from gpubench.collecting import without_collecting
 from gpubench.measure.asv_settings import TIMEOUT
-from gpubench.measure.disturbance import ON_THE_HOST, Watch
+from gpubench.measure.disturbance import ON_THE_HOST, WAITED, Watch, counters, machine, waited
 from gpubench.names import FRESH_TIMES
 from gpubench.record import Disturbance
 from gpubench.suite.model import Sampling
@@ -35,6 +35,8 @@ SECONDS = 20.0
 """Most seconds for these, shared too."""
 WARM_UP = 0.1
 """Seconds before the first sample, asv's default; the runs that size a sample count."""
+TRIES = 5
+"""Samples that size one, while each had to wait for a core: five of 10 ms are half a warm-up."""
 MOST_RUNS = 1_000_000
 """Runs in one sample of a call that takes next to no time."""
 LONG = 0.25
@@ -164,6 +166,7 @@ class Measurement:
         self._refresh, self._leftover_ratio = refresh or restore, leftover_ratio
         self._most_runs, self._dear = most_runs, dear
         self._sampler = sampler(False)
+        self._machine = machine()
         self._began = time.perf_counter()
         self._elapsed = 0.0
         self._watch: Watch | None = None
@@ -242,7 +245,7 @@ class Measurement:
             self.runs, wanted = min(declared.number, self._most_runs), 0.0
         while True:
             start = time.perf_counter()
-            seconds = self.restored_sample() * self.runs
+            seconds = self._undisturbed()
             is_first = self.runs == 1 and (tried is None or tried < wanted)
             if is_first and wanted <= seconds < LONG:
                 # Long enough by itself, or it had to wait for a core: another one tells.
@@ -255,6 +258,18 @@ class Measurement:
             growth = wanted / seconds if seconds > 0 else 10.0
             runs = math.ceil(self.runs * min(10.0, max(1.2, growth)))
             self.runs = min(runs, self._most_runs)
+
+    def _undisturbed(self) -> float:
+        """Seconds of a sample, the least of a few while it has to wait for a core: waiting would
+        fill the sample's time in place of runs."""
+        least = math.inf
+        for _ in range(TRIES):
+            before = counters()
+            least = min(least, self.restored_sample() * self.runs)
+            known = waited(before, counters())
+            if known is None or known[0] <= WAITED * least:
+                break
+        return least
 
     def begin_round(self, *, compared: bool = False) -> None:
         """Move the arrays. The sampler knows those of the round before, so that it goes first.
@@ -283,7 +298,8 @@ class Measurement:
         in half of the time that the plan leaves. The other half is for what else asv's timeout is
         over."""
         samples = plan.samples(self.sample_seconds)
-        self._watch = Watch(samples, (plan.seconds - samples * self.sample_seconds) / 2)
+        left = (plan.seconds - samples * self.sample_seconds) / 2
+        self._watch = Watch(samples, left, earlier=self._machine)
 
     def warm_up(self, seconds: float) -> None:
         """Take samples that nobody counts until so many seconds are over since it began; then

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from select import select
@@ -35,6 +36,17 @@ def fields(file: str) -> dict[str, int]:
     return {line[0].rstrip(":"): 1024 * int(line[-2]) for line in lines}
 
 
+def family(process: int) -> Iterator[int]:
+    """A process, and all that it started and that those started."""
+    pending = [process]
+    while pending:
+        yield (one := pending.pop())
+        with suppress(OSError):  # it has just ended
+            for thread in Path(f"/proc/{one}/task").iterdir():
+                with suppress(FileNotFoundError, ProcessLookupError):
+                    pending += map(int, (thread / "children").read_text().split())
+
+
 def held(process: int) -> int:
     """Bytes that a process and those that it started hold together, this one apart.
 
@@ -42,15 +54,11 @@ def held(process: int) -> int:
     where it needs room, nor does what an allocator has offered it back (``LazyFree``). Raises
     ``OSError`` where the system does not tell.
     """
-    total, pending = 0, [process]
-    while pending:
-        one = pending.pop()
+    total = 0
+    for one in family(process):
         if one == os.getpid():
             continue
         try:
-            for thread in Path(f"/proc/{one}/task").iterdir():
-                with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
-                    pending += map(int, (thread / "children").read_text().split())
             sizes = fields(f"/proc/{one}/smaps_rollup")
             total += sizes["Pss_Anon"] + sizes["Pss_Shmem"] + sizes["SwapPss"] - sizes["LazyFree"]
         except (OSError, KeyError):

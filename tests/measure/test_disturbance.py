@@ -97,6 +97,21 @@ def test_neighbours_that_use_a_quarter_of_the_cores_disturb_what_never_waited():
     assert samples(Neighbours(*calm, others=0.6, cores=8), 12)[2].disturbed == 0
 
 
+def test_a_short_watch_asks_what_others_did_before_it():
+    """Five samples of 10 ms are too short for ticks: threads that waited are told by what others
+    have done since the case was got ready."""
+    for earlier, disturbed in ((None, 0.0), (0.05, 0.0), (1.0, 1.0)):
+        neighbours = Neighbours(*[0.02] * 5, threads=4, others=1.0)
+        before = neighbours.machine()
+        if earlier is not None:
+            neighbours.now += earlier
+        kept = {} if earlier is None else {"earlier": before}
+        watch = Watch(counters=neighbours.counters, machine=neighbours.machine, **kept)
+        for _ in range(4):
+            watch.sample(lambda: 1.0, lambda: None)
+        assert watch.disturbance().disturbed == disturbed, earlier
+
+
 def test_where_the_system_tells_nothing_nothing_is_known():
     nothing = Machine(0.0, 2, None, None, 0.0, None, None)
     watch = Watch(5, LONG, counters=lambda: Counters(0.0, None, 3), machine=lambda clocks: nothing)
@@ -171,7 +186,8 @@ class Loop:
 def test_asvs_timer_advances_by_the_sample_that_counts(monkeypatch):
     neighbours = Neighbours(0.005, 0.0, 0.0)
     monkeypatch.setattr(
-        "gpubench.measure.sampling.Watch", lambda again, seconds: neighbours.watch(again, seconds)
+        "gpubench.measure.sampling.Watch",
+        lambda again, seconds, **_: neighbours.watch(again, seconds),
     )
     sampler = Loop(8.0, 1.0)
     measured = Measurement(lambda again: sampler, lambda: None)

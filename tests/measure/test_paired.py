@@ -1,5 +1,6 @@
 """Paired mode: samples of baseline and candidate in turn, and their ratios on record."""
 
+from dataclasses import replace
 from itertools import count, cycle
 from time import perf_counter
 
@@ -9,6 +10,7 @@ from timed import scripted_cases
 
 from gpubench.asv_benchmarks import benchmark_classes
 from gpubench.measure.direct import jobs, measure, take_turn
+from gpubench.measure.disturbance import Thread, counters
 from gpubench.measure.paired import Pairs, divided, in_turn, opponent_of
 from gpubench.measure.sampling import ROUNDS
 from gpubench.record import parse_line, to_line
@@ -164,12 +166,25 @@ def test_large_arrays_and_long_samples_are_not_paired_either(tmp_path, monkeypat
 @pytest.mark.parametrize("side", [1, 2])
 def test_work_of_several_threads_is_not_paired_without_being_asked_for(tmp_path, monkeypatch, side):
     """Of the case or of its baseline: a second of other threads, between two looks at the clock."""
+    monkeypatch.setattr("gpubench.measure.paired.waited", lambda before, after: None)
     looks = count(1)
     processor = lambda: perf_counter() + (next(looks) >= 2 * side)  # noqa: E731
     monkeypatch.setattr("gpubench.measure.paired.process_time", processor)
     recording = Recording(tmp_path, case(tmp_path, "one_ms", "repeat: 10"))
     recording.preparation.prepare()
     assert (recording.last.pair_ratios, next(looks)) == ((), 2 * side + 1)
+
+
+def test_threads_that_shared_one_core_are_not_taken_for_one_thread(tmp_path, monkeypatch):
+    """On a busy machine: as long as one ran, the other one waited."""
+    waited = iter(range(1000))
+    monkeypatch.setattr(
+        "gpubench.measure.paired.counters",
+        lambda: replace(counters(), threads={"1": Thread(0.0, float(next(waited)))}),
+    )
+    recording = Recording(tmp_path, case(tmp_path, "one_ms", "repeat: 10"))
+    recording.preparation.prepare()
+    assert (recording.last.pair_ratios, next(waited)) == ((), 2)
 
 
 def test_two_thread_counts_of_one_pool_are_not_paired_without_being_asked_for(tmp_path):

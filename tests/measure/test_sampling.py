@@ -2,8 +2,15 @@
 
 import pytest
 
+from gpubench.measure.disturbance import Counters, Thread
 from gpubench.measure.sampling import Measurement, sample_plan
 from gpubench.suite.model import Sampling
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch):
+    """Nothing waits for a core, however busy this machine is."""
+    monkeypatch.setattr("gpubench.measure.sampling.counters", lambda: Counters(0.0, {}, 0))
 
 
 class Ticking:
@@ -47,6 +54,28 @@ def test_one_run_that_was_held_up_does_not_size_the_samples():
             return super().seconds(runs) + held_up
 
     made = measurement(HeldUp(1e-4))
+    made.size(Sampling())
+    assert made.runs >= 100
+    assert made.run_seconds == pytest.approx(1e-4)
+
+
+def test_samples_that_wait_for_a_core_do_not_size_one(monkeypatch):
+    """Two of three wait 20 ms, which would fill a sample's time with a single run."""
+
+    class Waiting(Ticking):
+        waited = 0.0
+
+        def seconds(self, runs):
+            waits = len(self.log) % 3 and 0.02
+            self.waited += waits
+            return super().seconds(runs) + waits
+
+    sampler = Waiting(1e-4)
+    monkeypatch.setattr(
+        "gpubench.measure.sampling.counters",
+        lambda: Counters(0.0, {"1": Thread(1.0, sampler.waited)}, 0),
+    )
+    made = measurement(sampler)
     made.size(Sampling())
     assert made.runs >= 100
     assert made.run_seconds == pytest.approx(1e-4)
