@@ -52,8 +52,9 @@ one thread did the work. Threads that wait for their next region spin or sleep w
 runs: on two cores a matrix product of Numba's threads in turn with one of NumPy's took three times
 as long as alone, and a histogram beside one thread five times."""
 
-CLOCKS = 1e-4
-"""Seconds that the two clocks may be apart besides."""
+TICKS = 0.012
+"""Seconds that tell of a thread on another core: Linux adds its time a tick at a time, of 10 ms at
+most (``CONFIG_HZ``)."""
 
 LEAST_ROUNDS = 9
 """Rounds of all processes together that have an interval (``results.ratio.LEAST_PAIRS``)."""
@@ -185,13 +186,16 @@ def _part(runs: int) -> int:
 
 
 def _in_one_thread(measurement: Measurement) -> bool:
-    """Whether a sample keeps no more than one thread busy, or waiting for a core."""
+    """Whether samples keep no more than one thread busy, or waiting for a core."""
     before, busy = counters(), process_time()
-    measurement.restored_sample()
-    busy, after = process_time() - busy, counters()
+    after = before
+    while after.at < before.at + TICKS:
+        measurement.restored_sample()
+        after = counters()
+    busy = process_time() - busy
     if known := waited(before, after):
         busy += known[0]
-    return busy <= ONE_THREAD * (after.at - before.at) + CLOCKS
+    return busy <= ONE_THREAD * (after.at - before.at)
 
 
 def _fitting(

@@ -176,7 +176,7 @@ def test_work_of_several_threads_is_not_paired_without_being_asked_for(tmp_path,
 
 
 def test_threads_that_shared_one_core_are_not_taken_for_one_thread(tmp_path, monkeypatch):
-    """On a busy machine: as long as one ran, the other one waited."""
+    """On a busy machine: the other one waited for seconds."""
     waited = iter(range(1000))
     monkeypatch.setattr(
         "gpubench.measure.paired.counters",
@@ -184,7 +184,8 @@ def test_threads_that_shared_one_core_are_not_taken_for_one_thread(tmp_path, mon
     )
     recording = Recording(tmp_path, case(tmp_path, "one_ms", "repeat: 10"))
     recording.preparation.prepare()
-    assert (recording.last.pair_ratios, next(waited)) == ((), 2)
+    assert next(waited) > 1
+    assert recording.last.pair_ratios == ()
 
 
 def test_two_thread_counts_of_one_pool_are_not_paired_without_being_asked_for(tmp_path):
