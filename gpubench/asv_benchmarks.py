@@ -21,7 +21,7 @@ from statistics import median
 from typing import Any, TypeVar
 
 from gpubench.backends import registry
-from gpubench.backends.devices import gpu_count
+from gpubench.backends.devices import gpu_count, is_cuda
 from gpubench.backends.software import requested
 from gpubench.errors import GpubenchError
 from gpubench.measure.asv_settings import asv_settings, say_if_without_plugin
@@ -39,7 +39,7 @@ from gpubench.measure.sampling import (
 )
 from gpubench.names import FRESH_TIMES, BenchmarkName, parse_benchmark_name
 from gpubench.plan.case import Case
-from gpubench.plan.group import Group, is_cuda
+from gpubench.plan.group import Group
 from gpubench.plan.plan import build_plan
 from gpubench.plan.version import benchmark_version
 from gpubench.record import FinishedProcess, RoundsRecord

@@ -6,10 +6,12 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from itertools import chain, islice
 from multiprocessing import get_context
 from typing import TypeVar
+
+from gpubench.environment import environment
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -56,20 +58,11 @@ def in_processes(
         yield function(part)
 
 
-@contextmanager
-def without_working_folder() -> Iterator[None]:
+def without_working_folder() -> AbstractContextManager[None]:
     """Processes of Python that are started meanwhile do not look for modules in the working folder
     first, as ``python -c``, by which multiprocessing starts them, does: not even the standard
     library's would be safe from a file of the same name there."""
-    before = os.environ.get(SAFE_PATH)
-    os.environ[SAFE_PATH] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[SAFE_PATH]
-        else:
-            os.environ[SAFE_PATH] = before
+    return environment({SAFE_PATH: "1"})
 
 
 def processors() -> int:

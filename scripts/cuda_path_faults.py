@@ -45,73 +45,75 @@ class Mutation:
 
 
 SAMPLING, PROTOCOL = "cuda_sampling.py", "protocol.py"
-DRIVER, NUMBA = "cuda_driver.py", "numba_cuda.py"
+DRIVER, SESSION, NUMBA = "cuda_driver.py", "cuda_session.py", "numba_cuda.py"
 
 MUTATIONS = (
     Mutation(
         "events: no wait for the end",
-        NUMBA,
-        "            end.synchronize()\n",
+        SESSION,
+        "            checked(self._driver.cuEventSynchronize(end))\n",
         "",
     ),
-    Mutation("events: milliseconds taken for seconds", NUMBA, "* 1e-3", "* 1.0"),
+    Mutation("events: milliseconds taken for seconds", SESSION, "* 1e-3", "* 1.0"),
     Mutation(
-        "events: the two swapped", NUMBA, "begin.elapsed_time(end)", "end.elapsed_time(begin)"
+        "events: the two swapped",
+        SESSION,
+        "cuEventElapsedTime(begin, end)",
+        "cuEventElapsedTime(end, begin)",
     ),
     Mutation(
         "events: recorded on the default stream",
-        NUMBA,
-        "event.record(self._stream)",
-        "event.record()",
+        SESSION,
+        "cuEventRecord(event, self._handle)",
+        "cuEventRecord(event, 0)",
     ),
     Mutation(
         "to_native: no wait for the copy",
         NUMBA,
-        "            native = self._cuda.to_device(array, stream=self._stream)\n"
-        "            self._stream.synchronize()\n",
-        "            native = self._cuda.to_device(array, stream=self._stream)\n",
+        "        self.synchronize()\n        return native\n",
+        "        return native\n",
     ),
     Mutation(
         "to_host: copied before the kernels on the stream have run",
         NUMBA,
-        "native.copy_to_host(stream=self._stream)",
+        "native.copy_to_host(stream=self.stream)",
         "native.copy_to_host(stream=self._cuda.stream())",
     ),
     Mutation(
         "copy: on another stream",
         NUMBA,
-        "native.copy_to_device(pristine, stream=self._stream)",
+        "native.copy_to_device(pristine, stream=self.stream)",
         "native.copy_to_device(pristine, stream=self._cuda.stream())",
     ),
     Mutation(
         "copy: source and target swapped",
         NUMBA,
-        "native.copy_to_device(pristine, stream=self._stream)",
-        "pristine.copy_to_device(native, stream=self._stream)",
+        "native.copy_to_device(pristine, stream=self.stream)",
+        "pristine.copy_to_device(native, stream=self.stream)",
     ),
     Mutation(
         "kernels: launched on the default stream",
         NUMBA,
-        "kernel[launch.grid, launch.block, self._stream, launch.shared_bytes]",
+        "kernel[launch.grid, launch.block, self.stream, launch.shared_bytes]",
         "kernel[launch.grid, launch.block, 0, launch.shared_bytes]",
     ),
     Mutation(
         "kernels: dynamic shared memory left out",
         NUMBA,
-        "kernel[launch.grid, launch.block, self._stream, launch.shared_bytes]",
-        "kernel[launch.grid, launch.block, self._stream, 0]",
+        "kernel[launch.grid, launch.block, self.stream, launch.shared_bytes]",
+        "kernel[launch.grid, launch.block, self.stream, 0]",
     ),
     Mutation(
         "kernels: grid and block swapped",
         NUMBA,
-        "kernel[launch.grid, launch.block, self._stream, launch.shared_bytes]",
-        "kernel[launch.block, launch.grid, self._stream, launch.shared_bytes]",
+        "kernel[launch.grid, launch.block, self.stream, launch.shared_bytes]",
+        "kernel[launch.block, launch.grid, self.stream, launch.shared_bytes]",
     ),
     Mutation(
         "launchers: get the default stream",
-        NUMBA,
-        "stream=self._stream)\n            run = partial(target.launcher",
-        "stream=self._cuda.default_stream())\n            run = partial(target.launcher",
+        SESSION,
+        "stream=self.stream)\n            run: Call = partial(target.launcher",
+        "stream=0)\n            run: Call = partial(target.launcher",
     ),
     Mutation(
         "devices: always the first",
@@ -127,15 +129,14 @@ MUTATIONS = (
     ),
     Mutation(
         "capture: memory may be freed meanwhile",
-        NUMBA,
-        "        with self._cuda.defer_cleanup():  # freeing memory would break the capture\n"
-        "            return",
+        SESSION,
+        "        with self._memory_stays():\n            return",
         "        if True:\n            return",
     ),
     Mutation(
         "gate: memory may be freed while it is shut",
-        NUMBA,
-        "self._cuda.defer_cleanup(), self._gate.shut()",
+        SESSION,
+        "self._memory_stays(), self._gate.shut()",
         "self._gate.shut()",
     ),
     Mutation("gate: compares bits instead of order", DRIVER, "_VALUE_GEQ", "_VALUE_AND"),
@@ -254,7 +255,7 @@ MUTATIONS = (
     Mutation(
         "flush: nothing is queued",
         NUMBA,
-        "        self.restore(*self._flushed)\n",
+        "        self.restore(*self._flushed_arrays)\n",
         "        pass\n",
     ),
     Mutation(
@@ -265,16 +266,21 @@ MUTATIONS = (
     ),
     Mutation(
         "limits: a launch is not checked",
-        NUMBA,
+        SESSION,
         "if launch is not None and (fault := launch_fault(launch, self._limits)):",
         "if False:",
     ),
-    Mutation("errors: a lost device is an ordinary error", NUMBA, '    "ILLEGAL_ADDRESS",\n', ""),
+    Mutation(
+        "errors: a lost device is an ordinary error",
+        SESSION,
+        '    "ILLEGAL_ADDRESS": "illegal memory access",\n',
+        "",
+    ),
     Mutation(
         "errors: out of memory is an ordinary error",
-        NUMBA,
-        'if "OUT_OF_MEMORY" in text:',
-        'if "OUT-OF-MEMORY" in text:',
+        SESSION,
+        '_NO_MEMORY = ("out_of_memory"',
+        '_NO_MEMORY = ("out-of-memory"',
     ),
 )
 

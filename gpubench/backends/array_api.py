@@ -16,24 +16,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpubench.backends import cuda_session, devices, software
+from gpubench.backends import devices
 from gpubench.backends.cupy import CupySession
-from gpubench.backends.host import DEVICE, HostBackend, cpu, function_of, nothing
-from gpubench.backends.jax import JIT, Cell, CellSession, JaxSession
+from gpubench.backends.host import (
+    CPU_AND_CUDA,
+    DEVICE,
+    Cell,
+    HostBackend,
+    cpu,
+    function_of,
+    nothing,
+)
+from gpubench.backends.jax import JIT, CellSession, JaxSession
 from gpubench.backends.limits import ARCHITECTURE_LIMITS
 from gpubench.backends.numpy import NumpySession, blas_facts, blas_libraries
-from gpubench.backends.protocol import Call, DeviceFacts, Launch, Native, Session, Target
-from gpubench.backends.torch import (
-    TorchCudaSession,
-    TorchSession,
-    facts_of,
-    no_such_gpu,
-    serves_cpu_and_cuda,
-)
+from gpubench.backends.protocol import Backend, Call, Launch, Native, Session, Target
+from gpubench.backends.torch import TorchCudaSession, TorchSession
 from gpubench.errors import BackendError
 from gpubench.names import Value
 
-_INSTALL = "pip install 'gpubench[array_api]'"
 COMPILE = "compile"
 """The value of ``wrap`` for a function that goes through ``torch.compile``."""
 
@@ -160,8 +161,10 @@ class ArrayApiBackend(HostBackend):
     title = "Array API"
     times = ("kernel", "end_to_end", "compile", "cold", "start")
     capabilities = ("gpu", "compiles")
+    device_names = CPU_AND_CUDA
     runs_on = "cpu, cuda:0, cuda:1 ..."
     requires = ("gpubench[array_api]",)
+    modules = ("array_api_compat",)
     software = ("array-api-compat", *NAMESPACES)
     concerns = ("array_api_compat", "torch", "jax", "dask", "cupy", "no_gpu", *devices.STEADY_FACTS)
     passes = ("xp",)
@@ -174,31 +177,13 @@ class ArrayApiBackend(HostBackend):
         *("JAX_COMPILATION_CACHE_DIR", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH"),
     )
 
-    def serves(self, device: str) -> bool:
-        return serves_cpu_and_cuda(device)
-
-    def unavailable(self, device: str) -> str | None:
-        if reason := self._not_installed(device):
-            return reason
-        return None if device == DEVICE else no_such_gpu(device)
-
-    def _not_installed(self, device: str) -> str | None:
-        if reason := super().unavailable(device):
-            return reason
-        if importlib.util.find_spec("array_api_compat") is None:
-            return f"{device}: array-api-compat is not installed; {_INSTALL}"
-        return None
-
     def unavailable_with(self, device: str, options: Mapping[str, Value]) -> str | None:
         """Of these libraries CuPy alone runs on a device in software; ``start`` refuses one that it
         does not know."""
         needs_a_gpu = options.get("library", "numpy") in NAMESPACES.keys() - {"cupy"}
-        if device == DEVICE or not software.requested() or needs_a_gpu:
+        if device == DEVICE or needs_a_gpu:
             return self.unavailable(device)
-        return self._not_installed(device) or cuda_session.no_such_gpu(device)
-
-    def device_facts(self, device: str) -> DeviceFacts:
-        return facts_of(device)
+        return Backend.unavailable(self, device) or devices.no_such_gpu(device, in_software=True)
 
     def start(
         self, device: str, threads: int | None, library: str = "numpy", wrap: str | None = None

@@ -1,5 +1,5 @@
-"""What backends with worker processes of other systems share: a folder that goes when its process
-does, and waiting until every worker has answered."""
+"""What backends with workers share: a folder that goes when its process does, waiting until every
+worker has answered, and what they ask of devices and options."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TextIO
 
 from gpubench.errors import BackendError
+from gpubench.names import Value
 
 try:
     import fcntl
 except ImportError:  # Windows: folders of processes that were killed stay there
     fcntl = None  # type: ignore[assignment]
+
+COUNT = r"[1-9]\d{0,3}"
+"""A number of workers in a device's name. No machine has as many processors as five digits say."""
 
 START_UP = 60.0
 """Seconds in which all workers have to answer: they import their system, which takes ten seconds on
@@ -32,6 +35,10 @@ continent takes (0.1 s)."""
 PRESENT = 0.01
 """Seconds that a worker holds on when it is asked who it is, so that the next question finds
 another one."""
+
+PAUSE = 0.001
+"""Seconds between two questions to workers that start: next to nothing beside the tenths of a
+second that a process takes."""
 
 LAST_WORDS = 5.0
 """Seconds that processes which are about to end may take for it: Ray's take about one."""
@@ -105,13 +112,14 @@ def who_am_i(_: object = None) -> int:
 
 
 def wait_for_all(ask: Callable[[int], Iterable[Any]], workers: int) -> None:
-    """Return when so many workers have answered; ``ask`` has ``who_am_i`` run so often, and gives
-    the answers. Pools start their workers when there is work, one after another.
+    """Return when so many workers have answered; ``ask`` has workers say who they are so often, and
+    gives the answers. Pools start their workers when there is work, one after another.
 
     Raises ``BackendError`` after ``START_UP``.
     """
-    deadline, answered = time.monotonic() + START_UP, set[Any]()
+    deadline, answered = time.monotonic() + START_UP, set(ask(workers))
     while len(answered) < workers:
+        time.sleep(PAUSE)
         answered.update(ask(workers))
         if time.monotonic() > deadline:
             raise BackendError(
@@ -120,14 +128,20 @@ def wait_for_all(ask: Callable[[int], Iterable[Any]], workers: int) -> None:
             )
 
 
-def not_installed(device: str, extra: str, *modules: str) -> str | None:
-    """Why a device cannot be used: a module that is missing, with what to install. Imports none."""
-    for module in modules:
-        if find_spec(module) is None:
-            return (
-                f"{device}: the module {module!r} is not installed; pip install 'gpubench[{extra}]'"
-            )
-    return None
+def blas_threads_asker() -> Callable[[], dict[str, Value]]:
+    """A function that a worker runs: ``worker_blas_threads``, where it can tell. Made here, so that
+    it goes to workers that have no gpubench, which a function of a module would not."""
+
+    def ask() -> dict[str, Value]:
+        try:
+            import numpy  # noqa: F401  (brings BLAS)
+            from threadpoolctl import threadpool_info
+        except ImportError:
+            return {}
+        blas = [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
+        return {"worker_blas_threads": max(blas)} if blas else {}
+
+    return ask
 
 
 def memory_option(value: object) -> int | None:

@@ -84,15 +84,3 @@ def program_arguments(
             "agree"
         )
     return tuple(map(argument, given, parameters))
-
-
-def defines(constants: Mapping[str, Value]) -> tuple[str, ...]:
-    """Options for the compiler: every constant as ``-DNAME=VALUE``."""
-    return tuple(f"-D{name}={constant(value)}" for name, value in constants.items())
-
-
-def first_errors(log: str, most: int = 4) -> str:
-    """The first lines of a compiler's log that tell of an error, with those after."""
-    lines = [line.rstrip() for line in log.splitlines() if line.strip()]
-    first = next((i for i, line in enumerate(lines) if "error" in line.lower()), 0)
-    return "\n".join(lines[first : first + most])

@@ -10,13 +10,15 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import repeat
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 from gpubench.backends.cuda_driver import CannotCapture, Graph
-from gpubench.backends.devices import ClockState
 from gpubench.backends.protocol import Call
+
+if TYPE_CHECKING:  # whose stream is timed
+    from gpubench.backends.cuda_session import CudaSession
 
 MOST_HELD = 500
 """Launches that are queued while the stream is held back. A launch beyond what the driver's queue
@@ -53,23 +55,6 @@ REPLAY, HELD, PLAIN = "graph replay", "held-back stream", "plain events"
 """What the record calls the three ways."""
 
 
-class TimedStream(Protocol):
-    """A session's stream, as far as taking times goes. ``NumbaCudaSession`` and ``CudaSession`` say
-    what each method does."""
-
-    def host_time(self) -> float: ...
-    def synchronize(self) -> None: ...
-    def event(self) -> Any: ...
-    def record(self, event: Any) -> None: ...
-    def seconds(self, begin: Any, end: Any) -> float: ...
-    def capture(self, call: Call, runs: int) -> Graph: ...
-    @property
-    def can_hold(self) -> bool: ...
-    def held(self) -> AbstractContextManager[Callable[[], None]]: ...
-    def clock_state(self) -> ClockState | None: ...
-    def floor(self, method: str, single: bool) -> float | None: ...
-
-
 class BestWay:
     """Times batches of one call in the best of three ways that works for it.
 
@@ -77,7 +62,7 @@ class BestWay:
     start. A call that cannot be captured may wait for the device, so it is never held back.
     """
 
-    def __init__(self, cuda: TimedStream, call: Call) -> None:
+    def __init__(self, cuda: CudaSession, call: Call) -> None:
         self._cuda, self._call = cuda, call
         self._begin, self._end = cuda.event(), cuda.event()
         self._graphs: dict[int, Graph] = {}
@@ -216,7 +201,7 @@ class CudaSampler:
     sample is not undone by a warm-up inside it.
     """
 
-    def __init__(self, cuda: TimedStream, call: Call, warm: bool = False) -> None:
+    def __init__(self, cuda: CudaSession, call: Call, warm: bool = False) -> None:
         """``warm``: the same kernel has just run on other arrays, so that one run is enough."""
         self._cuda = cuda
         call()  # compiles and loads, which nothing below may do

@@ -1,4 +1,4 @@
-"""What sessions of CUDA libraries share that tell the handle of their stream: CuPy, PyCUDA.
+"""What sessions of CUDA libraries share that tell the handle of their stream: Numba, CuPy, PyCUDA.
 
 Whatever the library, a stream is the driver's, and so are events, graphs, the gate, an empty kernel
 and the buffers that flush a cache. They are made here through NVIDIA's own bindings of the driver
@@ -8,23 +8,22 @@ What differs is in the library's own file: arrays, functions and how a program i
 
 from __future__ import annotations
 
-import importlib.util
-import re
 import time
 import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from statistics import median
-from typing import Any
+from typing import Any, ClassVar
 
 from gpubench.backends import devices, software
 from gpubench.backends.cuda_driver import CUDAError, Gate, Graph, capture, checked, driver
+from gpubench.backends.cuda_program import program_arguments
 from gpubench.backends.cuda_sampling import BestWay, CudaSampler
-from gpubench.backends.limits import launch_fault
-from gpubench.backends.numba_cuda import NumbaCudaBackend
+from gpubench.backends.host import CUDA
+from gpubench.backends.limits import ARCHITECTURE_LIMITS, launch_fault
 from gpubench.backends.protocol import (
     ONE_THREAD,
     Backend,
@@ -33,11 +32,13 @@ from gpubench.backends.protocol import (
     DeviceFacts,
     DeviceLostError,
     DeviceMemoryError,
+    Errors,
     Launch,
     Limits,
     Sampler,
     Session,
     Target,
+    made_at_first_call,
 )
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import Value
@@ -79,26 +80,34 @@ class CudaSession(Session):
     """A CUDA device and a stream of a library's own.
 
     "Queue" means: on that stream. A library's session makes its context current and its stream,
-    and calls ``_use`` with the stream's handle; ``bind`` asks it for ``_function`` and
-    ``_program``. Errors of the library and of the driver come as ``DeviceError``.
+    and calls ``_use`` with the stream's handle; ``bind`` asks it for ``_function``, ``_program``
+    and ``_queues``. Errors of the library and of the driver come as ``DeviceError``.
     """
 
     host_time = staticmethod(time.perf_counter)
     """The host's clock in seconds."""
+    more_registers: ClassVar[str] = ""
+    """What else than a smaller block leaves a kernel registers, for messages."""
 
-    def __init__(self, device: str, limits: Limits, errors: tuple[type[Exception], ...]) -> None:
+    def __init__(
+        self, device: str, limits: Limits, errors: tuple[type[Exception], ...] = ()
+    ) -> None:
         """``errors``: what the library raises where the device refuses or fails."""
         self.device, self._limits = device, limits
         self._raised: tuple[type[Exception], ...] = (CUDAError, *errors)
+        self._errors = Errors(self._translated)
         self.simulated = software.running_device() is not None
         self.floor_seconds: float | None = None
         """Of the way of timing that ``floor`` was asked for last; ``None`` before."""
         self._floors: dict[tuple[str, bool], float | None] = {}
         self._programs: dict[Any, Any] = {}
         self._cleanup = ExitStack()
-        self._driver = driver()
         self.stream: Any = None
         """The library's own stream, which launchers get."""
+
+    @cached_property
+    def _driver(self) -> Any:
+        return driver()
 
     def _use(self, stream: Any, handle: int) -> None:
         """Work on this stream of the context that is current."""
@@ -122,10 +131,8 @@ class CudaSession(Session):
         source that does not compile or has no such kernel."""
 
     @abstractmethod
-    def _launched(
-        self, kernel: Any, target: Target, launch: Launch, arguments: Sequence[Any]
-    ) -> Call:
-        """What queues a kernel that ``_program`` made."""
+    def _queues(self, kernel: Any, launch: Launch, arguments: Sequence[Any]) -> Call:
+        """What queues a kernel of the library, or one that ``_program`` made."""
 
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
         """Bind a function, a launcher or a program; nothing is compiled or queued yet.
@@ -142,40 +149,24 @@ class CudaSession(Session):
             run = self._function(target.function, launch, arguments)
         elif target.entry is None:
             raise KernelError("a 'source' in CUDA C++ needs an 'entry', the name of its kernel")
-        elif launch is None:
-            raise KernelError("a CUDA kernel needs a 'launch' with its block; none is given")
         else:
-            run = self._compiled_at_first_call(target, launch, arguments)
+            compiled = partial(self._compiled, target, needed(launch), arguments)
+            run = made_at_first_call(compiled)
+        return self._errors.around(run)
 
-        def call() -> Any:
-            try:
-                return run()
-            except self._raised as error:
-                raise self._translated(error) from error
-
-        return call
-
-    def _compiled_at_first_call(
-        self, target: Target, launch: Launch, arguments: Sequence[Any]
-    ) -> Call:
-        made: Call | None = None
-
-        def run() -> Any:
-            nonlocal made
-            if made is None:
-                source, entry = target.source or "", target.entry or ""
-                key = source, entry, tuple(target.constants.items())
-                if key not in self._programs:
-                    self._programs[key] = self._program(source, entry, target.constants)
-                made = self._launched(self._programs[key], target, launch, arguments)
-            return made()
-
-        return run
+    def _compiled(self, target: Target, launch: Launch, arguments: Sequence[Any]) -> Call:
+        """What queues a program's kernel; it is compiled once in a session."""
+        source, entry = target.source or "", target.entry or ""
+        key = source, entry, tuple(target.constants.items())
+        if key not in self._programs:
+            self._programs[key] = self._program(source, entry, target.constants)
+        given = program_arguments(source, entry, target.constants, arguments)
+        return self._queues(self._programs[key], launch, given)
 
     # --- waiting and timing
 
     def synchronize(self) -> None:
-        with self._errors():
+        with self._errors:
             checked(self._driver.cuStreamSynchronize(self._handle))
 
     def sampler(self, call: Call) -> Sampler:
@@ -187,19 +178,19 @@ class CudaSession(Session):
 
     def event(self) -> Any:
         """An event that keeps time."""
-        with self._errors():
+        with self._errors:
             event = checked(self._driver.cuEventCreate(0))
         self._cleanup.callback(self._driver.cuEventDestroy, event)
         return event
 
     def record(self, event: Any) -> None:
         """Queue an event: it takes the time when all before it has run."""
-        with self._errors():
+        with self._errors:
             checked(self._driver.cuEventRecord(event, self._handle))
 
     def seconds(self, begin: Any, end: Any) -> float:
         """Wait for ``end``; seconds between the two events on the device's own clock."""
-        with self._errors():
+        with self._errors:
             checked(self._driver.cuEventSynchronize(end))
             # Events tell milliseconds.
             return float(checked(self._driver.cuEventElapsedTime(begin, end))) * 1e-3
@@ -211,13 +202,12 @@ class CudaSession(Session):
         store of memory too: a replay would write where other arrays lie by then. Raises
         ``CannotCapture``; the stream is then as usable as before.
         """
-        with self._no_allocation():
+        with self._memory_stays():
             return capture(self._driver, self._handle, call, runs)
 
-    @contextmanager
-    def _no_allocation(self) -> Iterator[None]:
-        """Inside, the library raises where it would take memory for an array."""
-        yield
+    def _memory_stays(self) -> AbstractContextManager[None]:
+        """Inside, the library neither takes memory for an array nor gives any back."""
+        return nullcontext()
 
     @cached_property
     def _gate(self) -> Gate | None:
@@ -236,10 +226,13 @@ class CudaSession(Session):
     @contextmanager
     def held(self) -> Iterator[Callable[[], None]]:
         """Hold back all that is queued from here on, until what the context gives is called, or the
-        context is left. Calling it twice, or from another thread, is allowed."""
+        context is left. Calling it twice, or from another thread, is allowed.
+
+        No memory is given back meanwhile: that would wait for the stream that waits for the host.
+        """
         if self._gate is None:
             raise BackendError(f"{self.device}: its driver cannot hold a stream back")
-        with self._errors(), self._gate.shut() as release:
+        with self._errors, self._memory_stays(), self._gate.shut() as release:
             yield release
 
     @cached_property
@@ -256,7 +249,7 @@ class CudaSession(Session):
     def _nothing(self) -> Call:
         """Queues a kernel that does nothing."""
         api = self._driver
-        with self._errors():
+        with self._errors:
             module = checked(api.cuModuleLoadData(_EMPTY))
             self._cleanup.callback(api.cuModuleUnload, module)
             kernel = checked(api.cuModuleGetFunction(module, b"empty"))
@@ -294,7 +287,7 @@ class CudaSession(Session):
 
     def flush(self) -> None:
         """Queue a copy between two buffers that fill the L2 cache each."""
-        with self._errors():
+        with self._errors:
             target, source, size = self._flushed
             checked(self._driver.cuMemcpyDtoDAsync(target, source, size, self._handle))
 
@@ -308,9 +301,7 @@ class CudaSession(Session):
             facts["floor_seconds"] = self.floor_seconds
         if not self.simulated and (peak := self._clocks.peak_bytes_per_second()) is not None:
             facts["peak_bytes_per_second"] = peak
-        gpus = devices.gpus()
-        here = [gpu for gpu in gpus if gpu.uuid == self._uuid] or gpus[ordinal(self.device) :]
-        return {**facts, **(devices.gpu_facts(here[0]) if here else {})}
+        return {**facts, **devices.facts_now(self.device, self._uuid)}
 
     def close(self) -> None:
         """Wait, then free; silent on a lost device, which answers nothing."""
@@ -321,16 +312,14 @@ class CudaSession(Session):
             self._cleanup.close()
         self.stream = None
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Raises what the library or the driver raises inside as a ``DeviceError``."""
-        try:
-            yield
-        except self._raised as error:
-            raise self._translated(error) from error
+    def _is_cudas(self, error: Exception) -> bool:
+        """Whether the library or the driver raised it where the device refuses or fails."""
+        return isinstance(error, self._raised)
 
-    def _translated(self, error: Exception) -> DeviceError:
-        """What CUDA raised, in gpubench's words."""
+    def _translated(self, error: Exception) -> DeviceError | None:
+        """What CUDA raised, in gpubench's words; ``None`` for an error that is not CUDA's."""
+        if not self._is_cudas(error):
+            return None
         text, device = str(error).strip(), self.device
         lower = text.lower()
         if isinstance(error, MemoryError) or any(words in lower for words in _NO_MEMORY):
@@ -347,55 +336,33 @@ class CudaSession(Session):
             )
         if any(words in lower for words in _NO_RESOURCES):
             return DeviceError(
-                f"{device} lacks registers for this block: {text}; use a smaller block"
+                f"{device} lacks registers for this block: {text}; "
+                f"use a smaller block{self.more_registers}"
             )
         return DeviceError(f"{device} failed: {text}")
 
 
-class CudaLibraryBackend(Backend):
-    """A CUDA library on ``cuda:N``; what it needs besides is in ``modules``."""
+def needed(launch: Launch | None) -> Launch:
+    """The launch that a kernel has to have; raises ``KernelError`` where there is none."""
+    if launch is None:
+        raise KernelError("a CUDA kernel needs a 'launch' with its block; none is given")
+    return launch
 
+
+class CudaBackend(Backend):
+    """A CUDA library on ``cuda:N``, on the device in software too."""
+
+    device_names = CUDA
     runs_on = "cuda:0, cuda:1 ..."
-    modules: tuple[str, ...]
-    """Modules that have to be there, the library's own first."""
-
-    def serves(self, device: str) -> bool:
-        return re.fullmatch(r"cuda:\d+", device) is not None
+    session: ClassVar[type[CudaSession]]
+    """Makes the device's context current; nothing there counts threads of the host."""
 
     def unavailable(self, device: str) -> str | None:
-        if reason := super().unavailable(device):
-            return reason
-        missing = [module for module in self.modules if not _is_there(module)]
-        if missing:
-            name = self.title if missing[0] == self.modules[0] else f"the module {missing[0]!r}"
-            return f"{device}: {name} is not installed; pip install 'gpubench[{self.name}]'"
-        return no_such_gpu(device)
+        return super().unavailable(device) or devices.no_such_gpu(device, in_software=True)
 
     def device_facts(self, device: str) -> DeviceFacts:
-        """Those of the GPU, whichever library uses it."""
-        return NumbaCudaBackend().device_facts(device)
+        """Limits by compute capability; those of every architecture where there is no device."""
+        return devices.cuda_device_facts(device, ARCHITECTURE_LIMITS)
 
-
-def _is_there(module: str) -> bool:
-    """Whether it can be imported; imports its parent packages alone."""
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
-
-
-def no_such_gpu(device: str) -> str | None:
-    """Why ``cuda:N`` cannot be used here; ``None`` where there is such a device. Opens none."""
-    if reason := devices.no_gpu_reason():
-        without = f"; without one `gpubench verify` checks results, as {software.SWITCH}=1 does"
-        return f"{device}: {reason}{'' if software.requested() else without}"
-    count = devices.gpu_count()
-    if ordinal(device) < count:
-        return None
-    has = "1 GPU, cuda:0" if count == 1 else f"{count} GPUs, cuda:0 to cuda:{count - 1}"
-    return f"{device}: this machine has {has}; use one of these, or cuda:* for all"
-
-
-def ordinal(device: str) -> int:
-    """Of ``cuda:N``."""
-    return int(device.removeprefix("cuda:"))
+    def start(self, device: str, threads: int | None) -> CudaSession:
+        return self.session(device, self.device_facts(device).limits or ARCHITECTURE_LIMITS)

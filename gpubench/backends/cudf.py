@@ -11,25 +11,23 @@ A call is done when the device is. Written to the documentation of cuDF 26.10; r
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 from gpubench.arrow import pyarrow
 from gpubench.backends import devices
-from gpubench.backends.clusters import not_installed
-from gpubench.backends.host import DEVICE, HostBackend, HostSession, function_of
+from gpubench.backends.host import CUDA, HostBackend, HostSession, function_of
 from gpubench.backends.protocol import (
     Call,
-    Description,
-    DeviceFacts,
+    DeviceError,
     DeviceMemoryError,
+    Errors,
     Launch,
     Native,
     Target,
 )
-from gpubench.backends.torch import facts_of, no_such_gpu, serves_cpu_and_cuda
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import Value
 
@@ -39,9 +37,9 @@ class CudfSession(HostSession):
 
     def __init__(self, device: str) -> None:
         super().__init__("cudf")
-        self._device = device
+        self._device, self._errors = device, Errors(self._translated)
         cupy: Any = import_module("cupy")  # a requirement of cuDF
-        self._cuda = cupy.cuda.Device(int(device.removeprefix("cuda:")))
+        self._cuda = cupy.cuda.Device(devices.ordinal(device))
         self._before = cupy.cuda.Device()
         self._cuda.use()  # before cuDF is imported, which looks for a device
         self.cudf = import_module("cudf")
@@ -61,7 +59,7 @@ class CudfSession(HostSession):
             self._before.use()
 
     def table_to_native(self, table: Any) -> Native:
-        with self._errors():
+        with self._errors:
             frame = self.cudf.DataFrame.from_arrow(table)
             self._cuda.synchronize()
         return frame
@@ -73,22 +71,21 @@ class CudfSession(HostSession):
                 f"a table came as a {kind.__module__}.{kind.__name__}; allowed: a cudf.DataFrame. "
                 "Anything else was not made by the GPU"
             )
-        with self._errors():
+        with self._errors:
             return native.to_arrow(preserve_index=False).replace_schema_metadata()
 
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
         function, synchronize = function_of(target, self._backend), self._cuda.synchronize
 
-        def call() -> Any:
-            with self._errors():
-                returned = function(*arguments)
-                synchronize()
+        def run() -> Any:
+            returned = function(*arguments)
+            synchronize()
             return returned
 
-        return call
+        return self._errors.around(run)
 
     def synchronize(self) -> None:
-        with self._errors():
+        with self._errors:
             self._cuda.synchronize()
 
     def flush(self) -> None:
@@ -100,25 +97,19 @@ class CudfSession(HostSession):
 
     def facts(self) -> Mapping[str, Value]:
         """Versions, and the device's."""
-        here = devices.gpus()[int(self._device.removeprefix("cuda:")) :][:1]
         return {
             **super().facts(),
-            **(devices.gpu_facts(here[0]) if here else {}),
+            **devices.facts_now(self._device),
             "cudf": str(self.cudf.__version__),
             "pyarrow": str(pyarrow().__version__),
             "l2_bytes": int(self._cuda.attributes["L2CacheSize"]),
         }
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Raises a lack of memory as a ``DeviceMemoryError``; RMM, which allocates for cuDF, raises
-        a ``MemoryError``."""
-        try:
-            yield
-        except MemoryError as error:
-            raise DeviceMemoryError(
-                f"{self._device} is out of memory: {error}; use smaller sizes"
-            ) from error
+    def _translated(self, error: Exception) -> DeviceError | None:
+        """RMM, which allocates for cuDF, raises a ``MemoryError``."""
+        if not isinstance(error, MemoryError):
+            return None
+        return DeviceMemoryError(f"{self._device} is out of memory: {error}; use smaller sizes")
 
 
 class CudfBackend(HostBackend):
@@ -128,29 +119,14 @@ class CudfBackend(HostBackend):
     title = "cuDF"
     times = ("kernel", "end_to_end", "transfer", "cold", "start")
     capabilities = ("gpu",)
+    device_names = CUDA
     runs_on = "cuda:0, cuda:1 ..."
     requires = ("gpubench[cudf]",)
+    modules = ("cudf", "cupy", "pyarrow")
+    pins = "Numba, pandas and pyarrow"
     software = ("cudf-cu13", "cudf-cu12", "rmm-cu13", "rmm-cu12")
     concerns = ("cudf-cu13", "cudf-cu12", "no_gpu", *devices.STEADY_FACTS)
     takes_tables = True
-
-    def serves(self, device: str) -> bool:
-        return device != DEVICE and serves_cpu_and_cuda(device)
-
-    def unavailable(self, device: str) -> str | None:
-        """cuDF itself is not looked for before there is a device: it is of no use without."""
-        return (
-            super().unavailable(device)
-            or no_such_gpu(device)
-            or not_installed(device, "cudf", "cudf", "cupy", "pyarrow")
-        )
-
-    def device_facts(self, device: str) -> DeviceFacts:
-        return facts_of(device)
-
-    def devices(self) -> Sequence[Description]:
-        """None of its own: GPUs are told of elsewhere."""
-        return ()
 
     def start(self, device: str, threads: int | None) -> CudfSession:
         if threads is not None:

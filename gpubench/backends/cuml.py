@@ -17,17 +17,15 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from gpubench.backends import devices
 from gpubench.backends.cupy import CupySession
-from gpubench.backends.host import HostBackend, HostSession, function_of, nothing
+from gpubench.backends.host import CUDA, HostBackend, HostSession, function_of, nothing
 from gpubench.backends.limits import ARCHITECTURE_LIMITS
 from gpubench.backends.protocol import (
     Call,
     DeviceError,
-    DeviceFacts,
     Launch,
     Limits,
     LoopSampler,
@@ -35,7 +33,6 @@ from gpubench.backends.protocol import (
     Session,
     Target,
 )
-from gpubench.backends.torch import facts_of, no_such_gpu, serves_cpu_and_cuda
 from gpubench.errors import BackendError
 from gpubench.names import Value
 
@@ -51,18 +48,17 @@ class CumlSession(CupySession):
         super().__init__(device, limits)
 
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
-        run = partial(function_of(target, "cuml"), *arguments)
+        function = function_of(target, "cuml")
 
-        def call() -> Any:
-            try:
-                with self._errors():
-                    result = run()
-            except MemoryError as error:
-                raise self._translated(error) from error
+        def run() -> Any:
+            result = function(*arguments)
             self.synchronize()
             return result
 
-        return call
+        return self._errors.around(run)
+
+    def _is_cudas(self, error: Exception) -> bool:
+        return isinstance(error, MemoryError) or super()._is_cudas(error)
 
     def empty(self) -> Call:
         return nothing
@@ -78,7 +74,7 @@ class CumlSession(CupySession):
 
     def synchronize(self) -> None:
         """Wait for all streams of the device."""
-        with self._errors():
+        with self._errors:
             self.cupy.cuda.Device().synchronize()
 
     def facts(self) -> Mapping[str, Value]:
@@ -112,10 +108,9 @@ class CumlAccelSession(HostSession):
         return call
 
     def facts(self) -> Mapping[str, Value]:
-        here = devices.gpus()[:1]
         return {
             **super().facts(),
-            **(devices.gpu_facts(here[0]) if here else {}),
+            **devices.facts_now(self._name),
             "cuml": str(self._cuml.__version__),
             "cuml_accel": True,
         }
@@ -128,33 +123,16 @@ class CumlBackend(HostBackend):
     title = "cuML"
     times = ("kernel", "end_to_end", "transfer", "cold", "start")
     capabilities = ("gpu", "in_place")
+    device_names = CUDA
     runs_on = "cuda:0, cuda:1 ..."
     requires = ("gpubench[cuml]",)
+    modules = ("cuml",)
+    pins = "Numba and scikit-learn"
     software = ("cuml-cu13", "cuml-cu12", "cupy-cuda13x", "cupy-cuda12x", "scikit-learn")
     concerns = ("cuml_cu13", "cuml_cu12", "no_gpu", *devices.STEADY_FACTS)
     options: ClassVar[Mapping[str, str]] = {
         "accel": "true: functions for scikit-learn run by cuml.accel; absent: cuML's own over CuPy",
     }
-
-    def serves(self, device: str) -> bool:
-        return serves_cpu_and_cuda(device) and device.startswith("cuda")
-
-    def unavailable(self, device: str) -> str | None:
-        if reason := super().unavailable(device):
-            return reason
-        if find_spec("cuml") is None:
-            return (
-                f"{device}: cuML is not installed; pip install 'gpubench[cuml]' in an environment "
-                "of its own, as it pins other versions of Numba and scikit-learn"
-            )
-        return no_such_gpu(device)
-
-    def device_facts(self, device: str) -> DeviceFacts:
-        return facts_of(device)
-
-    def devices(self) -> tuple[()]:
-        """Others tell of GPUs."""
-        return ()
 
     def start(self, device: str, threads: int | None, accel: Value | None = None) -> Session:
         if accel not in (None, True, False):

@@ -12,8 +12,8 @@ timed between plain events, and what the host takes to queue it may be in the ti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -22,10 +22,10 @@ import numpy as np
 
 from gpubench.backends import devices
 from gpubench.backends.cuda_driver import CannotCapture
-from gpubench.backends.cuda_program import defines, first_errors, program_arguments
-from gpubench.backends.cuda_session import CudaLibraryBackend, CudaSession, ordinal
-from gpubench.backends.limits import ARCHITECTURE_LIMITS
-from gpubench.backends.protocol import Call, DeviceError, Launch, Limits, Native, Target
+from gpubench.backends.cuda_program import program_arguments
+from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed
+from gpubench.backends.opencl_program import defines, first_errors
+from gpubench.backends.protocol import Call, DeviceError, Launch, Limits, Native
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import TIMES, Value
 
@@ -37,10 +37,7 @@ class CupySession(CudaSession):
     """
 
     def __init__(self, device: str, limits: Limits) -> None:
-        try:
-            self.cupy: Any = import_module("cupy")
-        except ImportError as error:
-            raise BackendError(f"{device}: CuPy cannot be loaded: {error}") from error
+        self.cupy: Any = import_module("cupy")
         cuda = self._cuda = self.cupy.cuda
         errors = (
             cuda.runtime.CUDARuntimeError,
@@ -50,11 +47,11 @@ class CupySession(CudaSession):
         super().__init__(device, limits, errors)
         try:
             before = cuda.runtime.getDevice()
-            cuda.Device(ordinal(device)).use()
+            cuda.Device(devices.ordinal(device)).use()
         except errors as error:
             raise BackendError(f"{device}: CuPy cannot use it: {error}") from error
         self._cleanup.callback(cuda.Device(before).use)
-        with self._errors():
+        with self._errors:
             self._cleanup.callback(cuda.get_current_stream().use)
             # Without the default stream, so that nothing else waits for it or has it wait.
             stream = cuda.Stream(non_blocking=True)
@@ -70,7 +67,7 @@ class CupySession(CudaSession):
         Raises ``KernelError`` for a dtype that CuPy has not.
         """
         array = array if array.flags.forc else np.ascontiguousarray(array)
-        with self._errors():
+        with self._errors:
             try:
                 native = self.cupy.array(array, copy=True, order="K")
             except (TypeError, ValueError) as error:
@@ -84,12 +81,12 @@ class CupySession(CudaSession):
     def to_host(self, native: Native) -> np.ndarray[Any, Any]:
         if not isinstance(native, self.cupy.ndarray):
             return np.array(native)
-        with self._errors():
+        with self._errors:
             return np.asarray(self.cupy.asnumpy(native, stream=self.stream, order="A"))
 
     def restore(self, native: Native, pristine: Native) -> None:
         """Queue a copy on the device."""
-        with self._errors():
+        with self._errors:
             self.cupy.copyto(native, pristine)
 
     def _function(self, function: Any, launch: Launch | None, arguments: Sequence[Any]) -> Call:
@@ -97,11 +94,9 @@ class CupySession(CudaSession):
             if not callable(function):
                 raise KernelError(f"{function!r} is no function of CuPy's arrays and no kernel")
             return partial(function, *arguments)
-        if launch is None:
-            raise KernelError("a CUDA kernel needs a 'launch' with its block; none is given")
         if isinstance(function, self.cupy.RawKernel):
             arguments = program_arguments(function.code, function.name, {}, arguments)
-        return _queues(function, launch, arguments)
+        return self._queues(function, needed(launch), arguments)
 
     def _is_kernel(self, function: Any) -> bool:
         """Whether it is launched: a ``RawKernel``, or a kernel of ``cupyx.jit``."""
@@ -125,21 +120,24 @@ class CupySession(CudaSession):
                 "asks for it by this name"
             ) from error
 
-    def _launched(
-        self, kernel: Any, target: Target, launch: Launch, arguments: Sequence[Any]
-    ) -> Call:
-        source, entry = target.source or "", target.entry or ""
-        return _queues(
-            kernel, launch, program_arguments(source, entry, target.constants, arguments)
+    def _queues(self, kernel: Any, launch: Launch, arguments: Sequence[Any]) -> Call:
+        """On CuPy's current stream. Raises ``DeviceError`` for a cooperative launch, which CuPy
+        asks for when a kernel is made."""
+        if launch.cooperative:
+            raise DeviceError(
+                "a cooperative launch is not part of what the backend cupy does; make the kernel "
+                "with enable_cooperative_groups=True and name a 'launcher'"
+            )
+        return partial(
+            kernel, launch.grid, launch.block, tuple(arguments), shared_mem=launch.shared_bytes
         )
 
-    @contextmanager
-    def _no_allocation(self) -> Iterator[None]:
+    def _memory_stays(self) -> AbstractContextManager[None]:
         def refuse(nbytes: int) -> Any:
             raise CannotCapture(f"the call takes {nbytes} bytes of memory for an array of its own")
 
-        with self._cuda.using_allocator(refuse):
-            yield
+        stays: AbstractContextManager[None] = self._cuda.using_allocator(refuse)
+        return stays
 
     def peak_bytes(self, run: Call) -> int | None:
         """What CuPy's pool, emptied before, has taken from the device after the run: it gives
@@ -160,20 +158,7 @@ class CupySession(CudaSession):
         return facts
 
 
-def _queues(kernel: Callable[..., Any], launch: Launch, arguments: Sequence[Any]) -> Call:
-    """What queues a kernel of CuPy on its current stream. Raises ``DeviceError`` for a cooperative
-    launch, which CuPy asks for when a kernel is made."""
-    if launch.cooperative:
-        raise DeviceError(
-            "a cooperative launch is not part of what the backend cupy does; make the kernel with "
-            "enable_cooperative_groups=True and name a 'launcher'"
-        )
-    return partial(
-        kernel, launch.grid, launch.block, tuple(arguments), shared_mem=launch.shared_bytes
-    )
-
-
-class CupyBackend(CudaLibraryBackend):
+class CupyBackend(CudaBackend):
     """Runs functions and kernels of CuPy on ``cuda:N``."""
 
     name = "cupy"
@@ -185,7 +170,4 @@ class CupyBackend(CudaLibraryBackend):
     concerns = ("cupy", "cupy_cuda13x", "cupy_cuda12x", "nvrtc", "no_gpu", *devices.STEADY_FACTS)
     caches = ("CUPY_CACHE_DIR", "CUDA_CACHE_PATH")
     modules = ("cupy", "cuda.bindings")
-
-    def start(self, device: str, threads: int | None) -> CupySession:
-        """Make the device's context current, on which nothing counts threads of the host."""
-        return CupySession(device, self.device_facts(device).limits or ARCHITECTURE_LIMITS)
+    session = CupySession

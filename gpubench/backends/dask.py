@@ -10,7 +10,6 @@ the session's workers inside a call.
 from __future__ import annotations
 
 import logging
-import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,17 +25,18 @@ from uuid import uuid4
 import numpy as np
 
 from gpubench.backends.clusters import (
+    COUNT,
     REACHABLE,
     START_UP,
     Folder,
+    blas_threads_asker,
     counts_of,
     memory_option,
-    not_installed,
     refuse_threads,
     wait_for_all,
     who_am_i,
 )
-from gpubench.backends.host import cpu, function_of
+from gpubench.backends.host import Cell, cpu, function_of
 from gpubench.backends.numpy import blas_libraries
 from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.pools import locks_without_names, start_trackers
@@ -52,21 +52,14 @@ from gpubench.backends.protocol import (
     Sampler,
     Session,
     Target,
+    not_installed,
 )
+from gpubench.environment import environment
 from gpubench.errors import BackendError
 from gpubench.names import Value
 
 HASH_SEED = "6640"
 """Of text in worker processes, which have to agree: the one that Dask gives its own pool."""
-
-
-class Resident:
-    """A place for a Dask array, which cannot be written itself."""
-
-    __slots__ = ("array",)
-
-    def __init__(self, array: Any) -> None:
-        self.array = array
 
 
 class DaskSession(Session):
@@ -96,22 +89,22 @@ class DaskSession(Session):
         """A Dask array of a copy of ``array`` in these chunks."""
         raise NotImplementedError
 
-    def given(self, native: Resident) -> Any:
+    def given(self, native: Cell) -> Any:
         """What a function gets for a native array."""
-        return native.array
+        return native.value
 
     def fetched(self, array: Any) -> np.ndarray[Any, Any]:
         """Values of a Dask array that is computed; may be memory that others see."""
         raise NotImplementedError
 
-    def to_native(self, array: np.ndarray[Any, Any]) -> Resident:
+    def to_native(self, array: np.ndarray[Any, Any]) -> Cell:
         chunks = self._arrays.core.normalize_chunks(
             self._chunks if self._chunks is not None else self._shares(array.shape),
             array.shape,
             dtype=array.dtype,
         )
         with self.errors():
-            return Resident(self.resident(array, chunks))
+            return Cell(self.resident(array, chunks))
 
     def _shares(self, shape: Sequence[int]) -> tuple[int, ...]:
         """Extents of as many chunks as there are workers, along the first axis."""
@@ -121,7 +114,7 @@ class DaskSession(Session):
         )
 
     def to_host(self, native: Native) -> np.ndarray[Any, Any]:
-        array = native.array if isinstance(native, Resident) else native
+        array = native.value if isinstance(native, Cell) else native
         if not isinstance(array, self._arrays.Array):
             return np.array(array)
         with self.errors():
@@ -129,14 +122,14 @@ class DaskSession(Session):
         return np.array(values) if array.npartitions == 1 else np.asarray(values)
 
     def restore(self, native: Native, pristine: Native) -> None:
-        native.array = pristine.array
+        native.value = pristine.value
 
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
         function = function_of(target, "dask")
         is_collection = self._dask.is_dask_collection
 
         def call() -> Any:
-            given = [self.given(a) if isinstance(a, Resident) else a for a in arguments]
+            given = [self.given(a) if isinstance(a, Cell) else a for a in arguments]
             with self.errors(), self.configured():
                 returned = function(*given)
                 several = isinstance(returned, tuple | list)
@@ -181,7 +174,8 @@ class PoolSession(DaskSession):
         self._blas = blas_libraries()
         start = time.perf_counter()
         with ExitStack() as stack:
-            with _hash_seed(), self.errors(), locks_without_names():
+            hash_seed = environment({"PYTHONHASHSEED": HASH_SEED})
+            with hash_seed, self.errors(), locks_without_names():
                 self._pool = self._new_pool()
                 stack.callback(self._pool.shutdown, cancel_futures=True)
                 wait_for_all(lambda times: self._pool.map(who_am_i, range(times)), workers)
@@ -337,11 +331,11 @@ class ClusterSession(DaskSession):
     def _new_name(self) -> str:
         return f"{self._name}-{next(self._runs)}"
 
-    def given(self, native: Resident) -> Any:
+    def given(self, native: Cell) -> Any:
         """The array by a new name. The names of what is computed follow from those of the arrays,
         and a scheduler that still has something of that name does not compute it again: a second
         run took 5 ms in place of 40."""
-        array, name = native.array, self._new_name()
+        array, name = native.value, self._new_name()
         graph = {(name, *key[1:]): future for key, future in array.dask.items()}
         return self._arrays.Array(graph, name, array.chunks, dtype=array.dtype)
 
@@ -372,10 +366,11 @@ class ClusterSession(DaskSession):
 
     def facts(self) -> Mapping[str, Value]:
         """The same, and ``worker_blas_threads``, where workers can tell."""
-        # A function that is not in a module goes to workers that have no gpubench.
-        told = self._client.run(_blas_threads_asker())
-        counts = [threads for threads in told.values() if threads is not None]
-        return {**super().facts(), **({"worker_blas_threads": max(counts)} if counts else {})}
+        told = self._client.run(blas_threads_asker()).values()
+        most: Mapping[str, Value] = max(
+            told, key=lambda facts: facts.get("worker_blas_threads", 0), default={}
+        )
+        return {**super().facts(), **most}
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -425,7 +420,11 @@ class DaskBackend(Backend):
         "threads:N, processes:N, dask:WORKERS:THREADS (a cluster that is started here) and "
         "dask:tcp://HOST:PORT (a scheduler's address)"
     )
+    device_names = (
+        rf"(threads|processes):{COUNT}|dask:({COUNT}:{COUNT}|(tcp|tls)://[\w.\-\[\]:]+:\d+)"
+    )
     requires = ("gpubench[dask]",)
+    modules = ("dask",)
     software = ("dask", "distributed")
     concerns = ("dask", "distributed")
     options: ClassVar[Mapping[str, str]] = {
@@ -435,15 +434,11 @@ class DaskBackend(Backend):
         "the machine's",
     }
 
-    def serves(self, device: str) -> bool:
-        number = r"[1-9]\d{0,3}"
-        address = r"(tcp|tls)://[\w.\-\[\]:]+:\d+"
-        pattern = rf"(threads|processes):{number}|dask:({number}:{number}|{address})"
-        return re.fullmatch(pattern, device) is not None
-
     def unavailable(self, device: str) -> str | None:
-        modules = ("dask", "distributed") if device.startswith("dask:") else ("dask",)
-        return super().unavailable(device) or not_installed(device, "dask", *modules)
+        reason = super().unavailable(device)
+        if reason or not device.startswith("dask:"):
+            return reason
+        return not_installed(device, "'gpubench[dask]'", "distributed")
 
     def runs_here(self, device: str) -> bool:
         return bool(counts_of(device))
@@ -494,30 +489,3 @@ def _begin_worker() -> None:
     """Run first in each worker process: workers have a processor each."""
     end_with_parent()
     blas_libraries().limit(limits=1)
-
-
-def _blas_threads_asker() -> Any:
-    def ask() -> int | None:
-        try:
-            import numpy  # noqa: F401  (brings BLAS)
-            from threadpoolctl import threadpool_info
-        except ImportError:
-            return None
-        blas = [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
-        return max(blas, default=None)
-
-    return ask
-
-
-@contextmanager
-def _hash_seed() -> Iterator[None]:
-    """Processes that are started meanwhile hash text alike, as those of Dask's own pool."""
-    before = os.environ.get("PYTHONHASHSEED")
-    os.environ["PYTHONHASHSEED"] = HASH_SEED
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["PYTHONHASHSEED"]
-        else:
-            os.environ["PYTHONHASHSEED"] = before

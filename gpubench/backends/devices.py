@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 from gpubench.backends import software
+from gpubench.backends.protocol import DeviceFacts, Limits
 from gpubench.errors import BackendError
 from gpubench.names import Value
 
@@ -82,12 +83,68 @@ def no_gpu_reason() -> str | None:
     return _first_survey(os.environ.get(VISIBLE), software.requested())[1]
 
 
+def is_cuda(device: str) -> bool:
+    """Whether it is a CUDA device, one (``cuda:0``) or all of them (``cuda:*``)."""
+    return device.startswith("cuda:")
+
+
+def ordinal(device: str) -> int:
+    """Of ``cuda:N``."""
+    return int(device.removeprefix("cuda:"))
+
+
+def no_such_gpu(device: str, *, in_software: bool = False) -> str | None:
+    """Why ``cuda:N`` cannot be used here; ``None`` where there is such a device. Opens none.
+
+    ``in_software``: by a library that runs on the device in software too.
+    """
+    if software.requested() and not in_software:
+        return f"{device}: {software.NAME} runs Numba, CuPy and PyCUDA alone; use a GPU here"
+    if reason := no_gpu_reason():
+        without = f"; without one `gpubench verify` checks results, as {software.SWITCH}=1 does"
+        tells_of_it = in_software and not software.requested()
+        return f"{device}: {reason}{without if tells_of_it else ''}"
+    if ordinal(device) < (count := gpu_count()):
+        return None
+    has = "1 GPU, cuda:0" if count == 1 else f"{count} GPUs, cuda:0 to cuda:{count - 1}"
+    return f"{device}: this machine has {has}; use one of these, or cuda:* for all"
+
+
+def cuda_device_facts(device: str, limits: Limits | None = None) -> DeviceFacts:
+    """Name and facts of ``cuda:N`` as far as NVML tells; ``limits`` where launches have any."""
+    here = known_gpus()[ordinal(device) :][:1]
+    if not here:
+        return DeviceFacts(device, limits, {"device": device})
+    (gpu,) = here
+    scope: dict[str, Value | None] = {
+        "device": device,
+        "sm_count": gpu.sm_count,
+        "global_memory": gpu.memory_bytes,
+    }
+    if limits is not None:
+        scope["shared_memory_per_block"] = limits.shared_bytes_per_block
+    if gpu.compute_capability is not None:
+        version = "{}.{}".format(*gpu.compute_capability)
+        scope["compute_capability"] = float(version)
+        if limits is not None:
+            limits = replace(limits, source=f"{gpu.name} (compute capability {version})")
+    return DeviceFacts(gpu.name, limits, {k: v for k, v in scope.items() if v is not None})
+
+
 def cuda_version() -> tuple[int, int] | None:
     """Newest CUDA that the driver runs, ``(13, 0)``; ``None`` where no driver tells."""
     with suppress(Exception), _nvml() as nvml:  # why there is no driver, ``no_gpu_reason`` tells
         version: int = nvml.nvmlSystemGetCudaDriverVersion_v2()
         return version // 1000, version % 1000 // 10
     return None
+
+
+def facts_now(device: str, uuid: str | None = None) -> dict[str, Value]:
+    """``gpu_facts`` of ``cuda:N`` now; empty where NVML does not know it. A GPU with this ``uuid``
+    goes first: an instance of a partitioned one has another, and there the ordinal tells."""
+    every = gpus()
+    here = [gpu for gpu in every if gpu.uuid == uuid] or every[ordinal(device) :]
+    return gpu_facts(here[0]) if here else {}
 
 
 def gpu_facts(gpu: Gpu) -> dict[str, Value]:

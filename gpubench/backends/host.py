@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from gpubench import arrow
+from gpubench.backends.devices import cuda_device_facts, is_cuda, no_such_gpu
 from gpubench.backends.protocol import (
     Backend,
     Call,
@@ -32,6 +33,8 @@ from gpubench.errors import KernelError
 from gpubench.names import Value
 
 DEVICE = "cpu"
+CPU_AND_CUDA, CUDA = r"cpu|cuda:\d+", r"cuda:\d+"
+"""Device names of libraries that run on both, and on GPUs alone."""
 
 UNKNOWN_CACHE = 64 * 2**20
 """Bytes that count as the last-level cache where the system does not tell: more than most
@@ -101,6 +104,15 @@ def last_level_cache_bytes() -> int:
     )
 
 
+class Cell:
+    """Holds an array, or a reference to one, of a system whose arrays cannot be written to."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
 class HostSession(Session):
     """A session whose native arrays are NumPy arrays and whose calls return when they are done."""
 
@@ -155,18 +167,25 @@ class HostSession(Session):
 
 
 class HostBackend(Backend):
-    """A backend on the host's processor: only ``start`` is left to write."""
+    """A backend that the host calls as a library: only ``start`` is left to write. It is on the
+    processor, unless ``device_names`` say otherwise."""
 
-    runs_on = "cpu only; list cpu under 'devices'"
-
-    def serves(self, device: str) -> bool:
-        return device == DEVICE
+    def unavailable(self, device: str) -> str | None:
+        """A library for GPUs is not asked for before there is one: it would be of no use."""
+        needs_a_gpu = is_cuda(device) and self.serves(device)
+        return (no_such_gpu(device) if needs_a_gpu else None) or super().unavailable(device)
 
     def device_facts(self, device: str) -> DeviceFacts:
-        """The processor; it has no limits on a launch."""
-        return DeviceFacts(name=cpu().name, scope={"device": DEVICE})
+        """The processor, or a GPU as far as NVML tells; launches are the library's own business, so
+        that there are no limits."""
+        if is_cuda(device):
+            return cuda_device_facts(device)
+        return DeviceFacts(name=cpu().name, scope={"device": device})
 
     def devices(self) -> Sequence[Description]:
+        """The processor, where it serves that; others tell of GPUs."""
+        if not self.serves(DEVICE):
+            return ()
         here = cpu()
         caches = " ".join(f"{level}={size}" for level, size in here.caches.items())
         facts: dict[str, Value | None] = {

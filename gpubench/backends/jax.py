@@ -10,34 +10,39 @@ so that a time on CUDA contains what the host does for each call.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module, metadata
+from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import numpy as np
 
 from gpubench.backends import devices
-from gpubench.backends.host import DEVICE, HostBackend, HostSession, function_of, nothing
+from gpubench.backends.host import (
+    CPU_AND_CUDA,
+    DEVICE,
+    Cell,
+    HostBackend,
+    HostSession,
+    function_of,
+    nothing,
+)
 from gpubench.backends.protocol import (
     Call,
     DeviceError,
-    DeviceFacts,
     DeviceMemoryError,
+    Errors,
     Launch,
     LoopSampler,
     Native,
     Sampler,
     Target,
 )
-from gpubench.backends.torch import facts_of, no_such_gpu, serves_cpu_and_cuda
 from gpubench.errors import BackendError
 from gpubench.names import Value
 
-_INSTALL = "pip install 'gpubench[jax]'"
 _PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
 """Modules that bring CUDA, one for each major version of it."""
 
@@ -47,15 +52,6 @@ larger than half of this."""
 
 JIT = "jit"
 """The value of ``wrap`` for a function that XLA compiles."""
-
-
-class Cell:
-    """Holds an array of a system whose arrays cannot be written to."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
 
 
 class CellSession(HostSession):
@@ -113,6 +109,8 @@ class JaxSession(CellSession):
             os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         self.jax = import_module("jax")
         self.device = device
+        failure = self.jax.errors.JaxRuntimeError
+        self._errors = Errors(lambda e: self._translated(e) if isinstance(e, failure) else None)
         self._last: Any = None
         """What the last call returned, which may have to be waited for."""
         self._jitted: dict[Any, Any] | None = {} if jit else None
@@ -138,12 +136,12 @@ class JaxSession(CellSession):
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
         """A copy: ``jax.device_put`` may share the memory of an array, and does so even where it is
         told not to (0.10.2, ``may_alias=False``, memory aligned to 64 bytes)."""
-        with self._errors():
+        with self._errors:
             copy = self.jax.numpy.array(array, copy=True, device=self._device)
             return Cell(self.jax.block_until_ready(copy))
 
     def view(self, native: Native) -> np.ndarray[Any, Any]:
-        with self._errors():
+        with self._errors:
             return super().view(native)
 
     def prepared(
@@ -180,36 +178,28 @@ class JaxSession(CellSession):
         return LoopSampler(time.perf_counter, finished)
 
     def synchronize(self) -> None:
-        with self._errors():
+        with self._errors:
             self.jax.block_until_ready(self._last)
 
     def flush(self) -> None:
         super().flush()
         if self.device != DEVICE:
-            with self._errors():
+            with self._errors:
                 made = self.jax.numpy.ones(FLUSHED_BYTES, np.uint8, device=self._device)
                 self.jax.block_until_ready(made)
 
     def facts(self) -> Mapping[str, Value]:
         """Versions, device, and XLA's flags where the environment sets them."""
         flags = os.environ.get("XLA_FLAGS")
-        here = devices.gpus()[self._device.id :][:1] if self.device != DEVICE else ()
         return {
             **super().facts(),
-            **(devices.gpu_facts(here[0]) if here else {}),
+            **(devices.facts_now(self.device) if self.device != DEVICE else {}),
             **({"xla_flags": flags} if flags else {}),
             "jax": str(self.jax.__version__),
             "jaxlib": metadata.version("jaxlib"),
             "jax_device": f"{self._device.platform}, {self._device.device_kind}",
             "jax_x64": True,
         }
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except self.jax.errors.JaxRuntimeError as error:
-            raise self._translated(error) from error
 
     def _translated(self, error: Exception) -> DeviceError:
         """What XLA refused or failed, in gpubench's words."""
@@ -237,8 +227,10 @@ class JaxBackend(HostBackend):
     title = "JAX"
     times = ("kernel", "end_to_end", "transfer", "compile", "cold", "start")
     capabilities = ("gpu", "compiles")
+    device_names = CPU_AND_CUDA
     runs_on = "cpu, cuda:0, cuda:1 ..."
     requires = ("gpubench[jax]",)
+    modules = ("jax",)
     software = ("jax", "jaxlib")
     concerns = ("jax", "jaxlib", "no_gpu", *devices.STEADY_FACTS)
     options: ClassVar[Mapping[str, str]] = {
@@ -246,18 +238,12 @@ class JaxBackend(HostBackend):
     }
     caches = ("JAX_COMPILATION_CACHE_DIR", "CUDA_CACHE_PATH")
 
-    def serves(self, device: str) -> bool:
-        return serves_cpu_and_cuda(device)
-
     def unavailable(self, device: str) -> str | None:
         if reason := super().unavailable(device):
             return reason
-        if importlib.util.find_spec("jax") is None:
-            return f"{device}: JAX is not installed; {_INSTALL}"
-        return None if device == DEVICE else no_such_gpu(device) or _no_plugin(device)
-
-    def device_facts(self, device: str) -> DeviceFacts:
-        return facts_of(device)
+        if device == DEVICE or any(map(find_spec, _PLUGINS)):
+            return None
+        return f"{device}: the installed JAX has no CUDA; pip install 'jax[cuda13]'"
 
     def preload(self) -> None:
         """JAX, whose threads start with the first array."""
@@ -267,10 +253,3 @@ class JaxBackend(HostBackend):
         if wrap not in (None, JIT):
             raise BackendError(f"wrap of {wrap!r}; allowed: {JIT}, or leave it out")
         return JaxSession(device, threads, jit=wrap == JIT)
-
-
-def _no_plugin(device: str) -> str | None:
-    """Why the installed JAX has no CUDA; ``None`` where it has."""
-    if any(map(importlib.util.find_spec, _PLUGINS)):
-        return None
-    return f"{device}: the installed JAX has no CUDA; pip install 'jax[cuda13]'"

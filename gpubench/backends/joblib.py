@@ -7,16 +7,16 @@ and large arrays are read-only there. The time contains what is sent to the work
 
 from __future__ import annotations
 
-import importlib
 import multiprocessing
 import os
 import re
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from importlib.util import find_spec
+from contextlib import ExitStack, contextmanager, nullcontext
+from importlib import import_module
 from typing import Any
 
+from gpubench.backends.clusters import COUNT, wait_for_all
 from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.pools import (
     PoolBackend,
@@ -27,7 +27,6 @@ from gpubench.backends.pools import (
     one_blas_thread,
     start_trackers,
     starting_workers,
-    wait_for_all,
     workers_of,
 )
 from gpubench.backends.protocol import Call, DeviceLostError, Launch, Target
@@ -36,61 +35,36 @@ _loky_sessions = 0
 """That are open in this process: loky has one pool for all."""
 
 
-class JoblibThreadsSession(PoolSession):
-    """Threads. BLAS has one thread while the session is open, where joblib sets none."""
+class JoblibSession(PoolSession):
+    """Processes of loky, each of which has answered, or threads. Of threads BLAS has one while the
+    session is open, where joblib sets none."""
 
-    def __init__(self, workers: int) -> None:
-        joblib = _joblib()
+    def __init__(self, device: str) -> None:
+        joblib: Any = import_module("joblib")
+        workers, options = workers_of(device), dict[str, Any](backend="threading")
+        has_processes = device.startswith("processes")
         with ExitStack() as stack:
-            stack.enter_context(one_blas_thread())
-            start = time.perf_counter()
-            parallel = joblib.Parallel(n_jobs=workers, backend="threading")
-            stack.enter_context(parallel)
-            parallel(joblib.delayed(os.getpid)() for _ in range(workers))
-            seconds = time.perf_counter() - start
-            facts = {
-                "joblib": joblib.__version__,
-                "joblib_backend": "threading",
-                "workers": workers,
-                "pool_start_seconds": seconds,
-                "worker_blas_threads": blas_threads(),
-            }
-            super().__init__("joblib", parallel, facts)
-            self._open = stack.pop_all()
-
-    def close(self) -> None:
-        """Waits for tasks that run: threads cannot be ended."""
-        super().close()
-        self._open.close()
-
-
-class JoblibProcessesSession(PoolSession):
-    """Processes of loky, each of which has answered."""
-
-    def __init__(self, workers: int) -> None:
-        joblib = _joblib()
-        with ExitStack() as stack:
-            start_trackers("joblib.externals.loky.backend.resource_tracker")
-            stack.enter_context(_loky())
-            start = time.perf_counter()
-            with starting_workers():
+            if has_processes:
                 # What loky gives to each by itself is the processors' share: 1 where all are busy.
-                parallel = joblib.Parallel(
-                    workers, backend="loky", inner_max_num_threads=1, initializer=end_with_parent
-                )
-                stack.enter_context(parallel)
+                options = {"backend": "loky", "inner_max_num_threads": 1}
+                options["initializer"] = end_with_parent
+                start_trackers("joblib.externals.loky.backend.resource_tracker")
+                stack.enter_context(_loky())
+            else:
+                stack.enter_context(one_blas_thread())
+            start = time.perf_counter()
+            with starting_workers() if has_processes else nullcontext():
+                parallel = stack.enter_context(joblib.Parallel(workers, **options))
                 ask = [joblib.delayed(os.getpid)() for _ in range(workers)]
-                wait_for_all(workers, lambda: set(parallel(ask)))
-            seconds = time.perf_counter() - start
+                wait_for_all(lambda _: parallel(ask), workers if has_processes else 1)
             facts = {
                 "joblib": joblib.__version__,
-                "joblib_backend": "loky",
+                "joblib_backend": options["backend"],
                 "workers": workers,
-                "pool_start_seconds": seconds,
+                "pool_start_seconds": time.perf_counter() - start,
                 "worker_blas_threads": max(parallel([joblib.delayed(blas_threads)()])),
             }
-            super().__init__("joblib", parallel, facts)
-            self._open = stack.pop_all()
+            super().__init__("joblib", parallel, facts, stack.pop_all())
 
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
         call = super().bind(target, launch, arguments)
@@ -106,10 +80,6 @@ class JoblibProcessesSession(PoolSession):
 
         return watched
 
-    def close(self) -> None:
-        super().close()
-        self._open.close()
-
 
 class JoblibBackend(PoolBackend):
     """Runs functions that take an open ``joblib.Parallel`` first, then NumPy arrays.
@@ -120,25 +90,16 @@ class JoblibBackend(PoolBackend):
 
     name = "joblib"
     title = "joblib"
-    kinds = ("processes", "threads")
-    fewest = 2
+    device_names = rf"(processes|threads):(?!1$){COUNT}"
     runs_on = "processes:2, processes:3 ... (loky) and threads:2 ..., by the number of workers"
     requires = ("gpubench[joblib]",)
+    modules = ("joblib",)
     software = ("joblib", "numpy")
     concerns = ("joblib",)
     passes = ("parallel",)
 
-    def unavailable(self, device: str) -> str | None:
-        if reason := super().unavailable(device):
-            return reason
-        if find_spec("joblib") is None:
-            return f"{device}: joblib is not installed; pip install 'gpubench[joblib]'"
-        return None
-
-    def start_pool(self, device: str, **options: Any) -> PoolSession:
-        if device.startswith("threads"):
-            return JoblibThreadsSession(workers_of(device))
-        return JoblibProcessesSession(workers_of(device))
+    def start_pool(self, device: str, **options: Any) -> JoblibSession:
+        return JoblibSession(device)
 
 
 @contextmanager
@@ -159,9 +120,5 @@ def _loky() -> Iterator[None]:
             multiprocessing.active_children()  # asking forgets those that ended, and their locks
 
 
-def _joblib() -> Any:
-    return importlib.import_module("joblib")
-
-
 def _part(name: str) -> Any:
-    return importlib.import_module(f"joblib.{name}")
+    return import_module(f"joblib.{name}")

@@ -7,8 +7,6 @@ pandas, so that it needs an environment of its own.
 
 from __future__ import annotations
 
-import os
-import re
 import sys
 import time
 import warnings
@@ -19,19 +17,11 @@ from typing import Any, ClassVar
 
 from gpubench.arrow import pyarrow
 from gpubench.backends import registry
-from gpubench.backends.clusters import memory_option, not_installed, refuse_threads
-from gpubench.backends.host import HostBackend, HostSession, cpu, function_of
+from gpubench.backends.clusters import COUNT, memory_option, refuse_threads
+from gpubench.backends.host import HostBackend, HostSession, function_of
 from gpubench.backends.pandas import to_arrow
-from gpubench.backends.protocol import (
-    Call,
-    Description,
-    DeviceFacts,
-    Launch,
-    LoopSampler,
-    Native,
-    Sampler,
-    Target,
-)
+from gpubench.backends.protocol import Call, Launch, LoopSampler, Native, Sampler, Target
+from gpubench.environment import environment
 from gpubench.errors import KernelError
 from gpubench.names import Value
 
@@ -55,7 +45,7 @@ class ModinSession(HostSession):
         system = device.partition(":")[0]
         self._facts: dict[str, Value] = {"modin_engine": system}
         with ExitStack() as stack:
-            with _pandas_imported_by_workers():
+            with environment({IMPORTING: "1"}):
                 options = {} if memory is None else {"memory": memory}
                 self._workers: Any = registry.get(system).open(device, None, options)
             stack.callback(self._workers.close)
@@ -140,8 +130,11 @@ class ModinBackend(HostBackend):
     name = "modin"
     title = "Modin"
     times = ("kernel", "end_to_end", "transfer", "start")
+    device_names = rf"dask:{COUNT}:{COUNT}|ray:{COUNT}"
     runs_on = "dask:WORKERS:THREADS and ray:N, which are started here"
     requires = ("gpubench[modin]",)
+    modules = ("modin", "pyarrow")
+    pins = "pandas"
     software = ("modin", "pandas", "dask", "distributed", "ray")
     concerns = ("modin",)
     takes_tables = True
@@ -149,26 +142,12 @@ class ModinBackend(HostBackend):
         "memory": "bytes for each worker of dask:WORKERS:THREADS, or of the object store of ray:N"
     }
 
-    def serves(self, device: str) -> bool:
-        number = r"[1-9]\d{0,3}"
-        return re.fullmatch(rf"dask:{number}:{number}|ray:{number}", device) is not None
-
     def unavailable(self, device: str) -> str | None:
-        if reason := super().unavailable(device):
-            return reason
-        if reason := not_installed(device, "modin", "modin", "pyarrow"):
-            return f"{reason}, in an environment of its own: it pins pandas"
-        return registry.get(device.partition(":")[0]).unavailable(device)
+        reason = super().unavailable(device)
+        return reason or registry.get(device.partition(":")[0]).unavailable(device)
 
     def runs_here(self, device: str) -> bool:
         return True
-
-    def device_facts(self, device: str) -> DeviceFacts:
-        return DeviceFacts(cpu().name, scope={"device": device})
-
-    def devices(self) -> Sequence[Description]:
-        """None of its own: the processor is told of elsewhere."""
-        return ()
 
     def start(self, device: str, threads: int | None, memory: object = None) -> ModinSession:
         refuse_threads(threads, "dask:WORKERS:THREADS or ray:N")
@@ -192,16 +171,3 @@ def forget_functions() -> None:
                 setattr(kind, name, None)
     if ray := sys.modules.get("modin.core.execution.ray.common.engine_wrapper"):
         ray.RayWrapper._func_cache.clear()
-
-
-@contextmanager
-def _pandas_imported_by_workers() -> Iterator[None]:
-    before = os.environ.get(IMPORTING)
-    os.environ[IMPORTING] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[IMPORTING]
-        else:
-            os.environ[IMPORTING] = before

@@ -13,11 +13,12 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from multiprocessing.pool import AsyncResult, Pool
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from gpubench.backends.clusters import COUNT, wait_for_all
 from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.pools import (
     PoolBackend,
@@ -28,7 +29,6 @@ from gpubench.backends.pools import (
     locks_without_names,
     one_thread_for_good,
     starting_workers,
-    wait_for_all,
     workers_of,
 )
 from gpubench.backends.protocol import DeviceLostError
@@ -149,31 +149,21 @@ class MultiprocessingSession(SharedSession):
 
     def __init__(self, workers: int, method: str) -> None:
         start = time.perf_counter()
-        with starting_workers(), locks_without_names():
-            pool = WatchedPool(workers, method)
-            try:
-                wait_for_all(workers, lambda: {pool.apply(os.getpid)})
-            except BaseException:
-                pool.end()
-                raise
-        seconds = time.perf_counter() - start
-        facts: dict[str, Value] = {
-            "workers": workers,
-            "start_method": method,
-            "pool_start_seconds": seconds,
-        }
-        super().__init__("multiprocessing", pool, facts)
-        self._closed = False
+        with ExitStack() as stack:
+            with starting_workers(), locks_without_names():
+                pool = WatchedPool(workers, method)
+                stack.callback(pool.end)
+                wait_for_all(lambda _: [pool.apply(os.getpid)], workers)
+            facts: dict[str, Value] = {
+                "workers": workers,
+                "start_method": method,
+                "pool_start_seconds": time.perf_counter() - start,
+            }
+            super().__init__("multiprocessing", pool, facts, stack.pop_all())
 
     def facts(self) -> Mapping[str, Value]:
         """As those of any pool, ``start_method``, and ``worker_blas_threads`` of a worker."""
         return {**super().facts(), "worker_blas_threads": self._pool.apply(blas_threads)}
-
-    def close(self) -> None:
-        super().close()
-        if not self._closed:
-            self._closed = True
-            self._pool.end()
 
 
 class MultiprocessingBackend(PoolBackend):
@@ -184,7 +174,7 @@ class MultiprocessingBackend(PoolBackend):
     title = "Processes of the standard library"
     times = ("kernel", "end_to_end", "transfer", "cold", "start")
     capabilities = ("in_place",)
-    kinds = ("processes",)
+    device_names = f"processes:{COUNT}"
     runs_on = "processes:1, processes:2 ..., by the number of workers"
     software = ("numpy",)
     passes = ("pool",)

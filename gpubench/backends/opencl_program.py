@@ -78,10 +78,7 @@ class CompiledKernel:
                     raise
                 (device,) = context.devices
                 log = program.get_build_info(device, cl.program_build_info.LOG) or str(error)
-                lines = [line.rstrip() for line in log.splitlines() if line.strip()]
-                first = next((i for i, line in enumerate(lines) if "error" in line.lower()), 0)
-                shown = "\n".join(lines[first : first + LOG_LINES])
-                shown = re.sub(r"/\S*tempfile_\w+\.cl:", "line ", shown)
+                shown = re.sub(r"/\S*tempfile_\w+\.cl:", "line ", first_errors(log))
                 raise KernelError(f"the source of {entry} does not compile:\n{shown}") from error
         names = str(program.kernel_names).split(";")
         if entry not in names:
@@ -137,20 +134,21 @@ class CompiledKernel:
         return call
 
 
-def build_options(constants: Mapping[str, Value]) -> tuple[str, ...]:
-    """Options for the compiler: every constant as ``-D NAME=VALUE``.
+def first_errors(log: str) -> str:
+    """The first lines of a compiler's log that tell of an error, with those after."""
+    lines = [line.rstrip() for line in log.splitlines() if line.strip()]
+    first = next((i for i, line in enumerate(lines) if "error" in line.lower()), 0)
+    return "\n".join(lines[first : first + LOG_LINES])
 
-    Booleans become 1 and 0, NumPy's names of types those of OpenCL C (``float32`` becomes
-    ``float``), and other text stays as it is.
-    """
-    options = ["-cl-kernel-arg-info"]
-    for name, value in constants.items():
-        options.append(f"-D{name}={constant(value)}")
-    return tuple(options)
+
+def defines(constants: Mapping[str, Value]) -> tuple[str, ...]:
+    """Options for a compiler of C: every constant as ``-DNAME=VALUE``."""
+    return tuple(f"-D{name}={constant(value)}" for name, value in constants.items())
 
 
 def constant(value: Value) -> str:
-    """A constant as C writes it; see ``build_options``."""
+    """A constant as C writes it: booleans are 1 and 0, NumPy's names of types those of OpenCL C
+    (``float32`` is ``float``), and other text stays as it is."""
     if isinstance(value, str):
         return _C_NAMES.get(value, value)
     return str(int(value)) if isinstance(value, bool) else repr(value)

@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import Any, ClassVar
 
 from gpubench.arrow import pyarrow
-from gpubench.backends.clusters import not_installed
 from gpubench.backends.host import HostBackend, HostSession
 from gpubench.backends.protocol import Native
 from gpubench.errors import BackendError, KernelError
@@ -52,24 +51,19 @@ class PandasBackend(HostBackend):
     title = "pandas"
     times = ("kernel", "end_to_end", "transfer", "cold", "start")
     requires = ("gpubench[pandas]",)
+    modules = ("pandas", "pyarrow")
     software = ("pandas", "pyarrow")
     concerns = ("pandas",)
     takes_tables = True
+    # No `preload`: pandas imports pyarrow, which starts a thread, and that does not survive a fork.
     options: ClassVar[Mapping[str, str]] = {
         "dtypes": "'numpy', pandas's own types, or 'arrow'; absent: 'numpy'"
     }
-
-    def unavailable(self, device: str) -> str | None:
-        return super().unavailable(device) or not_installed(device, "pandas", "pandas", "pyarrow")
 
     def too_many_threads(self, threads: int) -> str | None:
         if threads == 1:
             return None
         return f"threads of {threads}: pandas computes on one thread; leave out 'threads'"
-
-    def preload(self) -> None:
-        """Nothing: pandas imports pyarrow, which starts a thread, and that does not survive a
-        fork."""
 
     def start(self, device: str, threads: int | None, dtypes: object = "numpy") -> PandasSession:
         if threads is not None and (reason := self.too_many_threads(threads)):

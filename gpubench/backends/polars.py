@@ -14,10 +14,16 @@ from importlib import import_module
 from typing import Any, ClassVar
 
 from gpubench.arrow import pyarrow
-from gpubench.backends.clusters import not_installed
-from gpubench.backends.host import DEVICE, HostBackend, HostSession, cpu, function_of
-from gpubench.backends.protocol import Call, DeviceFacts, Launch, Native, Target
-from gpubench.backends.torch import facts_of, no_such_gpu, serves_cpu_and_cuda
+from gpubench.backends.devices import ordinal
+from gpubench.backends.host import (
+    CPU_AND_CUDA,
+    DEVICE,
+    HostBackend,
+    HostSession,
+    cpu,
+    function_of,
+)
+from gpubench.backends.protocol import Call, Launch, Native, Target, not_installed
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import Value
 
@@ -93,8 +99,7 @@ class PolarsCudaSession(PolarsSession):
 
     def __init__(self, device: str) -> None:
         super().__init__("gpu")
-        ordinal = int(device.removeprefix("cuda:"))
-        self._engine = self.polars.GPUEngine(device=ordinal, raise_on_fail=True)
+        self._engine = self.polars.GPUEngine(device=ordinal(device), raise_on_fail=True)
 
 
 class PolarsBackend(HostBackend):
@@ -104,8 +109,10 @@ class PolarsBackend(HostBackend):
     title = "Polars"
     times = ("kernel", "end_to_end", "transfer", "cold", "start")
     capabilities = ("gpu", "out_of_core")
+    device_names = CPU_AND_CUDA
     runs_on = "cpu, cuda:0, cuda:1 ..."
     requires = ("gpubench[polars]",)
+    modules = ("polars", "pyarrow")
     software = ("polars", "pyarrow")
     concerns = ("polars", THREADS)
     takes_tables = True
@@ -114,22 +121,11 @@ class PolarsBackend(HostBackend):
         "which are run by that engine; absent: 'eager', and on cuda:N the GPU's"
     }
 
-    def serves(self, device: str) -> bool:
-        return serves_cpu_and_cuda(device)
-
     def unavailable(self, device: str) -> str | None:
-        if reason := super().unavailable(device):
+        reason = super().unavailable(device)
+        if reason or device == DEVICE:
             return reason
-        if reason := not_installed(device, "polars", "polars", "pyarrow"):
-            return reason
-        if device == DEVICE:
-            return None
-        if reason := no_such_gpu(device):
-            return reason
-        return not_installed(device, "cudf", "cudf_polars")
-
-    def device_facts(self, device: str) -> DeviceFacts:
-        return facts_of(device)
+        return not_installed(device, "'gpubench[cudf]'", "cudf_polars")
 
     def start(self, device: str, threads: int | None, engine: object = None) -> PolarsSession:
         if engine is not None and (engine not in ENGINES or device != DEVICE):

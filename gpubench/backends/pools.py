@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import mmap
 import os
-import re
 import signal
 import sys
-import time
 import weakref
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from multiprocessing import synchronize, util
@@ -27,15 +25,8 @@ import numpy as np
 
 from gpubench.backends.host import HostBackend, HostSession, cpu, function_of, nothing
 from gpubench.backends.numpy import blas_libraries
-from gpubench.backends.protocol import (
-    Call,
-    Description,
-    DeviceFacts,
-    DeviceMemoryError,
-    Launch,
-    Native,
-    Target,
-)
+from gpubench.backends.protocol import Call, DeviceMemoryError, Launch, Native, Target
+from gpubench.environment import environment
 from gpubench.errors import BackendError
 from gpubench.names import Value
 
@@ -51,28 +42,11 @@ ONE_THREAD = dict.fromkeys(
 """Variables that libraries read the number of their threads from, once, when they are loaded;
 joblib sets the same (``joblib._parallel_backends.ParallelBackendBase.MAX_NUM_THREADS_VARS``)."""
 
-ANSWERS = 0.001
-"""Seconds between two questions to a pool that starts: next to nothing beside the tenths of a
-second that a process takes."""
-
 
 class PoolBackend(HostBackend):
     """A backend whose devices are pools: ``start_pool`` is left to write."""
 
-    kinds: ClassVar[tuple[str, ...]]
-    """Of workers: ``processes``, ``threads``."""
-    fewest: ClassVar[int] = 1
-    """Workers of a pool."""
     times: ClassVar[tuple[str, ...]] = ("kernel", "cold", "start")
-
-    def serves(self, device: str) -> bool:
-        kind, _, count = device.partition(":")
-        # No number of five digits is asked for: no machine has as many processors.
-        return (
-            kind in self.kinds
-            and re.fullmatch(r"[1-9]\d{0,3}", count) is not None
-            and int(count) >= self.fewest
-        )
 
     def unavailable(self, device: str) -> str | None:
         """More workers than processors would take turns, which is another case's time."""
@@ -86,20 +60,12 @@ class PoolBackend(HostBackend):
             "workers, or measure on a larger machine"
         )
 
-    def device_facts(self, device: str) -> DeviceFacts:
-        """The processor, which the workers share."""
-        return DeviceFacts(name=cpu().name, scope={"device": device})
-
-    def devices(self) -> Sequence[Description]:
-        """None of its own: the processor is told of elsewhere."""
-        return ()
-
     def start(self, device: str, threads: int | None, **options: Any) -> PoolSession:
         if threads is not None:
+            kind = next(kind for kind in ("threads", "processes") if self.serves(f"{kind}:2"))
             raise BackendError(
                 f"threads of {threads}: the device says how many workers there are, and each has "
-                f"one thread; leave out 'threads', or list {self.kinds[-1]}:{threads} under "
-                "'devices'"
+                f"one thread; leave out 'threads', or list {kind}:{threads} under 'devices'"
             )
         return self.start_pool(device, **options)
 
@@ -111,9 +77,17 @@ class PoolBackend(HostBackend):
 class PoolSession(HostSession):
     """A session that puts its pool before the arguments of a call."""
 
-    def __init__(self, backend: str, pool: Any, facts: Mapping[str, Value]) -> None:
+    def __init__(
+        self, backend: str, pool: Any, facts: Mapping[str, Value], ending: ExitStack
+    ) -> None:
+        """``ending`` ends the pool, and what was begun for it."""
         super().__init__(backend)
-        self._pool, self._facts = pool, facts
+        self._pool, self._facts, self._ending = pool, facts, ending
+
+    def close(self) -> None:
+        """Waits for tasks that threads run: they cannot be ended."""
+        super().close()
+        self._ending.close()
 
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
         return partial(function_of(target, self._backend), self._pool, *arguments)
@@ -131,15 +105,6 @@ class PoolSession(HostSession):
 def workers_of(device: str) -> int:
     """2 of ``processes:2``."""
     return int(device.partition(":")[2])
-
-
-def wait_for_all(workers: int, ask: Callable[[], set[int]]) -> None:
-    """Ask the pool which workers answer, by their numbers, until all have; each may take long to
-    start, while the first does all the answering."""
-    answered = ask()
-    while len(answered) < workers:
-        time.sleep(ANSWERS)
-        answered |= ask()
 
 
 def how_it_ended(code: int) -> str:
@@ -168,12 +133,11 @@ def blas_threads() -> int:
     return max((int(library["num_threads"]) for library in blas_libraries().info()), default=1)
 
 
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
+def one_blas_thread() -> AbstractContextManager[Any]:
     """This process's BLAS has one thread meanwhile, so that threads of a pool, and processes that
     are forked, do not multiply it."""
-    with blas_libraries().limit(limits=1):
-        yield
+    limited: AbstractContextManager[Any] = blas_libraries().limit(limits=1)
+    return limited
 
 
 def one_thread_for_good() -> None:
@@ -197,21 +161,6 @@ def starting_workers() -> Iterator[None]:
             yield
     finally:
         sys.modules["__main__"] = main
-
-
-@contextmanager
-def environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """This process has these variables meanwhile, and those that it starts have them for good."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 @contextmanager

@@ -13,6 +13,8 @@ everything is written already.
 
 from __future__ import annotations
 
+import importlib.util
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -165,6 +167,48 @@ class LoopSampler:
         return self._now() - start
 
 
+class Errors:
+    """Raises what goes wrong inside as the ``DeviceError`` that ``translated`` makes of it, with
+    its cause; other errors, of which that makes ``None``, as they are."""
+
+    def __init__(self, translated: Callable[[Exception], DeviceError | None]) -> None:
+        self._translated = translated
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
+        if isinstance(error, Exception) and (told := self._translated(error)):
+            raise told from error
+
+    def around(self, run: Call) -> Call:
+        """The same around each run of a call, for less than entering and leaving costs."""
+        translated = self._translated
+
+        def call() -> Any:
+            try:
+                return run()
+            except Exception as error:
+                if told := translated(error):
+                    raise told from error
+                raise
+
+        return call
+
+
+def made_at_first_call(make: Callable[[], Call]) -> Call:
+    """A call that is made (compiled, bound) when it is first run."""
+    made: Call | None = None
+
+    def run() -> Any:
+        nonlocal made
+        if made is None:
+            made = make()
+        return made()
+
+    return run
+
+
 class Session(ABC):
     """A backend opened on one device: a context manager that cleans up whatever happened.
 
@@ -299,10 +343,16 @@ class Backend(ABC):
     times: ClassVar[tuple[str, ...]]
     """Labelled times that mean something here (``gpubench.names.TIMES``): work in host memory has
     no ``transfer``, a function that is not compiled has no ``compile``."""
-    runs_on: ClassVar[str] = "other devices"
-    """The devices that it serves, for people: ``cuda:0, cuda:1 ...``."""
+    device_names: ClassVar[str] = "cpu"
+    """The devices that it serves: a regular expression of their whole names."""
+    runs_on: ClassVar[str] = "cpu only; list cpu under 'devices'"
+    """The same for people: ``cuda:0, cuda:1 ...``."""
     requires: ClassVar[tuple[str, ...]] = ()
     """Distributions that it needs, as pip takes them: named where it cannot be loaded."""
+    modules: ClassVar[tuple[str, ...]] = ()
+    """Modules that have to be there besides, without which it is ``unavailable``."""
+    pins: ClassVar[str] = ""
+    """What its distributions pin, so that it needs an environment of its own."""
     software: ClassVar[tuple[str, ...]] = ()
     """Distributions whose versions go on record with a run: a change of one explains a change of
     speed."""
@@ -328,9 +378,9 @@ class Backend(ABC):
     """Whether functions that keep their compiled code (see ``keeps``) are called once before a run,
     on all processors, so that its cases find the code."""
 
-    @abstractmethod
     def serves(self, device: str) -> bool:
         """Whether ``cpu``, ``cuda:1`` ... is a device for this backend, by name alone."""
+        return re.fullmatch(self.device_names, device) is not None
 
     @abstractmethod
     def start(self, device: str, threads: int | None) -> Session:
@@ -348,18 +398,20 @@ class Backend(ABC):
         try:
             return self.start(device, threads, **(options or {}))
         except ImportError as error:  # packages say so that their versions do not fit
-            wanted = " ".join(f"'{one}'" for one in self.requires) or "what is missing"
             raise BackendError(
                 f"{device}: {self.title} cannot be imported: {error}; "
-                f"pip install --upgrade {wanted}"
+                f"pip install --upgrade {self._wanted()}"
             ) from error
+
+    def _wanted(self) -> str:
+        return " ".join(f"'{one}'" for one in self.requires) or "what is missing"
 
     def unavailable(self, device: str) -> str | None:
         """Why it cannot run there on this machine, and what to do; ``None`` when it can. Starts
         nothing: devices are counted, not opened."""
-        if self.serves(device):
-            return None
-        return f"{device}: the backend {self.name} runs on {self.runs_on}"
+        if not self.serves(device):
+            return f"{device}: the backend {self.name} runs on {self.runs_on}"
+        return not_installed(device, self._wanted(), *self.modules, pins=self.pins)
 
     def unavailable_with(self, device: str, options: Mapping[str, Value]) -> str | None:
         """The same for these options, where one of them decides it: the library, for example."""
@@ -401,3 +453,17 @@ class Backend(ABC):
     def compile_with_lines(self) -> None:  # noqa: B027 (optional)
         """Have all kernels that are made from now on compiled so that faults name lines of their
         source."""
+
+
+def not_installed(device: str, install: str, *modules: str, pins: str = "") -> str | None:
+    """Why a device cannot be used: the first of these modules that is missing, with what pip has to
+    install; ``None`` where all are there. Imports at most their parent packages."""
+    for module in modules:
+        try:
+            found = importlib.util.find_spec(module)
+        except ModuleNotFoundError:  # of the package that it is in
+            found = None
+        if found is None:
+            own = f", in an environment of its own: it pins {pins}" if pins else ""
+            return f"{device}: the module {module!r} is not installed; pip install {install}{own}"
+    return None

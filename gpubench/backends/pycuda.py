@@ -24,10 +24,9 @@ from typing import Any
 import numpy as np
 
 from gpubench.backends import devices
-from gpubench.backends.cuda_program import defines, first_errors, program_arguments
-from gpubench.backends.cuda_session import CudaLibraryBackend, CudaSession, ordinal
-from gpubench.backends.limits import ARCHITECTURE_LIMITS
-from gpubench.backends.protocol import Call, DeviceError, Launch, Limits, Native, Target
+from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed
+from gpubench.backends.opencl_program import defines, first_errors
+from gpubench.backends.protocol import Call, DeviceError, Launch, Limits, Native
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import TIMES, Value
 
@@ -45,16 +44,13 @@ class PycudaSession(CudaSession):
     """
 
     def __init__(self, device: str, limits: Limits) -> None:
-        try:
-            # Before anything else asks for the driver: PyCUDA is linked against it.
-            self._pycuda: Any = import_module("pycuda.driver")
-            self._arrays: Any = import_module("pycuda.gpuarray")
-        except ImportError as error:
-            raise BackendError(f"{device}: PyCUDA cannot be loaded: {error}") from error
+        # Before anything else asks for the driver: PyCUDA is linked against it.
+        self._pycuda: Any = import_module("pycuda.driver")
+        self._arrays: Any = import_module("pycuda.gpuarray")
         cuda = self._pycuda
         super().__init__(device, limits, (cuda.Error,))
         try:
-            primary_context(ordinal(device)).push()
+            primary_context(devices.ordinal(device)).push()
         except cuda.Error as error:
             raise BackendError(f"{device}: PyCUDA cannot use it: {error}") from error
         self._cleanup.callback(cuda.Context.pop)
@@ -64,40 +60,38 @@ class PycudaSession(CudaSession):
         if self._compiler == "nvrtc":
             own, compiler.compile = compiler.compile, partial(compiled, ptx=self.simulated)
             self._cleanup.callback(setattr, compiler, "compile", own)
-        with self._errors():
+        with self._errors:
             stream = cuda.Stream()
             self._use(stream, int(stream.handle))
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
         """Copy to the device with the same layout; one that is not contiguous becomes C."""
         array = array if array.flags.forc else np.ascontiguousarray(array)
-        with self._errors():
+        with self._errors:
             return self._arrays.to_gpu(array)
 
     def to_host(self, native: Native) -> np.ndarray[Any, Any]:
         if not isinstance(native, self._arrays.GPUArray):
             return np.array(native)
         self.synchronize()
-        with self._errors():
+        with self._errors:
             return np.asarray(native.get())
 
     def restore(self, native: Native, pristine: Native) -> None:
         """Queue a copy on the device."""
-        with self._errors():
+        with self._errors:
             self._pycuda.memcpy_dtod_async(
                 native.gpudata, pristine.gpudata, native.nbytes, self.stream
             )
 
     def synchronize(self) -> None:
         """Wait for the default stream too, which PyCUDA's arrays use."""
-        with self._errors():
+        with self._errors:
             self._pycuda.Context.synchronize()
 
     def _function(self, function: Any, launch: Launch | None, arguments: Sequence[Any]) -> Call:
         if isinstance(function, self._pycuda.Function):
-            if launch is None:
-                raise KernelError("a CUDA kernel needs a 'launch' with its block; none is given")
-            return self._queues(function, launch, arguments)
+            return self._queues(function, needed(launch), arguments)
         if not callable(function):
             raise KernelError(f"{function!r} is no function of PyCUDA's arrays and no kernel")
         return partial(function, *arguments)
@@ -114,13 +108,6 @@ class PycudaSession(CudaSession):
             raise KernelError(
                 f"the source has no kernel {entry!r}; name one that it declares __global__"
             ) from error
-
-    def _launched(
-        self, kernel: Any, target: Target, launch: Launch, arguments: Sequence[Any]
-    ) -> Call:
-        source, entry = target.source or "", target.entry or ""
-        given = program_arguments(source, entry, target.constants, arguments)
-        return self._queues(kernel, launch, given)
 
     def _queues(self, kernel: Any, launch: Launch, arguments: Sequence[Any]) -> Call:
         if launch.cooperative:
@@ -230,7 +217,7 @@ def _cuda_includes() -> list[str]:
     return []
 
 
-class PycudaBackend(CudaLibraryBackend):
+class PycudaBackend(CudaBackend):
     """Runs programs in CUDA C++ and functions of PyCUDA's arrays on ``cuda:N``."""
 
     name = "pycuda"
@@ -242,7 +229,4 @@ class PycudaBackend(CudaLibraryBackend):
     concerns = ("pycuda", "pycuda_cuda", "pycuda_compiler", "no_gpu", *devices.STEADY_FACTS)
     caches = ("PYCUDA_CACHE_DIR", "CUDA_CACHE_PATH")
     modules = ("pycuda", "cuda.bindings")
-
-    def start(self, device: str, threads: int | None) -> PycudaSession:
-        """Make the device's context current, on which nothing counts threads of the host."""
-        return PycudaSession(device, self.device_facts(device).limits or ARCHITECTURE_LIMITS)
+    session = PycudaSession

@@ -14,9 +14,8 @@ Only drivers keep compiled programs on disk, where ``POCL_CACHE_DIR``, ``CUDA_CA
 from __future__ import annotations
 
 import importlib.util
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -28,7 +27,7 @@ import numpy as np
 from gpubench.backends.ceilings import BLOCK, Seconds, array_bytes, memory_ceilings
 from gpubench.backends.devices import STEADY_FACTS
 from gpubench.backends.limits import launch_fault
-from gpubench.backends.opencl_program import CompiledKernel, build_options, opencl
+from gpubench.backends.opencl_program import CompiledKernel, defines, opencl
 from gpubench.backends.protocol import (
     ONE_THREAD,
     Backend,
@@ -37,12 +36,14 @@ from gpubench.backends.protocol import (
     DeviceFacts,
     DeviceLostError,
     DeviceMemoryError,
+    Errors,
     Launch,
     Limits,
     Native,
     Sampler,
     Session,
     Target,
+    made_at_first_call,
 )
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import TIMES, Value
@@ -94,15 +95,9 @@ Source = tuple[str, str, tuple[str, ...]]
 _NOTHING = Target(source="__kernel void nothing(void) {}", entry="nothing")
 
 
-@contextmanager
-def opencl_errors(device: str) -> Iterator[None]:
-    """Raises what OpenCL raises inside as a ``DeviceError``."""
-    try:
-        yield
-    except Exception as error:
-        if device_error := translated(error, device):
-            raise device_error from error
-        raise
+def opencl_errors(device: str) -> Errors:
+    """Of OpenCL on this device."""
+    return Errors(partial(translated, device=device))
 
 
 def translated(error: Exception, device: str) -> DeviceError | None:
@@ -247,23 +242,17 @@ class PyOpenCLSession(Session):
             raise KernelError("an OpenCL 'source' needs an 'entry', the name of its kernel")
         if launch is None:
             raise KernelError("an OpenCL kernel needs a 'launch' with its block; none is given")
-        source = target.source, target.entry, build_options(target.constants)
-        enqueue: Call | None = None
+        options = "-cl-kernel-arg-info", *defines(target.constants)
+        source = target.source, target.entry, options
 
-        def run() -> None:
-            """Compiles (once in a session), binds and queues at the first call, and only queues at
-            the others.
+        def compiled() -> Call:
+            """Once in a session. It holds the arguments: OpenCL does not keep the buffers of a
+            kernel alive."""
+            if source not in self._kernels:
+                self._kernels[source] = CompiledKernel(self._name, self._context, *source)
+            return self._kernels[source].bound(self._queue, launch, arguments)
 
-            It holds the arguments: OpenCL does not keep the buffers of a kernel alive.
-            """
-            nonlocal enqueue
-            if enqueue is None:
-                if source not in self._kernels:
-                    self._kernels[source] = CompiledKernel(self._name, self._context, *source)
-                enqueue = self._kernels[source].bound(self._queue, launch, arguments)
-            enqueue()
-
-        return BoundCall(run, self._name, only_queues=True)
+        return BoundCall(made_at_first_call(compiled), self._name, only_queues=True)
 
     def sampler(self, call: Call) -> Sampler:
         """A source is held back until a batch is queued; other calls may wait inside."""
@@ -366,14 +355,12 @@ class PyOpenCLBackend(Backend):
     title = "PyOpenCL"
     times = TIMES
     capabilities = ("gpu", "in_place", "compiles")
+    device_names = r"cl:\d{1,3}:\d{1,3}"
     runs_on = "cl:0:0, cl:PLATFORM:DEVICE"
     requires = ("gpubench[opencl]",)
     software = ("pyopencl",)
     concerns = ("pyopencl", *STEADY_FACTS)
     caches = ("POCL_CACHE_DIR", "CUDA_CACHE_PATH", "XDG_CACHE_HOME")
-
-    def serves(self, device: str) -> bool:
-        return re.fullmatch(r"cl:\d{1,3}:\d{1,3}", device) is not None
 
     def unavailable(self, device: str) -> str | None:
         if reason := super().unavailable(device):

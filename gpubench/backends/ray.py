@@ -24,16 +24,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpubench.backends.clusters import (
+    COUNT,
     REACHABLE,
     Folder,
+    blas_threads_asker,
     counts_of,
     memory_option,
-    not_installed,
     refuse_threads,
     wait_for_all,
     who_am_i,
 )
-from gpubench.backends.host import cpu, function_of
+from gpubench.backends.host import Cell, cpu, function_of
 from gpubench.backends.protocol import (
     Backend,
     Call,
@@ -48,6 +49,7 @@ from gpubench.backends.protocol import (
     Session,
     Target,
 )
+from gpubench.environment import environment
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import Value
 
@@ -57,16 +59,7 @@ float64 (128 MiB each) and as many of the round before fit. Ray's own choice, 30
 memory, would be another one on every machine."""
 
 
-class Resident:
-    """A place for a reference to an object, which cannot be written itself."""
-
-    __slots__ = ("reference",)
-
-    def __init__(self, reference: Any) -> None:
-        self.reference = reference
-
-
-class Result(Resident):
+class Result(Cell):
     """What a call returned, where it is a reference."""
 
     __slots__ = ("_ray",)
@@ -78,7 +71,7 @@ class Result(Resident):
     @property
     def dtype(self) -> np.dtype[Any]:
         """Of the object, which is fetched for it."""
-        dtype: np.dtype[Any] = np.asarray(self._ray.get(self.reference)).dtype
+        dtype: np.dtype[Any] = np.asarray(self._ray.get(self.value)).dtype
         return dtype
 
 
@@ -187,9 +180,9 @@ class RaySession(Session):
             if not self._cluster.sessions:
                 self._cluster.stop()
 
-    def to_native(self, array: np.ndarray[Any, Any]) -> Resident:
+    def to_native(self, array: np.ndarray[Any, Any]) -> Cell:
         with self._errors():
-            resident = Resident(self._ray.put(array))
+            resident = Cell(self._ray.put(array))
             self._cluster.check_store()
         return resident
 
@@ -199,20 +192,20 @@ class RaySession(Session):
     def view(self, native: Native) -> np.ndarray[Any, Any]:
         """The object's own memory where it is on this node, which cannot be written."""
         with self._errors():
-            value = self._ray.get(native.reference) if isinstance(native, Resident) else native
+            value = self._ray.get(native.value) if isinstance(native, Cell) else native
         array = np.asarray(value)
         if array.dtype == object:
             raise KernelError(f"a task returned a {type(value).__name__}; allowed: an array")
         return array
 
     def restore(self, native: Native, pristine: Native) -> None:
-        native.reference = pristine.reference
+        native.value = pristine.value
 
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
         function, ray = function_of(target, "ray"), self._ray
 
         def call() -> Any:
-            given = [a.reference if isinstance(a, Resident) else a for a in arguments]
+            given = [a.value if isinstance(a, Cell) else a for a in arguments]
             with self._errors():
                 returned = function(*given)
                 several = isinstance(returned, tuple | list)
@@ -242,7 +235,7 @@ class RaySession(Session):
     def facts(self) -> Mapping[str, Value]:
         """Versions, ``workers``, ``nodes``, ``object_store_bytes`` and ``worker_blas_threads``.
         ``pool_start_seconds`` is how long starting took, to the answer of the last worker."""
-        asked = self._ray.remote(_blas_threads).remote()
+        asked = self._ray.remote(blas_threads_asker()).remote()
         return {**super().facts(), **self._cluster.facts, **self._ray.get(asked)}
 
     @contextmanager
@@ -278,7 +271,9 @@ class RayBackend(Backend):
     times = ("kernel", "end_to_end", "transfer", "start")
     capabilities = ("cluster", "out_of_core")
     runs_on = "ray:N (started here with N CPUs), ray:auto and ray:HOST:PORT (one that runs already)"
+    device_names = rf"ray:({COUNT}|auto|(ray://)?[\w.\-]+:\d+)"
     requires = ("gpubench[ray]",)
+    modules = ("ray",)
     software = ("ray",)
     concerns = ("ray",)
     options: ClassVar[Mapping[str, str]] = {
@@ -287,13 +282,6 @@ class RayBackend(Backend):
 
     def __init__(self) -> None:
         self._cluster: Cluster | None = None
-
-    def serves(self, device: str) -> bool:
-        address = r"(ray://)?[\w.\-]+:\d+"
-        return re.fullmatch(rf"ray:([1-9]\d{{0,3}}|auto|{address})", device) is not None
-
-    def unavailable(self, device: str) -> str | None:
-        return super().unavailable(device) or not_installed(device, "ray", "ray")
 
     def runs_here(self, device: str) -> bool:
         return bool(counts_of(device))
@@ -322,16 +310,6 @@ class RayBackend(Backend):
             )
         assert self._cluster is not None
         return RaySession(self._cluster)
-
-
-def _blas_threads() -> dict[str, int]:
-    """Run by a worker: ``worker_blas_threads``, where it can tell."""
-    try:
-        from threadpoolctl import threadpool_info
-    except ImportError:
-        return {}
-    blas = [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
-    return {"worker_blas_threads": max(blas)} if blas else {}
 
 
 def _words(error: BaseException) -> str:
@@ -370,21 +348,14 @@ def _on_loopback() -> Iterator[None]:
     variables = {
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
         "RAY_AUTH_TOKEN": os.environ.get("RAY_AUTH_TOKEN") or _token(),
+        "RAY_AUTH_MODE": os.environ.get("RAY_AUTH_MODE"),  # which Ray sets
         "RAY_USAGE_STATS_ENABLED": "0",
         # Workers find the modules that this process finds.
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
     }
-    before = {name: os.environ.get(name) for name in (*variables, "RAY_AUTH_MODE")}
-    enabled = constants.ENABLE_RAY_CLUSTER
-    os.environ.update(variables)
-    constants.ENABLE_RAY_CLUSTER = False
+    enabled, constants.ENABLE_RAY_CLUSTER = constants.ENABLE_RAY_CLUSTER, False
     try:
-        with _quiet():
+        with environment(variables), _quiet():
             yield
     finally:
         constants.ENABLE_RAY_CLUSTER = enabled
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value

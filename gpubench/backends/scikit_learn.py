@@ -13,7 +13,6 @@ import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from importlib import import_module
-from importlib.util import find_spec
 
 from threadpoolctl import ThreadpoolController
 
@@ -83,15 +82,9 @@ class ScikitLearnBackend(HostBackend):
     times = ("kernel", "cold", "start")
     capabilities = ("in_place",)
     requires = ("gpubench[scikit_learn]",)
+    modules = ("sklearn",)
     software = ("scikit-learn", "scipy", "joblib", "numpy")
     concerns = ("scikit_learn", "scipy", "joblib")
-
-    def unavailable(self, device: str) -> str | None:
-        if reason := super().unavailable(device):
-            return reason
-        if find_spec("sklearn") is None:
-            return f"{device}: scikit-learn is not installed; pip install 'gpubench[scikit_learn]'"
-        return None
 
     def preload(self) -> None:
         """scikit-learn, which takes more than a second; its OpenMP starts with the first loop."""

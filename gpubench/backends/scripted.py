@@ -11,7 +11,6 @@ by what the script says::
 from __future__ import annotations
 
 import inspect
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -176,10 +175,8 @@ class ScriptedBackend(Backend):
     name = "scripted"
     title = "Scripted durations"
     times = TIMES
+    device_names = r"cpu|scripted:\d+"
     runs_on = "cpu, scripted:0, scripted:1 ..."
-
-    def serves(self, device: str) -> bool:
-        return re.fullmatch(r"cpu|scripted:\d+", device) is not None
 
     def device_facts(self, device: str) -> DeviceFacts:
         """A device with the limits of every CUDA architecture and round numbers."""

@@ -7,10 +7,11 @@ It is imported only where it is asked for: a process that measures does not load
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
+from gpubench.environment import environment
 from gpubench.errors import BackendError
 
 if TYPE_CHECKING:
@@ -65,18 +66,9 @@ def device_count() -> int:
     return int(said) if said.isdecimal() and int(said) else 1
 
 
-@contextmanager
-def switched_on() -> Iterator[None]:
+def switched_on() -> AbstractContextManager[None]:
     """Processes that are started meanwhile run on the device in software."""
-    before = os.environ.get(SWITCH)
-    os.environ[SWITCH] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[SWITCH]
-        else:
-            os.environ[SWITCH] = before
+    return environment({SWITCH: "1"})
 
 
 def running_device() -> SoftwareDevice | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import ExitStack
 from multiprocessing.pool import ThreadPool
 from threading import Barrier
 from typing import Any
 
+from gpubench.backends.clusters import COUNT
 from gpubench.backends.pools import (
     PoolBackend,
     PoolSession,
@@ -24,31 +26,23 @@ class ThreadsSession(PoolSession):
     """
 
     def __init__(self, workers: int) -> None:
-        self._limited = one_blas_thread()
-        self._limited.__enter__()
-        start = time.perf_counter()
-        pool = ThreadPool(workers)
-        together = Barrier(workers)  # none has a second task before each has had one
-        pool.map(lambda _: together.wait(), range(workers), chunksize=1)
-        seconds = time.perf_counter() - start
-        facts = {
-            "workers": workers,
-            "pool_start_seconds": seconds,
-            "worker_blas_threads": blas_threads(),
-            # A build of Python without that lock is another one, whose threads run side by side.
-            "gil": bool(getattr(sys, "_is_gil_enabled", lambda: True)()),
-        }
-        super().__init__("threads", pool, facts)
-        self._closed = False
-
-    def close(self) -> None:
-        """Waits for tasks that run: threads cannot be ended."""
-        super().close()
-        if not self._closed:
-            self._closed = True
-            self._pool.terminate()
-            self._pool.join()
-            self._limited.__exit__(None, None, None)
+        with ExitStack() as stack:
+            stack.enter_context(one_blas_thread())
+            start = time.perf_counter()
+            pool = ThreadPool(workers)
+            stack.callback(pool.join)
+            stack.callback(pool.terminate)
+            together = Barrier(workers)  # none has a second task before each has had one
+            pool.map(lambda _: together.wait(), range(workers), chunksize=1)
+            facts = {
+                "workers": workers,
+                "pool_start_seconds": time.perf_counter() - start,
+                "worker_blas_threads": blas_threads(),
+                # A build of Python without that lock is another one, whose threads run side by
+                # side.
+                "gil": bool(getattr(sys, "_is_gil_enabled", lambda: True)()),
+            }
+            super().__init__("threads", pool, facts, stack.pop_all())
 
 
 class ThreadsBackend(PoolBackend):
@@ -57,7 +51,7 @@ class ThreadsBackend(PoolBackend):
     name = "threads"
     title = "Threads of the standard library"
     capabilities = ("in_place",)
-    kinds = ("threads",)
+    device_names = f"threads:{COUNT}"
     runs_on = "threads:1, threads:2 ..., by the number of workers"
     software = ("numpy",)
     passes = ("pool",)

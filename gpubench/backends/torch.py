@@ -10,11 +10,9 @@ inside a call, so that most calls cannot be captured into a graph: a batch is pl
 
 from __future__ import annotations
 
-import importlib.util
-import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module, metadata
 from itertools import repeat
@@ -22,15 +20,21 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gpubench.backends import devices, software
+from gpubench.backends import devices
 from gpubench.backends.cuda_sampling import STARVED, warm_up
-from gpubench.backends.host import DEVICE, HostBackend, HostSession, cpu, function_of
+from gpubench.backends.host import (
+    CPU_AND_CUDA,
+    DEVICE,
+    HostBackend,
+    HostSession,
+    function_of,
+)
 from gpubench.backends.protocol import (
     Call,
     DeviceError,
-    DeviceFacts,
     DeviceLostError,
     DeviceMemoryError,
+    Errors,
     Launch,
     Native,
     Sampler,
@@ -38,8 +42,6 @@ from gpubench.backends.protocol import (
 )
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import Value
-
-_INSTALL = "pip install 'gpubench[torch]'"
 
 _LOST = (
     *("illegal memory access", "illegal instruction", "misaligned address"),
@@ -116,6 +118,7 @@ class TorchSession(HostSession):
     def __init__(self, threads: int | None, *, compiled: bool = False) -> None:
         super().__init__("torch")
         self.torch = import_module("torch")
+        self._errors = Errors(lambda error: translated(error, self.device))
         self._compiled: dict[Any, Any] | None = {} if compiled else None
         """By function: a case binds one several times."""
         self._threads_before = int(self.torch.get_num_threads())
@@ -140,7 +143,7 @@ class TorchSession(HostSession):
 
         Raises ``KernelError`` for a dtype that PyTorch has not.
         """
-        with self._errors():
+        with self._errors:
             native = self.torch.empty_like(self._tensor(np.empty_like(array, subok=False)))
         np.copyto(native.numpy(), array)
         return native
@@ -162,7 +165,7 @@ class TorchSession(HostSession):
         """Its memory as an array, without a copy."""
         if not isinstance(native, self.torch.Tensor):
             return np.asarray(native)
-        with self._errors():
+        with self._errors:
             host: np.ndarray[Any, Any] = native.numpy(force=True)
         return host
 
@@ -188,16 +191,6 @@ class TorchSession(HostSession):
             "torch_cpu_capability": str(self.torch.backends.cpu.get_cpu_capability()),
         }
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Raises what the device refused or failed inside as a ``DeviceError``."""
-        try:
-            yield
-        except RuntimeError as error:
-            if device_error := translated(error, self.device):
-                raise device_error from error
-            raise
-
 
 class TorchCudaSession(TorchSession):
     """Tensors on a CUDA device; calls queue on its current stream.
@@ -218,7 +211,7 @@ class TorchCudaSession(TorchSession):
                 f"{device}: this PyTorch ({self.torch.__version__}) finds no CUDA device that it "
                 "can use; install a build for the driver's version of CUDA"
             )
-        with self._errors():
+        with self._errors:
             self._device_before = self._cuda.current_device()
             self._cuda.set_device(device)
             self._properties = self._cuda.get_device_properties(device)
@@ -235,7 +228,7 @@ class TorchCudaSession(TorchSession):
         # PyTorch warns of memory that must not be written, whatever it does with it.
         usable = array.flags.forc and array.flags.writeable
         tensor = self._tensor(array if usable else array.copy(order="K"))
-        with self._errors():
+        with self._errors:
             return tensor.to(self.device)
 
     def pristine(self, array: np.ndarray[Any, Any]) -> Native:
@@ -247,21 +240,11 @@ class TorchCudaSession(TorchSession):
 
     def restore(self, native: Native, pristine: Native) -> None:
         """Queue a copy on the device."""
-        with self._errors():
+        with self._errors:
             native.copy_(pristine)
 
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
-        run = super().bind(target, launch, arguments)
-
-        def call() -> Any:
-            try:
-                return run()
-            except RuntimeError as error:
-                if device_error := translated(error, self.device):
-                    raise device_error from error
-                raise
-
-        return call
+        return self._errors.around(super().bind(target, launch, arguments))
 
     def sampler(self, call: Call) -> Sampler:
         return self._sampler(call, warm=False)
@@ -273,19 +256,19 @@ class TorchCudaSession(TorchSession):
         event = partial(self._cuda.Event, enable_timing=True)
 
         def seconds(begin: Any, end: Any) -> float:
-            with self._errors():
+            with self._errors:
                 return float(begin.elapsed_time(end)) * 1e-3  # events tell milliseconds
 
         return EventSampler(call, self.synchronize, event, seconds, warm=warm)
 
     def synchronize(self) -> None:
-        with self._errors():
+        with self._errors:
             self._cuda.synchronize(self.device)
 
     def flush(self) -> None:
         """Queue a write of a tensor of twice the size of L2: caches that are not strictly
         least-recently-used keep lines of one of their own size."""
-        with self._errors():
+        with self._errors:
             if self._written is None:
                 size = 2 * int(self._properties.L2_cache_size)
                 self._written = self.torch.empty(size, dtype=self.torch.uint8, device=self.device)
@@ -300,10 +283,9 @@ class TorchCudaSession(TorchSession):
 
     def facts(self) -> Mapping[str, Value]:
         """The same, with the device's name, its L2 and the CUDA that PyTorch was built with."""
-        here = devices.gpus()[_ordinal(self.device) :][:1]
         return {
             **super().facts(),
-            **(devices.gpu_facts(here[0]) if here else {}),
+            **devices.facts_now(self.device),
             "torch_cuda": str(self.torch.version.cuda),
             "torch_device": str(self._properties.name),
             "l2_bytes": int(self._properties.L2_cache_size),
@@ -322,33 +304,23 @@ class TorchBackend(HostBackend):
     title = "PyTorch"
     times = ("kernel", "end_to_end", "transfer", "launch", "compile", "cold", "start")
     capabilities = ("gpu", "in_place", "compiles")
+    device_names = CPU_AND_CUDA
     runs_on = "cpu, cuda:0, cuda:1 ..."
     requires = ("gpubench[torch]",)
+    modules = ("torch",)
     software = ("torch",)
     concerns = ("torch", "no_gpu", *devices.STEADY_FACTS)
     caches = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")
 
-    def serves(self, device: str) -> bool:
-        return serves_cpu_and_cuda(device)
-
     def unavailable(self, device: str) -> str | None:
         if reason := super().unavailable(device):
             return reason
-        if importlib.util.find_spec("torch") is None:
-            return f"{device}: PyTorch is not installed; {_INSTALL}"
-        if device == DEVICE:
+        if device == DEVICE or not metadata.version("torch").endswith("+cpu"):
             return None
-        if reason := no_such_gpu(device):
-            return reason
-        if metadata.version("torch").endswith("+cpu"):
-            return (
-                f"{device}: the installed PyTorch is built without CUDA; install a build with it "
-                "(https://pytorch.org/get-started/locally)"
-            )
-        return None
-
-    def device_facts(self, device: str) -> DeviceFacts:
-        return facts_of(device)
+        return (
+            f"{device}: the installed PyTorch is built without CUDA; install a build with it "
+            "(https://pytorch.org/get-started/locally)"
+        )
 
     def preload(self) -> None:
         """PyTorch, which takes seconds; its threads start with the first operation."""
@@ -358,8 +330,10 @@ class TorchBackend(HostBackend):
         return TorchSession(threads) if device == DEVICE else TorchCudaSession(device, threads)
 
 
-def translated(error: RuntimeError, device: str) -> DeviceError | None:
+def translated(error: Exception, device: str) -> DeviceError | None:
     """What PyTorch raised, in gpubench's words; ``None`` for an error of the function."""
+    if not isinstance(error, RuntimeError):
+        return None
     torch, text = import_module("torch"), str(error).strip()
     first = text.partition("\n")[0]
     if isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator" in first:
@@ -371,43 +345,3 @@ def translated(error: RuntimeError, device: str) -> DeviceError | None:
             f"the work crashed on {device}: {first}; only a fresh process can use the device again"
         )
     return DeviceError(f"{device} failed: {first}")
-
-
-def serves_cpu_and_cuda(device: str) -> bool:
-    """Whether it is the host's processor or a CUDA device, by name."""
-    return re.fullmatch(r"cpu|cuda:\d+", device) is not None
-
-
-def no_such_gpu(device: str) -> str | None:
-    """Why a library of the CUDA runtime cannot use ``cuda:N`` here; ``None`` where there is such a
-    device. Opens none."""
-    if software.requested():
-        return f"{device}: {software.NAME} runs Numba, CuPy and PyCUDA alone; use a GPU here"
-    if reason := devices.no_gpu_reason():
-        return f"{device}: {reason}"
-    if _ordinal(device) < (count := devices.gpu_count()):
-        return None
-    return f"{device}: this machine has {count} GPUs, from cuda:0 on; use one of these"
-
-
-def facts_of(device: str) -> DeviceFacts:
-    """Name and facts of the processor or of a GPU, as far as NVML tells; launches are the
-    library's own business, so that there are no limits."""
-    if device == DEVICE:
-        return DeviceFacts(name=cpu().name, scope={"device": DEVICE})
-    here = devices.known_gpus()[_ordinal(device) :][:1]
-    if not here:
-        return DeviceFacts(device, scope={"device": device})
-    (gpu,) = here
-    facts: dict[str, Value | None] = {
-        "device": device,
-        "sm_count": gpu.sm_count,
-        "global_memory": gpu.memory_bytes,
-    }
-    if gpu.compute_capability is not None:
-        facts["compute_capability"] = float("{}.{}".format(*gpu.compute_capability))
-    return DeviceFacts(gpu.name, scope={k: v for k, v in facts.items() if v is not None})
-
-
-def _ordinal(device: str) -> int:
-    return int(device.removeprefix("cuda:"))

@@ -12,13 +12,19 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import import_module, metadata
-from importlib.util import find_spec
 from typing import Any
 
 from gpubench.backends import devices
-from gpubench.backends.host import DEVICE, HostBackend, HostSession, cpu, function_of, nothing
-from gpubench.backends.protocol import Call, DeviceError, DeviceFacts, Launch, Target
-from gpubench.backends.torch import facts_of, no_such_gpu, serves_cpu_and_cuda
+from gpubench.backends.host import (
+    CPU_AND_CUDA,
+    DEVICE,
+    HostBackend,
+    HostSession,
+    cpu,
+    function_of,
+    nothing,
+)
+from gpubench.backends.protocol import Call, DeviceError, Launch, Target
 from gpubench.errors import BackendError
 from gpubench.names import Value
 
@@ -87,9 +93,7 @@ class XGBoostCudaSession(XGBoostSession):
 
     def facts(self) -> Mapping[str, Value]:
         """The same, and the GPU."""
-        ordinal = int(self._device.partition(":")[2])
-        here = devices.gpus()[ordinal:][:1]
-        return {**super().facts(), **(devices.gpu_facts(here[0]) if here else {})}
+        return {**super().facts(), **devices.facts_now(self._device)}
 
 
 class XGBoostBackend(HostBackend):
@@ -99,30 +103,20 @@ class XGBoostBackend(HostBackend):
     title = "XGBoost"
     times = ("kernel", "cold", "start")
     capabilities = ("gpu", "in_place")
+    device_names = CPU_AND_CUDA
     runs_on = "cpu, cuda:0, cuda:1 ..."
     requires = ("gpubench[xgboost]",)
+    modules = ("xgboost",)
     software = ("xgboost", "xgboost-cpu", "numpy")
     concerns = ("xgboost", "xgboost_cpu", "no_gpu", *devices.STEADY_FACTS)
     passes = ("settings",)
 
-    def serves(self, device: str) -> bool:
-        return serves_cpu_and_cuda(device)
-
     def unavailable(self, device: str) -> str | None:
         if reason := super().unavailable(device):
             return reason
-        if find_spec("xgboost") is None:
-            return f"{device}: XGBoost is not installed; pip install 'gpubench[xgboost]'"
-        if device == DEVICE:
-            return None
-        if reason := no_such_gpu(device):
-            return reason
-        if not _installed("xgboost") and _installed("xgboost-cpu"):
+        if device != DEVICE and not _installed("xgboost") and _installed("xgboost-cpu"):
             return f"{device}: {_WITHOUT_CUDA}"
         return None
-
-    def device_facts(self, device: str) -> DeviceFacts:
-        return facts_of(device)
 
     def preload(self) -> None:
         """XGBoost, whose threads start with the first model."""

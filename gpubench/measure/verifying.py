@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from gpubench.backends import registry
+from gpubench.backends.devices import is_cuda
 from gpubench.backends.software import set_sanitize
 from gpubench.measure.check import CheckResult
 from gpubench.measure.conditions import why_not
@@ -38,7 +39,6 @@ from gpubench.measure.verification import (
 from gpubench.measure.worker import Ended, Exited, Worker, answering
 from gpubench.parallel import processors
 from gpubench.plan.case import HOME, Case
-from gpubench.plan.group import is_cuda
 
 if TYPE_CHECKING:  # the device in software is imported only where it is asked for
     from gpubench.softcuda import Report

@@ -17,7 +17,9 @@ from time import monotonic
 from typing import Any
 
 from gpubench.backends.clusters import remove_abandoned
+from gpubench.backends.pools import how_it_ended
 from gpubench.backends.software import requested, switched_on
+from gpubench.environment import environment
 from gpubench.errors import GpubenchError
 
 START_UP = 60.0
@@ -123,7 +125,8 @@ class Worker:
                     raise Exited(exited)
                 return answer
         self._process.join(timeout=1)
-        how = _how_it_ended(self._process.exitcode)
+        code = self._process.exitcode
+        how = "it closed its connection" if code is None else how_it_ended(code)
         self.replace()
         raise Ended(f"its process ended without an outcome ({how})")
 
@@ -160,35 +163,14 @@ def answering(workers: Sequence[Worker]) -> list[Worker]:
     return [worker for worker in workers if any(sign in ready for sign in worker.signs)]
 
 
-def _how_it_ended(code: int | None) -> str:
-    if code is None:
-        return "it closed its connection"
-    if code >= 0:
-        return f"exit code {code}"
-    with suppress(ValueError):  # of signals without a name
-        name = signal.Signals(-code).name
-        # Linux ends a process so where memory runs out (the manual of cgroups, "OOM").
-        return f"signal {name}" + (", as where memory runs out" if name == "SIGKILL" else "")
-    return f"signal {-code}"
-
-
 def _start_fork_server(backends: Iterable[str]) -> None:
     """Once in a process; returns before the server has imported anything."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["gpubench.preloaded"])
     # Not from the present folder, where other modules may have the same names.
     variables = {PRELOADED: " ".join(sorted(set(backends))), "PYTHONSAFEPATH": "1"}
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        with _ctrl_c_is_ours():
-            forkserver.ensure_running()
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    with environment(variables), _ctrl_c_is_ours():
+        forkserver.ensure_running()
 
 
 @contextmanager

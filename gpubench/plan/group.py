@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,11 +24,6 @@ from gpubench.suite.model import FunctionFill, Implementation, Include, Kernel
 
 UNKNOWN = "?"
 """In an identity, the value of an axis that an ``include`` does not give."""
-
-
-def is_cuda(device: str) -> bool:
-    """Whether it is a CUDA device, one or all of them."""
-    return re.fullmatch(r"cuda:(\*|\d+)", device) is not None
 
 
 def devices_named(names: Iterable[str], gpu_count: int) -> tuple[str, ...]:
@@ -312,6 +306,11 @@ class Group:
                     f"{self.implementation_name!r} are {', '.join(order)}"
                 )
                 raise PlanError(self.fault_at(("include", index), message))
+            field = "block" if entry.block is not None else "grid"
+            is_launched = not self.backend or registry.get(self.backend).takes_launch
+            if getattr(entry, field) is not None and not is_launched:
+                message = f"the backend {self.backend} launches nothing: remove `{field}`"
+                raise PlanError(self.fault_at(("include", index, field), message))
             shape = next(point.shapes(entry, index))
         except PlanError as error:
             problem = error

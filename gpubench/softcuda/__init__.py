@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 
 from gpubench.softcuda import cupy
-from gpubench.softcuda.build import Libraries, UnavailableError, build_libraries
+from gpubench.softcuda.build import Libraries, UnavailableError, build_libraries, nvidia_folders
 from gpubench.softcuda.compiler import CompilerError, compile_ptx
 from gpubench.softcuda.reports import Report, parse_reports
 
@@ -170,11 +170,7 @@ def _load_linker(path: Path) -> ctypes.CDLL | None:
 
 def _find_nvjitlink() -> Path | None:
     """The library in NVIDIA's wheels (CUDA 13, then 12) or in a toolkit."""
-    spec = importlib.util.find_spec("nvidia")
-    roots = [Path(folder) for folder in (spec.submodule_search_locations if spec else None) or ()]
-    places = [root / lib for root in roots for lib in ("cu13/lib", "nvjitlink/lib")]
-    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH") or "/usr/local/cuda"
-    places.append(Path(home, "lib64"))
+    places = nvidia_folders(("cu13/lib", "nvjitlink/lib"), "lib64")
     found = (file for place in places for file in sorted(place.glob("libnvJitLink.so.1?")))
     return next(found, None)
 

@@ -94,15 +94,18 @@ def _require_own(folder: Path) -> None:
         )
 
 
+def nvidia_folders(of_wheels: Sequence[str], of_toolkit: str) -> list[Path]:
+    """Folders where something of NVIDIA's may lie: in its wheels, then in a toolkit."""
+    spec = importlib.util.find_spec("nvidia")
+    roots = [Path(folder) for folder in (spec.submodule_search_locations if spec else None) or ()]
+    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH") or "/usr/local/cuda"
+    return [*(root / name for root in roots for name in of_wheels), Path(home, of_toolkit)]
+
+
 @cache
 def find_cuda_header() -> Path:
     """The folder of ``cuda.h``: in NVIDIA's wheels, which numba-cuda brings, or in a toolkit."""
-    spec = importlib.util.find_spec("nvidia")
-    roots = [Path(folder) for folder in (spec.submodule_search_locations if spec else None) or ()]
-    places = [root / name for root in roots for name in ("cu13/include", "cuda_runtime/include")]
-    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH") or "/usr/local/cuda"
-    places.append(Path(home, "include"))
-    for place in places:
+    for place in nvidia_folders(("cu13/include", "cuda_runtime/include"), "include"):
         if (place / "cuda.h").is_file():
             return place
     raise UnavailableError(

@@ -196,47 +196,28 @@ def _axis_value(value: object) -> object:
     return value
 
 
-def _name(value: str) -> str:
-    if NAME.fullmatch(value):
-        return value
-    raise problem(
-        f"{value!r} is not a name; allowed are lower-case letters, digits and single underscores,"
-        " starting with a letter"
-    )
-
-
 _PRESET = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
-
-
-def _preset_name(value: str) -> str:
-    if _PRESET.fullmatch(value):
-        return value
-    raise problem(
-        f"{value!r} is not a name; allowed are letters, digits and _ . -, starting with a letter"
-    )
-
-
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LETTERS = "letters, digits and underscores, starting with a letter or underscore"
+
+
+def _named(pattern: re.Pattern[str], allowed: str, what: str = "a name") -> GetPydanticSchema:
+    """Names of this pattern, without more meaning."""
+
+    def check(value: str) -> str:
+        if pattern.fullmatch(value):
+            return value
+        raise problem(f"{value!r} is not {what}; allowed are {allowed}")
+
+    return _text(check, pattern=f"^{pattern.pattern}$")
 
 
 def _identifier(value: str) -> str:
     if not _IDENTIFIER.fullmatch(value):
-        raise problem(
-            f"{value!r} is not a name; allowed are letters, digits and underscores,"
-            " starting with a letter or underscore"
-        )
+        raise problem(f"{value!r} is not a name; allowed are {_LETTERS}")
     if value in FUNCTION_NAMES or keyword.iskeyword(value) or value in CONSTANTS:
         raise problem(f"{value!r} has a meaning in formulas; choose another name")
     return value
-
-
-def _column_name(value: str) -> str:
-    if _IDENTIFIER.fullmatch(value):
-        return value
-    raise problem(
-        f"{value!r} is not a name of a column; allowed are letters, digits and underscores,"
-        " starting with a letter or underscore"
-    )
 
 
 def _axis_name(value: str) -> str:
@@ -297,11 +278,12 @@ def _fill_word(value: object) -> object:
 
 Words = Annotated[str, _text(_words, minLength=1)]
 """Text for people; not empty."""
-Name = Annotated[str, _text(_name, pattern=f"^{NAME.pattern}$")]
-PresetName = Annotated[str, _text(_preset_name, pattern=f"^{_PRESET.pattern}$")]
+_NAME = "lower-case letters, digits and single underscores, starting with a letter"
+Name = Annotated[str, _named(NAME, _NAME)]
+PresetName = Annotated[str, _named(_PRESET, "letters, digits and _ . -, starting with a letter")]
 """As people write them: `S`, `large`, `paper-2024`. It becomes no part of a benchmark's name."""
 Identifier = Annotated[str, _text(_identifier, pattern=f"^{_IDENTIFIER.pattern}$")]
-ColumnName = Annotated[str, _text(_column_name, pattern=f"^{_IDENTIFIER.pattern}$")]
+ColumnName = Annotated[str, _named(_IDENTIFIER, _LETTERS, "a name of a column")]
 """Formulas do not use it, so that it may be `max` or `sum`."""
 AxisName = Annotated[str, _text(_axis_name, pattern=f"^{_IDENTIFIER.pattern}$")]
 Reference = Annotated[str, _text(_reference, pattern=f"^{_REFERENCE.pattern}$")]

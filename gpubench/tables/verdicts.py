@@ -11,10 +11,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from gpubench.backends.devices import is_cuda
 from gpubench.backends.software import NAME
 from gpubench.measure.verifying import Status, Verified
 from gpubench.plan.case import Case
-from gpubench.plan.group import is_cuda
 from gpubench.report import text
 from gpubench.tables.table import kernel_words, several, table
 

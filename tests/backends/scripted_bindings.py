@@ -11,9 +11,21 @@ from typing import Any
 class Result(int):
     """As ``CUresult``: an integer with a name."""
 
+    refusal = "CUDA_ERROR_NOT_SUPPORTED"
+
     @property
     def name(self) -> str:
-        return "CUDA_SUCCESS" if self == 0 else "CUDA_ERROR_NOT_SUPPORTED"
+        return "CUDA_SUCCESS" if self == 0 else self.refusal
+
+
+class Event:
+    """When it was reached, once that has been waited for."""
+
+    at, waited_for = 0.0, False
+
+
+STREAM = 7
+"""The handle of the stream that work goes to."""
 
 
 class Bindings:
@@ -22,6 +34,10 @@ class Bindings:
     CU_MEMHOSTALLOC_DEVICEMAP = 2
     CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_GLOBAL="global")
     CUstreamWaitValue_flags = SimpleNamespace(CU_STREAM_WAIT_VALUE_GEQ=0)
+    error = Result.refusal
+    """Of the call that is refused."""
+    now = 0.0
+    """Seconds of the device's own clock, which events tell."""
 
     def __init__(self, *nodes: str, refuses: str = "") -> None:
         self.asked: list[str] = []
@@ -36,6 +52,7 @@ class Bindings:
             self.asked.append(" ".join([name, *map(str, arguments)]))
             has_none = name == "cuCtxGetDevice" and self.current is None
             result = Result(has_none or name == self.refuses)
+            result.refusal = self.error
             return (result, *self.answer(name, *arguments))
 
         return ask
@@ -50,6 +67,15 @@ class Bindings:
             "cuMemHostGetDevicePointer": (4711,),
             "cuCtxGetDevice": (self.current,),
         }
+        if name == "cuEventCreate":
+            return (Event(),)
+        if name == "cuEventRecord" and arguments[1] == STREAM:
+            arguments[0].at, arguments[0].waited_for = self.now, False
+        if name == "cuEventSynchronize":
+            arguments[0].waited_for = True
+        if name == "cuEventElapsedTime":
+            assert arguments[1].waited_for
+            return ((arguments[1].at - arguments[0].at) * 1e3,)
         if name == "cuGraphGetNodes":
             return list(self.nodes[: arguments[1]]), len(self.nodes)
         return answers.get(name, ())

@@ -28,26 +28,21 @@ ARRAY = "numba.cuda.cudadrv.devicearray:DeviceNDArray"
 CONTEXT = "numba.cuda.cudadrv.driver:Context"
 PENDING = "numba.cuda.cudadrv.driver:_PendingDeallocs"
 DEVICE = "numba.cuda.cudadrv.driver:Device"
-EVENT = "numba.cuda.cudadrv.driver:Event"
-STREAM = "numba.cuda.cudadrv.driver:Stream"
 
 NAMES: dict[str, dict[str, str]] = {
     "backends/cuda_driver.py": {"api": BINDINGS, "self._api": BINDINGS},
+    "backends/cuda_session.py": {"api": BINDINGS, "self._driver": BINDINGS},
     "backends/devices.py": {"pynvml": NVML, "nvml": NVML, "self._nvml": NVML},
     "backends/numba_cuda.py": {
         "cuda": NUMBA,
         "self._cuda": NUMBA,
         "self._driver": BINDINGS,
-        "self._stream": STREAM,
         "self._context": CONTEXT,
-        "self._context.deallocations": PENDING,
+        "context.deallocations": PENDING,
         "context": CONTEXT,
         "context.device": DEVICE,
         "native": ARRAY,
         "target": ARRAY,
-        "begin": EVENT,
-        "end": EVENT,
-        "event": EVENT,
         "nvvm": "numba.cuda.cudadrv.nvvm",
         "CUDADispatcher": "numba.cuda.dispatcher:CUDADispatcher",
     },
@@ -202,10 +197,9 @@ def test_what_is_used_is_there_and_takes_what_it_is_given(use: Use) -> None:
         Use(NUMBA, "atomic.add", ("", "", "")),
         Use(NUMBA, "syncthreads", ()),
         Use(ARRAY, "copy_to_host", ("stream",)),
-        Use(EVENT, "elapsed_time", ("",)),
-        Use(STREAM, "synchronize", ()),
+        Use(BINDINGS, "cuEventElapsedTime", ("", "")),
         Use(CONTEXT, "pop"),
-        Use(PENDING, "clear", ()),
+        Use(PENDING, "clear"),
         Use(DEVICE, "L2_CACHE_SIZE"),
         Use("numba.cuda.core.errors", "NumbaPerformanceWarning"),
     ],
@@ -226,14 +220,13 @@ def test_uses_are_found_in_every_part_of_our_source(use: Use) -> None:
         ("cuda.grid(1, 2)", "too many positional arguments"),
         ("cuda.atomic.add(array, 1)", "missing a required argument: 'val'"),
         ("cuda.atomic.ad(array, 0, 1)", "has no attribute 'ad'"),
-        ("event.elapsed_time()", "missing a required argument: 'evtend'"),
         ("device.L3_CACHE_SIZE", "CU_DEVICE_ATTRIBUTE_L3_CACHE_SIZE"),
         ("ask('nvmlDeviceGetMemoryInf')", "has no attribute 'nvmlDeviceGetMemoryInf'"),
         ("ask('nvmlDeviceGetClockInfo')", "missing a required argument: 'type'"),
     ],
 )
 def test_what_a_release_would_take_away_is_told_by_name(line: str, fragment: str) -> None:
-    names = {"api": BINDINGS, "cuda": NUMBA, "event": EVENT, "device": DEVICE}
+    names = {"api": BINDINGS, "cuda": NUMBA, "device": DEVICE}
     faults = [found for use in uses_in(line, names) if (found := fault(use)) is not None]
     assert faults
     assert fragment in faults[0]

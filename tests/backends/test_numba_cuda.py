@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scripted_bindings import Bindings
+from scripted_bindings import STREAM, Bindings
 
-from gpubench.backends import devices, numba_cuda
+from gpubench.backends import cuda_session, devices, numba_cuda
 from gpubench.backends.cuda_driver import CannotCapture
 from gpubench.backends.devices import Gpu
 from gpubench.backends.limits import ARCHITECTURE_LIMITS
@@ -34,10 +34,10 @@ class CudaAPIError(Exception):
 
 
 class FakeCuda:
-    """Device and stream of one GPU whose time is ``now`` (s), writing down what it is asked."""
+    """Device and stream of one GPU, writing down what it is asked."""
 
     def __init__(self) -> None:
-        self.now, self.asked, self.fails = 0.0, [], ""
+        self.asked, self.fails = [], ""
         self.runtime = SimpleNamespace(get_version=lambda: (13, 0))
 
     def note(self, what: str) -> None:
@@ -49,17 +49,13 @@ class FakeCuda:
         self.note(f"select {ordinal}")
 
     def stream(self) -> FakeStream:
-        return FakeStream(self)
+        return FakeStream()
 
     @contextmanager
     def defer_cleanup(self) -> Iterator[None]:
         self.note("keep memory")
         yield
         self.note("memory may go")
-
-    def event(self, timing: bool) -> FakeEvent:
-        assert timing
-        return FakeEvent(self)
 
     def to_device(self, array: Any, stream: Any) -> FakeArray:
         self.note("copy to device")
@@ -79,30 +75,8 @@ class FakeCuda:
 
 
 class FakeStream:
-    def __init__(self, cuda: FakeCuda) -> None:
-        self.cuda = cuda
-
-    def synchronize(self) -> None:
-        self.cuda.note("synchronize stream")
-
     def __int__(self) -> int:
-        return 7
-
-
-class FakeEvent:
-    def __init__(self, cuda: FakeCuda) -> None:
-        self.cuda, self.at, self.done = cuda, 0.0, False
-
-    def record(self, stream: Any) -> None:
-        assert isinstance(stream, FakeStream)
-        self.at, self.done = self.cuda.now, False
-
-    def synchronize(self) -> None:
-        self.done = True
-
-    def elapsed_time(self, end: FakeEvent) -> float:
-        assert self.done and end.done
-        return (end.at - self.at) * 1e3
+        return STREAM
 
 
 class FakeArray:
@@ -153,7 +127,7 @@ def opened(fake: FakeCuda, bindings: Bindings, monkeypatch: pytest.MonkeyPatch) 
     import numba.cuda
 
     monkeypatch.setattr(numba, "cuda", fake)
-    monkeypatch.setattr(numba_cuda, "driver", lambda: bindings)
+    monkeypatch.setattr(cuda_session, "driver", lambda: bindings)
     return NumbaCudaSession("cuda:1", ARCHITECTURE_LIMITS)
 
 
@@ -170,12 +144,11 @@ T4 = Gpu(1, "Tesla T4", "GPU-two", "580", 16 * 10**9, (7, 5), sm_count=40)
 
 
 def test_events_tell_seconds_once_the_second_has_happened(
-    session: NumbaCudaSession, fake: FakeCuda
+    session: NumbaCudaSession, bindings: Bindings
 ) -> None:
     begin, end = session.event(), session.event()
     session.record(begin)
-    begin.synchronize()
-    fake.now += 0.25
+    bindings.now += 0.25
     session.record(end)
     assert session.seconds(begin, end) == 0.25
 
@@ -218,7 +191,7 @@ def test_a_check_of_results_alone_takes_no_gate(
 ) -> None:
     session.to_host(session.to_native(np.ones(3)))
     session.close()
-    assert bindings.asked == ["cuCtxGetDevice"]
+    assert set(bindings.asked) == {"cuCtxGetDevice", f"cuStreamSynchronize {STREAM}"}
 
 
 def test_closing_twice_gives_the_gate_back_once(
@@ -263,19 +236,15 @@ def test_a_kernel_is_configured_once_and_launched_by_each_call(
 
 
 def test_copies_go_through_the_stream_and_only_restoring_does_not_wait(
-    session: NumbaCudaSession, fake: FakeCuda
+    session: NumbaCudaSession, fake: FakeCuda, bindings: Bindings
 ) -> None:
+    bindings.asked = fake.asked  # in one row
     native, pristine = session.to_native(np.zeros(3)), session.to_native(np.ones(3))
     session.restore(native, pristine)
     np.testing.assert_array_equal(session.to_host(native), np.ones(3))
-    copied = ["copy to device", "synchronize stream"]
-    assert fake.asked[1:] == [
-        *copied,
-        *copied,
-        "copy on device",
-        "copy to host",
-        "synchronize stream",
-    ]
+    waited = f"cuStreamSynchronize {STREAM}"
+    copied = ["copy to device", waited]
+    assert fake.asked[1:] == [*copied, *copied, "copy on device", "copy to host", waited]
 
 
 def test_scratch_memory_is_allocated_on_the_stream(
@@ -285,17 +254,29 @@ def test_scratch_memory_is_allocated_on_the_stream(
     assert fake.asked[-1] == "allocate 80"
 
 
-def test_leaving_a_session_waits_and_frees(session: NumbaCudaSession, fake: FakeCuda) -> None:
+def test_leaving_a_session_waits_and_frees(
+    session: NumbaCudaSession, fake: FakeCuda, bindings: Bindings
+) -> None:
+    bindings.asked = fake.asked  # in one row
     with session:
         pass
-    assert fake.asked[-2:] == ["synchronize stream", "free memory"]
+    assert fake.asked[-2:] == [f"cuStreamSynchronize {STREAM}", "free memory"]
 
 
 def test_a_failure_that_nobody_waited_for_shows_when_the_session_is_left(
-    session: NumbaCudaSession, fake: FakeCuda
+    session: NumbaCudaSession, bindings: Bindings
 ) -> None:
     with pytest.raises(DeviceLostError), session:
-        fake.fails = "CUDA_ERROR_ILLEGAL_ADDRESS"
+        bindings.refuses, bindings.error = "cuStreamSynchronize", "CUDA_ERROR_ILLEGAL_ADDRESS"
+
+
+def test_a_failure_while_waiting_is_said_in_our_words(
+    session: NumbaCudaSession, bindings: Bindings
+) -> None:
+    bindings.refuses, bindings.error = "cuStreamSynchronize", "CUDA_ERROR_INVALID_VALUE"
+    with pytest.raises(DeviceError) as failure:
+        session.synchronize()
+    assert str(failure.value) == "cuda:1 failed: the driver answers CUDA_ERROR_INVALID_VALUE"
 
 
 @pytest.mark.parametrize(
@@ -323,7 +304,7 @@ def test_a_failure_that_nobody_waited_for_shows_when_the_session_is_left(
         ("CUDA_ERROR_INVALID_VALUE", DeviceError, "cuda:1 failed: [700] CUDA_ERROR_INVALID_VALUE"),
     ],
 )
-@pytest.mark.parametrize("action", ["call", "synchronize", "to_native"])
+@pytest.mark.parametrize("action", ["call", "to_native"])
 def test_what_cuda_raises_is_said_in_our_words_with_its_cause(
     session: NumbaCudaSession,
     fake: FakeCuda,
@@ -335,7 +316,6 @@ def test_what_cuda_raises_is_said_in_our_words_with_its_cause(
     call = session.bind(Target(function=CUDADispatcher(fake)), LAUNCH, [])
     actions: dict[str, Callable[[], Any]] = {
         "call": call,
-        "synchronize": session.synchronize,
         "to_native": lambda: session.to_native(np.ones(2)),
     }
     fake.fails = code
@@ -344,6 +324,12 @@ def test_what_cuda_raises_is_said_in_our_words_with_its_cause(
     assert type(failure.value) is kind
     assert str(failure.value) == message
     assert isinstance(failure.value.__cause__, CudaAPIError)
+
+
+def test_a_launcher_queues_on_the_stream_of_the_session(session: NumbaCudaSession) -> None:
+    streams = []
+    session.bind(Target(launcher=lambda launch: streams.append(launch.stream)), LAUNCH, [])()
+    assert streams == [session.stream]
 
 
 def test_other_errors_pass_as_they_are(session: NumbaCudaSession) -> None:
@@ -487,4 +473,5 @@ def test_device_facts_follow_the_compute_capability(monkeypatch: pytest.MonkeyPa
 def test_without_a_device_the_architecture_limits_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     with_gpus(monkeypatch)
     facts = NumbaCudaBackend().device_facts("cuda:0")
-    assert (facts.name, facts.limits, facts.scope) == ("cuda:0", ARCHITECTURE_LIMITS, {})
+    assert (facts.name, facts.limits) == ("cuda:0", ARCHITECTURE_LIMITS)
+    assert facts.scope == {"device": "cuda:0"}

@@ -127,9 +127,9 @@ def test_the_minimal_backend_has_an_answer_to_everything(tmp_path: Path) -> None
     package(tmp_path, "abacus_plugin", "abacus_plugin:AbacusBackend", BACKEND)
     assert python(ASK, tmp_path).splitlines() == [
         "cpu {'device': 'cpu'}",
-        "cuda:0: the backend abacus runs on cpu only",
+        "cuda:0: the backend abacus runs on cpu only; list cpu under 'devices'",
         "() {} None False () ()",
-        "refused: cuda:0: the backend abacus runs on cpu only",
+        "refused: cuda:0: the backend abacus runs on cpu only; list cpu under 'devices'",
         "None {} host loop True",
     ]
 

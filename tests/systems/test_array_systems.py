@@ -13,7 +13,6 @@ import array_functions
 import numpy as np
 import pytest
 
-from gpubench.backends import torch as torch_backend
 from gpubench.backends.protocol import DeviceLostError, DeviceMemoryError, Target
 from gpubench.backends.registry import get
 from gpubench.backends.torch import EventSampler, translated
@@ -459,11 +458,12 @@ def test_what_torch_compile_cannot_take_as_a_whole_fails() -> None:
 @pytest.mark.parametrize(
     ("backend", "message"),
     [
-        ("torch", "cpu: PyTorch is not installed; pip install 'gpubench[torch]'"),
-        ("jax", "cpu: JAX is not installed; pip install 'gpubench[jax]'"),
+        ("torch", "cpu: the module 'torch' is not installed; pip install 'gpubench[torch]'"),
+        ("jax", "cpu: the module 'jax' is not installed; pip install 'gpubench[jax]'"),
         (
             "array_api",
-            "cpu: array-api-compat is not installed; pip install 'gpubench[array_api]'",
+            "cpu: the module 'array_api_compat' is not installed; "
+            "pip install 'gpubench[array_api]'",
         ),
     ],
 )
@@ -488,8 +488,7 @@ def test_a_missing_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -
 
 def test_builds_without_cuda_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a machine with a GPU, which this one is taken for."""
-    monkeypatch.setattr(torch_backend, "no_such_gpu", lambda device: None)
-    monkeypatch.setattr("gpubench.backends.jax.no_such_gpu", lambda device: None)
+    monkeypatch.setattr("gpubench.backends.host.no_such_gpu", lambda device: None)
     monkeypatch.setattr("importlib.metadata.version", lambda name: "2.13.0+cpu")
     monkeypatch.setattr("gpubench.backends.jax._PLUGINS", ("no_such_plugin",))
     reason = get("torch").unavailable("cuda:0")

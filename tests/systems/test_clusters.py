@@ -220,7 +220,10 @@ def test_a_missing_package_is_named_with_what_to_install(
     monkeypatch: pytest.MonkeyPatch, backend: str, device: str, module: str
 ) -> None:
     find = importlib.util.find_spec
-    monkeypatch.setattr(clusters, "find_spec", lambda name: None if name == module else find(name))
+    missing = {module}
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name in missing else find(name)
+    )
     assert get(backend).unavailable(device) == (
         f"{device}: the module {module!r} is not installed; pip install 'gpubench[{backend}]'"
     )

@@ -248,12 +248,12 @@ def test_the_same_program_serves_cupy_and_pycuda() -> None:
 # --- where it cannot run
 
 
-@pytest.mark.parametrize(("backend", "title"), [("cupy", "CuPy"), ("pycuda", "PyCUDA")])
+@pytest.mark.parametrize("backend", ["cupy", "pycuda"])
 def test_a_missing_package_says_how_to_get_it(
-    monkeypatch: pytest.MonkeyPatch, backend: str, title: str
+    monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    message = f"cuda:0: {title} is not installed; pip install 'gpubench[{backend}]'"
+    message = f"cuda:0: the module {backend!r} is not installed; pip install 'gpubench[{backend}]'"
     assert get(backend).unavailable("cuda:0") == message
     with pytest.raises(BackendError) as refusal:
         get(backend).open("cuda:0")

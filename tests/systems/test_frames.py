@@ -521,7 +521,7 @@ def test_an_engine_is_refused_on_a_gpu() -> None:
 def test_a_library_that_is_missing_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, backend: str, device: str, module: str
 ) -> None:
-    monkeypatch.setattr("gpubench.backends.clusters.find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     reason = get(backend).unavailable(device)
     assert reason is not None
     assert reason.startswith(
@@ -537,9 +537,9 @@ def test_cudf_needs_a_gpu_before_anything_else(monkeypatch: pytest.MonkeyPatch) 
         False,
         False,
     ]
-    monkeypatch.setattr("gpubench.backends.cudf.no_such_gpu", lambda device: f"{device}: none")
+    monkeypatch.setattr("gpubench.backends.host.no_such_gpu", lambda device: f"{device}: none")
     assert backend.unavailable("cuda:0") == "cuda:0: none"
-    monkeypatch.setattr("gpubench.backends.cudf.no_such_gpu", lambda device: None)
+    monkeypatch.setattr("gpubench.backends.host.no_such_gpu", lambda device: None)
     assert "'cudf' is not installed" in str(backend.unavailable("cuda:0"))
 
 

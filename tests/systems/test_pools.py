@@ -20,7 +20,6 @@ import numpy as np
 import pool_functions
 import pytest
 
-from gpubench.backends import joblib as joblib_backend
 from gpubench.backends.numpy import blas_libraries
 from gpubench.backends.pools import ONE_THREAD, SharedArray
 from gpubench.backends.protocol import Session, Target
@@ -429,7 +428,7 @@ def test_an_unknown_way_to_start_names_the_nearest() -> None:
 
 
 def test_joblib_that_is_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joblib_backend, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert get("joblib").unavailable("processes:2") == (
-        "processes:2: joblib is not installed; pip install 'gpubench[joblib]'"
+        "processes:2: the module 'joblib' is not installed; pip install 'gpubench[joblib]'"
     )

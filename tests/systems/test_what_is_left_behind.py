@@ -386,8 +386,8 @@ def test_a_version_that_does_not_fit_is_told_with_what_to_install(way: Way, tmp_
 
 ON_A_GPU = """
 import xgboost
-from gpubench.backends import xgboost as ours
-ours.no_such_gpu = lambda device: None
+from gpubench.backends import host, xgboost as ours
+host.no_such_gpu = lambda device: None
 ours._installed = lambda name: True
 xgboost.build_info = lambda: {"USE_CUDA": True}
 """

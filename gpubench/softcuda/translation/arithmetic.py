@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gpubench.softcuda.translation.instructions import handles, kinds_of, only_kind, unsigned
+from gpubench.softcuda.translation.instructions import (
+    handles,
+    is_written,
+    kinds_of,
+    only_kind,
+    unsigned,
+)
 from gpubench.softcuda.translation.operands import C_TYPES, Code
 from gpubench.softcuda.translation.ptx import KINDS, Instruction
 
@@ -198,11 +204,8 @@ def _div(code: Code, one: Instruction) -> str:
     return code.write(one.operands[0], kind, value)
 
 
-@handles("rem")
-def _rem(code: Code, one: Instruction) -> str:
-    kind = only_kind(code, one)
-    a, b = (code.read(source, kind) for source in one.operands[1:])
-    return code.write(one.operands[0], kind, f"sc_rem_{kind}({a}, {b})")
+is_written("rem", "t t t", "sc_rem_{t}({0}, {1})")
+is_written("sad", "u t t u", "{2} + ({0} < {1} ? ({u}){1} - ({u}){0} : ({u}){0} - ({u}){1})")
 
 
 @handles("mul24 mad24", "lo hi")
@@ -215,16 +218,6 @@ def _mul24(code: Code, one: Instruction) -> str:
     if one.opcode == "mad24":
         product = f"(uint32_t){product} + {code.read(one.operands[3], 'u32')}"
     return code.write(one.operands[0], kind, product)
-
-
-@handles("sad")
-def _sad(code: Code, one: Instruction) -> str:
-    kind = only_kind(code, one)
-    a, b = (code.read(source, kind) for source in one.operands[1:3])
-    wrapping = unsigned(kind)
-    c = code.read(one.operands[3], wrapping)
-    up, down = (f"({C_TYPES[wrapping]}){x} - ({C_TYPES[wrapping]}){y}" for x, y in ((a, b), (b, a)))
-    return code.write(one.operands[0], wrapping, f"{c} + ({a} < {b} ? {down} : {up})")
 
 
 @handles("dp4a dp2a", "lo hi")
@@ -299,17 +292,15 @@ def _not(code: Code, one: Instruction) -> str:
     return code.write(one.operands[0], unsigned(kind), f"{sign}{a}")
 
 
-@handles("popc clz brev bfind", "shiftamt")
-def _count(code: Code, one: Instruction) -> str:
+is_written("popc", "u32 u", "(uint32_t)__builtin_popcountll({0})")
+is_written("clz", "u32 u", "sc_clz_b{bits}({0})")
+is_written("brev", "u u", "sc_brev_b{bits}({0})")
+
+
+@handles("bfind", "shiftamt")
+def _bfind(code: Code, one: Instruction) -> str:
     kind = only_kind(code, one)
-    d, a = one.operands
-    bits = KINDS[kind] * 8
-    if one.opcode == "popc":
-        return code.write(d, "u32", f"(uint32_t)__builtin_popcountll({code.read(a, f'u{bits}')})")
-    if one.opcode == "bfind":
-        value = f"sc_bfind_{kind[0]}64({code.read(a, kind)})"
-        if "shiftamt" in one.modifiers:  # all ones stay so: there is no shift
-            value = f"({value} == UINT32_MAX ? UINT32_MAX : {bits - 1} - {value})"
-        return code.write(d, "u32", value)
-    result = "u32" if one.opcode == "clz" else f"u{bits}"
-    return code.write(d, result, f"sc_{one.opcode}_b{bits}({code.read(a, f'u{bits}')})")
+    value = f"sc_bfind_{kind[0]}64({code.read(one.operands[1], kind)})"
+    if "shiftamt" in one.modifiers:  # all ones stay so: there is no shift
+        value = f"({value} == UINT32_MAX ? UINT32_MAX : {KINDS[kind] * 8 - 1} - {value})"
+    return code.write(one.operands[0], "u32", value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpubench.softcuda.translation.instructions import handles, only_kind
+from gpubench.softcuda.translation.instructions import always, handles, only_kind
 from gpubench.softcuda.translation.layout import packed
 from gpubench.softcuda.translation.operands import C_TYPES, Code
 from gpubench.softcuda.translation.ptx import Instruction, Parameter, split_operands
@@ -24,16 +24,17 @@ def _bra(code: Code, one: Instruction) -> str:
 @handles("brx", "idx uni")
 def _brx(code: Code, one: Instruction) -> str:
     index, name = one.operands
-    targets = code.targets(name)
+    targets = code.scope.targets.get(name)
     if not targets:
         raise code.error(f"there is no list {name} of labels")
     cases = [f"case {i}: goto {code.label(label)};" for i, label in enumerate(targets.labels)]
     return f"switch ({code.read(index, 'u32')}) {{ {' '.join(cases)} }}"
 
 
-@handles("ret", "uni")
-def _ret(code: Code, one: Instruction) -> str:
-    return "goto end;"
+always("ret", "goto end;", "uni")
+always("trap brkpt", "t->services->trap(t);", faults=True)
+# Hints to a scheduler that is not there.
+always("pragma griddepcontrol setmaxnreg", "", "launch_dependents wait inc dec sync aligned")
 
 
 @handles("exit")
@@ -42,17 +43,6 @@ def _exit(code: Code, one: Instruction) -> str:
         return "goto end;"
     code.ends = True
     return "goto thread_end;"
-
-
-@handles("trap brkpt", faults=True)
-def _trap(code: Code, one: Instruction) -> str:
-    return "t->services->trap(t);"
-
-
-@handles("pragma griddepcontrol setmaxnreg", "launch_dependents wait inc dec sync aligned")
-def _nothing(code: Code, one: Instruction) -> str:
-    """Hints to a scheduler that is not there."""
-    return ""
 
 
 # ---- calls -------------------------------------------------------------------------------------
@@ -115,7 +105,7 @@ def _call_code(
 def _call_address(
     code: Code, register: str, prototype_name: str, returned: str, given: Sequence[str]
 ) -> str:
-    prototype = code.prototype(prototype_name)
+    prototype = code.scope.prototypes.get(prototype_name)
     if not prototype:
         raise code.error("a call of an address needs a .callprototype")
     count = len(code.layout.addressed)
@@ -211,9 +201,7 @@ def _fence(code: Code, one: Instruction) -> str:
     return f"t->services->fence(t, {scope});"
 
 
-@handles("nanosleep", faults=True)
-def _nanosleep(code: Code, one: Instruction) -> str:
-    return "t->services->yield(t);"
+always("nanosleep", "t->services->yield(t);", faults=True)
 
 
 # ---- warps -------------------------------------------------------------------------------------

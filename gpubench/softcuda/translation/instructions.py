@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gpubench.softcuda.translation.operands import Code
+from gpubench.softcuda.translation.operands import C_TYPES, Code
 from gpubench.softcuda.translation.ptx import KINDS, Instruction
 
 Translate = Callable[[Code, Instruction], str]
@@ -42,6 +42,11 @@ def handles(
     return enter
 
 
+def always(opcodes: str, statement: str, modifiers: str = "", *, faults: bool = False) -> None:
+    """Enter instructions that are one and the same statement, whatever their operands."""
+    handles(opcodes, modifiers, faults=faults)(lambda code, one: statement)
+
+
 def translate_instruction(code: Code, one: Instruction) -> str:
     """The C statement of an instruction, without its guard."""
     handler = HANDLERS.get(one.opcode)
@@ -72,3 +77,29 @@ def only_kind(code: Code, one: Instruction) -> str:
 def unsigned(kind: str) -> str:
     """The type of as many bits that wraps around in C."""
     return kind if kind[0] in "fp" else f"u{KINDS[kind] * 8}"
+
+
+def is_written(opcode: str, types: str, c: str) -> None:
+    """Enter an instruction of one type that is one expression in C.
+
+    ``types`` are those of the result and of the operands: ``t`` is the instruction's own, ``u`` the
+    unsigned one of as many bits. In ``c`` operands have their numbers, ``{t}`` is the type,
+    ``{u}`` the unsigned one as C has it, ``{bits}`` their width, ``{signed}`` ``true`` or
+    ``false``, and ``{f}`` what functions of ``float`` end in.
+    """
+
+    @handles(opcode)
+    def translate(code: Code, one: Instruction) -> str:
+        kind = only_kind(code, one)
+        named = {"t": kind, "u": unsigned(kind)}
+        result, *operands = (named.get(word, word) for word in types.split())
+        values = [code.read(*pair) for pair in zip(one.operands[1:], operands, strict=True)]
+        value = c.format(
+            *values,
+            t=kind,
+            u=C_TYPES[unsigned(kind)],
+            bits=KINDS[kind] * 8,
+            signed="true" if kind[0] == "s" else "false",
+            f="f" if kind == "f32" else "",
+        )
+        return code.write(one.operands[0], result, value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpubench.softcuda.translation.instructions import handles, kinds_of, only_kind
+from gpubench.softcuda.translation.instructions import always, handles, kinds_of, only_kind
 from gpubench.softcuda.translation.operands import C_TYPES, Code
 from gpubench.softcuda.translation.ptx import KINDS, Instruction, split_operands
 
@@ -154,10 +154,8 @@ def _mapa(code: Code, one: Instruction) -> str:
     return code.write(one.operands[0], kind, value)
 
 
-@handles("prefetch prefetchu discard applypriority", f"{_ACCESS} L1 L2 tensormap")
-def _nothing(code: Code, one: Instruction) -> str:
-    """Hints to caches that are not there."""
-    return ""
+# Hints to caches that are not there.
+always("prefetch prefetchu discard applypriority", "", f"{_ACCESS} L1 L2 tensormap")
 
 
 @handles("createpolicy", f"fractional range {_CACHES}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -85,18 +85,28 @@ _NAME_AND_OFFSET = re.compile(r"([A-Za-z_$][\w$]*)\s*(?:\+\s*(-?\w+))?$")
 
 @dataclass
 class Scope:
-    """What a block declares, and which of it is used."""
+    """What a block declares, names of the blocks around it behind its own, and what it uses."""
 
-    outer: Scope | None
-    number: int
+    outer: Scope | None = None
+    number: int = 0
     registers: dict[str, str] = field(default_factory=dict)
     families: dict[str, str] = field(default_factory=dict)
-    symbols: dict[str, str] = field(default_factory=dict)
-    labels: dict[str, str] = field(default_factory=dict)
-    targets: dict[str, Targets] = field(default_factory=dict)
-    prototypes: dict[str, Prototype] = field(default_factory=dict)
+    symbols: ChainMap[str, str] = field(default_factory=ChainMap)
+    labels: ChainMap[str, str] = field(default_factory=ChainMap)
+    targets: ChainMap[str, Targets] = field(default_factory=ChainMap)
+    prototypes: ChainMap[str, Prototype] = field(default_factory=ChainMap)
     parameters: dict[str, int] = field(default_factory=dict)  # arrays for calls, bytes
     used: dict[str, str] = field(default_factory=dict)  # C names of registers, with their kinds
+
+    def inner(self, number: int) -> Scope:
+        return Scope(
+            self,
+            number,
+            symbols=self.symbols.new_child(),
+            labels=self.labels.new_child(),
+            targets=self.targets.new_child(),
+            prototypes=self.prototypes.new_child(),
+        )
 
 
 class Code:
@@ -109,7 +119,7 @@ class Code:
         self.frame = frame_bytes(function)
         self.ordinal = -1  # of the instruction in the function
         self.instruction: Instruction | None = None
-        self.scope: Scope | None = None
+        self.scope = Scope()
         self.carries = False  # whether it has add.cc and the like
         self.ends = False  # whether a call may end the thread
         self.shares = False  # whether it touches shared memory
@@ -128,7 +138,7 @@ class Code:
 
     def enter(self, block: Block) -> Scope:
         """Declare what the block declares; labels may be used before they stand in the text."""
-        scope = self.scope = Scope(self.scope, self._scopes)
+        scope = self.scope = self.scope.inner(self._scopes)
         self._scopes += 1
         for one in block.statements:
             if isinstance(one, Registers):
@@ -146,7 +156,7 @@ class Code:
         return scope
 
     def leave(self) -> None:
-        assert self.scope
+        assert self.scope.outer
         self.scope = self.scope.outer
 
     def _declare(self, scope: Scope, one: Variable) -> str:
@@ -222,7 +232,7 @@ class Code:
 
     def find_register(self, text: str) -> tuple[str, str] | None:
         """The same, or None: names of registers need not begin with %."""
-        scope = self.scope
+        scope: Scope | None = self.scope
         family = text.rstrip("0123456789")
         while scope:
             kind = scope.registers.get(text) or scope.families.get(family)
@@ -257,11 +267,8 @@ class Code:
         return f"({address} + {int(found[2], 0)})" if found[2] else address
 
     def _address_of(self, name: str) -> str:
-        scope = self.scope
-        while scope:
-            if name in scope.symbols:
-                return scope.symbols[name]
-            scope = scope.outer
+        if name in self.scope.symbols:
+            return self.scope.symbols[name]
         layout = self.layout
         if name in self._parameters:
             return self._parameters[name]
@@ -276,28 +283,9 @@ class Code:
         raise self.error(f"the name {name} is defined in no module here, or not supported")
 
     def label(self, name: str) -> str:
-        scope = self.scope
-        while scope:
-            if name in scope.labels:
-                return scope.labels[name]
-            scope = scope.outer
+        if name in self.scope.labels:
+            return self.scope.labels[name]
         raise self.error(f"the label {name} is not in this function")
-
-    def prototype(self, name: str) -> Prototype | None:
-        scope = self.scope
-        while scope:
-            if name in scope.prototypes:
-                return scope.prototypes[name]
-            scope = scope.outer
-        return None
-
-    def targets(self, name: str) -> Targets | None:
-        scope = self.scope
-        while scope:
-            if name in scope.targets:
-                return scope.targets[name]
-            scope = scope.outer
-        return None
 
     # ---- addresses
 

@@ -10,7 +10,7 @@ from gpubench.softcuda.translation.arithmetic import (
     element_of,
     widened,
 )
-from gpubench.softcuda.translation.instructions import handles, kinds_of, only_kind, unsigned
+from gpubench.softcuda.translation.instructions import handles, is_written, kinds_of, only_kind
 from gpubench.softcuda.translation.operands import C_TYPES, Code
 from gpubench.softcuda.translation.ptx import KINDS, Instruction, split_operands
 
@@ -128,12 +128,8 @@ def _set(code: Code, one: Instruction) -> str:
     return code.write(one.operands[0], "u32", f"{low} | (uint32_t){high} << 16")
 
 
-@handles("selp")
-def _selp(code: Code, one: Instruction) -> str:
-    kind = only_kind(code, one)
-    d, a, b, p = one.operands
-    value = f"{code.read(p, 'pred')} ? {code.read(a, kind)} : {code.read(b, kind)}"
-    return code.write(d, kind, value)
+is_written("selp", "t t t pred", "{2} ? {0} : {1}")
+is_written("copysign", "t t t", "copysign{f}({1}, {0})")  # the sign is that of the first
 
 
 @handles("slct", "ftz")
@@ -142,14 +138,6 @@ def _slct(code: Code, one: Instruction) -> str:
     d, a, b, c = one.operands
     value = f"{code.read(c, sign)} >= 0 ? {code.read(a, kind)} : {code.read(b, kind)}"
     return code.write(d, kind, value)
-
-
-@handles("copysign")
-def _copysign(code: Code, one: Instruction) -> str:
-    kind = only_kind(code, one)
-    d, a, b = one.operands  # the sign is that of a
-    name = "copysignf" if kind == "f32" else "copysign"
-    return code.write(d, kind, f"{name}({code.read(b, kind)}, {code.read(a, kind)})")
 
 
 _TESTS = {
@@ -172,12 +160,11 @@ def _testp(code: Code, one: Instruction) -> str:
 # ---- bits --------------------------------------------------------------------------------------
 
 
-@handles("and or xor")
-def _logic(code: Code, one: Instruction) -> str:
-    kind = unsigned(only_kind(code, one))
-    sign = _COMBINATIONS[one.opcode]
-    a, b = (code.read(source, kind) for source in one.operands[1:])
-    return code.write(one.operands[0], kind, f"{a} {sign} {b}")
+for _opcode, _sign in _COMBINATIONS.items():
+    is_written(_opcode, "u u u", f"{{0}} {_sign} {{1}}")
+is_written("bfe", "u u u32 u32", "sc_bfe({0}, {1}, {2}, {signed}, {bits})")
+is_written("bfi", "u u u u32 u32", "sc_bfi({0}, {1}, {2}, {3}, {bits})")
+is_written("fns", "u32 u32 u32 s32", "sc_fns({0}, {1}, {2})")
 
 
 @handles("shl shr")
@@ -203,33 +190,6 @@ def _shf(code: Code, one: Instruction) -> str:
     return code.write(d, "u32", f"{name}({code.read(a, 'u32')}, {code.read(b, 'u32')}, {n})")
 
 
-@handles("bfe")
-def _bfe(code: Code, one: Instruction) -> str:
-    kind = only_kind(code, one)
-    d, a, start, length = one.operands
-    bits = KINDS[kind] * 8
-    value = ", ".join(
-        [
-            code.read(a, f"u{bits}"),
-            code.read(start, "u32"),
-            code.read(length, "u32"),
-            "true" if kind[0] == "s" else "false",
-            str(bits),
-        ]
-    )
-    return code.write(d, f"u{bits}", f"sc_bfe({value})")
-
-
-@handles("bfi")
-def _bfi(code: Code, one: Instruction) -> str:
-    kind = only_kind(code, one)
-    bits = KINDS[kind] * 8
-    d, a, b, start, length = one.operands
-    values = [code.read(a, f"u{bits}"), code.read(b, f"u{bits}")]
-    values += [code.read(start, "u32"), code.read(length, "u32"), str(bits)]
-    return code.write(d, f"u{bits}", f"sc_bfi({', '.join(values)})")
-
-
 @handles("bmsk szext", "clamp wrap")
 def _mask(code: Code, one: Instruction) -> str:
     kind = only_kind(code, one)
@@ -241,13 +201,6 @@ def _mask(code: Code, one: Instruction) -> str:
         b = f"{b} & 31" if wraps else b
         value = f"sc_szext({a}, {b}, {'true' if kind[0] == 's' else 'false'})"
     return code.write(one.operands[0], "u32", value)
-
-
-@handles("fns")
-def _fns(code: Code, one: Instruction) -> str:
-    mask, base, n = one.operands[1:]
-    values = f"{code.read(mask, 'u32')}, {code.read(base, 'u32')}, {code.read(n, 's32')}"
-    return code.write(one.operands[0], "u32", f"sc_fns({values})")
 
 
 @handles("lop3", "and or")

@@ -28,7 +28,15 @@ _ELEMENT = re.compile(r"[{},]|[^{},\s]+")
 def translate(ptx: str) -> str:
     """The C text of a module. Raises ``TranslationError`` for PTX that is not understood, where a
     kernel can reach it."""
-    layout = Layout(parse(ptx))
+    try:
+        return _translated(Layout(parse(ptx)))
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        # What no compiler writes is met at any place of the translation, which knows no line there.
+        reason = f"the module is not understood: {type(error).__name__}: {error}"
+        raise TranslationError(1, ptx[:200], reason) from error
+
+
+def _translated(layout: Layout) -> str:
     site, functions = 1, []
     for name in layout.reached:
         writer = FunctionWriter(layout, layout.functions[name], site)
