@@ -35,7 +35,10 @@ def read_regular(path: Path, most: int) -> bytes:
     if status.st_size > most:
         raise TooLarge(status.st_size, most)
     with path.open("rb") as file:
-        content = file.read(most + 1)  # it may grow, and files of /proc have a size of 0
+        # Memory for the most that is read, each time, would take longer than to read the file.
+        content = file.read(status.st_size + 1)
+        if len(content) > status.st_size:  # it grew, or is one of /proc, which have a size of 0
+            content += file.read(most + 1 - len(content))
     if len(content) > most:
         raise TooLarge(len(content), most)
     return content

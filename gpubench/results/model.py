@@ -139,6 +139,7 @@ class Row:
     device: Annotated[str, "device that it ran on", "VARCHAR"] = ""
     """Empty where neither a record nor the identity tells."""
     title: Annotated[str | None, "the implementation's title", "VARCHAR"] = None
+    tags: Annotated[tuple[str, ...], "the suite's tags", ["VARCHAR"]] = ()
     compiled: Annotated[bool | None, "whether its backend compiles", "BOOLEAN"] = None
     capabilities: Annotated[
         tuple[str, ...] | None,

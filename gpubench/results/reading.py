@@ -31,6 +31,8 @@ RESULT_SUFFIX = ".json"
 NO_RESULTS = ("machine.json", "benchmarks.json")
 """asv's files of another kind in the folders of results."""
 
+LINK = "a symbolic link that leads out of the results, which is not followed; copy the file"
+
 MUCH = 2**25
 """Bytes from which several processes read: 32 MiB take about a second, as starting them does."""
 
@@ -103,12 +105,13 @@ class Batch:
 
 
 def snapshot_files(
-    results_dir: Path, refused: Callable[[str], object] = lambda path: None
+    results_dir: Path, refused: Callable[[str, str], object] = lambda path, why: None
 ) -> list[SnapshotFiles]:
     """All result files and records, in the order of their paths.
 
-    Links that lead out of the folder are left out, and ``refused`` is called with each one's path
-    in it: a repository could have any file of its reader's shown.
+    Links that lead out of the folder are left out: a repository could have any file of its
+    reader's shown. ``refused`` is called with the path in it of each one, of a folder that cannot
+    be read and of a file that is hardly anything but asv's or a record, and with the reason.
     """
     if not results_dir.is_dir():
         return []
@@ -121,16 +124,27 @@ def snapshot_files(
             if not (entry.is_symlink() and leads_out(Path(entry.path), results_dir)):
                 yield entry
             else:
-                refused(Path(entry.path).relative_to(results_dir).as_posix())
+                refuse(entry, LINK)
+
+    def refuse(entry: os.DirEntry[str], why: str) -> None:
+        refused(Path(entry.path).relative_to(results_dir).as_posix(), why)
 
     for folder in entries_of(results_dir):
-        for entry in entries_of(folder) if Path(folder.path).is_dir() else ():
+        try:
+            entries = [*entries_of(folder)] if Path(folder.path).is_dir() else []
+        except OSError as error:
+            refuse(folder, f"it cannot be read: {error}")
+            continue
+        for entry in entries:
             suffix = SUFFIX if entry.name.endswith(SUFFIX) else RESULT_SUFFIX
-            if entry.name.endswith(suffix) and entry.name not in NO_RESULTS:
+            if not entry.name.endswith(suffix):
+                if entry.name.lower().endswith((SUFFIX, RESULT_SUFFIX)):
+                    refuse(entry, f"results and records end in .json and {SUFFIX}; rename it")
+            elif entry.name not in NO_RESULTS:
                 files[folder.name, entry.name.removesuffix(suffix)][suffix] = entry
     listed = []
-    for (folder_name, stem), entries in sorted(files.items()):
-        result, record = entries.get(RESULT_SUFFIX), entries.get(SUFFIX)
+    for (folder_name, stem), of_stem in sorted(files.items()):
+        result, record = of_stem.get(RESULT_SUFFIX), of_stem.get(SUFFIX)
         listed.append(
             SnapshotFiles(
                 name=f"{folder_name}/{stem}",

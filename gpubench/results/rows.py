@@ -446,6 +446,7 @@ def _detail(case: _Case, is_baseline: bool, baseline: CaseName | None) -> Row:
         backend=record.backend,
         device=record.device or str(identity.get("device", "")),
         title=record.title,
+        tags=record.tags,
         compiled=record.compiled,
         capabilities=record.capabilities,
         values=record.values or identity,

@@ -174,6 +174,8 @@ class Table:
     _snapshots: Mapping[Setup, list[Snapshot]]
     """What was measured on each setup, oldest commit first."""
     _outlines: dict[Setup, History] = field(default_factory=dict)
+    folder: Path = Path()
+    """asv's results directory."""
 
     def close(self) -> None:
         """Let other processes write the table's file."""
@@ -215,7 +217,9 @@ class Table:
         for (suite, kernel, implementation, time), cases in groupby(
             iter(rows.fetchone, None), lambda row: row[1:5]
         ):
-            ordered = sorted(((case, number) for number, *_, case in cases), key=_natural)
+            ordered = sorted(
+                ((case, number) for number, *_, case in cases), key=lambda item: natural(item[0])
+            )
             for case, number in ordered:
                 names[number] = CaseName(suite, kernel, implementation, time, case)
         return names
@@ -266,7 +270,7 @@ class Table:
             cells["case"], cells["status"], cells["content"], strict=True
         ):
             fields = json.loads(content)
-            for name in ("block", "grid", "warnings", "capabilities"):
+            for name in ("block", "grid", "tags", "warnings", "capabilities"):
                 fields[name] = None if fields[name] is None else tuple(fields[name])
             details.append(Row(self._names[case], STATUSES[status], **fields))
         rows = rows_from(details, cells)
@@ -477,8 +481,8 @@ def open_table(
     }
     file = results_dir / "benchmarks.json"
     described = read(read_benchmarks, file) if os.path.lexists(file) else {}
-    links: list[str] = []
-    files = snapshot_files(results_dir, links.append)
+    refused: list[tuple[str, str]] = []
+    files = snapshot_files(results_dir, lambda file, why: refused.append((file, why)))
     if not described:
         # Those that it would list: the largest file of a machine has most of its benchmarks.
         largest = {item.name.partition("/")[0]: item for item in sorted(files, key=_by_size)}
@@ -489,8 +493,7 @@ def open_table(
     pairs, said = resolved(given, described) if given else (alone(described), [])
     problems += said
     roles = roles_of(pairs, described)
-    message = "a symbolic link that leads out of the results, which is not followed; copy the file"
-    problems += [Problem(link, message) for link in links]
+    problems += [Problem(file, why) for file, why in refused]
     connection = None
     if path is not None:
         try:
@@ -533,7 +536,8 @@ def open_table(
         for name in (parse_benchmark_name(asv_name), *roles.places.get(asv_name, ()))
         if name in benchmarks and entry.source
     }
-    return Table(connection, path, commits, machines, tuple(problems), sources, by_setup)
+    made = connection, path, commits, machines, tuple(problems), sources, by_setup
+    return Table(*made, folder=results_dir)
 
 
 def _by_size(files: SnapshotFiles) -> int:
@@ -557,13 +561,14 @@ def _snapshot(head: Mapping[str, Any], commit: Commit, key: str) -> Snapshot:
 
 def natural_order(name: CaseName) -> tuple[object, ...]:
     """Sorts cases by their names with the numbers in them as numbers: ``n=64`` before ``n=256``."""
-    return name.suite, name.kernel, name.implementation, name.time, _natural((name.case,))
+    case = natural(name.case), name.case  # the numbers alone do not tell 0.1 from 0.01
+    return name.suite, name.kernel, name.implementation, name.time, *case
 
 
-def _natural(case: tuple[Any, ...]) -> tuple[object, ...]:
-    """Of an identity, the first of these."""
+def natural(text: str) -> tuple[Any, ...]:
+    """Sorts texts with the numbers in them as numbers."""
     # By length, then by digits: without int(), which refuses numbers of thousands of digits.
-    parts = ((part, part.lstrip("0")) for part in re.split(r"([0-9]+)", case[0]))
+    parts = ((part, part.lstrip("0")) for part in re.split(r"([0-9]+)", text))
     return tuple(
         (len(digits), digits) if place % 2 else (-1, text)
         for place, (text, digits) in enumerate(parts)

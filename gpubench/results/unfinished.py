@@ -65,7 +65,7 @@ def with_unfinished(
     versions |= {name: benchmark.version for name, benchmark in stored.items()}
     for (name, case), (run, processes) in finished.items():
         outcome, story = processes[-1].outcome, stories[name][case]
-        is_new = (name, case) in skipped or _is_newer(run, stored.get(name))
+        is_new = (name, case) in skipped or _is_newer(_begun(run), stored.get(name))
         if not is_new or outcome.version != versions[name]:
             continue
         if story.outcome and record.runs[story.run] == run:
@@ -95,8 +95,9 @@ def _not_stored(
     stored: Mapping[str, StoredBenchmark], skipped: Collection[Place], record: RecordFile
 ) -> Iterator[Place]:
     """Cases that were begun in a run of which asv has stored nothing for them."""
+    begun = [*map(_begun, record.runs)]
     for name, stories in record.stories.items():
-        newer = [_is_newer(run, stored.get(name)) for run in record.runs]
+        newer = [_is_newer(moment, stored.get(name)) for moment in begun]
         if not any(newer) and not skipped:  # as nearly always
             continue
         for case, story in stories.items():
@@ -105,9 +106,10 @@ def _not_stored(
                 yield name, case
 
 
-def _is_newer(run: Value | None, benchmark: StoredBenchmark | None) -> bool:
-    """Whether a run began after what asv has stored of a benchmark; its moment is rounded."""
-    return benchmark is None or 0 < benchmark.started_at < _begun(run) - 1
+def _is_newer(begun: float, benchmark: StoredBenchmark | None) -> bool:
+    """Whether a run that began then did so after what asv has stored of a benchmark; its moment is
+    rounded."""
+    return benchmark is None or 0 < benchmark.started_at < begun - 1
 
 
 def _begun(run: Value | None) -> float:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from result_files import CommitFiles, write_machine
 
 from gpubench.errors import ResultsError
-from gpubench.results import CaseName, Problem, Row, Snapshot, Table, open_table
+from gpubench.files import MOST_BYTES, TooLarge, read_regular
+from gpubench.results import (
+    CaseName,
+    Problem,
+    Row,
+    Snapshot,
+    Table,
+    natural_order,
+    open_table,
+)
 
 FIRST, SECOND = "a" * 40, "b" * 40
 ADD = "suites.vector_add__numba.time_kernel"
@@ -330,3 +340,21 @@ def test_a_file_in_place_of_the_directory_is_an_error(tmp_path: Path) -> None:
 
     with pytest.raises(ResultsError, match=r"is a file; give the directory, such as \.asv/results"):
         open_table(tmp_path / "results")
+
+
+def test_a_file_whose_size_does_not_say_what_it_holds_is_read_whole_up_to_a_bound() -> None:
+    path = Path("/proc/self/mountinfo")  # 0 bytes, by its size
+    content = path.read_bytes()
+
+    assert path.stat().st_size == 0 < len(content)
+    assert read_regular(path, MOST_BYTES) == content
+    with pytest.raises(TooLarge, match="it has 11 bytes; at most 10 are read"):
+        read_regular(path, 10)
+
+
+def test_no_two_cases_are_alike_in_their_order() -> None:
+    names = [replace(NAME, case=case) for case in ("n=01", "n=1", "d=0.01", "d=0.1")]
+
+    for given in (names, names[::-1]):
+        ordered = [name.case for name in sorted(given, key=natural_order)]
+        assert ordered == ["d=0.01", "d=0.1", "n=01", "n=1"]

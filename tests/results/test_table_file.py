@@ -437,6 +437,33 @@ def test_a_file_whose_making_was_stopped_is_made_anew(
     assert len(reads) == 3
 
 
+def test_rows_wait_in_memory_until_there_are_so_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = tmp_path / "results"
+    for day in range(1, 6):
+        write_commit(results, day)
+    monkeypatch.setattr(reading, "BATCH", 1)  # a file, of eight rows
+    monkeypatch.setattr(store, "IN_TRANSACTION", 9)
+    insert, batches = store._insert, []
+
+    def insert_three(
+        connection: duckdb.DuckDBPyConnection, batch: reading.Batch, shared: Any
+    ) -> None:
+        batches.append(batch)
+        if len(batches) == 4:
+            raise KeyboardInterrupt
+        insert(connection, batch, shared)
+
+    monkeypatch.setattr(store, "_insert", insert_three)
+    with pytest.raises(KeyboardInterrupt):
+        kept(results)
+
+    with duckdb.connect(table_path(results), read_only=True) as connection:
+        (count,) = connection.execute("select count(*) from rows").fetchall()
+    assert count == (16,), "those of two files; the third one waited"
+
+
 def test_the_name_of_the_file_is_that_of_the_results(tmp_path: Path) -> None:
     assert table_path(tmp_path / "a") != table_path(tmp_path / "b")
     assert table_path(tmp_path / "a").suffix == ".duckdb"
