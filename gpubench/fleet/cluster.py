@@ -1,0 +1,230 @@
+"""What Dask does for a fleet: workers that measure, calls to them, and who may listen.
+
+Only here and in ``coordinator`` is ``distributed`` imported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from ipaddress import ip_address
+from typing import Any
+
+import dask
+from distributed import Client, Security, Worker, get_worker, rpc
+from distributed.comm.addressing import parse_address, parse_host_port
+from distributed.diagnostics.plugin import WorkerPlugin
+
+from gpubench.backends.clusters import Folder
+from gpubench.backends.devices import known_gpus
+from gpubench.errors import GpubenchError
+from gpubench.fleet.checkout import Checkout
+from gpubench.fleet.equality import Times
+from gpubench.fleet.parcels import Parcel, pack
+from gpubench.fleet.shares import Machine, Share, resources
+from gpubench.measure.recorder import run_facts
+
+LINES = "gpubench-fleet"
+"""Topic of Dask's events: what the processes of all machines write."""
+
+REACHABLE = 10.0
+"""Seconds in which a scheduler has to answer: a hundred times what a connection across a continent
+takes."""
+
+_PROGRESS = re.compile(r"\[\s*([\d.]+)%\]")
+"""Of asv's lines."""
+
+
+def security_for(address: str, ca_file: str | None, cert: str | None, key: str | None) -> Security:
+    """How a scheduler at an address is spoken to: with TLS any may be, without it one of the
+    loopback interface.
+
+    Files that are not given are as Dask is configured. Raises ``GpubenchError``.
+    """
+    given = {
+        "tls_ca_file": ca_file,
+        **dict.fromkeys(("tls_client_cert", "tls_worker_cert"), cert),
+        **dict.fromkeys(("tls_client_key", "tls_worker_key"), key),
+    }
+    security = Security(**{name: file for name, file in given.items() if file is not None})
+    scheme, place = parse_address(address)
+    if security.tls_ca_file and scheme != "tls":
+        raise GpubenchError(
+            f"{address} is without TLS, and --tls-ca-file is given; write tls://{place}, and start "
+            "the scheduler with its certificates"
+        )
+    if not security.tls_ca_file and (scheme != "tcp" or not is_loopback(address)):
+        raise GpubenchError(
+            f"{address}: without TLS only addresses of the loopback interface are used, "
+            "tcp://127.0.0.1:8786 for example; give --tls-ca-file, --tls-cert and --tls-key, or "
+            "forward a port of this machine to it (ssh -L)"
+        )
+    return security
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address of Dask's is of the loopback interface."""
+    host, _ = parse_host_port(parse_address(address)[1])
+    with suppress(ValueError):
+        return host == "localhost" or ip_address(host).is_loopback
+    return False
+
+
+def _refuse_open(listens: str, security: Security) -> None:
+    if not security.tls_ca_file and not is_loopback(listens):
+        raise GpubenchError(
+            f"the scheduler listens at {listens} without TLS, to others too; start it with "
+            "`dask scheduler --host 127.0.0.1`, or use TLS (--tls-ca-file)"
+        )
+
+
+@contextmanager
+def connected(address: str, security: Security) -> Iterator[Client]:
+    """A client; raises ``GpubenchError`` where no scheduler answers, or where without TLS it
+    listens to others."""
+    try:
+        client = Client(address, timeout=REACHABLE, security=security)
+    except (OSError, ValueError) as error:  # time-outs are some
+        raise GpubenchError(
+            f"no scheduler of Dask answers at {address} within {REACHABLE:g} s "
+            f"({type(error).__name__}); start one with `dask scheduler --host 127.0.0.1`"
+        ) from error
+    with client:
+        _refuse_open(client.scheduler_info(n_workers=0)["address"], security)
+        yield client
+
+
+# --- a worker
+
+
+class Measuring(WorkerPlugin):  # type: ignore[misc]
+    """Makes a worker of Dask's a measuring one: it ends what runs when its task is cancelled, by
+    Ctrl-C or because who asked is gone, and when the worker ends."""
+
+    name = "gpubench"
+
+    def __init__(self, checkout: Checkout) -> None:
+        self.checkout = checkout
+        self._key: object = None
+        """Of the task that runs."""
+        self.doing = self.progress = ""
+        checkout.say = self.said
+
+    def setup(self, worker: Any) -> None:
+        self._worker = worker
+
+    def transition(self, key: Any, start: str, finish: str, **_: object) -> None:
+        if key == self._key and finish in ("released", "forgotten"):
+            threading.Thread(target=self.checkout.end).start()  # this one answers the scheduler
+
+    async def teardown(self, worker: Any) -> None:
+        await asyncio.to_thread(self.checkout.end)
+
+    @contextmanager
+    def task(self, what: str) -> Iterator[Checkout]:
+        """Inside, this task of the worker may start processes, and no other."""
+        self.checkout.begin()
+        self._key, self.doing = get_worker().get_current_task(), what
+        try:
+            yield self.checkout
+        finally:
+            self._key, self.doing, self.progress = None, "", ""
+
+    def said(self, line: str) -> None:
+        """A process wrote a line: it goes to who listens."""
+        if found := _PROGRESS.search(line):
+            self.progress = f"{found[1]} %"
+        said = {"machine": self.checkout.machine, "line": f"{self.doing}: {line}"}
+        self._worker.log_event(LINES, said)
+
+
+def _task(what: str) -> Any:
+    return get_worker().plugins[Measuring.name].task(what)
+
+
+def join(repository: str, head: str) -> Machine:
+    """On a worker: bring its checkout to a commit, and say what the machine is."""
+    with _task("preparing") as checkout:
+        checkout.update(repository, head)
+        _, environments = checkout.environments(checkout.machine)
+        gpus = tuple(gpu.name for gpu in known_gpus())
+        return Machine(checkout.machine, get_worker().address, run_facts(), gpus, environments)
+
+
+def measure(share: Share, variables: Mapping[str, str] | None) -> Parcel:
+    """On a worker: measure a share, and give what asv kept of it; without ``variables``, the
+    environment's, give it again."""
+    with _task(share.title) as checkout:
+        results_dir, environments = checkout.environments(share.keeper)
+        if variables is not None:
+            checkout.measure(share, variables)
+        return pack(results_dir, share, environments)
+
+
+def time_cases(commands: Sequence[Sequence[str]]) -> Times:
+    """On a worker: times of the cases of ``gpubench time`` with these arguments."""
+    times: dict[str, tuple[float, ...]] = {}
+    with _task("comparing machines") as checkout:
+        for case in (case for command in commands for case in checkout.times(command)):
+            if seconds := case["seconds"]:
+                ends = (seconds[name] for name in ("median", "low", "high"))
+                times[case["name"]] = tuple(float("nan" if e is None else e) for e in ends)
+    return times
+
+
+def describe(dask_worker: Any) -> dict[str, str] | None:
+    """On a worker, outside of tasks: what it is and does; ``None`` for one that does not
+    measure."""
+    plugin: Measuring | None = dask_worker.plugins.get(Measuring.name)
+    if plugin is None:
+        return None
+    place = plugin.checkout
+    does = {"does": plugin.doing, "progress": plugin.progress}
+    return {"machine": place.machine, **does, "checkout": f"{place.folder}"}
+
+
+async def serve(
+    address: str,
+    security: Security,
+    checkout: Checkout,
+    name: str | None = None,
+    host: str | None = None,
+) -> None:
+    """Be a measuring worker until Ctrl-C, SIGTERM or the scheduler's end.
+
+    Raises ``GpubenchError`` where there is no scheduler, or where it has a worker of that name.
+    """
+    # Dask would look a hundred times a second at what its threads do.
+    settings = {"distributed.worker.profile.enabled": False}
+    with dask.config.set(settings), Folder("fleet") as folder:
+        try:
+            connection = security.get_connection_args("worker")
+            async with rpc(address, connection_args=connection) as scheduler:
+                _refuse_open((await scheduler.identity(n_workers=0))["address"], security)
+            worker = await Worker(
+                address,
+                nthreads=1,
+                name=name or checkout.machine,
+                resources=resources(len(known_gpus())),
+                plugins=(Measuring(checkout),),
+                memory_limit=0,
+                security=security,
+                host=host or ("127.0.0.1" if is_loopback(address) else None),
+                dashboard_address="127.0.0.1:0",  # its HTTP server has a port all the same
+                local_directory=str(folder),
+            )
+        except (OSError, ValueError, RuntimeError) as error:
+            raise GpubenchError(
+                f"{checkout.machine} cannot join the fleet at {address}: {error}"
+            ) from error
+        interrupted = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with suppress(NotImplementedError):  # Windows
+                asyncio.get_running_loop().add_signal_handler(number, interrupted.set)
+        ends = [asyncio.create_task(interrupted.wait()), asyncio.create_task(worker.finished())]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        await worker.close()

@@ -1,0 +1,308 @@
+"""The coordinator: it gives shares to machines as they become free, and keeps what comes back.
+
+A machine has one share at a time. Dask could be given all at once, but then a slow machine would
+sit on what others could do, and the longest would not come first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from distributed import Client, Future, wait
+
+from gpubench.errors import GpubenchError
+from gpubench.fleet.cluster import LINES, describe, join, measure, time_cases
+from gpubench.fleet.equality import groups_of, proof_commands
+from gpubench.fleet.parcels import Damaged, result_name, rows_of, stored
+from gpubench.fleet.shares import Machine, Share, divide, next_share, offer_of, resources
+from gpubench.plan.plan import Plan
+
+Say = Callable[[str], object]
+"""Tells a person."""
+
+POLL = 1.0
+"""Seconds after which it is seen that a machine is gone. A share takes minutes."""
+
+ASKED_AGAIN = 3
+"""How often a damaged parcel is asked for: what damages four in a row does not stop."""
+
+FETCH = 60.0
+"""Seconds for a parcel that is ready, a few MB, to come over the network."""
+
+IN_A_ROW = 2
+"""Shares in a row that fail on a machine, after which it gets no more: its disk is full, or its
+compiler is missing, and it would fail all others at once."""
+
+METADATA = ["gpubench", "fleet"]
+"""Where Dask keeps the progress of the last run."""
+
+MACHINE_NAME = re.compile(r"\w[\w.+ -]{0,99}")
+"""It is the name of a folder: who joins is not to write elsewhere."""
+
+
+@dataclass
+class Outcome:
+    """What became of the shares."""
+
+    shares: int
+    kept: int = 0
+    """Shares whose results are kept."""
+    asked_again: int = 0
+    """Parcels that came damaged."""
+    lost: list[tuple[Share, str]] = field(default_factory=list)
+    """Shares that nobody measured, and why."""
+
+
+# --- who takes part
+
+
+def machines_of(
+    client: Client, repository: str, head: str, only: Iterable[str], say: Say
+) -> tuple[list[Machine], list[str]]:
+    """Machines that are ready to measure, and why others are not.
+
+    Raises ``GpubenchError`` where there is none at all.
+    """
+    workers = described(client)
+    found = {one["machine"]: one["address"] for one in workers}
+    if len(found) < len(workers):
+        ((name, _),) = Counter(one["machine"] for one in workers).most_common(1)
+        raise GpubenchError(f"several workers are called {name}; give each a --machine of its own")
+    wanted = set(only) or set(found)
+    refused, ready = [f"{name} is not there" for name in sorted(wanted - set(found))], []
+    asked = {name: found[name] for name in wanted & set(found)}
+    for name, machine in _asked(client, asked, join, repository, head).items():
+        if isinstance(machine, Exception):
+            refused.append(f"{name} takes no part: {machine}")
+        elif not MACHINE_NAME.fullmatch(name) or any("/" in e for e in machine.environments):
+            refused.append(f"{name!r} takes no part: its names are no names of files")
+        else:
+            ready.append(machine)
+            facts = (machine.facts.get("cpu"), *machine.gpus, *machine.environments)
+            say(f"{name}: {', '.join(map(str, facts))}")
+    if not ready:
+        raise GpubenchError(
+            "no machine measures: "
+            + ("; ".join(refused) or "start `gpubench fleet worker ADDRESS` on each")
+        )
+    return ready, refused
+
+
+def _asked(
+    client: Client, addresses: Mapping[str, str], function: Callable[..., Any], *arguments: Any
+) -> dict[str, Any]:
+    """What each of these machines answers, by its name; an exception where it failed or is gone."""
+    futures = {
+        name: client.submit(function, *arguments, workers=[a], resources=resources(0), pure=False)
+        for name, a in sorted(addresses.items())
+    }
+    answers: dict[str, Any] = {}
+    for name, future in futures.items():
+        while not future.done() and addresses[name] in client.nthreads():
+            wait_some([future])
+        try:
+            gone = GpubenchError("it has vanished")
+            answers[name] = future.result(timeout=FETCH) if future.done() else gone
+        except Exception as error:  # whatever went wrong over there
+            answers[name] = error
+    return answers
+
+
+def keepers_of(
+    client: Client, machines: Sequence[Machine], plan: Plan, keeper: str, say: Say
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Under which name the results of each machine are kept where equal ones divide the work, and
+    what the page *Machines* says of it.
+
+    Machines of one kind are compared; raises ``GpubenchError`` where several kinds have more than
+    one machine, and where ``keeper`` is one machine's name.
+    """
+    keepers, kinds = {machine.name: machine.name for machine in machines}, defaultdict(list)
+    if keeper in keepers or not MACHINE_NAME.fullmatch(keeper):
+        raise GpubenchError(f"--share {keeper!r}: give a name that no machine has")
+    for machine in sorted(machines, key=lambda machine: machine.name):
+        kinds[machine.kind].append(machine)
+    several = [of_kind for of_kind in kinds.values() if len(of_kind) > 1]
+    if len(several) > 1:
+        named = "; ".join(", ".join(machine.name for machine in group) for group in several)
+        raise GpubenchError(
+            f"machines of {len(several)} kinds could divide the work: {named}; name those that "
+            "are meant with --only"
+        )
+    if not several:
+        say("no two machines are of one kind: each measures everything")
+        return keepers, {}
+    commands = proof_commands(plan)
+    say(f"comparing {', '.join(m.name for m in several[0])} by {len(commands)} kernels")
+    addresses = {machine.name: machine.address for machine in several[0]}
+    answers = _asked(client, addresses, time_cases, commands)
+    times = {name: {} if isinstance(a, Exception) else a for name, a in answers.items()}
+    found, notes = groups_of(several[0], times, keeper)
+    for note in dict.fromkeys(notes.values()):
+        say(note)
+    return {**keepers, **found}, notes
+
+
+# --- what is to be measured
+
+
+def shares_of(
+    machines: Sequence[Machine],
+    keepers: Mapping[str, str],
+    plans: Callable[[int], Plan],
+    commits: Sequence[str],
+    results_dir: Path,
+    *,
+    skip_existing: bool,
+) -> list[Share]:
+    """All shares: for each name under which results are kept, what its machines can measure.
+
+    ``plans`` gives the plan for a number of CUDA devices.
+    """
+    durations, shares = durations_of(results_dir), []
+    for keeper, machine in {keepers[machine.name]: machine for machine in machines}.items():
+        there = {
+            commit: [
+                {name: str(row.get("version")) for name, row in rows_of(stored(path)).items()}
+                for environment in machine.environments
+                for path in (results_dir / keeper / result_name(commit, environment),)
+            ]
+            for commit in (commits if skip_existing else ())
+        }
+        offers = map(offer_of, plans(len(machine.gpus)).groups())
+        can = [offer for offer in offers if machine.gpus or not offer.needs_cuda]
+        shares += divide(keeper, can, commits, there, durations)
+    return shares
+
+
+def durations_of(results_dir: Path) -> dict[str, float]:
+    """Seconds that each of asv's benchmarks took when it was measured last, on any machine."""
+    last: dict[str, tuple[float, float]] = {}
+    for path in results_dir.glob("*/*-*.json"):
+        with suppress(GpubenchError, OSError, TypeError, AttributeError):  # the report tells of it
+            for name, row in rows_of(stored(path)).items():
+                if row.get("duration") is not None:
+                    at = float(row.get("started_at") or 0), float(row["duration"])
+                    last[name] = max(at, last.get(name, at))
+    return {name: seconds for name, (_, seconds) in last.items()}
+
+
+# --- measuring
+
+
+def measure_all(
+    client: Client,
+    machines: Iterable[Machine],
+    keepers: Mapping[str, str],
+    shares: Sequence[Share],
+    keep: Callable[[Any, Share, Machine], int],
+    say: Say,
+    task: Callable[..., Any] = measure,
+    variables: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Have all shares measured; ``keep`` puts what came back with the rest, and tells how many
+    benchmarks that were.
+
+    A share of a machine that vanished, or on which it failed, goes to another one with the same
+    keeper. When it is interrupted, what the machines are doing is cancelled.
+    """
+    idle, waiting, outcome = list(machines), list(shares), Outcome(len(shares))
+    running: dict[Future, tuple[Machine, Share]] = {}
+    installed, failures, damaged = dict[str, str](), Counter[str](), Counter[Share]()
+    tried: dict[Share, set[str]] = defaultdict(set)
+
+    def submit(machine: Machine, share: Share, variables: Mapping[str, str] | None) -> None:
+        where = {"workers": [machine.address], "resources": resources(len(machine.gpus))}
+        running[client.submit(task, share, variables, pure=False, **where)] = machine, share
+
+    def give_up(machine: Machine, share: Share, why: str) -> None:
+        say(f"{machine.name}: {share.title}: {why}")
+        tried[share].add(machine.name)
+        others = [*idle, *(other for other, _ in running.values())]
+        if any(keepers[m.name] == share.keeper and m.name not in tried[share] for m in others):
+            waiting.insert(0, share)
+        else:
+            outcome.lost.append((share, f"{machine.name}: {why}"))
+
+    try:
+        while True:
+            alive = client.nthreads()
+            idle = [machine for machine in idle if machine.address in alive]
+            for future, (machine, share) in list(running.items()):
+                if machine.address not in alive:
+                    del running[future]
+                    future.cancel()
+                    give_up(machine, share, "it has vanished")
+            for machine in list(idle):
+                own = (share for share in waiting if machine.name not in tried[share])
+                chosen = next_share(own, keepers[machine.name], installed.get(machine.name))
+                if chosen:
+                    idle.remove(machine)
+                    waiting.remove(chosen)
+                    installed[machine.name] = chosen.commit
+                    submit(machine, chosen, variables or {})
+            if not running:
+                nobody = "no machine is left that could measure it"
+                outcome.lost += [(share, nobody) for share in waiting]
+            client.set_metadata(METADATA, {**vars(outcome), "lost": len(outcome.lost)})
+            if not running:
+                return outcome
+            for future in wait_some(running):
+                machine, share = running.pop(future)
+                try:
+                    count = keep(future.result(timeout=FETCH), share, machine)
+                except Damaged as error:
+                    damaged[share] += 1
+                    outcome.asked_again += 1
+                    if damaged[share] <= ASKED_AGAIN:
+                        say(f"{machine.name}: {share.title}: {error}; it is asked for again")
+                        submit(machine, share, None)
+                        continue
+                    give_up(machine, share, str(error))
+                except Exception as error:  # whatever went wrong over there
+                    failures[machine.name] += 1
+                    give_up(machine, share, str(error) or type(error).__name__)
+                else:
+                    failures[machine.name] = 0
+                    outcome.kept += 1
+                    done = f"{outcome.kept + len(outcome.lost)}/{len(shares)}"
+                    say(f"[{done}] {machine.name}: {share.title}: {count} benchmarks")
+                if failures[machine.name] < IN_A_ROW:
+                    idle.append(machine)
+                else:
+                    say(f"{machine.name} gets no more: {IN_A_ROW} shares in a row failed")
+    finally:
+        client.cancel(list(running))
+
+
+def wait_some(futures: Iterable[Future]) -> list[Future]:
+    """Those that are done, after a moment at most."""
+    with suppress(TimeoutError):
+        wait(list(futures), timeout=POLL, return_when="FIRST_COMPLETED")
+    return [future for future in futures if future.done()]
+
+
+def keep_logs(client: Client, folder: Path) -> None:
+    """Append what the processes of each machine write to ``<machine>.log``, as they write it."""
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def append(event: tuple[float, Mapping[str, str]]) -> None:
+        _, said = event
+        if MACHINE_NAME.fullmatch(said["machine"]):
+            with (folder / f"{said['machine']}.log").open("a", encoding="utf-8") as file:
+                file.write(f"{said['line']}\n")
+
+    client.subscribe_topic(LINES, append)
+
+
+def described(client: Client) -> list[dict[str, str]]:
+    """What each measuring worker says of itself: ``machine``, ``address``, ``checkout``, and what
+    it ``does``, with the ``progress``."""
+    found = client.run(describe, on_error="ignore")  # others' workers have no gpubench
+    return [{"address": address, **one} for address, one in sorted(found.items()) if one]

@@ -1,0 +1,200 @@
+"""What comes back of a share, and how it is put with the rest in one results directory.
+
+A parcel holds asv's files whole, as they lie on the machine, each with a digest that was taken
+where it was read. Of these files only the share's benchmarks are taken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpubench.errors import GpubenchError
+from gpubench.files import MOST_BYTES, read_regular
+from gpubench.fleet.shares import Share, class_of
+from gpubench.record import SUFFIX, RunRecord, parse_line, record_name
+
+BENCHMARKS, MACHINE = "benchmarks.json", "machine.json"
+FORMAT = 2
+"""Version of asv's result files and of its ``benchmarks.json``."""
+
+
+class Damaged(GpubenchError):
+    """A parcel that is not what was sent, or no results of asv: it is asked for again."""
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """asv's files of one commit, by their names."""
+
+    files: Mapping[str, bytes]
+    digests: Mapping[str, str]
+    """SHA-256 of each, taken on the machine."""
+
+    def json(self, name: str) -> dict[str, Any]:
+        """A file's content; raises ``Damaged``."""
+        try:
+            content = json.loads(self.files[name])
+        except (KeyError, ValueError, RecursionError) as error:
+            raise Damaged(f"{name} is damaged: {error!r}") from error
+        if not isinstance(content, dict):
+            raise Damaged(f"{name} is damaged: it holds a {type(content).__name__}")
+        return content
+
+
+def digest(content: bytes) -> str:
+    """SHA-256, hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def result_name(commit: str, environment: str) -> str:
+    """asv's name for a result file."""
+    return record_name(commit, environment).removesuffix(SUFFIX) + ".json"
+
+
+def pack(results_dir: Path, share: Share, environments: Sequence[str]) -> Parcel:
+    """What there is of a share's commit."""
+    folder = results_dir / share.keeper
+    paths = [results_dir / BENCHMARKS, folder / MACHINE]
+    for environment in environments:
+        paths.append(folder / result_name(share.commit, environment))
+        paths.append(folder / record_name(share.commit, environment))
+    files = {path.name: read_regular(path, MOST_BYTES) for path in paths if path.exists()}
+    return Parcel(files, {name: digest(content) for name, content in files.items()})
+
+
+def merge(
+    parcel: Parcel,
+    share: Share,
+    environments: Sequence[str],
+    results_dir: Path,
+    facts: Mapping[str, str],
+) -> int:
+    """Put a share's results and record with those in ``results_dir``; how many benchmarks they are.
+
+    Each file is replaced in one step, the record before the results, as asv does. ``facts`` are
+    added to asv's description of the machine. Raises ``Damaged``, and ``GpubenchError`` where
+    nothing was measured, or where what lies in ``results_dir`` cannot be read.
+    """
+    for name, sent in parcel.digests.items():
+        if digest(parcel.files.get(name, b"")) != sent:
+            raise Damaged(f"{name} is damaged: its digest is not the one that was sent with it")
+    folder, files, added = results_dir / share.keeper, dict[Path, bytes](), 0
+    for environment in environments:
+        name, record = (f(share.commit, environment) for f in (result_name, record_name))
+        if name in parcel.files:
+            results, count = merged_results(stored(folder / name), parcel.json(name), share.classes)
+            if count:
+                before, arrived = _bytes(folder / record), parcel.files.get(record, b"")
+                files[folder / record] = merged_record(before, arrived, share.classes)
+                files[folder / name] = json.dumps(results).encode()
+                added += count
+    if not added:
+        raise GpubenchError(f"asv kept no results of {share.title}")
+    described = merged_benchmarks(stored(results_dir / BENCHMARKS), parcel.json(BENCHMARKS))
+    for path, content in (
+        (results_dir / BENCHMARKS, described),
+        (folder / MACHINE, {**parcel.json(MACHINE), **facts}),
+    ):
+        files[path] = json.dumps(content, indent=4, sort_keys=True).encode()
+    for path, data in files.items():
+        _replace(path, data)
+    return added
+
+
+def merged_results(
+    before: Mapping[str, Any], arrived: Mapping[str, Any], classes: Collection[str]
+) -> tuple[dict[str, Any], int]:
+    """asv's result file with those rows of the one that arrived which are of these classes, and how
+    many these are; the other rows stay as they were."""
+    try:
+        rows = {n: row for n, row in arrived["results"].items() if class_of(n) in classes}
+        count, columns = len(rows), arrived["result_columns"]
+        for name, row in rows_of(before).items():
+            rows.setdefault(name, [row.get(column) for column in columns])
+        durations = {**(before.get("durations") or {}), **(arrived.get("durations") or {})}
+        return {**arrived, "results": rows, "durations": durations}, count
+    except (KeyError, TypeError, AttributeError) as error:
+        raise Damaged(f"not a result file of asv: {error!r} is missing or wrong") from error
+
+
+def merged_record(before: bytes, arrived: bytes, classes: Collection[str]) -> bytes:
+    """The record with the lines of these classes that are not in it yet: those of the last run that
+    has any of a benchmark, each run's after the facts of its machine."""
+    runs = list(_runs(arrived))
+    last = {name: place for place, run in enumerate(runs) for name, _ in run}
+    for place, run in enumerate(runs):
+        facts = [line for name, line in run if not name]
+        lines = [line for name, line in run if last[name] == place and class_of(name) in classes]
+        text = b"".join([*facts, *lines])
+        if lines and text not in before:
+            before += text
+    return before
+
+
+def _runs(record: bytes) -> Iterator[list[tuple[str, bytes]]]:
+    """Lines of each run with the benchmark that they are of, none for the facts it begins with.
+    What is no line of a record is left out: the machine may have lost its power."""
+    run: list[tuple[str, bytes]] = []
+    for line in record.splitlines(keepends=True):
+        with suppress(GpubenchError):
+            parsed = parse_line(line)
+            if isinstance(parsed, RunRecord):
+                yield run
+                run = [("", line)]
+            else:
+                run.append((parsed.benchmark, line))
+    yield run
+
+
+def merged_benchmarks(before: Mapping[str, Any], arrived: Mapping[str, Any]) -> dict[str, Any]:
+    """What asv says of all benchmarks; of one that has not changed, that of the machine on which it
+    has more cases."""
+    merged = {**before, **arrived}
+    for name in before.keys() & arrived.keys() - {"version"}:
+        old, new = before[name], arrived[name]
+        if old.get("version") == new.get("version"):
+            merged[name] = max(new, old, key=lambda entry: len(str(entry.get("params"))))
+    return merged
+
+
+def _bytes(path: Path) -> bytes:
+    return read_regular(path, MOST_BYTES) if path.exists() else b""
+
+
+def stored(path: Path) -> dict[str, Any]:
+    """A file of asv's as it lies in the results directory; nothing where there is none."""
+    try:
+        content = json.loads(_bytes(path) or b"{}")
+    except (ValueError, RecursionError) as error:
+        raise GpubenchError(f"{path} is damaged; move it away: {error}") from error
+    if content and content.get("version") != FORMAT:
+        raise GpubenchError(f"{path} is not of asv's format {FORMAT}; run `asv update`")
+    return content  # type: ignore[no-any-return]
+
+
+def rows_of(content: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Columns of each benchmark in a result file."""
+    columns, rows = content.get("result_columns", ()), content.get("results", {})
+    return {name: dict(zip(columns, row, strict=False)) for name, row in rows.items()}
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file in one step: who reads it meanwhile sees what was there before, or all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".fleet-", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(name).chmod(0o644)  # mkstemp's is for one user alone
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink()
+        raise

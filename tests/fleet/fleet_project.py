@@ -1,0 +1,262 @@
+"""A project of three small suites, a scheduler, and measuring workers with homes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from asv_project import CHECKOUT, CUDA_SAMPLE, Project, isolated_environment
+
+from gpubench.fleet.parcels import rows_of, stored
+from gpubench.record import CaseRecord, parse_line
+
+PATIENCE = 600.0
+"""Seconds in which what has to happen has happened, on a busy machine."""
+
+SUITES = ("adding", "doubling", "halving")
+SUITE = """\
+version: 1
+suite: {name}
+kernels:
+  {name}:
+    sizes: {{n: [8, 16]}}
+    arrays: {{a: {{shape: [n], dtype: float64}}, out: {{shape: [n], dtype: float64, intent: out}}}}
+    call: [a, out]
+    baseline: plain
+    implementations:
+      plain: {{function: "fleet_kernels:{name}", backend: scripted}}
+      quick: {{function: "fleet_kernels:{name}_quick", backend: scripted}}
+      wrong: {{function: "fleet_kernels:wrong", backend: scripted}}
+    sampling: {{rounds: 1, repeat: 10, warmup_time: 0, number: 1}}
+"""
+KERNELS = """\
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+from gpubench.backends.scripted import script
+
+
+def behave():
+    '''As the machine does: under asv, hang for good or be slow.'''
+    if "GPUBENCH_ASV" in os.environ and "FLEET_HANGS" in os.environ:
+        Path(os.environ["FLEET_HANGS"]).touch()
+        time.sleep(3600)
+    time.sleep(float(os.environ.get("FLEET_SLOW", 0)))
+
+
+def computes(ufunc, other):
+    def function(a, out):
+        behave()
+        ufunc(a, other, out=out)
+    return function
+
+
+adding = script(4e-3)(computes(np.add, 1))
+adding_quick = script(1e-3)(computes(np.add, 1))
+doubling = script(3e-3)(computes(np.multiply, 2))
+doubling_quick = script(1e-3)(computes(np.multiply, 2))
+halving = script(2e-3)(computes(np.divide, 2))
+halving_quick = script(1e-3)(computes(np.divide, 2))
+wrong = script(1e-3)(computes(np.power, 3))
+"""
+
+DAMAGING = """
+from dataclasses import replace
+from gpubench.fleet import cluster
+
+real, damaged = cluster.pack, []
+
+def pack(*arguments):
+    parcel = real(*arguments)
+    if damaged:
+        return parcel
+    damaged.append(True)
+    name = next(name for name in parcel.files if name.startswith(arguments[1].commit[:8]))
+    return replace(parcel, files={**parcel.files, name: parcel.files[name][:-9] + b"x" * 9})
+
+cluster.pack = pack
+"""
+"""Run first by a worker whose first parcel is damaged on the way."""
+
+WORKER = "from gpubench.cli import main; main(prog_name='gpubench')"
+
+
+def make_fleet_project(path: Path, environment: dict[str, str]) -> Project:
+    """A repository of one commit, ``only``."""
+    (path / "suites").mkdir(parents=True)
+    for name in SUITES:
+        (path / f"suites/{name}.yaml").write_text(SUITE.format(name=name))
+    (path / "fleet_kernels.py").write_text(KERNELS)
+    shutil.copy(CUDA_SAMPLE / "asv.conf.json", path)
+    caches = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(CHECKOUT / "benchmarks", path / "benchmarks", ignore=caches)
+    (path / ".gitignore").write_text("/.asv/\n/reports/\n__pycache__/\n")
+    project = Project(path, environment)
+    project.git("init", "--quiet", "--initial-branch=main")
+    project.commit("only", 1)
+    return project
+
+
+@dataclass
+class Fleet:
+    """A scheduler and its workers, each a process of its own."""
+
+    folder: Path
+    address: str
+    project: Project
+    tls: tuple[str, ...] = ()
+    """Options of every command."""
+    workers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def start(self, name: str, first: str = "", **variables: str) -> None:
+        """A worker that joins; ``first`` is run in it before all else."""
+        home = self.folder / name
+        home.mkdir(exist_ok=True)
+        checkout = home / "checkout"
+        environment = machine_environment(home, checkout, FLEET_MARK=str(self.folder), **variables)
+        command = [sys.executable, "-c", first + WORKER, "fleet", "worker", self.address]
+        command += ["--checkout", str(checkout), "--machine", name, "--python", sys.executable]
+        command += self.tls
+        with (home / "worker.log").open("ab") as log:
+            self.workers[name] = subprocess.Popen(
+                command, cwd=home, env=environment, stdout=log, stderr=log, start_new_session=True
+            )
+        wait_until(lambda: name in self.machines(), self.said)
+
+    def said(self) -> str:
+        logs = sorted(self.folder.glob("*/*.log"))
+        return "\n".join(f"--- {log}\n{log.read_text()}" for log in logs)
+
+    def machines(self) -> dict[str, Any]:
+        """What `gpubench fleet status` says of each."""
+        told = json.loads(self.run("status", "--json").stdout)
+        return {machine["machine"]: machine for machine in told["machines"]}
+
+    def run(self, command: str, *arguments: str, code: int | None = 0) -> Any:
+        """`gpubench fleet run` or `status` of the coordinator."""
+        words = [sys.executable, "-m", "gpubench", "fleet", command, *self.tls]
+        return self.project.run(*words, *arguments, "--scheduler", self.address, code=code)
+
+    def begin(self, *arguments: str) -> subprocess.Popen[str]:
+        """`gpubench fleet run`, going on."""
+        words = [sys.executable, "-m", "gpubench", "fleet", "run", *arguments]
+        return subprocess.Popen(
+            [*words, "--scheduler", self.address],
+            cwd=self.project.path,
+            env=self.project.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            # Where the tests run in the background, a shell has them ignore it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+
+    def wait_for_hanging(self, run: subprocess.Popen[str], hanging: Path) -> None:
+        """Until the machine that hangs has begun to measure."""
+        while not hanging.exists():
+            assert run.poll() is None, f"{run.communicate()[0]}\n{self.said()}"
+            time.sleep(0.1)
+
+    def processes(self) -> list[str]:
+        """Command lines of all processes that workers have started, without their own."""
+        own = {worker.pid for worker in self.workers.values()}
+        found = []
+        for path in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                state = (path / "stat").read_text().rpartition(")")[2].split()[0]
+                marked = f"FLEET_MARK={self.folder}".encode() in (path / "environ").read_bytes()
+                if marked and state != "Z" and int(path.name) not in own:
+                    found.append((path / "cmdline").read_text().replace("\0", " "))
+        return found
+
+
+def machine_environment(home: Path, checkout: Path, **variables: str) -> dict[str, str]:
+    """Of a machine: a home of its own, and modules from where these tests have them."""
+    imports = os.pathsep.join(filter(None, sys.path))
+    return {
+        **isolated_environment(home),
+        "PYTHONPATH": imports,
+        "ASV_PYTHONPATH": os.pathsep.join([str(checkout), imports]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        **variables,
+    }
+
+
+@contextmanager
+def fleet_at(folder: Path, tls: tuple[str, ...] = ()) -> Iterator[Fleet]:
+    """A scheduler without workers, and the project that they measure; all is ended afterwards.
+
+    ``tls``: options that name certificates.
+    """
+    home, path = folder / "coordinator", folder / "coordinator/project"
+    home.mkdir(parents=True)
+    project = make_fleet_project(path, machine_environment(home, path))
+    file = folder / "scheduler.json"
+    scheduler = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1"),
+            *("--port", "0", "--no-dashboard", "--dashboard-address", "127.0.0.1:0"),
+            *("--scheduler-file", str(file)),
+            *(("--protocol", "tls", *tls) if tls else ()),
+        ],
+        cwd=folder,
+        env=project.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    fleet = None
+    try:
+        wait_until(lambda: file.exists() and bool(file.read_text()), lambda: "no scheduler")
+        fleet = Fleet(folder, json.loads(file.read_text())["address"], project, tls)
+        yield fleet
+    finally:
+        for process in (*(fleet.workers.values() if fleet else ()), scheduler):
+            process.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(PATIENCE)
+            process.kill()
+
+
+def wait_until(happened: Callable[[], bool], said: Callable[[], str]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not happened():
+        assert time.monotonic() < deadline, said()
+        time.sleep(0.1)
+
+
+def statuses(project: Project, machine: str) -> dict[tuple[str, str], tuple[str, bool]]:
+    """Of each benchmark and case that a machine has measured: its status on record, and whether asv
+    has a time."""
+    records = _records(project, machine)
+    timed = _times(project, machine)
+    last = {(r.benchmark, r.case): r.status for r in records if r.status != "started"}
+    return {place: (last[place], timed[place]) for place in timed.keys() | last.keys()}
+
+
+def _records(project: Project, machine: str) -> list[CaseRecord]:
+    (file,) = (project.results / machine).glob("*.gpubench.jsonl")
+    lines = map(parse_line, file.read_text().splitlines())
+    return [line for line in lines if isinstance(line, CaseRecord)]
+
+
+def _times(project: Project, machine: str) -> dict[tuple[str, str], bool]:
+    (file,) = (project.results / machine).glob("*-*.json")
+    return {
+        (name, case.strip("'")): seconds is not None
+        for name, row in rows_of(stored(file)).items()
+        for case, seconds in zip(
+            row["params"][0], row["result"] or [None] * len(row["params"][0]), strict=True
+        )
+    }

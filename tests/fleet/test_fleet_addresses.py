@@ -1,0 +1,78 @@
+"""Who may be spoken to: with TLS everybody, without it this machine alone."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("distributed", reason="make test-systems has it")
+
+from click.testing import CliRunner
+
+from gpubench.cli import main
+from gpubench.errors import GpubenchError
+from gpubench.fleet.cluster import security_for
+from gpubench.fleet.coordinator import MACHINE_NAME
+
+pytestmark = pytest.mark.systems
+
+NOTHING = (None, None, None)
+FILES = ("ca.pem", "cert.pem", "key.pem")
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:8786", "127.0.0.1:1", "tcp://[::1]:8786"])
+def test_without_tls_this_machine_is_allowed(address: str) -> None:
+    assert not security_for(address, *NOTHING).require_encryption
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["tcp://10.0.0.5:8786", "tcp://lab.example:8786", "tls://127.0.0.1:8786", "ws://[::1]:1"],
+)
+def test_without_tls_no_other_machine_is(address: str) -> None:
+    with pytest.raises(GpubenchError, match="give --tls-ca-file, --tls-cert and --tls-key, or fo"):
+        security_for(address, *NOTHING)
+
+
+def test_with_tls_any_machine_is_allowed_and_both_sides_show_who_they_are() -> None:
+    security = security_for("tls://lab.example:8786", *FILES)
+    assert security.require_encryption
+    for role in ("client", "worker"):
+        assert security.get_tls_config_for_role(role) == {
+            "ca_file": "ca.pem",
+            "cert": "cert.pem",
+            "key": "key.pem",
+            "ciphers": None,
+        }
+
+
+def test_certificates_for_an_address_without_tls_are_refused() -> None:
+    with pytest.raises(GpubenchError, match=r"tcp://lab:1 is without TLS.* write tls://lab:1"):
+        security_for("tcp://lab:1", *FILES)
+
+
+@pytest.mark.parametrize("command", [["run"], ["status"], ["worker"]])
+def test_the_refusal_is_one_line(command: list[str]) -> None:
+    address = "tcp://192.0.2.1:8786"
+    where = [address] if command == ["worker"] else ["--scheduler", address]
+    result = CliRunner().invoke(main, ["fleet", *command, *where])
+    assert result.exit_code == 2
+    assert result.output.startswith(f"gpubench: {address}: without TLS only addresses of the")
+    assert result.output.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["../other", "a/b", ".hidden", "", "-x", "a\n", "a" * 101])
+def test_a_machines_name_is_a_folders_name(name: str) -> None:
+    assert not MACHINE_NAME.fullmatch(name)
+
+
+def test_without_dask_it_says_what_to_install(monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys.modules["gpubench.cli.fleet"], "find_spec", lambda name: None)
+    result = CliRunner().invoke(main, ["fleet", "status", "--scheduler", "tcp://127.0.0.1:1"])
+    assert (result.exit_code, result.output) == (
+        2,
+        "gpubench: a fleet needs Dask: pip install 'gpubench[fleet]'\n",
+    )

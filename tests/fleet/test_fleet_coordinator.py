@@ -1,0 +1,217 @@
+"""What the coordinator does with shares, on workers in this process and tasks without asv."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("distributed", reason="make test-systems has it")
+
+import distributed
+
+from gpubench.errors import GpubenchError
+from gpubench.fleet.coordinator import ASKED_AGAIN, Outcome, keepers_of, measure_all
+from gpubench.fleet.parcels import Damaged
+from gpubench.fleet.shares import Machine, Share
+
+pytestmark = pytest.mark.systems
+
+SHARES = [Share("c0ffee00", f"suite_{n}", (), "lab", 1.0) for n in range(6)]
+
+
+class Scene:
+    """Three machines and what they are given to do."""
+
+    def __init__(self, cluster: Any, client: Any) -> None:
+        self.cluster, self.client = cluster, client
+        addresses = sorted(client.nthreads())
+        self.machines = [machine(name, a) for name, a in zip("abc", addresses, strict=True)]
+        self.said: list[str] = []
+        self.kept: list[tuple[str, str]] = []
+
+    def name_of(self, address: str) -> str:
+        return next(m.name for m in self.machines if m.address == address)
+
+    def measure(
+        self,
+        task: Callable[[str, Share, Any], Any],
+        keep: Callable[[Any], None] = lambda parcel: None,
+        keepers: dict[str, str] | None = None,
+        shares: list[Share] = SHARES,
+    ) -> Outcome:
+        """``task`` gets the machine's name, the share and the variables."""
+        global _task
+        _task = lambda share, variables: task(  # noqa: E731
+            self.name_of(distributed.get_worker().address), share, variables
+        )
+
+        def kept(parcel: Any, share: Share, machine: Machine) -> int:
+            keep(parcel)
+            self.kept.append((machine.name, share.suite))
+            return 1
+
+        keepers = keepers or dict.fromkeys("abc", "lab")
+        return measure_all(
+            self.client, self.machines, keepers, shares, kept, self.said.append, task=run_task
+        )
+
+
+_task: Callable[[Share, Any], Any]
+
+
+def run_task(share: Share, variables: Any) -> Any:
+    """By its name, for Dask: workers of this process find it."""
+    return _task(share, variables)
+
+
+def machine(name: str, address: str = "", cpu: str = "A") -> Machine:
+    return Machine(name, address, {"cpu": cpu}, (), ("env",))
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    with (
+        distributed.LocalCluster(
+            n_workers=3,
+            threads_per_worker=1,
+            processes=False,
+            dashboard_address="127.0.0.1:0",
+            resources={"cpu": 1},
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield Scene(cluster, client)
+
+
+def suites(shares: list[Share]) -> list[str]:
+    return sorted(share.suite for share in shares)
+
+
+def test_every_share_is_measured_once_and_by_all_machines(scene: Scene) -> None:
+    together = threading.Barrier(3, timeout=60)
+    met = set[str]()
+
+    def task(name: str, share: Share, variables: Any) -> None:
+        if name not in met:
+            met.add(name)
+            together.wait()
+
+    outcome = scene.measure(task)
+    assert (outcome.kept, outcome.lost) == (6, [])
+    assert sorted(suite for _, suite in scene.kept) == suites(SHARES)
+    assert {name for name, _ in scene.kept} == set("abc")
+    assert scene.said[-1].startswith("[6/6] ")
+
+
+def test_a_machine_measures_only_what_is_kept_under_its_name(scene: Scene) -> None:
+    own = [Share("c0ffee00", f"suite_{n}", (), name, 1.0) for n in range(2) for name in "abc"]
+    outcome = scene.measure(lambda *_: None, keepers={n: n for n in "abc"}, shares=own)
+    assert outcome.kept == 6
+    assert sorted(scene.kept) == [(name, f"suite_{n}") for name in "abc" for n in range(2)]
+
+
+def test_the_share_of_a_machine_that_vanishes_goes_to_another(scene: Scene) -> None:
+    vanished = threading.Event()
+
+    def task(name: str, share: Share, variables: Any) -> None:
+        if name == "a":
+            worker = distributed.get_worker()
+            worker.loop.add_callback(worker.close, executor_wait=False, nanny=False)
+            vanished.wait(60)
+
+    outcome = scene.measure(task)
+    vanished.set()
+    assert (outcome.kept, outcome.lost) == (6, [])
+    assert {name for name, _ in scene.kept} == {"b", "c"}
+    assert [line for line in scene.said if "vanished" in line] == [
+        "a: c0ffee00 suite_0: it has vanished"
+    ]
+
+
+def test_what_nobody_else_may_measure_is_lost_and_named(scene: Scene) -> None:
+    vanished = threading.Event()
+
+    def task(name: str, share: Share, variables: Any) -> None:
+        if name == "a":
+            worker = distributed.get_worker()
+            worker.loop.add_callback(worker.close, executor_wait=False, nanny=False)
+            vanished.wait(60)
+
+    own = [Share("c0ffee00", f"suite_{n}", (), name, 1.0) for n in range(2) for name in "abc"]
+    outcome = scene.measure(task, keepers={n: n for n in "abc"}, shares=own)
+    vanished.set()
+    assert outcome.kept == 4
+    assert [(share.suite, why) for share, why in outcome.lost] == [
+        ("suite_0", "a: it has vanished"),
+        ("suite_1", "no machine is left that could measure it"),
+    ]
+
+
+def test_a_damaged_parcel_is_asked_for_again_where_it_was_measured(scene: Scene) -> None:
+    asked = []
+
+    def task(name: str, share: Share, variables: Any) -> Any:
+        asked.append((name, share.suite, variables))
+        return share.suite == "suite_1" and variables is not None
+
+    def keep(is_damaged: bool) -> None:
+        if is_damaged:
+            raise Damaged("x.json is damaged")
+
+    outcome = scene.measure(task, keep)
+    assert (outcome.kept, outcome.asked_again, outcome.lost) == (6, 1, [])
+    (first, again) = [one for one in asked if one[1] == "suite_1"]
+    assert (first[2], again[2], first[0]) == ({}, None, again[0])
+    assert f"{first[0]}: c0ffee00 suite_1: x.json is damaged; it is asked for again" in scene.said
+
+
+def test_what_comes_damaged_every_time_goes_to_the_others_and_is_lost_at_last(
+    scene: Scene,
+) -> None:
+    def keep(suite: str) -> None:
+        if suite == "suite_1":
+            raise Damaged("x.json is damaged")
+
+    outcome = scene.measure(lambda name, share, variables: share.suite, keep)
+    assert outcome.kept == 5
+    assert suites([share for share, _ in outcome.lost]) == ["suite_1"]
+    assert outcome.asked_again == ASKED_AGAIN + 3  # the others are given one chance
+
+
+def test_a_machine_that_fails_twice_gets_no_more_and_others_do_its_shares(scene: Scene) -> None:
+    together = threading.Barrier(3, timeout=60)
+    met = set[str]()
+
+    def task(name: str, share: Share, variables: Any) -> None:
+        if name not in met:
+            met.add(name)
+            together.wait()
+        if name == "b":
+            raise GpubenchError("no space left on device")
+
+    many = [Share("c0ffee00", f"suite_{n:02}", (), "lab", 1.0) for n in range(40)]
+    outcome = scene.measure(task, shares=many)
+    assert (outcome.kept, outcome.lost) == (40, [])
+    assert {name for name, _ in scene.kept} == {"a", "c"}
+    failed = [line for line in scene.said if line.startswith("b: ")]
+    assert len(failed) <= 2
+    assert all(line.endswith(": no space left on device") for line in failed)
+
+
+def test_only_machines_of_one_kind_divide_the_work(scene: Scene) -> None:
+    def asked(*machines: Machine, name: str = "lab") -> Any:
+        return keepers_of(None, machines, None, name, scene.said.append)
+
+    a, b, c, d = (machine(n, cpu=cpu) for n, cpu in zip("abcd", "AABB", strict=True))
+    assert asked(a, c) == ({"a": "a", "c": "c"}, {})
+    assert scene.said == ["no two machines are of one kind: each measures everything"]
+    with pytest.raises(
+        GpubenchError, match="machines of 2 kinds could divide the work: a, b; c, d"
+    ):
+        asked(d, c, b, a)
+    for name in ("a", "../a", ""):
+        with pytest.raises(GpubenchError, match="give a name that no machine has"):
+            asked(a, b, name=name)
