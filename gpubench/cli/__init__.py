@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 
 from gpubench import __version__
+from gpubench.cli.advise import advise
 from gpubench.cli.console import Commands
+from gpubench.cli.fleet import fleet
 from gpubench.cli.measuring import time
 from gpubench.cli.reading import choose, compare, query, report, serve
 from gpubench.cli.suites import check, devices, grid, init, plan, schema
@@ -16,8 +18,8 @@ from gpubench.cli.verifying import verify
     cls=Commands,
     commands=[
         *(init, check, plan, devices, grid, schema),
-        *(verify, time),
-        *(report, serve, choose, compare, query),
+        *(verify, time, fleet),
+        *(report, serve, choose, advise, compare, query),
     ],
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -1,0 +1,257 @@
+"""How good estimates were: hidden times that were predicted, and then measured afresh.
+
+What ``gpubench advise --verify`` found is kept beside the results, one line for each time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean, median
+
+import msgspec
+
+from gpubench.analysis.estimates import (
+    FEWEST,
+    LEAST_DRIFT,
+    LEVEL,
+    WORKERS,
+    Curve,
+    Estimate,
+    Kind,
+    Point,
+    Way,
+    calibrated,
+)
+from gpubench.errors import ResultsError
+from gpubench.files import MOST_BYTES, TooLarge, read_regular
+from gpubench.links import leads_out
+from gpubench.record import SUFFIX, record_name
+from gpubench.results import Setup
+
+LEAST_COVERAGE = 0.9
+"""Share of the times measured afresh that the intervals of a kernel have to hold for an advice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """One hidden time: what was said of it, and what it was. Seconds."""
+
+    suite: str
+    kernel: str
+    implementation: str
+    device: str
+    parameters: str
+    place: dict[str, float]
+    """Values of the axes, ``WORKERS`` among them where they are counted."""
+    time: str
+    kind: Kind
+    seconds: float
+    low: float
+    high: float | None
+    """``None``: no interval is known."""
+    stored: float
+    """What results have, and was hidden."""
+    measured: float
+    """With the launch that was advised; ``stored`` where it was not measured afresh."""
+    fastest: float
+    """With the launch that was the fastest."""
+    at: str
+    """When it was measured, UTC, ISO 8601; the same for all that were hidden together. Empty:
+    not afresh."""
+
+    @property
+    def error(self) -> float:
+        """Relative: 0.1 is 10 %."""
+        return abs(self.seconds / self.measured - 1)
+
+    @property
+    def holds(self) -> bool:
+        return self.low <= self.measured <= (math.inf if self.high is None else self.high)
+
+    @property
+    def problem(self) -> tuple[object, ...]:
+        """All ways to the same result share it."""
+        sizes = ((name, value) for name, value in self.place.items() if name != WORKERS)
+        return (self.suite, self.kernel, self.parameters, self.time, *sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """How good predictions were."""
+
+    count: int
+    """Between sizes; those beyond are counted apart."""
+    error: float
+    """Median, relative."""
+    coverage: float
+    """Share within their intervals, 0 to 1."""
+    choices: int
+    """Results for which there were two ways at least."""
+    regret: float
+    """Median over these: time of the way that was chosen over that of the best, less 1."""
+    mean_regret: float
+    extrapolated: int
+    extrapolated_error: float
+    """Median of those beyond the measured sizes or workers; 0 without any."""
+    extrapolated_worst: float
+    at: str
+    """As of ``Prediction``."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether its intervals hold as many as they have to."""
+        return self.coverage >= LEAST_COVERAGE
+
+
+def checked(predictions: Iterable[Prediction]) -> Checked | None:
+    """What predictions came to; ``None`` without one between sizes."""
+    every = [*predictions]
+    inside = [one for one in every if one.kind != "extrapolated"]
+    outside = [one.error for one in every if one.kind == "extrapolated"]
+    if not inside:
+        return None
+    regrets = regrets_of(every) or [0.0]
+    return Checked(
+        len(inside),
+        median(one.error for one in inside),
+        fmean(one.holds for one in inside),
+        len(regrets_of(every)),
+        median(regrets),
+        fmean(regrets),
+        len(outside),
+        median(outside or [0.0]),
+        max(outside, default=0.0),
+        max(one.at for one in every),
+    )
+
+
+def drift_of(verified: Iterable[Iterable[Prediction]]) -> float:
+    """By how much times of the same sizes differ at another hour: the logarithm of the factor that
+    holds ``LEVEL`` of all that were measured afresh on a setup; ``LEAST_DRIFT`` of few."""
+    ratios = sorted(abs(math.log(one.measured / one.stored)) for its in verified for one in its)
+    if len(ratios) < FEWEST:
+        return LEAST_DRIFT
+    return max(ratios[min(math.ceil(LEVEL * (len(ratios) + 1)), len(ratios)) - 1], LEAST_DRIFT)
+
+
+def regrets_of(predictions: Iterable[Prediction]) -> list[float]:
+    """Of each result with two ways at least: time of the chosen way over the best, less 1."""
+    problems: dict[tuple[object, ...], list[Prediction]] = defaultdict(list)
+    for one in predictions:
+        problems[one.problem].append(one)
+    return [
+        min(group, key=lambda one: one.seconds).measured / min(one.fastest for one in group) - 1
+        for group in problems.values()
+        if len(group) > 1
+    ]
+
+
+def left_out(key: tuple[str, str], ways: Iterable[Way]) -> list[Prediction]:
+    """Each size predicted from the others of the same run, by intervals that know of all: not
+    measured afresh, and named so."""
+    predictions = []
+    for way in ways:
+        for time, curve in way.curves.items():
+            for place, point in enumerate(curve.points):
+                others = replace(curve, points=curve.points[:place] + curve.points[place + 1 :])
+                seconds = math.exp(point.guess.log)
+                if others.points and (estimate := others.at(point.at)):
+                    predictions.append(predicted(key, way, time, point.at, estimate, seconds))
+    return predictions
+
+
+def predicted(
+    key: tuple[str, str], way: Way, time: str, at: Sequence[float], estimate: Estimate,
+    stored: float, measured: float | None = None, fastest: float | None = None, when: str = "",
+) -> Prediction:  # fmt: skip
+    """What was said of a time that is known."""
+    measured = stored if measured is None else measured
+    return Prediction(
+        *key, way.implementation, way.device, way.parameters,
+        dict(zip(way.axes, at, strict=True)), time, estimate.kind, estimate.seconds, estimate.low,
+        None if estimate.high == math.inf else estimate.high, stored, measured,
+        measured if fastest is None else fastest, when,
+    )  # fmt: skip
+
+
+def is_hidden(way: Way, at: Sequence[float], sizes: Sequence[float], axis: int) -> bool:
+    """Whether a verification hides a place: every second of all ``sizes`` along one axis, and the
+    largest of three or more numbers of workers."""
+    counts = way.counts
+    return at[axis] in sizes[1::2] or (len(counts) > 2 and at[-1] == counts[-1])
+
+
+def without_hidden(
+    ways: Sequence[Way],
+) -> tuple[tuple[Way, ...], dict[tuple[int, str], list[Point]]]:
+    """The ways as they are known without the hidden places, calibrated anew, and these by the way's
+    place and the labelled time. Sizes are hidden along the axis that has the most."""
+    every = [(way, curve.points) for way in ways for curve in way.curves.values()]
+    axes = len(ways[0].axes) - (WORKERS in ways[0].axes)
+    columns = [sorted({p.at[axis] for _, points in every for p in points}) for axis in range(axes)]
+    if not columns:
+        return tuple(ways), {}
+    axis = max(range(axes), key=lambda place: len(columns[place]))
+    shown, taken = [], {}
+    for place, way in enumerate(ways):
+        curves = {}
+        for time, curve in way.curves.items():
+            hides = [is_hidden(way, point.at, columns[axis], axis) for point in curve.points]
+            kept = tuple(p for p, hide in zip(curve.points, hides, strict=True) if not hide)
+            taken[place, time] = [p for p, hide in zip(curve.points, hides, strict=True) if hide]
+            if kept:
+                curves[time] = Curve(kept)
+        shown.append(replace(way, curves=curves))
+    return calibrated(shown), taken
+
+
+def verification_path(results: Path, setup: Setup) -> Path:
+    """Where predictions for a setup are kept, of all commits: beside its results, under a name that
+    asv does not read (``.json``), nor gpubench as a record."""
+    name = record_name("advice", setup.environment).removesuffix(SUFFIX)
+    return results / setup.machine / f"{name}.jsonl"
+
+
+MOST_KEPT = 2**16
+"""Predictions that are read of a file: some hundred verifications of a large suite."""
+
+
+def verifications(path: Path, results: Path) -> dict[tuple[str, str], list[Prediction]]:
+    """The newest verification of each kernel; none where there is no file that can be read. Lines
+    that are no predictions are left out."""
+    if leads_out(path, results):
+        return {}
+    try:
+        lines = read_regular(path, MOST_BYTES).splitlines()[-MOST_KEPT:]
+    except (OSError, TooLarge):
+        return {}
+    decoder = msgspec.json.Decoder(Prediction)
+    kept: dict[tuple[str, str], list[Prediction]] = {}
+    for line in lines:
+        try:
+            one = decoder.decode(line)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            continue
+        if min(one.seconds, one.stored, one.measured, one.fastest) <= 0:
+            continue
+        of_kernel = kept.setdefault((one.suite, one.kernel), [])
+        if of_kernel and of_kernel[-1].at != one.at:
+            of_kernel.clear()
+        of_kernel.append(one)
+    return kept
+
+
+def keep(predictions: Iterable[Prediction], path: Path, results: Path) -> None:
+    """Append predictions to a file; raises ``ResultsError`` where that cannot be."""
+    content = b"".join(msgspec.json.encode(one) + b"\n" for one in predictions)
+    if leads_out(path, results):
+        raise ResultsError(f"{path} is a symbolic link out of {results}; remove it")
+    try:
+        with path.open("ab") as file:
+            file.write(content)
+    except OSError as error:
+        raise ResultsError(f"what was found cannot be kept: {error}") from error

@@ -1,0 +1,418 @@
+"""Times between the sizes that were measured, with intervals that say how wrong they may be.
+
+**The estimate.** Straight lines between neighbouring sizes, both on logarithms. What costs a power
+of the size is a straight line there, whichever power, and a cache that overflows bends two segments
+and no other: a curve through all sizes would swing. A fixed cost beside a linear one is a line that
+bends slowly. So where the lines bend the same way at both ends of a segment, the estimate does too,
+by the smaller of the two (the limiter of Harten, Engquist, Osher and Chakravarthy, J. Comput. Phys.
+71, 1987, called minmod); where they do not, or nothing lies beyond, it is straight.
+
+**Its interval** has two parts, which add by their squares. One is the ends' own: the interval of
+each time, and the factor by which times differ at another hour: ``BASELINE_MOVED``, or what
+verifications on this setup found where that is more (``advice_checks.drift_of``). The other is what
+lies between: a line that bends by a slope somewhere between two sizes misses it by up to that slope
+times ``reach``, which is ``h t (1 - t)`` at the share ``t`` of a gap of ``h`` (logarithms), and
+beyond the last size the distance to it. How much lines bend is learned by hiding each size in turn
+and predicting it from the others: the mean square of ``error / reach`` of a curve, with that of its
+whole kernel as one more. Then all intervals of a kernel are widened by one factor, so that they
+hold ``LEVEL`` of the hidden sizes, each judged without itself (conformal prediction with a local
+scale: Lei, G'Sell, Rinaldo, Tibshirani and Wasserman, JASA 113, 2018, section 5.2).
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, pairwise
+from statistics import fmean
+from typing import Literal, NamedTuple
+
+from gpubench.analysis.choice import compilation
+from gpubench.analysis.comparison import BASELINE_MOVED
+from gpubench.analysis.scaling import workers_of
+from gpubench.names import format_identity, parse_identity
+from gpubench.results import Row
+
+Kind = Literal["measured", "predicted", "wide", "extrapolated"]
+KINDS: tuple[Kind, ...] = ("measured", "predicted", "wide", "extrapolated")
+"""What an estimate rests on: that very size; sizes on both sides at most ``MOST_APART`` apart;
+sizes on both sides that are farther apart; sizes on one side only. The worst comes last."""
+
+_PREDICTED, _WIDE, _EXTRAPOLATED = 1, 2, 3
+
+MOST_APART = 4.0
+"""Largest factor between two neighbouring sizes for an estimate between them to be a prediction."""
+
+LEVEL = 0.95
+"""Share of the hidden sizes that the intervals of a kernel hold. They are of the same run; at
+another hour times differ by more, and ``advice_checks.LEAST_COVERAGE`` is what has to be left."""
+
+FEWEST = 9
+"""Hidden sizes of a kernel from which its intervals are calibrated: of fewer not even the largest
+error holds nine of ten."""
+
+LEAST_DRIFT = math.log(BASELINE_MOVED)
+"""Logarithm of the factor by which times differ at another hour, where no more is known."""
+
+CURVES = ("kernel", "end_to_end", "transfer")
+"""Labelled times that an estimate is made of; the others are of no size of their own."""
+
+LARGEST = 300.0
+"""Logarithm of what is calculated with: the square of more is no number."""
+
+WORKERS = "workers"
+"""Axis of the number of threads, processes or nodes, beside the sizes."""
+
+
+class Guess(NamedTuple):
+    """Logarithm of a time, with what its interval is made of."""
+
+    log: float
+    half: float
+    """Half width by the times that it is made of."""
+    reach: float
+    """Half width for each unit by which the line may bend; 0 at a measured size."""
+    kind: int
+    """Index into ``KINDS``."""
+
+
+class Point(NamedTuple):
+    """The fastest launch of an implementation at one size."""
+
+    at: tuple[float, ...]
+    """Values of the axes."""
+    guess: Guess
+    variant: str
+    """What of its identity is no problem: ``block=256``."""
+
+
+class Bend(NamedTuple):
+    """How wrong the lines of a curve are."""
+
+    slope: float
+    """By which they may bend; ``inf``: not known."""
+    factor: float
+    """By which intervals are widened; at least 1."""
+
+
+UNKNOWN = Bend(math.inf, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A time, in seconds."""
+
+    seconds: float
+    low: float
+    """0 where the interval is not known."""
+    high: float
+    """``inf`` where the interval is not known."""
+    kind: Kind
+
+    def times(self, factor: float) -> Estimate:
+        return Estimate(self.seconds * factor, self.low * factor, self.high * factor, self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One labelled time over the axes of its way."""
+
+    points: tuple[Point, ...]
+    inside: Bend = UNKNOWN
+    """Between two sizes, and at one."""
+    beyond: Bend = UNKNOWN
+    """Beyond the last size."""
+
+    def at(self, place: Sequence[float]) -> Estimate | None:
+        """``None`` where the axes have no points on both sides, or two on one side."""
+        guess = interpolated([(point.at, point.guess) for point in self.points], tuple(place))
+        if guess is None:
+            return None
+        bend = self.beyond if guess.kind == _EXTRAPOLATED else self.inside
+        # At a measured size nothing bends, whether it is known how much or not.
+        half = bend.factor * math.hypot(guess.half, guess.reach and bend.slope * guess.reach)
+        widest = math.exp(min(half, LARGEST))
+        seconds = math.exp(max(min(guess.log, LARGEST), -LARGEST))
+        high = math.inf if half == math.inf else seconds * widest
+        return Estimate(
+            seconds, 0.0 if half == math.inf else seconds / widest, high, KINDS[guess.kind]
+        )
+
+    def variant(self, place: Sequence[float]) -> str:
+        """The launch that was fastest at the nearest size."""
+        return min(self.points, key=lambda point: distance(point.at, place)).variant
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One implementation on one device: one way to a result."""
+
+    implementation: str
+    device: str
+    """Of pools and clusters without the number of workers: ``processes``."""
+    parameters: str
+    """Identity of what the kernel varies beside sizes."""
+    place: str
+    """Machine and environment."""
+    axes: tuple[str, ...]
+    """Sizes; last ``WORKERS`` where they are counted."""
+    curves: Mapping[str, Curve]
+    """By the labelled time, those of ``CURVES`` that were measured."""
+    once: Mapping[str, Estimate] = field(default_factory=dict)
+    """``compile``, and of ``start`` what is more than the first call."""
+    compiles: bool = False
+    disturbed: int = 0
+    """Times that other work disturbed."""
+
+    @property
+    def counts(self) -> tuple[float, ...]:
+        """Numbers of workers that were measured; empty where they are not counted."""
+        if WORKERS not in self.axes:
+            return ()
+        return tuple(
+            sorted({point.at[-1] for curve in self.curves.values() for point in curve.points})
+        )
+
+    @property
+    def copies(self) -> bool:
+        """Whether arrays of the host have to be copied."""
+        return self.device.partition(":")[0] not in ("", "cpu") or "end_to_end" in self.curves
+
+
+def distance(one: Sequence[float], other: Sequence[float]) -> float:
+    """Between two places, in logarithms."""
+    return sum(abs(math.log(a / b)) for a, b in zip(one, other, strict=True))
+
+
+def interpolated(
+    points: Sequence[tuple[tuple[float, ...], Guess]], place: tuple[float, ...]
+) -> Guess | None:
+    """Along the first axis between guesses along the others; ``None`` where there are too few."""
+    if not place:
+        return points[0][1] if points else None
+    groups: dict[float, list[tuple[tuple[float, ...], Guess]]] = defaultdict(list)
+    for at, measured in points:
+        groups[at[0]].append((at[1:], measured))
+    value, others = place[0], place[1:]
+    if value in groups and (at_it := interpolated(groups[value], others)):
+        return at_it
+    known = [
+        (key, guess)
+        for key in sorted(groups)
+        if key != value and (guess := interpolated(groups[key], others))
+    ]
+    if len(known) < 2:
+        return None
+    after = min(max(bisect([key for key, _ in known], value), 1), len(known) - 1)
+    (a, one), (b, other) = known[after - 1], known[after]
+    gap = math.log(b / a)
+    t = math.log(value / a) / gap
+    inside = 0 <= t <= 1
+    near = gap <= math.log(MOST_APART) * (1 + 1e-9)
+    kind = _EXTRAPOLATED if not inside else _PREDICTED if near else _WIDE
+    reach = gap * t * (1 - t) if inside else gap * max(-t, t - 1)
+    sag = 0.0
+    if inside and 1 < after < len(known) - 1:
+        xs, ys = zip(*((math.log(x), g.log) for x, g in known[after - 2 : after + 2]), strict=True)
+        slopes = [(ys[k + 1] - ys[k]) / (xs[k + 1] - xs[k]) for k in range(3)]
+        bends = [(slopes[k + 1] - slopes[k]) / (xs[k + 2] - xs[k]) for k in range(2)]
+        sag = min(bends, key=abs) if bends[0] * bends[1] > 0 else 0.0
+    return Guess(
+        (1 - t) * one.log + t * other.log - sag * gap * reach,
+        abs(1 - t) * one.half + abs(t) * other.half,
+        abs(1 - t) * one.reach + abs(t) * other.reach + reach,
+        max(kind, one.kind, other.kind),
+    )
+
+
+# --- ways, from rows
+
+
+def axes_of(rows: Iterable[Row], asked: Iterable[str] = ()) -> tuple[str, ...]:
+    """Sizes that tell the problems of a kernel apart, those that are asked for first.
+
+    A size that is always the same is none of them, nor one that grows with another.
+    """
+    of_rows = [row.sizes for row in rows]
+    first = [*asked]
+    kept: list[str] = []
+    for name in [*first, *dict.fromkeys(chain.from_iterable(of_rows))]:
+        pairs = {(sizes.get(name), *(sizes.get(other) for other in kept)) for sizes in of_rows}
+        if name in first or (
+            len({pair[0] for pair in pairs}) > 1
+            and not any(
+                _follows({(pair[place], pair[0]) for pair in pairs})
+                for place in range(1, len(kept) + 1)
+            )
+        ):
+            kept.append(name)
+    return tuple(dict.fromkeys(kept))
+
+
+def _follows(pairs: Iterable[tuple[float | None, float | None]]) -> bool:
+    """Whether the second of each pair is decided by the first and grows with it."""
+    if any(None in pair for pair in pairs):
+        return False
+    ordered = sorted(pairs)
+    return all(a[0] != b[0] and a[1] <= b[1] for a, b in pairwise(ordered))  # type: ignore[operator]
+
+
+def ways_of(
+    rows: Iterable[Row], axes: Sequence[str], place: str = "", drift: float = LEAST_DRIFT
+) -> tuple[Way, ...]:
+    """Every implementation on every device that has a time, in the order of the rows, with
+    intervals that are calibrated over all of them; rows of one kernel on one setup. ``drift`` is
+    the logarithm of the factor by which times differ at another hour."""
+    groups: dict[tuple[str, str, str, bool], list[tuple[tuple[float, ...], Row]]] = defaultdict(
+        list
+    )
+    for row in rows:
+        if row.seconds and (place_of := where(row, axes)):
+            groups[place_of[0]].append((place_of[1], row))
+    ways = []
+    for (implementation, device, parameters, counted), group in groups.items():
+        of_time: dict[str, dict[tuple[float, ...], Row]] = defaultdict(dict)
+        for at, row in sorted(group, key=lambda one: one[1].seconds or 0.0):
+            of_time[row.name.time].setdefault(at, row)
+        way = Way(
+            implementation,
+            device,
+            parameters,
+            place,
+            (*axes, WORKERS) if counted else (*axes,),
+            {
+                time: Curve(
+                    tuple(
+                        Point(at, _guess(row, drift), variant_of(row))
+                        for at, row in sorted(of_time[time].items())
+                    )
+                )
+                for time in CURVES
+                if time in of_time
+            },
+            _once([row for _, row in group], drift),
+            compiles=any(row.compiled for _, row in group),
+            disturbed=sum(row.is_disturbed for _, row in group),
+        )
+        if way.curves:
+            ways.append(way)
+    return calibrated(ways)
+
+
+def where(
+    row: Row, axes: Sequence[str]
+) -> tuple[tuple[str, str, str, bool], tuple[float, ...]] | None:
+    """The way that a row is of (implementation, device, parameters, whether workers are counted),
+    and its place on the axes; ``None`` where it has none of these sizes above 0."""
+    at = tuple(row.sizes.get(axis, 0.0) for axis in axes)
+    if not all(value > 0 for value in at):
+        return None
+    workers = workers_of(row)
+    device = row.device if workers is None else row.device.partition(":")[0]
+    at += () if workers is None else (float(workers),)
+    return (row.name.implementation, device, row.parameters, workers is not None), at
+
+
+def variant_of(row: Row) -> str:
+    """What of a case's identity is no problem, threads and device aside: its launch, mostly."""
+    problem = {*parse_identity(row.problem), "device", "threads"}
+    identity = parse_identity(row.name.case)
+    return format_identity({name: value for name, value in identity.items() if name not in problem})
+
+
+def _guess(row: Row, drift: float) -> Guess:
+    """A measured time. Where it has no interval, its quartiles tell how much samples scatter."""
+    seconds = row.seconds or 0.0
+    ends = row.low, row.high
+    if not (ends[0] and ends[1] and ends[0] > 0 and ends[1] < math.inf):
+        ends = row.q25, row.q75
+    spread = max((abs(math.log(end / seconds)) for end in ends if end), default=0.0)
+    return Guess(math.log(seconds), math.hypot(spread, drift), 0.0, 0)
+
+
+def _once(group: Sequence[Row], drift: float) -> dict[str, Estimate]:
+    """What a process pays once. ``start`` ends with a first call, which is not counted twice."""
+    once: dict[str, Estimate] = {}
+    for time in ("compile", "start"):
+        row = compilation(max(group, key=lambda row: row.size), group, time)
+        if row is None or not row.seconds:
+            continue
+        curve = Curve((Point((), _guess(row, drift), ""),))
+        estimate = curve.at(())
+        calls = {r.name.time: r.seconds for r in group if r.name.case == row.name.case}
+        called = calls.get("end_to_end") or calls.get("kernel") or 0.0
+        if estimate and time == "start":
+            ends = (estimate.seconds, estimate.low, estimate.high)
+            rest, low, high = (max(each - called, 0.0) for each in ends)
+            estimate = Estimate(rest, low, high, "measured")
+        if estimate:
+            once[time] = estimate
+    return once
+
+
+# --- calibration
+
+
+class Residual(NamedTuple):
+    """What was wrong of a hidden size: the difference of the logarithms, and the guess's parts."""
+
+    error: float
+    half: float
+    reach: float
+
+    def score(self, slope: float) -> float:
+        return self.error / math.hypot(self.half, slope * self.reach)
+
+
+def calibrated(ways: Sequence[Way]) -> tuple[Way, ...]:
+    """The ways of a kernel with what their lines bend, so that the intervals hold ``LEVEL`` of the
+    sizes that are hidden one by one."""
+    residuals = [[[*hidden(curve)] for curve in way.curves.values()] for way in ways]
+    flat = [*chain.from_iterable(residuals)]
+    inside, beyond = (
+        iter(_bends([[one for one, is_out in own if is_out is out] for own in flat]))
+        for out in (False, True)
+    )
+    return tuple(
+        replace(
+            way,
+            curves={
+                time: replace(curve, inside=next(inside), beyond=next(beyond))
+                for time, curve in way.curves.items()
+            },
+        )
+        for way in ways
+    )
+
+
+def hidden(curve: Curve) -> Iterator[tuple[Residual, bool]]:
+    """Each point predicted from the others, where these tell, and whether from one side only."""
+    for place, point in enumerate(curve.points):
+        others = [(p.at, p.guess) for at, p in enumerate(curve.points) if at != place]
+        guess = interpolated(others, point.at)
+        if guess and guess.reach:
+            error = abs(guess.log - point.guess.log)
+            yield Residual(error, guess.half, guess.reach), guess.kind == _EXTRAPOLATED
+
+
+def _bends(of_curves: Sequence[Sequence[Residual]]) -> list[Bend]:
+    """How wrong the lines of each curve are by its residuals, shrunk to the mean of all by one."""
+    slopes = [[(one.error / one.reach) ** 2 for one in own] for own in of_curves]
+    every = [*chain.from_iterable(slopes)]
+    if len(every) < FEWEST:
+        return [UNKNOWN] * len(of_curves)
+    shared = fmean(every)
+
+    def slope(own: Sequence[float]) -> float:
+        return math.sqrt((shared + sum(own)) / (1 + len(own)))
+
+    scores = sorted(
+        one.score(slope([*own[:place], *own[place + 1 :]]))
+        for residuals, own in zip(of_curves, slopes, strict=True)
+        for place, one in enumerate(residuals)
+    )
+    rank = min(math.ceil(LEVEL * (len(scores) + 1)), len(scores))
+    return [Bend(slope(own), max(1.0, scores[rank - 1])) for own in slopes]

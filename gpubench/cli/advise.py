@@ -1,0 +1,538 @@
+"""`gpubench advise`: which implementation to use, where, and with how many workers."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from gpubench.cli.console import (
+    ERR,
+    OUT,
+    bar,
+    interruptible,
+    print_faults,
+    print_json,
+    print_warned,
+)
+from gpubench.cli.options import (
+    SUITES,
+    environment_option,
+    json_option,
+    machine_option,
+    preset_option,
+    results_option,
+    suites_option,
+    where_option,
+)
+from gpubench.cli.planning import chosen_cases
+from gpubench.errors import GpubenchError
+from gpubench.files import TooLarge, read_regular
+from gpubench.links import stay_inside
+from gpubench.suite.folder import MAX_BYTES, asked_folder
+
+if TYPE_CHECKING:  # a command imports what reads results only when it runs: --help answers at once
+    from gpubench.analysis.advice import Advice, Ask, Crossing, Total
+    from gpubench.analysis.advice_checks import Prediction
+    from gpubench.analysis.estimates import Way
+    from gpubench.report.site import Site
+    from gpubench.results import History, Row
+
+Key = tuple[str, str]
+"""Suite and kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What a file of prices holds."""
+
+    per_hour: dict[str, float]
+    """By device (``cuda:0``), kind of device (``dask``) or machine."""
+    currency: str = ""
+
+
+@click.command()
+@click.argument("target", metavar="SUITE::KERNEL")
+@click.option(
+    "-a",
+    "axes",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="The size, measured or not, and parameters: -a n=50000000 -a dtype=float32. With "
+    "--verify, keep these values.",
+)
+@click.option(
+    "--calls", type=click.IntRange(min=1), default=1, show_default=True, help="How many are made."
+)
+@click.option(
+    "--from",
+    "source",
+    type=click.Choice(["host", "device"]),
+    default="host",
+    show_default=True,
+    help="Where the arrays are, and the results are wanted.",
+)
+@click.option("--warm", is_flag=True, help="The process runs: nothing is started or compiled.")
+@click.option("--cached", is_flag=True, help="What is compiled is on disk already.")
+@click.option(
+    "--have",
+    metavar="DEVICES",
+    help="Only these: cpu,cuda:0,dask:8 (up to 8 workers; 8 are estimated where fewer were "
+    "measured).",
+)
+@click.option("--cost", type=click.Path(path_type=Path), help="YAML: prices of an hour by device.")
+@click.option("--verify", is_flag=True, help="Hide sizes, predict them, and measure them.")
+@preset_option
+@where_option
+@click.option("--samples", type=click.IntRange(min=1), help="With --verify: of each time.")
+@results_option
+@suites_option
+@machine_option
+@environment_option
+@json_option
+def advise(
+    target: str,
+    axes: tuple[str, ...],
+    calls: int,
+    source: str,
+    warm: bool,
+    cached: bool,
+    have: str | None,
+    cost: Path | None,
+    verify: bool,
+    preset: str | None,
+    where: str | None,
+    samples: int | None,
+    results: Path,
+    suites: Path,
+    machine: str | None,
+    environment: str | None,
+    as_json: bool,
+) -> None:
+    """Say what gets a result fastest, for a size that may not have been measured.
+
+    It adds what is paid until the result is there: the start of a process, compilation, copies and
+    calls, each estimated between the sizes that were measured (`asv run`), with an interval. Beyond
+    these it says that it extrapolates.
+
+    --verify hides every second size and the largest number of workers, predicts them from the rest,
+    measures them on this machine, and keeps how wrong that was beside the results. A kernel whose
+    intervals held less than 90 % gets no advice. Exit code 1 where one did.
+    """
+    from gpubench.project import project_table
+    from gpubench.report.site import Site
+
+    suites = suites or asked_folder(SUITES)
+    for path in (results, suites):
+        stay_inside(path)
+    with ERR.status("reading results"):
+        table, faults = project_table(results, Path.cwd(), suites)
+    print_faults(faults, "warning: ")
+    with closing(table):
+        site = Site(table)
+        histories = [
+            one
+            for one in site.histories
+            if machine in (None, one.setup.machine) and environment in (None, one.setup.environment)
+        ]
+        if verify:
+            cases = chosen_cases([target], preset, where, axes)
+            _verify(cases, site, histories, results, samples, as_json)
+            return
+        prices = _prices(cost)
+        key = _kernel(target, site, histories)
+        asked = _asked(axes)
+        process: Literal["fresh", "cached", "warm"] = "cached" if cached else "fresh"
+        devices = tuple(filter(None, (one.strip() for one in (have or "").split(","))))
+        _advise(
+            key, site, histories, results, asked,
+            calls=calls, from_host=source == "host", process="warm" if warm else process,
+            have=devices, prices=prices, as_json=as_json,
+        )  # fmt: skip
+
+
+def _prices(path: Path | None) -> Prices:
+    """Raises ``GpubenchError`` for a file that holds no prices."""
+    if path is None:
+        return Prices({})
+    import msgspec
+    import yaml
+
+    form = "currency: EUR, per_hour: {cpu: 0.10, 'cuda:0': 2.50}"
+    try:
+        content = yaml.safe_load(read_regular(path, MAX_BYTES))
+        prices = msgspec.convert(content, Prices)
+    except (OSError, TooLarge, yaml.YAMLError, msgspec.ValidationError, RecursionError) as error:
+        what = str(error).partition("\n")[0]
+        raise GpubenchError(f"{path} holds no prices: {what}; write {form}") from error
+    if wrong := [n for n, each in prices.per_hour.items() if not 0 <= each < math.inf]:
+        raise GpubenchError(f"{path}: the price of {wrong[0]} is no amount; write {form}")
+    return prices
+
+
+def _kernel(target: str, site: Site, histories: Sequence[History]) -> Key:
+    """The kernel that is asked for, by its suite and its name, which may be left out of one."""
+    suite, _, kernel = target.partition("::")
+    suite = Path(suite).stem if suite.endswith(".yaml") else suite
+    there = dict.fromkeys(key for history in histories for key in site.kernels(history))
+    keys = [key for key in there if key[0] == suite and kernel in ("", key[1])]
+    if len(keys) != 1:
+        names = ", ".join("::".join(key) for key in keys or there)
+        raise GpubenchError(
+            f"{'several kernels are' if keys else 'there are no results of'} {target}: "
+            f"{'name one of' if keys else 'measured are'} {names or 'none; run `asv run`'}"
+        )
+    return keys[0]
+
+
+def _asked(axes: Iterable[str]) -> dict[str, str]:
+    asked = {}
+    for text in axes:
+        name, equals, value = text.partition("=")
+        if not (equals and name and value) or "," in value:
+            raise GpubenchError(f"-a {text}: one value is needed, as in -a n=50000000")
+        asked[name] = value
+    return asked
+
+
+def _sizes(asked: Mapping[str, str], rows: Sequence[Row], label: str) -> dict[str, float]:
+    """The sizes among what is asked for; raises ``GpubenchError`` for what the kernel has not."""
+    from gpubench.analysis.estimates import axes_of
+    from gpubench.names import parse_identity
+    from gpubench.report import text
+
+    measured: dict[str, set[float]] = {}
+    parameters: dict[str, set[str]] = {}
+    for row in rows:
+        for name, size in row.sizes.items():
+            measured.setdefault(name, set()).add(size)
+        for name, value in parse_identity(row.parameters).items():
+            parameters.setdefault(name, set()).add(str(value))
+
+    def words(name: str) -> str:
+        if name in parameters:
+            return f"{name} ({', '.join(sorted(parameters[name]))})"
+        return f"{name} ({text.whole(min(measured[name]))} to {text.whole(max(measured[name]))})"
+
+    sizes = {}
+    for name, said in asked.items():
+        if name not in measured and name not in parameters:
+            there = ", ".join(map(words, [*measured, *parameters])) or "none"
+            raise GpubenchError(f"{label} has no axis {name!r}; it has {there}")
+        if name in measured:
+            try:
+                sizes[name] = float(said)
+            except ValueError:
+                sizes[name] = 0.0
+            if not 0 < sizes[name] < math.inf:
+                raise GpubenchError(f"-a {name}={said}: a size is a number above 0")
+    if missing := [name for name in axes_of(rows, sizes) if name not in sizes]:
+        raise GpubenchError(f"give every size of {label}: -a {missing[0]}=..., {words(missing[0])}")
+    return sizes
+
+
+def _advise(
+    key: Key,
+    site: Site,
+    histories: Sequence[History],
+    results: Path,
+    asked: Mapping[str, str],
+    *,
+    prices: Prices,
+    as_json: bool,
+    **how: Any,
+) -> None:
+    """Print what to use."""
+    from gpubench.analysis import advice
+    from gpubench.analysis.advice_checks import (
+        checked,
+        drift_of,
+        left_out,
+        verification_path,
+        verifications,
+    )
+    from gpubench.analysis.estimates import CURVES, ways_of
+    from gpubench.names import parse_identity
+    from gpubench.report.advise import refusal, verified_words
+    from gpubench.report.exports import plain
+    from gpubench.report.site import kernel_label, setup_label
+
+    label = kernel_label(key)
+    of_setup = {
+        history.setup: [row for row in now.cases.values() if row.seconds]
+        for history in histories
+        if (now := site.current(history).get(key))
+    }
+    every = [row for rows in of_setup.values() for row in rows if row.name.time in CURVES]
+    if not every:
+        raise GpubenchError(f"{label} has no times: run `gpubench choose {label}` for the reasons")
+    sizes = _sizes(asked, every, label)
+    ways: list[Way] = []
+    notes: list[str] = []
+    for setup, rows in of_setup.items():
+        kept = [
+            row
+            for row in rows
+            if all(
+                asked.get(name, str(value)) == str(value)
+                for name, value in parse_identity(row.parameters).items()
+            )
+        ]
+        verified = verifications(verification_path(results, setup), results)
+        its = ways_of(kept, tuple(sizes), setup_label(setup), drift_of(verified.values()))
+        found = checked(verified.get(key, ()))
+        if found and not found.holds:
+            notes.append(f"{setup_label(setup)}: {refusal(found)}")
+            continue
+        notes.append(verified_words(found, checked(left_out(key, its)), "::".join(key)))
+        ways += its
+    if not ways:
+        raise GpubenchError("; ".join(notes) or f"{label} has no times with these parameters")
+    ask = advice.Ask(sizes, prices=prices.per_hour, **how)
+    advices = advice.advise(ways, ask)
+    if not advices:
+        raise GpubenchError(f"{label}: nothing is left of what was measured; see --have and -a")
+    if as_json:
+        print_json(
+            {
+                "kernel": label,
+                "sizes": sizes,
+                "calls": ask.calls,
+                "from": "host" if ask.from_host else "device",
+                "process": ask.process,
+                "currency": prices.currency,
+                "notes": notes,
+                "advice": [plain(one) for one in advices],
+            }
+        )
+        return
+    several = len({way.place for way in ways}) > 1
+    for one in advices:
+        for line in _lines(one, ask, label, prices.currency, several):
+            OUT.print(line, markup=False)
+    for note in notes:
+        OUT.print(note, markup=False)
+
+
+def _lines(one: Advice, ask: Ask, label: str, currency: str, several: bool) -> Iterator[str]:
+    """One advice in lines."""
+    from gpubench.report import text
+    from gpubench.report.advise import KIND_WORDS
+
+    words = [label, one.parameters, text.sizes(ask.sizes), text.plural(ask.calls, "call")]
+    words += [f"arrays on the {'host' if ask.from_host else 'device'}"]
+    words += {"fresh": ["a fresh process"], "cached": ["a fresh process, compiled before"]}.get(
+        ask.process, ["a running process"]
+    )
+    yield ", ".join(filter(None, words)) + ":"
+    width = max(len(_name(total, several)) for total in one.totals)
+    for place, total in enumerate(one.totals, 1):
+        known = total.high < math.inf
+        interval = text.seconds_interval(total.low, total.high) if known else "no interval"
+        name = f"{_name(total, several):{width}}"
+        line = f"  {place:>2} {name}  {text.seconds(total.seconds)} ({interval})"
+        if total.price is not None:
+            line += f", {text.digits(total.price)} {currency}".rstrip()
+        if KIND_WORDS[total.kind]:
+            line += f", {KIND_WORDS[total.kind]}"
+        if total in one.equals:
+            line += ", no clear difference"
+        yield line
+        if len(total.parts) > 1 or total.variant:
+            parts = (f"{p.name} {text.seconds(p.estimate.seconds)}" for p in total.parts)
+            launch = f"; {total.variant}" if total.variant else ""
+            yield f"     {' ' * width}  = {' + '.join(parts)}{launch}"
+    for crossings, unit in ((one.over_size, "size"), (one.over_calls, "calls")):
+        name = next(iter(ask.sizes), "") if unit == "size" else "calls"
+        at = f" at {text.plural(ask.calls, 'call')}" if unit == "size" else " at this size"
+        yield from (f"  {crossing_words(c, name)}{at}" for c in crossings)
+    if one.together:
+        yield (
+            f"  {text.join(one.together.labels)} at once: {text.seconds(one.together.seconds)} at "
+            "best, a bound from their speeds; dividing the work was not measured"
+        )
+    for time in ("compile", "start"):
+        without = [total.label for total in one.totals if time in total.missing]
+        if without and len(without) < len(one.totals):
+            yield f"  without {time}, which was not measured: {text.join(without)}"
+        elif without:
+            yield f"  {time} was not measured of any, and is left out: add it to measure"
+    yield from (f"  left out: {words}" for words in one.left_out)
+
+
+def _name(total: Total, several: bool) -> str:
+    return f"{total.label} ({total.place})" if several else total.label
+
+
+def crossing_words(crossing: Crossing, name: str) -> str:
+    """``from n = 3,100,000 (2,600,000 to 3,700,000) on numba_cuda, before numba_parallel``."""
+    from gpubench.report import text
+
+    def rounded(value: float) -> str:
+        if name == "calls":
+            return text.whole(math.ceil(value * (1 - 1e-9)))
+        return text.whole(round(value, 2 - math.floor(math.log10(value))))
+
+    ends = crossing.low, crossing.high
+    low, high = ("?" if end is None else rounded(end) for end in ends)
+    span = "" if ends == (None, None) else f" ({low} to {high})"
+    value = f"{name} = {rounded(crossing.value)}"
+    return f"from {value}{span} on {crossing.after}, before it {crossing.before}"
+
+
+def _verify(
+    cases: Sequence[Any],
+    site: Site,
+    histories: Sequence[History],
+    results: Path,
+    samples: int | None,
+    as_json: bool,
+) -> None:
+    """Hide, predict, measure afresh, keep and print."""
+    from gpubench.analysis.advice_checks import (
+        checked,
+        drift_of,
+        keep,
+        verification_path,
+        verifications,
+    )
+    from gpubench.measure.recorder import run_facts
+    from gpubench.report.advise import checked_words, refusal
+
+    if len(histories) != 1:
+        setups = "; ".join(f"{h.setup.machine}, {h.setup.environment}" for h in histories)
+        raise GpubenchError(
+            f"one machine and environment can be verified at a time: there are "
+            f"{setups or 'none'}; choose with --machine and --environment"
+        )
+    (history,) = histories
+    stored, here = history.snapshots[-1].facts.get("cpu"), run_facts().get("cpu")
+    if stored is not None and stored != here:
+        raise GpubenchError(
+            f"the results are of another machine ({stored}; this is {here}): verify them there"
+        )
+    path = verification_path(results, history.setup)
+    drift = drift_of(verifications(path, results).values())
+    predictions = _measured(cases, site, history, samples, drift)
+    keep(predictions, path, results)
+    of_kernel: dict[Key, list[Prediction]] = {}
+    for one in predictions:
+        of_kernel.setdefault((one.suite, one.kernel), []).append(one)
+    verified = {key: checked(its) for key, its in of_kernel.items()}
+    if as_json:
+        from gpubench.report.exports import plain
+
+        print_json(
+            [{"kernel": "::".join(key), **plain(one)} for key, one in verified.items() if one]
+        )
+    else:
+        for key, found in verified.items():
+            words = checked_words(found) if found else "nothing between sizes could be predicted"
+            OUT.print(f"{'::'.join(key)}: {words}", markup=False)
+            if found and not found.holds:
+                OUT.print(f"  {refusal(found)}", markup=False)
+    if not all(one and one.holds for one in verified.values()):
+        sys.exit(1)
+
+
+def _measured(
+    cases: Sequence[Any], site: Site, history: History, samples: int | None, drift: float
+) -> list[Prediction]:
+    """Predictions of what is hidden, beside what was measured now."""
+    from gpubench.analysis.advice_checks import predicted, without_hidden
+    from gpubench.analysis.estimates import CURVES, axes_of, variant_of, ways_of, where
+    from gpubench.measure.direct import bench, jobs, measure, turns_of
+    from gpubench.measure.recorder import now
+    from gpubench.tables.times import rows_of
+
+    there: dict[Key, list[Any]] = {}
+    for case in cases:
+        there.setdefault((case.suite.suite, case.kernel_name), []).append(case)
+    hidden = []
+    wanted = []
+    for key, its in there.items():
+        kernel = site.current(history).get(key)
+        rows = [r for r in kernel.cases.values() if r.name.time in CURVES] if kernel else []
+        axes = axes_of(row for row in rows if row.seconds)
+        ways = ways_of(rows, axes, drift=drift)
+        shown, taken = without_hidden(ways) if ways else ((), {})
+        places = {
+            (*_way_key(ways[place]), point.at, time)
+            for (place, time), points in taken.items()
+            for point in points
+        }
+        names = {
+            (row.name.implementation, row.name.time, row.name.case)
+            for row in rows
+            if (at := where(row, axes)) and (at[0], at[1], row.name.time) in places
+        }
+        wanted += [
+            job
+            for job in jobs(its, samples)
+            if (job.case.benchmark(job.time).implementation, job.time, job.case.identity) in names
+        ]
+        hidden.append((key, axes, shown, taken))
+    if not wanted:
+        raise GpubenchError(
+            "there is nothing to hide: three sizes of a kernel at least have to be measured with "
+            "`asv run`, and be cases here too (see --preset)"
+        )
+    measured = {}
+    warned: Counter[str] = Counter()
+    backends = {job.case.backend for job in wanted}
+    with (
+        interruptible() as interrupted,
+        bench(backends, warned) as take,
+        bar(turns_of(wanted), "verifying") as advance,
+    ):
+        for index, outcome in measure(wanted, take):
+            measured[index] = outcome
+            advance(None, 1)
+    print_warned(warned)
+    if interrupted:
+        raise GpubenchError("a verification that was interrupted is not kept")
+    rows = [row for row in rows_of(measured.values()) if row.seconds]
+    fresh = [row for row in rows if not row.is_disturbed]
+    if len(fresh) < len(rows):
+        ERR.print(
+            f"{len(rows) - len(fresh)} of {len(rows)} times do not count: other work on the "
+            "machine disturbed them",
+            markup=False,
+        )
+    predictions, when = [], now()
+    for key, axes, shown, taken in hidden:
+        times: dict[tuple[object, ...], dict[str, float]] = {}
+        for row in fresh:
+            found = where(row, axes) if (row.name.suite, row.name.kernel) == key else None
+            if found:
+                of_place = times.setdefault((found[0], found[1], row.name.time), {})
+                of_place[variant_of(row)] = row.seconds or 0.0
+        for (place, time), points in taken.items():
+            way = shown[place]
+            curve = way.curves.get(time)
+            for point in points:
+                of_place = times.get((*_way_key(way), point.at, time), {})
+                estimate = curve.at(point.at) if curve else None
+                if curve and estimate and of_place:
+                    best = min(of_place.values())
+                    advised = of_place.get(curve.variant(point.at), best)
+                    stored = math.exp(point.guess.log)
+                    said = predicted(
+                        key, way, time, point.at, estimate, stored, advised, best, when
+                    )
+                    predictions.append(said)
+    return predictions
+
+
+def _way_key(way: Way) -> tuple[tuple[str, str, str, bool]]:
+    """As ``where`` gives it of a row."""
+    from gpubench.analysis.estimates import WORKERS
+
+    return ((way.implementation, way.device, way.parameters, WORKERS in way.axes),)

@@ -1,0 +1,233 @@
+"""The page that says what gets a result fastest, for sizes that may not have been measured.
+
+Anything may be asked, so that the page calculates: ``advise.js`` has the arithmetic of
+``gpubench.analysis.estimates`` and ``gpubench.analysis.advice``, and a test holds the two together.
+What it calculates from is one script for each kernel, added when the kernel is chosen, as a page
+that was opened from disk may not fetch files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from gpubench.analysis import advice
+from gpubench.analysis.advice_checks import (
+    LEAST_COVERAGE,
+    Checked,
+    checked,
+    drift_of,
+    left_out,
+    verification_path,
+    verifications,
+)
+from gpubench.analysis.estimates import (
+    CURVES,
+    KINDS,
+    LARGEST,
+    MOST_APART,
+    WORKERS,
+    Curve,
+    Way,
+    axes_of,
+    ways_of,
+)
+from gpubench.analysis.headline import KernelKey
+from gpubench.report import text
+from gpubench.report.compare import FOLDER, setup_key
+from gpubench.report.site import Navigation, Site, State, kernel_label, setup_label
+from gpubench.results import History
+
+
+@dataclass(frozen=True, slots=True)
+class KernelAsked:
+    """One kernel that can be asked for."""
+
+    label: str
+    script: str
+    """Address of what the page calculates from."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdvisePage:
+    """What to use for any size, on one setup."""
+
+    title: str
+    navigation: Navigation
+    verdict: str
+    details: str
+    kernels: tuple[KernelAsked, ...]
+    rules: Mapping[str, Any]
+    """Numbers and words of the arithmetic."""
+    states: tuple[State, ...]
+
+
+def build(history: History, site: Site) -> AdvisePage:
+    """The page of one setup."""
+    kernels = tuple(
+        KernelAsked(kernel_label(key), address) for address, key in scripts(history, site).items()
+    )
+    found = [checked(its) for its in _verified(history, site).values()]
+    held = [one for one in found if one]
+    verdict = "Ask what gets a result fastest, for a size that may not have been measured."
+    verified = "No kernel was verified: gpubench advise --verify SUITE::KERNEL does it."
+    if held:
+        holds = sum(one.holds for one in held)
+        verified = (
+            f"{text.plural(len(held), 'kernel')} of {len(kernels):,} "
+            f"{'was' if len(held) == 1 else 'were'} verified: sizes were hidden, predicted and "
+            f"measured afresh; the intervals of {holds:,} held {LEAST_COVERAGE:.0%} of the times "
+            "or more."
+        )
+    state = State(
+        "Nothing to ask for", "No kernel has two implementations with a time here.", "asv run"
+    )
+    return AdvisePage(
+        title="Advise",
+        navigation=site.navigation(history.setup, page="advise"),
+        verdict=verdict
+        if kernels
+        else "Nothing to ask for: no kernel has two implementations with a time here.",
+        details=f"Measured on {setup_label(history.setup)}. {verified}",
+        kernels=kernels,
+        rules={
+            "kinds": KINDS,
+            "most_apart": MOST_APART,
+            "largest": LARGEST,
+            "workers": WORKERS,
+            "steps": advice.STEPS,
+            "halvings": advice.HALVINGS,
+            "most_calls": advice.MOST_CALLS,
+            "kind_words": KIND_WORDS,
+        },
+        states=() if kernels else (state,),
+    )
+
+
+def stamp(history: History, site: Site) -> str:
+    """Changes with what verifications found."""
+    try:
+        status = verification_path(site.table.folder, history.setup).stat()
+    except (OSError, ValueError):
+        return ""
+    return f"{status.st_size}-{status.st_mtime_ns}"
+
+
+def scripts(history: History, site: Site) -> dict[str, KernelKey]:
+    """Kernels with something to choose from, by the address of what the page calculates from."""
+    start = f"{FOLDER}/advice-{setup_key(history.setup)}-"
+    timed = site.timed(history)
+    return {
+        start + site.address(None, key).removeprefix("kernel-").removesuffix(".html") + ".js": key
+        for key in site.kernels(history)
+        if len(timed[key]) > 1
+    }
+
+
+def script(history: History, key: KernelKey, site: Site) -> str:
+    """Points of every way to a kernel's result, and how wrong estimates between them were."""
+    content = msgspec.json.encode([kernel_label(key), kernel_data(history, key, site)]).decode()
+    return f"gpubenchAdvice.kernel(...{content});\n"
+
+
+def kernel_data(history: History, key: KernelKey, site: Site) -> dict[str, Any]:
+    """The same as data: numbers that are not known are ``None``."""
+    rows = [row for row in site.current(history)[key].cases.values() if row.seconds]
+    timed = [row for row in rows if row.name.time in CURVES]
+    axes = axes_of(timed)
+    verified = _verified(history, site)
+    ways = ways_of(rows, axes, drift=drift_of(verified.values()))
+    found = checked(verified.get(key, ()))
+    return {
+        "axes": [
+            {"name": axis, "low": min(values), "high": max(values)}
+            for axis in axes
+            if (values := [row.sizes[axis] for row in timed if axis in row.sizes])
+        ],
+        "ways": [_way(way) for way in ways],
+        "refused": bool(found and not found.holds),
+        "verified": refusal(found)
+        if found and not found.holds
+        else verified_words(found, checked(left_out(key, ways)), "::".join(key)),
+    }
+
+
+def _way(way: Way) -> dict[str, Any]:
+    return {
+        "implementation": way.implementation,
+        "device": way.device,
+        "parameters": way.parameters,
+        "place": way.place,
+        "axes": way.axes,
+        "compiles": way.compiles,
+        "copies": way.copies,
+        "once": way.once,
+        "times": {time: _curve(curve) for time, curve in way.curves.items()},
+    }
+
+
+def _curve(curve: Curve) -> dict[str, Any]:
+    return {
+        "at": [point.at for point in curve.points],
+        "log": [point.guess.log for point in curve.points],
+        "half": [point.guess.half for point in curve.points],
+        "variant": [point.variant for point in curve.points],
+        "inside": curve.inside,
+        "beyond": curve.beyond,
+    }
+
+
+def _verified(history: History, site: Site) -> Mapping[KernelKey, Any]:
+    path = verification_path(site.table.folder, history.setup)
+    return site.once("verified", history, lambda: verifications(path, site.table.folder))
+
+
+def verified_words(found: Checked | None, stored: Checked | None, target: str) -> str:
+    """What verification found, or that there was none, and what stands in for it."""
+    if found:
+        return f"verified {found.at[:16].replace('T', ' ')}: {checked_words(found)}"
+    words = f"not verified: run `gpubench advise --verify {target}`"
+    if stored:
+        words += f"; each size left out of the stored results in turn: {checked_words(stored)}"
+    return words
+
+
+def checked_words(found: Checked) -> str:
+    """``of 24 estimates between sizes the median error was 4.1 %, and 96 % were within ...``."""
+    words = (
+        f"of {text.plural(found.count, 'estimate')} between sizes the median error was "
+        f"{found.error:.1%}, and {found.coverage:.0%} were within their intervals"
+    )
+    if found.choices:
+        words += (
+            f"; the chosen way took {found.regret:.1%} longer than the best (median of "
+            f"{found.choices}; mean {found.mean_regret:.1%})"
+        )
+    if found.extrapolated:
+        words += (
+            f"; {found.extrapolated} extrapolated: wrong by {found.extrapolated_error:.0%} "
+            f"(median), {found.extrapolated_worst:.0%} at most"
+        )
+    return words
+
+
+def refusal(found: Checked) -> str:
+    """Why there is no advice, and what mends it."""
+    return (
+        f"no advice: verified {found.at[:10]}, its intervals held {found.coverage:.0%} of "
+        f"{text.plural(found.count, 'time')}, and {LEAST_COVERAGE:.0%} are needed; measure more "
+        "sizes, closer to each other, with `asv run`, and verify again, which also widens "
+        "intervals where times differ from hour to hour"
+    )
+
+
+KIND_WORDS = {
+    "measured": "",
+    "predicted": "",
+    "wide": "between sizes more than 4x apart: no prediction",
+    "extrapolated": "extrapolated",
+}
+"""What is said of an estimate."""

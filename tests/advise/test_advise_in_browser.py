@@ -1,0 +1,203 @@
+"""What the page *Advise* calculates in a browser is what Python calculates."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from advise_sample import write_scale
+from playwright.sync_api import Page, sync_playwright
+from result_files import CommitFiles
+
+from gpubench.analysis.advice import Ask, advise
+from gpubench.analysis.estimates import Way, axes_of, ways_of
+from gpubench.report.exports import plain
+from gpubench.report.render import write_report
+from gpubench.results import Table, open_table
+
+pytestmark = pytest.mark.browser
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+OPTIONS = (
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--no-first-run",
+)  # fmt: skip
+CLOSE = 1e-9
+"""Relative; logarithms of two languages may differ in the last digit."""
+
+
+def write_grid(files: CommitFiles) -> None:
+    """A second kernel, with two sizes that do not grow together, and a parameter."""
+    for dtype, n, d in product(("float32", "float64"), (64, 256, 1024), (8, 16)):
+        for name, factor in (("numpy", 1.0), ("numba", 0.4)):
+            benchmark, case = f"suites.rows__{name}.time_kernel", f"n={n} d={d} dtype={dtype}"
+            files.time(benchmark, case, 1e-6 + factor * n * d * 1e-9, spread=0.03)
+            baseline = {"baseline_benchmark": "suites.rows__numpy.time_kernel"}
+            files.record(
+                benchmark, case, values={"n": n, "d": d, "dtype": dtype}, sizes=("n", "d"),
+                device="cpu", compiled=name == "numba",
+                **({**baseline, "baseline_case": case} if name == "numba" else {}),
+            )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    directory = tmp_path_factory.mktemp("advise") / "results"
+    write_scale(directory, noise=0.04, others=write_grid)
+    return open_table(directory)
+
+
+@pytest.fixture(scope="module")
+def page(table: Table, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    if CHROMIUM is None:
+        reason = "there is no chromium on this machine; install it: apt-get install chromium"
+        pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
+    first = write_report(table, tmp_path_factory.mktemp("site") / "html")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+        page = browser.new_context(offline=True).new_page()
+        page.set_default_timeout(20_000)
+        faults: list[str] = []
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda said: said.type == "error" and faults.append(said.text))
+        page.goto(first.with_name("advise.html").as_uri())
+        yield page
+        browser.close()
+    assert faults == []
+
+
+def ways_of_kernel(table: Table, kernel: str) -> tuple[Way, ...]:
+    rows = table.rows(table.snapshots(table.setups[0])[-1]).values()
+    its = [row for row in rows if row.name.kernel == kernel and row.seconds]
+    return ways_of(its, axes_of(its))
+
+
+def loaded(page: Page, kernel: str) -> None:
+    page.select_option("select[name=kernel]", label=kernel)
+    page.wait_for_selector("#advice table")
+
+
+def in_browser(page: Page, kernel: str, ask: Ask) -> list[dict[str, Any]]:
+    asked = {**asdict(ask), "have": list(ask.have)}
+    script = """([kernel, ask]) => {
+      const finite = (key, value) => (value === Infinity ? null : value);
+      const data = gpubenchAdvice.kernels.get(kernel);
+      return JSON.parse(JSON.stringify(gpubenchAdvice.advise(data, ask), finite));
+    }"""
+    advices: list[dict[str, Any]] = page.evaluate(script, [kernel, asked])
+    for one in advices:
+        one["left_out"] = len(one["left_out"])
+        for part in (part for total in one["totals"] for part in total["parts"]):
+            del part["kind"]
+    return advices
+
+
+def in_python(ways: tuple[Way, ...], ask: Ask) -> list[dict[str, Any]]:
+    """As the page has it."""
+    made = []
+    for one in advise(ways, ask):
+        content = plain(one)
+        for total, shown in zip(one.totals, content["totals"], strict=True):
+            shown["label"] = total.label
+            shown["parts"] = [{"name": p["name"], **p["estimate"]} for p in shown["parts"]]
+            for name in ("implementation", "workers", "place", "price"):
+                del shown[name]
+            for part in shown["parts"]:
+                del part["kind"]
+        content["left_out"] = len(one.left_out)  # the page does not say why
+        made.append(content)
+    return made
+
+
+def compared(one: Any, other: Any, path: str = "") -> None:
+    """Fails where the two differ, with the place."""
+    if isinstance(one, dict):
+        assert isinstance(other, dict) and one.keys() == other.keys(), path
+        for name in one:
+            compared(one[name], other[name], f"{path}.{name}")
+    elif isinstance(one, list):
+        assert isinstance(other, list) and len(one) == len(other), (path, one, other)
+        for place, (left, right) in enumerate(zip(one, other, strict=True)):
+            compared(left, right, f"{path}[{place}]")
+    elif isinstance(one, float | int) and isinstance(other, float | int):
+        assert math.isclose(one, other, rel_tol=CLOSE, abs_tol=1e-15), (path, one, other)
+    else:
+        assert one == other, path
+
+
+def test_every_ask_is_answered_as_in_python(page: Page, table: Table) -> None:
+    ways = ways_of_kernel(table, "scale")
+    loaded(page, "scale")
+    sizes = (512.0, 2**14, 50_000.0, 3_000_000.0, 2**24, 10**9)
+    haves = ((), ("cpu",), ("cuda:0", "processes:8"), ("processes:3", "nothing:2"))
+    asks = product(sizes, (1, 20, 1000), (True, False), ("fresh", "cached", "warm"), haves)
+    answered = 0
+
+    for n, calls, from_host, process, have in [*asks][::5]:
+        ask = Ask({"n": float(n)}, calls, from_host, process, have)
+        python = in_python(ways, ask)
+        compared(python, in_browser(page, "scale", ask))
+        answered += len(python)
+
+    assert answered > 50
+
+
+def test_a_grid_of_sizes_and_parameters_too(page: Page, table: Table) -> None:
+    ways = ways_of_kernel(table, "rows")
+    loaded(page, "rows")
+
+    for n, d in product((64.0, 100.0, 700.0, 5000.0), (8.0, 11.0, 16.0)):
+        ask = Ask({"n": n, "d": d}, 3)
+        python = in_python(ways, ask)
+        assert [one["parameters"] for one in python] == ["dtype=float32", "dtype=float64"]
+        compared(python, in_browser(page, "rows", ask))
+
+
+def test_the_page_shows_what_is_asked_for_and_keeps_it_in_its_address(page: Page) -> None:
+    loaded(page, "scale")
+    page.fill("input[name=size-n]", "3000000")
+    page.fill("input[name=calls]", "20")
+    page.select_option("select[name=process]", "warm")
+    page.fill("input[name=have]", "cpu, cuda")
+    page.fill("input[name=prices]", "cpu=3600, cuda:0=7200")
+    page.dispatch_event("input[name=prices]", "change")
+
+    first = page.inner_text("#advice tbody tr:first-child")
+    assert first.startswith("cuda on cuda:0")
+    assert "19 calls" in first
+    assert page.locator("#advice tbody tr").count() == 3
+    assert page.locator("#advice thead th").all_inner_texts()[2].upper() == "PRICE"
+    assert "cuda on cuda:0 in" in page.inner_text("#told")
+    assert "not verified: run" in page.inner_text("#advice")
+    address = page.evaluate("location.hash")
+    assert "size-n=3000000" in address and "kernel=scale" in address
+
+    page.reload()
+    page.wait_for_selector("#advice table")
+
+    assert page.input_value("input[name=calls]") == "20"
+    assert page.inner_text("#advice tbody tr:first-child") == first
+
+
+def test_what_is_no_size_is_said(page: Page) -> None:
+    loaded(page, "scale")
+    page.fill("input[name=calls]", "0")
+    page.dispatch_event("input[name=calls]", "change")
+
+    assert "Sizes and calls are numbers above 0." in page.inner_text("#advice")
+    page.fill("input[name=calls]", "1")
+    page.dispatch_event("input[name=calls]", "change")
+
+
+def test_the_script_of_a_kernel_stands_beside_the_pages(page: Page) -> None:
+    folder = Path(page.url.partition("#")[0].removeprefix("file://")).parent
+    names = [path.name for path in (folder / "compare-data").glob("advice-*.js")]
+
+    assert sorted(name.rpartition("-")[2] for name in names) == ["rows.js", "scale.js"]

@@ -1,0 +1,109 @@
+"""What the page *Advise* is made from, and when it is made again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from advise_sample import SIZES, write_scale
+
+from gpubench.analysis.advice_checks import Prediction, keep, verification_path
+from gpubench.report import advise
+from gpubench.report.render import write_report
+from gpubench.report.site import Site
+from gpubench.results import Setup, open_table
+
+SETUP = Setup("runner", "virtualenv-py3.11")
+KEY = ("scale", "scale")
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    write_scale(tmp_path / "results")
+    return tmp_path / "results"
+
+
+def verify(results: Path, measured: float, count: int = 20) -> None:
+    path = verification_path(results, SETUP)
+    keep(
+        [
+            Prediction(
+                *KEY, "numpy", "cpu", "", {"n": 2.0**k}, "kernel", "predicted",
+                1.0, 0.5, 2.0, 1.0, measured, measured, "2026-03-01T10:00:00",
+            )
+            for k in range(count)
+        ],
+        path,
+        results,
+    )  # fmt: skip
+
+
+def data(results: Path) -> dict[str, Any]:
+    """As the page gets it."""
+    site = Site(open_table(results))
+    text = advise.script(site.histories[0], KEY, site)
+    start, end = "gpubenchAdvice.kernel(...", ");\n"
+    assert text.startswith(start) and text.endswith(end)
+    label, content = json.loads(text.removeprefix(start).removesuffix(end))
+    assert label == "scale"
+    made: dict[str, Any] = content
+    return made
+
+
+def test_the_page_gets_every_way_with_the_fastest_launch_of_each_size(results: Path) -> None:
+    content = data(results)
+
+    assert content["axes"] == [{"name": "n", "low": SIZES[0], "high": SIZES[-1]}]
+    ways = {way["implementation"]: way for way in content["ways"]}
+    assert set(ways) == {"numpy", "numba", "cuda", "pool"}
+    kernel = ways["cuda"]["times"]["kernel"]
+    assert [at for (at,) in kernel["at"]] == list(SIZES)
+    assert set(kernel["variant"]) == {"block=256"}
+    assert ways["numba"]["once"]["compile"]["seconds"] == pytest.approx(0.4)
+    assert not content["refused"]
+    assert content["verified"].startswith("not verified: run `gpubench advise --verify scale::")
+
+
+def test_a_verification_is_told_and_may_refuse(results: Path) -> None:
+    verify(results, 1.5)
+    content = data(results)
+    assert not content["refused"]
+    assert content["verified"].startswith("verified 2026-03-01 10:00: of 20 estimates")
+
+    verify(results, 2.5)  # of the same moment: twenty of forty do not hold
+    content = data(results)
+    assert content["refused"]
+    assert "its intervals held 50% of 40 times" in content["verified"]
+
+
+def test_pages_are_made_again_after_a_verification(results: Path, tmp_path: Path) -> None:
+    def written() -> tuple[str, str]:
+        folder = write_report(open_table(results), tmp_path / "html").parent
+        (script,) = (folder / "compare-data").glob("advice-*.js")
+        return (folder / "advise.html").read_text(), script.read_text()
+
+    before = written()
+    assert written() == before
+    verify(results, 1.5)
+    page, script = written()
+
+    assert "1 kernel of 1 was verified" in page
+    assert "verified 2026-03-01" in script
+    assert "No kernel was verified" in before[0]
+
+
+def test_a_kernel_with_one_implementation_is_nothing_to_choose_from(tmp_path: Path) -> None:
+    from result_files import CommitFiles
+
+    CommitFiles(tmp_path, "a" * 40, 86_400).time(
+        "suites.add__numpy.time_kernel", "n=8", 1.0
+    ).write()
+    site = Site(open_table(tmp_path))
+
+    page = advise.build(site.histories[0], site)
+
+    assert page.kernels == ()
+    assert page.verdict == "Nothing to ask for: no kernel has two implementations with a time here."
+    assert [state.title for state in page.states] == ["Nothing to ask for"]
