@@ -75,6 +75,8 @@ class CaseRecord:
     """Which of ``values`` are array sizes."""
     title: str | None = None
     """The implementation's title, for people."""
+    tags: tuple[str, ...] = ()
+    """The suite's tags."""
     baseline_benchmark: str | None = None
     """asv benchmark of the baseline's ``kernel`` time; ``None`` for the baseline itself."""
     baseline_case: str | None = None

@@ -69,7 +69,7 @@ def main() -> None:
 
 
 PAGES = (
-    "index.html", "choose.html", "changes.html", "compare.html", "machines.html",
+    "index.html", "choose.html", "advise.html", "changes.html", "compare.html", "machines.html",
     "kernel-suite_0.kernel_0.html", "kernel-suite_0.kernel_1.html",
 )  # fmt: skip
 

@@ -98,6 +98,8 @@ def kills_campaign(tries: int, seed: str) -> tuple[str, bool]:
     from asv_project import isolated_environment
     from stepping_project import RUN, make_stepping_project
 
+    from gpubench.report.render import PARTS
+
     rng, counts = random.Random(seed), Counts()
     with TemporaryDirectory(prefix="gpubench-kills-") as folder:
         home = Path(folder, "home")
@@ -134,8 +136,11 @@ def kills_campaign(tries: int, seed: str) -> tuple[str, bool]:
             command = ("report",) if number % 2 else ("serve", "--port", "0")
             faults, was_killed = _killed(project, rng, lasting, "gpubench", *command)
             counts.add(f"{command[0]} {number}", _outcome(was_killed, faults))
-        left = [path for path in project.path.rglob("*.new") if path.is_file()]
-        print(f"kills: {again} runs of asv came to their end; {len(left)} files *.new left behind")
+        project.run("gpubench", "report")
+        left = len([*project.path.rglob(f"{PARTS}*")])
+        if left:
+            counts.add("report", Outcome("escaped", words=f"{left} folders are left behind"))
+        print(f"kills: {again} runs of asv came to their end, {left} folders are left behind")
     return counts.line("kills"), bool(counts.of["escaped"])
 
 

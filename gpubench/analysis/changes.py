@@ -60,6 +60,14 @@ LONG = 200
 LASTING_NEWEST = 2
 """The same for the newest level, which cannot have lasted longer yet."""
 
+FAR = 1000
+"""Scatters between a level and its neighbours from which any level counts that two commits are at:
+where two branches were measured in turn, one of a project's was 690 times as fast, with a scatter
+of 0.3 %. Outliers are not that far."""
+
+FINEST = 0.001
+"""Least scatter for that: times that repeat exactly are not known better than to 0.1 %."""
+
 PENALTY = 3.0
 """Cost of a jump in the fit, in scatters of one value times the logarithm of their number.
 
@@ -198,10 +206,10 @@ def changes_in(times: Times, fits: Fits) -> tuple[Change, ...]:
 
     From ten measured commits on, steps of asv's fit on the logarithm of the times, so that a
     doubling and a halving weigh the same. A step is claimed where both levels hold for three
-    commits (in long histories four, the newest two) and the interval of their ratio excludes 1x; a
-    level of the newest commit alone is a ``difference``, if the two intervals do not overlap. With
-    fewer than ten commits, each is held against the one before it in that way. Changes under 5 %
-    are left out in all of them.
+    commits (in long histories four, the newest two, and any that is ``FAR`` off two) and the
+    interval of their ratio excludes 1x; a level of the newest commit alone is a ``difference``, if
+    the two intervals do not overlap. With fewer than ten commits, each is held against the one
+    before it in that way. Changes under 5 % are left out in all of them.
     """
     measured = np.flatnonzero(~np.isnan(times[0]))
     if len(measured) < FEWEST_POINTS:
@@ -255,12 +263,18 @@ def _steps(times: Times, measured: NDArray[np.intp], fits: Fits) -> list[Change]
         return []
     levels = fit(values, fits)
     least = LASTING + (len(values) >= LONG)
-    lasting = [level for level in levels[:-1] if level.length >= least]
-    lasting += [level for level in levels[-1:] if level.length >= LASTING_NEWEST]
+    scatter = _scatter(values, levels) if len(levels) > 1 else 0.0
+    lasting = []
+    for place, level in enumerate(levels):
+        near = [other.value for other in (*levels[:place][-1:], *levels[place + 1 :][:1])]
+        apart = min((abs(level.value - value) for value in near), default=0.0)
+        is_short = level is levels[-1] or apart >= FAR * max(scatter, FINEST)
+        if level.length >= (LASTING_NEWEST if is_short else least):
+            lasting.append(level)
     steps = []
     if len(lasting) > 1:
         quantile = NormalDist().inv_cdf(1 - ERROR / 2 / len(values))
-        error = _MEDIAN_ERROR * _scatter(values, levels)
+        error = _MEDIAN_ERROR * scatter
         for old, new in pairwise(lasting):
             factor = old.value - new.value
             half = quantile * (error * math.sqrt(1 / old.length + 1 / new.length))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from gpubench.results import CaseName, Commit, History, Ratio, Row, Snapshot, geometric_mean
+from gpubench.results.table import natural
 
 KernelKey = tuple[str, str]
 """Suite and kernel."""
@@ -47,7 +48,7 @@ class Headline:
 
 
 def current(history: History, rows: RowsOf) -> dict[KernelKey, KernelNow]:
-    """Each kernel as it was last measured on a setup."""
+    """Each kernel as it was last measured on a setup, in natural order: ``k2`` before ``k10``."""
     newest: dict[KernelKey, int] = {}
     places = [*zip(history.names, history.newest.places.tolist(), strict=True)]
     for name, place in places:
@@ -64,7 +65,7 @@ def current(history: History, rows: RowsOf) -> dict[KernelKey, KernelNow]:
             cases[name.suite, name.kernel][name] = of_snapshot[name]
     return {
         key: KernelNow(key, history.commits[place], cases[key])
-        for key, place in sorted(newest.items())
+        for key, place in sorted(newest.items(), key=lambda item: [*map(natural, item[0])])
     }
 
 

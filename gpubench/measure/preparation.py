@@ -281,6 +281,7 @@ def case_record(case: Case, time: str, status: Status) -> CaseRecord:
         values=case.values,
         sizes=case.group.size_names,
         title=case.implementation.title,
+        tags=case.suite.tags,
         baseline_benchmark=baseline.benchmark("kernel").asv_name if baseline else None,
         baseline_case=baseline.identity if baseline else None,
         threads=case.threads,

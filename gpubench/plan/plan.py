@@ -18,6 +18,9 @@ MAX_CASES = 50_000
 """Of a suite. They take some seconds to plan and 100 MB, and a day or more to measure: the largest
 suite of this project has some hundred."""
 
+MAX_RULED = 1_000_000
+"""Cases of a suite times the rules of their kernels: a rule takes a case some microseconds."""
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -101,7 +104,7 @@ def build_plan(loaded: Sequence[LoadedSuite], gpu_count: int) -> Plan:
 
     ``gpu_count`` is the number of CUDA devices that ``cuda:*`` stands for. An implementation that
     does not say its backend is kept, and ``Plan.faults`` has the cause. Raises ``SuiteError`` for a
-    suite of more than ``MAX_CASES`` cases.
+    suite of more than ``MAX_CASES`` cases, or ``MAX_RULED`` of cases and rules.
     """
     kernels, faults = list[tuple[Group, ...]](), list[Fault]()
     for suite in loaded:
@@ -115,6 +118,16 @@ def build_plan(loaded: Sequence[LoadedSuite], gpu_count: int) -> Plan:
                 "and grids fewer values, or split the suite into several files"
             )
             faults.append(largest[0].fault_at((), message))
+        rules = {k: len((*k[0].kernel.exclude, *k[0].kernel.skip)) for k in counts}
+        ruled = sum(counts[of_kernel] * rules[of_kernel] for of_kernel in counts)
+        if total <= MAX_CASES and ruled > MAX_RULED:
+            most = max(counts, key=lambda of_kernel: counts[of_kernel] * rules[of_kernel])
+            message = (
+                f"{counts[most]:,} cases before `exclude` times {rules[most]:,} rules; at most "
+                f"{MAX_RULED:,} are tried in a suite: put rules together with `or`, or split the "
+                "suite into several files"
+            )
+            faults.append(most[0].fault_at(("exclude",), message))
         kernels += groups
     if faults:
         raise SuiteError(faults)

@@ -12,7 +12,7 @@ from gpubench.analysis.headline import KernelKey
 from gpubench.errors import ResultsError
 from gpubench.report import text
 from gpubench.report.capabilities import Capabilities, capabilities
-from gpubench.report.findings import ReasonView, reason_views
+from gpubench.report.findings import ReasonView, reason_views, unfinished
 from gpubench.report.lists import listed
 from gpubench.report.site import (
     CommitLabel,
@@ -158,6 +158,7 @@ def build(history: History, site: Site, only: str | None = None) -> ChoosePage:
         if only in (None, key[1], ".".join(key))
         and not all(row.is_alone for row in now.cases.values())
     )
+    rows = [row for now in site.current(history).values() for row in now.cases.values()]
     state = State(
         "Nothing to compare",
         "No implementation has a speedup here; the reasons are listed with each kernel.",
@@ -169,6 +170,8 @@ def build(history: History, site: Site, only: str | None = None) -> ChoosePage:
             "The benchmarks of this project are reported one by one.",
             "gpubench report --pair 'BASELINE=CANDIDATE'",
         )
+    words = unfinished(rows)
+    stopped = State("Unfinished run", f"There are {words}.", "asv run --skip-existing")
     compared = any(choice.rows for kernel in kernels for choice in kernel.choices)
     return ChoosePage(
         title="Choose",
@@ -179,10 +182,8 @@ def build(history: History, site: Site, only: str | None = None) -> ChoosePage:
             "intervals of the times are apart. Between two measured sizes nothing is claimed."
         ),
         kernels=kernels,
-        capabilities=capabilities(
-            row for now in site.current(history).values() for row in now.cases.values()
-        ),
-        states=() if compared else (state,),
+        capabilities=capabilities(rows),
+        states=(*([] if compared else [state]), *([stopped] if words else [])),
     )
 
 

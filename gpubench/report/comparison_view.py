@@ -17,7 +17,7 @@ from gpubench.analysis.comparison import (
     apart_from,
 )
 from gpubench.report import text
-from gpubench.report.findings import case_words, counts_in_words
+from gpubench.report.findings import case_words, counts_in_words, unfinished
 from gpubench.report.lists import listed
 from gpubench.report.machines import fact_words
 from gpubench.report.site import CommitLabel, commit_label
@@ -103,6 +103,8 @@ class ComparisonView:
     only_old: LoneCases
     only_new: LoneCases
     facts: tuple[FactRow, ...]
+    unfinished: tuple[str, ...]
+    """Of each side that has some: times of a run that was not finished."""
 
 
 def comparison_view(
@@ -113,6 +115,10 @@ def comparison_view(
     ``most`` limits the rows.
     """
     shown = comparison.differences if everything else comparison.differing
+    sides = [
+        [one.old for one in comparison.differences],
+        [one.new for one in comparison.differences],
+    ]
     old, new = (
         SideView(side.setup.machine, side.setup.environment, commit_label(side.commit))
         for side in (comparison.old, comparison.new)
@@ -139,6 +145,12 @@ def comparison_view(
         only_old=only_old,
         only_new=only_new,
         facts=tuple(map(fact_row, comparison.facts)),
+        unfinished=tuple(
+            f"{side.commit.short} has {words}; if it was stopped, `asv run --skip-existing` "
+            "measures the rest"
+            for side, rows in zip((old, new), sides, strict=True)
+            if (words := unfinished(rows))
+        ),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpubench.analysis.changes import FEWEST_POINTS, LASTING, Change
 from gpubench.analysis.tally import by_reason
@@ -15,6 +16,7 @@ from gpubench.report.lists import listed
 from gpubench.report.site import CommitLabel, State, commit_label
 from gpubench.report.sparkline import Sparkline, sparkline
 from gpubench.results import ABSENT, CaseHistories, CaseName, Row, Status
+from gpubench.results.unfinished import UNFINISHED
 
 _SHOWN_CASES = 4
 """Cases named for one reason; the kernels' pages list all."""
@@ -53,7 +55,7 @@ class ChangeView:
     """Seconds."""
     spark: Sparkline
     points: int
-    """Commits that it rests on: those measured since, in a row, that are of the new level."""
+    """Commits that it rests on (``rests_on``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +89,19 @@ def basis(points: int) -> str:
 
 
 def rests_on(history: CaseHistories, name: CaseName, change: Change) -> int:
-    """Commits measured since a change, in a row, whose time is nearer to the new level."""
-    times = history.undisturbed[0, history.rows_of[name], change.after :]
+    """Commits measured since a change, in a row, whose time is nearer to the new level; of a step
+    those at the old level before it, where they are fewer."""
+    times = history.undisturbed[0, history.rows_of[name]]
+    since = _in_a_row(times[change.after :], change.new, change.old)
+    if change.kind == "difference":
+        return since
+    return min(since, _in_a_row(times[change.before :: -1], change.old, change.new))
+
+
+def _in_a_row(times: NDArray[np.float64], near: float, far: float) -> int:
     times = times[~np.isnan(times)]
-    is_old = np.abs(np.log(times / change.old)) < np.abs(np.log(times / change.new))
-    return int(is_old.argmax()) if is_old.any() else len(times)
+    is_far = np.abs(np.log(times / far)) < np.abs(np.log(times / near))
+    return int(is_far.argmax()) if is_far.any() else len(times)
 
 
 def change_view(history: CaseHistories, name: CaseName, change: Change) -> ChangeView:
@@ -122,6 +132,12 @@ def history_spark(history: CaseHistories, name: CaseName, changes: Sequence[Chan
         label += f", first {text.seconds(present[0])}, last {text.seconds(present[-1])}"
     marked = np.searchsorted(places, [change.after for change in changes]).tolist()
     return sparkline(medians, f"{label}; {text.plural(len(marked), 'change')}", marked)
+
+
+def unfinished(rows: Iterable[Row | None]) -> str:
+    """How many times are of a run that was not finished; empty where none is."""
+    count = sum(UNFINISHED in row.warnings for row in rows if row)
+    return f"{text.plural(count, 'time')} of a run that asv has not stored" if count else ""
 
 
 def reason_views(rows: Iterable[Row]) -> tuple[ReasonView, ...]:

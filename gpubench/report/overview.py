@@ -102,6 +102,8 @@ class MatrixRow:
     """``None``: none was found."""
     backends: tuple[str, ...]
     """Of its implementations, as far as a record says."""
+    tags: tuple[str, ...]
+    """Of its suite, as far as a record says."""
 
     @property
     def listed(self) -> dict[str, Any]:
@@ -116,6 +118,7 @@ class MatrixRow:
         return listed(
             {
                 "suite": [self.suite],
+                "tag": self.tags,
                 "backend": self.backends,
                 "only": [*only, "changed" if changed else ""],
             },
@@ -134,6 +137,8 @@ class Matrix:
     rows: tuple[MatrixRow, ...] = ()
     suites: dict[str, Ratio | None] = field(default_factory=dict)
     """Geometric mean over the kernels of each suite, as that of all of them."""
+    over_commits: bool = True
+    """Whether there is more than one commit, so that something may have changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,13 +386,15 @@ def _matrix(
                 cells=tuple(cells),
                 change=changes.get(kernel_key),
                 backends=tuple(sorted({shown.rows[0].backend for shown in kernel} - {""})),
+                tags=tuple(sorted({tag for shown in kernel for tag in shown.rows[0].tags})),
             )
         )
     suites = {
         suite: geometric_mean([ratio for key, ratio in best.items() if key[0] == suite])
         for suite in dict.fromkeys(suite for suite, _ in kernels)
     }
-    return Matrix(tuple(columns[key] for key in ordered), by_backend, tuple(rows), suites)
+    named = tuple(columns[key] for key in ordered)
+    return Matrix(named, by_backend, tuple(rows), suites, len(history.commits) > 1)
 
 
 def _column(shown: Headline, by_backend: bool) -> str:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import filecmp
 import hashlib
-import secrets
+import os
+import shutil
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -38,6 +40,7 @@ from gpubench.collecting import without_collecting
 from gpubench.errors import GpubenchError
 from gpubench.links import leads_out
 from gpubench.report import (
+    advise,
     changes,
     choose,
     compare,
@@ -53,16 +56,22 @@ from gpubench.report import (
 from gpubench.report.site import Site
 from gpubench.results import Table
 
-ASSETS = ("gpubench.css", "text.js", "lists.js", "charts.js", "compare.js")
+if sys.platform != "win32":
+    import fcntl
+
+ASSETS = ("gpubench.css", "text.js", "lists.js", "charts.js", "compare.js", "advise.js")
 """Files beside the pages, overridable like the templates."""
 
 PLOTLY = "plotly.min.js"
 
-GENERATOR = b'<meta name="generator" content="gpubench '
+GENERATOR = '<meta name="generator" content="gpubench '
 """Tells pages of an earlier report from other files."""
 
 MARK_WITHIN = 1024
 """Bytes at the beginning of a page or a script in which its mark stands."""
+
+PARTS = ".gpubench-new-"
+"""Beginning of the name of the folder in which a report makes its files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,20 +111,17 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
         output_dir.mkdir(parents=True, exist_ok=True)
         # All is made before a page is replaced, since any of them may fail; on disk, since they
         # are many.
-        with TemporaryDirectory(prefix=".new-", dir=output_dir) as name:
-            folder = Path(name)
+        with _folder_of_parts(output_dir) as folder:
             for page in outdated:
                 made = _render(environment, page, mark(page.digest))
                 (folder / page.address).write_text(made, encoding="utf-8", newline="")
             _make_unmarked(environment, site, folder)
             for path in folder.iterdir():
                 _put(path, output_dir / path.name)
-        _write_scripts(site, output_dir, mark)
+            _write_scripts(site, output_dir, folder, mark)
         kept = {page.address for page in listed}
         for path in output_dir.glob("*.html"):
-            if path.name in kept or path.is_symlink():
-                continue
-            if GENERATOR in path.read_bytes():
+            if path.name not in kept and _holds(path, GENERATOR):
                 path.unlink()
     except OSError as error:
         hint = "give another folder with --output"
@@ -148,6 +154,7 @@ def pages(site: Site) -> Iterator[ReportPage]:
             ("changes", changes, history.digest),
             ("choose", choose, f"{history.digest}{elsewhere}"),
             ("compare", compare, site.digest),
+            ("advise", advise, f"{history.digest}{advise.stamp(history, site)}"),
         ):
             view = partial(module.build, history, site)
             shown = repr((sources, site.linked(history)))
@@ -172,6 +179,9 @@ def scripts(site: Site) -> Iterator[tuple[str, Callable[[], str], str]]:
             address = f"{key}-{snapshot.commit.hash[:8]}.js"
             content = partial(compare.snapshot_script, history, place, site)
             yield address, content, names + snapshot.digest
+        for address, asked in advise.scripts(history, site).items():
+            content = partial(advise.script, history, asked, site)
+            yield address, content, f"{history.digest}{advise.stamp(history, site)}"
 
 
 def _make_unmarked(environment: Environment, site: Site, folder: Path) -> None:
@@ -283,7 +293,8 @@ def _render(environment: Environment, page: ReportPage, mark: str) -> str:
 
 def _holds(path: Path, mark: str) -> bool:
     """Whether a file is there and bears the mark."""
-    if path.is_symlink():  # pages are none: what it leads to is another's
+    # Pages are no links: what one leads to is another's. To open a pipe may take for ever.
+    if path.is_symlink() or not path.is_file():
         return False
     try:
         with path.open("rb") as file:
@@ -292,7 +303,45 @@ def _holds(path: Path, mark: str) -> bool:
         return False
 
 
-def _write_scripts(site: Site, output_dir: Path, mark: Callable[[str], str]) -> None:
+@contextmanager
+def _folder_of_parts(output_dir: Path) -> Iterator[Path]:
+    """A folder for files that are not whole yet, of a name that nobody can know; those that killed
+    reports have left are removed."""
+    with ExitStack() as held:
+        with locked(output_dir):
+            for left in output_dir.glob(f"{PARTS}*"):
+                with suppress(OSError), locked(left, wait=False):  # a report is at work in it
+                    shutil.rmtree(left)
+            name = held.enter_context(TemporaryDirectory(prefix=PARTS, dir=output_dir))
+            held.enter_context(locked(Path(name)))
+        yield Path(name)
+
+
+@contextmanager
+def locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
+    """Keeps other reports from a folder until this process ends, however it does.
+
+    Where a file system has no such locks (NFS has none for folders, nor has Windows) nobody is
+    kept. Without ``wait`` that raises ``OSError``, and so does a folder that another has locked.
+    """
+    if sys.platform == "win32":
+        if not wait:
+            raise OSError("folders have no locks")
+        yield
+        return
+    descriptor = os.open(folder, os.O_DIRECTORY | (0 if wait else os.O_NOFOLLOW))
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except OSError:
+            if not wait:
+                raise
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _write_scripts(site: Site, output_dir: Path, parts: Path, mark: Callable[[str], str]) -> None:
     """Write scripts one after the other; those that are no longer part of the report go."""
     folder = output_dir / compare.FOLDER
     if folder.is_symlink():
@@ -303,22 +352,12 @@ def _write_scripts(site: Site, output_dir: Path, mark: Callable[[str], str]) -> 
         path = output_dir / address
         line = f"// gpubench-sources: {mark(digest)}\n"
         if path not in stale or not _holds(path, line):
-            _write(path, f"{line}{content()}".encode())
+            new = parts / path.name
+            new.write_bytes(f"{line}{content()}".encode())
+            _put(new, path)
         stale.discard(path)
     for path in stale:
         path.unlink()
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file unless it holds just that: whole, so that nobody reads a part of it."""
-    # A name that nobody can have put there, for this file only: "x" follows no link.
-    new = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
-    try:
-        with new.open("xb") as file:
-            file.write(content)
-        _put(new, path)
-    finally:
-        new.unlink(missing_ok=True)
 
 
 def _put(new: Path, path: Path) -> None:

@@ -34,7 +34,7 @@ from gpubench.results import (
 
 T = TypeVar("T")
 
-PAGES = {"changes": "Changes", "compare": "Compare", "choose": "Choose"}
+PAGES = {"changes": "Changes", "compare": "Compare", "choose": "Choose", "advise": "Advise"}
 """Pages that every setup has one of, beside the overview and the kernels: file name and title."""
 
 SHARED_PAGES = {"machines": "Machines and data"}

@@ -284,7 +284,9 @@ class _KernelChecks:
             return
         if dtype not in self.parameters:
             yield self.fault(path, unknown("dtype", dtype, (*allowed, *self.parameters)))
-        for value in _values(self.parameters.get(dtype)):
+        axis = self.parameters.get(dtype)
+        default = axis.find("default") if axis else None
+        for value in (*_values(axis), *([default] if default else [])):
             if value.content not in allowed:
                 yield value.origin.fault(unknown("dtype", value.content, allowed))
 

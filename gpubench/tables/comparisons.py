@@ -45,6 +45,7 @@ def comparison_report(view: ComparisonView) -> Iterator[RenderableType]:
             yield Text(f"only {where}: {text.plural(cases.count, 'case')}, such as {examples}")
     if view.scatter:
         yield Text(view.scatter)
+    yield from map(Text, view.unfinished)
     yield Text(view.counts_line, style="bold")
 
 
@@ -98,6 +99,7 @@ def comparison_row(view: ComparisonView) -> dict[str, Any]:
             "only_old": view.only_old.count,
             "only_new": view.only_new.count,
             "facts": [asdict(fact) for fact in view.facts],
+            "unfinished": view.unfinished,
         }
     )
     return row

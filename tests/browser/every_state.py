@@ -40,6 +40,8 @@ OTHERS = {
     "compare with hostile names": ("compare", HOSTILE_SETUP),
     "choose": ("choose", GPU),
     "choose with hostile names": ("choose", HOSTILE_SETUP),
+    "advise": ("advise", GPU),
+    "advise with hostile names": ("advise", HOSTILE_SETUP),
     "machines and data": ("machines", GPU),
 }
 EMPTY = "nothing measured"

@@ -180,7 +180,8 @@ def test_without_javascript_a_page_has_its_words_and_no_dead_control(
     assert page.evaluate(DEAD) == []
     assert page.locator(".chart:visible").count() == 0
     if name != EMPTY and "machines" not in name:
-        assert page.locator("main table").count() or "compare" in name
+        calculates = name.startswith(("compare", "advise"))  # its tables are made in the browser
+        assert page.locator("main table").count() or calculates
     page.close()
 
 

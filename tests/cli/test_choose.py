@@ -143,3 +143,18 @@ def test_suites_may_stand_elsewhere(asv_project: Path) -> None:
     models = json.loads(run("report", "--json", "--suites", "pairs").stdout)
 
     assert "kernel-sums.norm.html" in models
+
+
+def test_times_of_an_unfinished_run_are_told(project: Path) -> None:
+    files = CommitFiles(project / ".asv/results", "c" * 40, 300_000).facts(run="18-300000")
+    for name, seconds in (("numpy", 4.0), ("numba", 1.0)):
+        benchmark = f"suites.add__{name}.time_kernel"
+        files.record(benchmark, "n=4", "started", version="v1")
+        files.record(benchmark, "n=4", values={"n": 4}, sizes=("n",), version="v1")
+        files.rounds(benchmark, "n=4", *[seconds] * 6)
+    files.write()
+
+    assert (
+        "Unfinished run: There are 2 times of a run that asv has not stored. "
+        "Next: asv run --skip-existing"
+    ) in run("choose").stdout

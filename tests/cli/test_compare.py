@@ -216,3 +216,22 @@ def test_a_narrow_terminal_cuts_no_name_off_and_has_no_empty_column(project: Pat
     assert "…" not in shown
     assert "baseline" not in shown
     assert "an_implementation_with_a_long_namen=4" in "".join(shown.split())
+
+
+def test_times_of_an_unfinished_run_are_told(project: Path) -> None:
+    files = CommitFiles(project / ".asv/results", "c" * 40, 300_000).facts(run="18-300000")
+    for name, seconds in ((NUMPY, 4.0), (NUMBA, 1.0)):
+        files.record(name, "n=4", "started", version="v1")
+        files.record(name, "n=4", values={"n": 4}, sizes=("n",), version="v1")
+        files.rounds(name, "n=4", *[seconds] * 6)
+    files.write()
+    words = (
+        "cccccccc has 2 times of a run that asv has not stored; if it was stopped, "
+        "`asv run --skip-existing` measures the rest"
+    )
+
+    (compared,) = json.loads(compare("aaaa", "cccc", "--json").stdout)
+
+    assert compared["unfinished"] == [words]
+    assert words in " ".join(compare("aaaa", "cccc").stdout.split())
+    assert "asv has not stored" not in compare("aaaa", "bbbb").stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -62,3 +63,10 @@ def run(
     )
     decoded = (stream.decode(errors="surrogateescape") for stream in (done.stdout, done.stderr))
     return done.returncode, *decoded
+
+
+def as_anybody() -> None:
+    """Without root's rights to write and to read where nobody may: PR_CAPBSET_DROP of
+    CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH; a ``preexec_fn``."""
+    for right in (1, 2):
+        ctypes.CDLL(None).prctl(24, right, 0, 0, 0)  # which only root needs to, and can

@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from result_files import CommitFiles
+from small_project import as_anybody, run
 
 from gpubench.cli import main
 from gpubench.record import FORMAT
+from gpubench.report.render import PARTS
 from gpubench.results import open_table
 
 NUMPY, NUMBA = "suites.norm__numpy.time_kernel", "suites.norm__numba.time_kernel"
@@ -272,6 +274,76 @@ def test_a_name_that_is_no_utf8_is_named(directory: Path) -> None:
     assert any("it cannot be read: 'utf-8' codec" in problem for problem in problems(directory))
 
 
+def test_a_folder_and_a_file_that_may_not_be_read_are_named(directory: Path) -> None:
+    (directory / "closed").mkdir()
+    for path, mode in ((directory / "closed", 0), (result_of(directory), 0)):
+        path.chmod(mode)
+    try:
+        code, _, said = run(
+            Path.cwd(), ["query", "select count(*) from results"], how={"preexec_fn": as_anybody}
+        )
+    finally:
+        (directory / "closed").chmod(0o755)
+
+    assert code == 0, said
+    assert "closed: it cannot be read: [Errno 13] Permission denied" in said
+    assert "runner/aaaaaaaa-virtualenv-py3.11.json: it cannot be read: [Errno 13]" in said
+
+
+@pytest.mark.parametrize("suffix", [".JSON", ".gpubench.JSONL", ".Json"])
+def test_a_name_in_capitals_is_told(directory: Path, suffix: str) -> None:
+    path = record_of(directory) if "gpubench" in suffix else result_of(directory)
+    odd = path.with_name(path.name.partition(".")[0] + ".11" + suffix)
+    path.rename(odd)
+
+    assert [each for each in problems(directory) if each.startswith(f"runner/{odd.name}: ")] == [
+        f"runner/{odd.name}: results and records end in .json and .gpubench.jsonl; rename it"
+    ]
+
+
+def test_columns_in_another_order_are_no_other_numbers(directory: Path) -> None:
+    def swap(content: Content) -> None:
+        columns = content["result_columns"]
+        places = columns.index("result"), columns.index("stats_repeat")
+        columns[places[0]], columns[places[1]] = columns[places[1]], columns[places[0]]
+
+    change(result_of(directory), swap)
+
+    assert any(" is left out: " in each for each in problems(directory))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"version": 2, "x": "%s"}' % (b"x" * 50_000_000),
+        b'{"version": 2, "results": {%s}}' % b",".join(b'"%d": []' % n for n in range(300_000)),
+    ],
+    ids=["one long text", "very many keys"],
+)
+def test_a_file_of_50_mb_costs_little(directory: Path, content: bytes) -> None:
+    result_of(directory).write_bytes(content)
+    script = _LIMITED.format(seconds=20, megabytes=300)
+
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(directory)], capture_output=True, text=True, timeout=300
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "aaaaaaaa-virtualenv-py3.11.json" in done.stdout
+
+
+_LIMITED = """
+import resource, sys, pathlib
+from gpubench.results import open_table
+resource.setrlimit(resource.RLIMIT_CPU, ({seconds},) * 2)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+table = open_table(pathlib.Path(sys.argv[1]))
+used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+assert used < {megabytes} * 1024, used
+print(table.problems)
+"""
+
+
 def test_two_reports_at_once_both_succeed(directory: Path) -> None:
     command = [sys.executable, "-m", "gpubench", "report"]
     both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
@@ -280,8 +352,30 @@ def test_two_reports_at_once_both_succeed(directory: Path) -> None:
 
     assert ([process.returncode for process in both], said) == ([0, 0], ["", ""])
     pages = Path("reports/html")
-    assert not [*pages.rglob("*.new")]
+    assert not [*pages.glob(f"{PARTS}*")]
     assert "norm" in (pages / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "name", ["index.html", "old.html", "compare-data/index.js", "compare-data/old.js", "text.js"]
+)
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_pages_that_are_no_files_are_not_read(directory: Path, name: str, kind: str) -> None:
+    path = Path("reports/html", name)
+    path.parent.mkdir(parents=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+
+    # In a process that can be ended: who opens a pipe waits for ever.
+    done = subprocess.run(
+        [sys.executable, "-m", "gpubench", "report"], capture_output=True, text=True, timeout=120
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    if path.name != "old.html":
+        assert path.is_file() != (path.name == "old.js")
 
 
 @pytest.mark.parametrize("kind", ["folder", "dangling"])

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gpubench.cli import main
-from gpubench.plan.plan import MAX_CASES
+from gpubench.plan.plan import MAX_CASES, MAX_RULED
 from gpubench.plan.source import MAX_MODULE
 
 SUITE = """\
@@ -88,6 +88,20 @@ def test_kernels_of_a_suite_count_together() -> None:
     said = refusal(checked(f"{head}{ten}"))
 
     assert f"{MAX_CASES // 10 * 11:,} cases before `exclude`, {MAX_CASES // 10:,} of them" in said
+
+
+def test_rules_are_counted_with_the_cases_that_they_are_tried_on() -> None:
+    rules = ", ".join(f"{{when: n == {n}}}" for n in range(200))
+    sizes, few = "{n: {linear: [1, 6000]}}", "{n: {linear: [1, 5000]}}"
+    text = SUITE.replace("    call", f"    exclude: [{rules}]\n    call")
+
+    said = refusal(checked(text.replace("{n: [4]}", sizes)))
+
+    assert said.splitlines()[0].endswith(
+        f": 6,000 cases before `exclude` times 200 rules; at most {MAX_RULED:,} are tried in a "
+        "suite: put rules together with `or`, or split the suite into several files"
+    )
+    assert checked(text.replace("{n: [4]}", few)).exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -185,7 +199,7 @@ def test_wrong_names_by_the_hundred_are_compared_with_few(monkeypatch: pytest.Mo
 
 
 def test_a_title_of_digits_is_read_once() -> None:
-    title = "9" * 40_000 + "x"
+    title = "9" * 900_000 + "x"  # in a time that grows with its square this would take two hours
     assert checked(SUITE.replace("suite: small", f"suite: small\ntitle: {title}")).exit_code == 0
 
 

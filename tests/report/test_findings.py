@@ -39,11 +39,18 @@ def history() -> History:
     )
 
 
+def timed_history(*seconds: float | None) -> History:
+    """Of ``numba`` at each commit."""
+    return history_of(
+        [(snapshot(i), {NUMBA: timed(NUMBA, time)}) for i, time in enumerate(seconds)]
+    )
+
+
 def test_a_change_is_said_with_its_factor_and_its_two_commits() -> None:
     words = change_view(history(), NUMBA, SLOWER)
 
     assert (words.slower, words.factor) == (True, 2.0)
-    assert words.claim == "step: slower by 2.00×; rests on 2 commits"
+    assert words.claim == "step: slower by 2.00×; rests on 1 commit"
     assert (words.before.date, words.after.date) == ("unknown date", "1970-01-01")
 
 
@@ -54,12 +61,21 @@ def test_a_change_is_said_with_its_factor_and_its_two_commits() -> None:
 def test_a_change_rests_on_the_commits_since_that_are_of_its_level(
     since: tuple[float | None, ...], points: int
 ) -> None:
-    of = history_of(
-        [(snapshot(i), {NUMBA: timed(NUMBA, time)}) for i, time in enumerate((1.0, 1.0, *since))]
-    )
+    of = timed_history(1.0, 1.0, 1.0, *since)
 
-    assert rests_on(of, NUMBA, SLOWER) == points
+    assert rests_on(of, NUMBA, replace(SLOWER, before=2, after=3)) == points
     assert bool(basis(points)) == (points < 3)
+
+
+@pytest.mark.parametrize(("before", "points"), [((2.0, 1.0), 1), ((2.0, 1.0, 1.0), 2)])
+def test_a_step_from_a_level_of_few_commits_rests_on_these(
+    before: tuple[float, ...], points: int
+) -> None:
+    of = timed_history(*before, 2.0, 2.0, 2.0)
+    step = replace(SLOWER, before=len(before) - 1, after=len(before))
+
+    assert rests_on(of, NUMBA, step) == points
+    assert rests_on(of, NUMBA, replace(step, kind="difference")) == 3
 
 
 def test_two_commits_apart_are_no_step() -> None:

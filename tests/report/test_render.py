@@ -21,7 +21,7 @@ NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
 
 
 SCRIPTS = {
-    "application/json", "text.js", "lists.js", "charts.js", "compare.js",
+    "application/json", "text.js", "lists.js", "charts.js", "compare.js", "advise.js",
     "compare-data/index.js",
 }  # fmt: skip
 
@@ -141,8 +141,9 @@ def hostile_commit(repository: Path) -> str:
 
 
 def path_shows_cases(page: Path) -> bool:
-    """With one commit, the pages of changes and comparisons have nothing of a case to show."""
-    return not page.name.startswith(("changes", "compare"))
+    """With one commit, pages of changes and comparisons have nothing of a case to show; that of
+    advice takes it from scripts."""
+    return not page.name.startswith(("changes", "compare", "advise"))
 
 
 def test_names_reasons_and_subjects_are_text_and_never_markup(tmp_path: Path) -> None:
