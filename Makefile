@@ -38,7 +38,7 @@ test: $(VENV)/installed-test  ## Run the tests; without a GPU, those for CUDA on
 	fi
 
 test-systems: $(SYSTEMS)/installed $(MODIN)/installed  ## Run the tests of PyTorch, Dask, pandas, scikit-learn, CuPy and others, in an environment with them (4 GB), and of Modin in another
-	$(SYSTEMS)/bin/python -m pytest tests/systems tests/backends/test_conformance.py -m "systems and not gpu"
+	$(SYSTEMS)/bin/python -m pytest tests/systems tests/fleet tests/backends/test_conformance.py -m "systems and not gpu"
 	$(SYSTEMS)/bin/python scripts/gpu_here.py >/dev/null || export GPUBENCH_SOFTCUDA=1; \
 	$(SYSTEMS)/bin/python -m pytest tests/systems tests/backends/test_conformance.py -m "systems and gpu and not gpu_time"
 	$(MODIN)/bin/python -m pytest tests/systems/test_modin.py tests/systems/test_what_is_left_behind.py tests/backends/test_conformance.py -k modin
@@ -63,7 +63,7 @@ gpu-check: gpu-here $(if $(NO_INSTALL),,$(VENV)/installed-gpu)  ## Check the tim
 gpu-here:
 	@$(PYTHON) scripts/gpu_here.py
 
-figures: $(VENV)/installed-dev  ## Measure the times that docs/measurements.md states, on a machine that does nothing else (two hours)
+figures: $(VENV)/installed-dev $(SYSTEMS)/installed  ## Measure the times that docs/measurements.md states, on a machine that does nothing else (two hours)
 	$(BIN)/python scripts/cost_of_a_call.py
 	$(BIN)/python scripts/against_timeit_and_pyperf.py
 	$(BIN)/python scripts/against_pytest_benchmark.py
@@ -72,6 +72,7 @@ figures: $(VENV)/installed-dev  ## Measure the times that docs/measurements.md s
 	$(BIN)/python scripts/stream_bandwidth.py
 	$(BIN)/python scripts/library_speed.py
 	$(BIN)/python scripts/report_speed.py
+	$(SYSTEMS)/bin/python scripts/fleet_throughput.py
 
 faults: $(VENV)/installed-dev  ## Break kernels and our CUDA path on purpose and count what is noticed; needs no quiet machine (an hour)
 	$(BIN)/python scripts/library_faults.py
