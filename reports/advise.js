@@ -325,9 +325,13 @@ const gpubenchAdvice = (() => {
 
   const inputs = () => [...document.querySelectorAll("#sizes input")];
 
+  // What is asked for at first: between the sizes; of several, which may be no grid, a measured place.
   const fillSizes = (data, asked) => {
-    document.getElementById("sizes").replaceChildren(...data.axes.map(({ name, low, high }) => {
-      const value = asked.get(`size-${name}`) ?? String(Math.round(Math.sqrt(low * high)));
+    const places = Object.values(data.ways[0]?.times ?? {})[0]?.at ?? [];
+    const middle = places[Math.floor(places.length / 2)];
+    document.getElementById("sizes").replaceChildren(...data.axes.map(({ name, low, high }, axis) => {
+      const first = data.axes.length > 1 && middle ? middle[axis] : Math.round(Math.sqrt(low * high));
+      const value = asked.get(`size-${name}`) ?? String(first);
       const input = element("input", { name: `size-${name}`, type: "number", min: "1", step: "any", value });
       return element("label", {}, `${name}, measured from ${whole(low)} to ${whole(high)} `, input);
     }));
@@ -354,7 +358,8 @@ const gpubenchAdvice = (() => {
     };
     const price = pricesIn(fields.prices.value);
     const advices = wrong || data.refused ? [] : advise(data, ask);
-    const none = wrong ? "Sizes and calls are numbers above 0." : data.refused ? "" : "None of these devices was measured.";
+    const nowhere = ask.have.length ? "None of these devices was measured there." : "No estimate there: sizes that are no grid have to be as they were measured.";
+    const none = wrong ? "Sizes and calls are numbers above 0." : data.refused ? "" : nowhere;
     output.replaceChildren(
       ...(advices.length ? advices.flatMap((one) => shownAdvice(one, ask, price)) : [element("p", {}, none)]),
       element("p", { className: "muted" }, data.verified),

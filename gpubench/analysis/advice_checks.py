@@ -227,7 +227,7 @@ def verifications(path: Path, results: Path) -> dict[tuple[str, str], list[Predi
         return {}
     try:
         lines = read_regular(path, MOST_BYTES).splitlines()[-MOST_KEPT:]
-    except (OSError, TooLarge):
+    except (OSError, ValueError, TooLarge):  # a NUL in its name: there is no such file
         return {}
     decoder = msgspec.json.Decoder(Prediction)
     kept: dict[tuple[str, str], list[Prediction]] = {}

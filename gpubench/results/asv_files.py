@@ -352,7 +352,7 @@ def _values(row: Any, cases: int) -> list[list[float | None]]:
         if value is not None and (value <= 0 or value < SHORTEST or value > LONGEST):
             raise ValueError(f"{value!s} s is no time")
     for name, column in zip(_COLUMNS[5:], columns[5:], strict=True):
-        for count in {*column}:  # mostly one for all cases
+        for count in dict.fromkeys(column):  # mostly one for all cases
             if count is None or math.isnan(count):
                 continue
             if not (0 <= count <= MOST_COUNTED and count == int(count)):

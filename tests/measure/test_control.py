@@ -52,4 +52,5 @@ def test_with_nothing_to_measure_it_ends(tmp_path):
 def test_a_script_never_differs_from_itself(tmp_path, name):
     cases = [c for c in scripted_cases(tmp_path, "one_ms") if c.implementation_name == name]
     (one,) = compared(cases, 1)
-    assert one.first.samples == one.second.samples
+    # How many samples were taken before, which depends on what else the machine does, rounds.
+    assert one.first.samples == pytest.approx(one.second.samples, rel=1e-9)
