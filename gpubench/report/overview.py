@@ -212,13 +212,13 @@ def build(history: History | None, site: Site) -> Overview:
     if mean:
         empty = [kernel_label(key) for key in kernels if key not in computing]
         does = "which does" if len(empty) == 1 else "which do"
-        without = f"; without {text.join(empty)}, {does} nothing (`work` of 0)" if empty else ""
+        without = f"; without {text.some(empty)}, {does} nothing (`work` of 0)" if empty else ""
         if uncertain := [
             kernel_label(key)
             for key, kernel in computing.items()
             if key not in best and any(shown.speedup for shown in kernel)
         ]:
-            without += f"; without {text.join(uncertain)}, whose speedup has no interval"
+            without += f"; without {text.some(uncertain)}, whose speedup has no interval"
         details = (
             "Geometric mean over the kernels, each at its largest size with its fastest "
             f"implementation{without}. {details}"

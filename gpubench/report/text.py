@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from gpubench.names import format_shape
@@ -12,6 +12,8 @@ from gpubench.results import Ratio, Row
 _SPACE = "\N{NARROW NO-BREAK SPACE}"
 _DASH = "\N{EN DASH}"
 TIMES = "\N{MULTIPLICATION SIGN}"
+MOST_NAMED = 3
+"""Of many names, those that a sentence has room for beside what it says."""
 _BINARY = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
@@ -159,6 +161,13 @@ def join(parts: Iterable[str], last: str = "and") -> str:
     if len(items) < 2:
         return "".join(items)
     return f"{', '.join(items[:-1])} {last} {items[-1]}"
+
+
+def some(names: Sequence[str]) -> str:
+    """``a, b, c and 28 others``: of many, a sentence names the first few."""
+    if len(names) > MOST_NAMED + 1:
+        return join([*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} others"])
+    return join(names)
 
 
 def time_label(time: str) -> str:

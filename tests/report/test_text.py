@@ -74,3 +74,8 @@ def test_plurals_and_lists() -> None:
     assert text.plural(1_000, "case") == "1,000 cases"
     assert text.join(["a", "b", "c"]) == "a, b and c"
     assert text.join([]) == ""
+
+
+def test_of_many_names_the_first_few_are_named() -> None:
+    assert text.some(["a", "b", "c", "d"]) == "a, b, c and d"
+    assert text.some(["a", "b", "c", "d", "e"]) == "a, b, c and 2 others"
