@@ -22,7 +22,7 @@ PAGE = ROOT / "docs" / "systems-figures.md"
 HEAD = """\
 # Other systems: figures
 
-Made by `python scripts/systems_page.py` from one run of the suites in `suites/systems`; what
+Made by `python scripts/systems_page.py` from results of the suites in `suites/systems`; what
 follows from them stands in [systems.md](systems.md). Machine: {machine}. {facts}.
 
 A line is one problem, with the time of the baseline. The other columns are speedups over it, of an

@@ -135,7 +135,7 @@ def test_with_a_gpu_asv_installs_numba_cuda_for_its_driver(
     write_project(tmp_path)
     configuration = asv_configuration(tmp_path)
     assert configuration.matrix["req"]["numba-cuda"] == []
-    command = f"in-dir={{env_dir}} python -m pip install {quoted(requirement)} \"numpy<2.5\""
+    command = f'in-dir={{env_dir}} python -m pip install {quoted(requirement)} "numpy<2.5"'
     assert configuration.install_command[2] == command
     assert len(configuration.install_command) == 4
 
