@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from operator import attrgetter
 from typing import Literal
@@ -286,7 +286,7 @@ def over_size(choices: Choices, ask: Ask) -> tuple[Crossing, ...]:
     values = [p.at[0] for way, _ in choices for curve in way.curves.values() for p in curve.points]
 
     def totals(value: float) -> list[Total | None]:
-        asked = Ask({name: value}, ask.calls, ask.from_host, ask.process)
+        asked = replace(ask, sizes={name: value})
         return [_known(total_of(way, count, asked)) for way, count in choices]
 
     return crossings(totals, min(values), max(values))
@@ -297,14 +297,8 @@ def over_calls(choices: Choices, ask: Ask) -> tuple[Crossing, ...]:
     same to each."""
 
     def totals(calls: float) -> list[Total | None]:
-        asked = (
-            Ask(ask.sizes, whole, ask.from_host, ask.process) for whole in (math.floor(calls),)
-        )
-        return [
-            _known(total_of(way, count, one), extrapolated=True)
-            for one in asked
-            for way, count in choices
-        ]
+        asked = replace(ask, calls=math.floor(calls))
+        return [_known(total_of(way, count, asked), extrapolated=True) for way, count in choices]
 
     return crossings(totals, 1.0, float(MOST_CALLS))
 

@@ -15,6 +15,7 @@ from statistics import fmean, median
 import msgspec
 
 from gpubench.analysis.estimates import (
+    CURVES,
     FEWEST,
     LEAST_DRIFT,
     LEVEL,
@@ -24,13 +25,17 @@ from gpubench.analysis.estimates import (
     Kind,
     Point,
     Way,
+    axes_of,
     calibrated,
+    variant_of,
+    ways_of,
+    where,
 )
 from gpubench.errors import ResultsError
 from gpubench.files import MOST_BYTES, TooLarge, read_regular
 from gpubench.links import leads_out
 from gpubench.record import SUFFIX, record_name
-from gpubench.results import Setup
+from gpubench.results import Row, Setup
 
 LEAST_COVERAGE = 0.9
 """Share of the times measured afresh that the intervals of a kernel have to hold for an advice."""
@@ -207,6 +212,60 @@ def without_hidden(
                 curves[time] = Curve(kept)
         shown.append(replace(way, curves=curves))
     return calibrated(shown), taken
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """A kernel some of whose places are hidden."""
+
+    key: tuple[str, str]
+    axes: tuple[str, ...]
+    shown: tuple[Way, ...]
+    """As they are known without these."""
+    taken: dict[tuple[int, str], list[Point]]
+    """By a way's place among them and the labelled time."""
+    cases: frozenset[tuple[str, str, str]]
+    """What has to be measured: implementation, labelled time and identity."""
+
+
+def hide(key: tuple[str, str], rows: Sequence[Row], drift: float) -> Hidden:
+    """Hide places of a kernel with these rows on one setup."""
+    rows = [row for row in rows if row.seconds and row.name.time in CURVES]
+    axes = axes_of(rows)
+    ways = ways_of(rows, axes, drift=drift)
+    shown, taken = without_hidden(ways) if ways else ((), {})
+    places = {
+        (ways[way].key, point.at, time) for (way, time), points in taken.items() for point in points
+    }
+    cases = frozenset(
+        (row.name.implementation, row.name.time, row.name.case)
+        for row in rows
+        if (at := where(row, axes)) and (*at, row.name.time) in places
+    )
+    return Hidden(key, axes, shown, taken, cases)
+
+
+def told(hidden: Hidden, fresh: Iterable[Row], when: str) -> list[Prediction]:
+    """What is said of the hidden places, beside ``fresh`` rows that were measured there ``when``;
+    those without one are left out."""
+    times: dict[tuple[object, ...], dict[str, float]] = defaultdict(dict)
+    for row in fresh:
+        if row.seconds and (at := where(row, hidden.axes)):
+            times[*at, row.name.time][variant_of(row)] = row.seconds
+    predictions = []
+    for (place, time), points in hidden.taken.items():
+        way = hidden.shown[place]
+        curve = way.curves.get(time)
+        for point in points:
+            of_place = times.get((way.key, point.at, time), {})
+            estimate = curve.at(point.at) if curve else None
+            if curve and estimate and of_place:
+                best = min(of_place.values())
+                advised = of_place.get(curve.variant(point.at), best)
+                stored = math.exp(point.guess.log)
+                of_way = hidden.key, way, time, point.at
+                predictions.append(predicted(*of_way, estimate, stored, advised, best, when))
+    return predictions
 
 
 def verification_path(results: Path, setup: Setup) -> Path:

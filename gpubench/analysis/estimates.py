@@ -168,6 +168,11 @@ class Way:
     """Times that other work disturbed."""
 
     @property
+    def key(self) -> tuple[str, str, str, bool]:
+        """As ``where`` gives it of a row."""
+        return self.implementation, self.device, self.parameters, WORKERS in self.axes
+
+    @property
     def counts(self) -> tuple[float, ...]:
         """Numbers of workers that were measured; empty where they are not counted."""
         if WORKERS not in self.axes:

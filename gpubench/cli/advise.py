@@ -446,8 +446,7 @@ def _measured(
     cases: Sequence[Any], site: Site, history: History, samples: int | None, drift: float
 ) -> list[Prediction]:
     """Predictions of what is hidden, beside what was measured now."""
-    from gpubench.analysis.advice_checks import predicted, without_hidden
-    from gpubench.analysis.estimates import CURVES, axes_of, variant_of, ways_of, where
+    from gpubench.analysis.advice_checks import hide, told
     from gpubench.measure.direct import bench, jobs, measure, turns_of
     from gpubench.measure.recorder import now
     from gpubench.tables.times import rows_of
@@ -455,30 +454,16 @@ def _measured(
     there: dict[Key, list[Any]] = {}
     for case in cases:
         there.setdefault((case.suite.suite, case.kernel_name), []).append(case)
-    hidden = []
-    wanted = []
+    hidden, wanted = [], []
     for key, its in there.items():
         kernel = site.current(history).get(key)
-        rows = [r for r in kernel.cases.values() if r.name.time in CURVES] if kernel else []
-        axes = axes_of(row for row in rows if row.seconds)
-        ways = ways_of(rows, axes, drift=drift)
-        shown, taken = without_hidden(ways) if ways else ((), {})
-        places = {
-            (*_way_key(ways[place]), point.at, time)
-            for (place, time), points in taken.items()
-            for point in points
-        }
-        names = {
-            (row.name.implementation, row.name.time, row.name.case)
-            for row in rows
-            if (at := where(row, axes)) and (at[0], at[1], row.name.time) in places
-        }
+        one = hide(key, [*kernel.cases.values()] if kernel else [], drift)
+        hidden.append(one)
         wanted += [
             job
             for job in jobs(its, samples)
-            if (job.case.benchmark(job.time).implementation, job.time, job.case.identity) in names
+            if (job.case.implementation_name, job.time, job.case.identity) in one.cases
         ]
-        hidden.append((key, axes, shown, taken))
     if not wanted:
         raise GpubenchError(
             "there is nothing to hide: three sizes of a kernel at least have to be measured with "
@@ -506,33 +491,9 @@ def _measured(
             "machine disturbed them",
             markup=False,
         )
-    predictions, when = [], now()
-    for key, axes, shown, taken in hidden:
-        times: dict[tuple[object, ...], dict[str, float]] = {}
-        for row in fresh:
-            found = where(row, axes) if (row.name.suite, row.name.kernel) == key else None
-            if found:
-                of_place = times.setdefault((found[0], found[1], row.name.time), {})
-                of_place[variant_of(row)] = row.seconds or 0.0
-        for (place, time), points in taken.items():
-            way = shown[place]
-            curve = way.curves.get(time)
-            for point in points:
-                of_place = times.get((*_way_key(way), point.at, time), {})
-                estimate = curve.at(point.at) if curve else None
-                if curve and estimate and of_place:
-                    best = min(of_place.values())
-                    advised = of_place.get(curve.variant(point.at), best)
-                    stored = math.exp(point.guess.log)
-                    said = predicted(
-                        key, way, time, point.at, estimate, stored, advised, best, when
-                    )
-                    predictions.append(said)
-    return predictions
-
-
-def _way_key(way: Way) -> tuple[tuple[str, str, str, bool]]:
-    """As ``where`` gives it of a row."""
-    from gpubench.analysis.estimates import WORKERS
-
-    return ((way.implementation, way.device, way.parameters, WORKERS in way.axes),)
+    when = now()
+    return [
+        said
+        for one in hidden
+        for said in told(one, [r for r in fresh if (r.name.suite, r.name.kernel) == one.key], when)
+    ]

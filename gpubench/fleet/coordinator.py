@@ -168,17 +168,22 @@ def shares_of(
     durations, shares = durations_of(results_dir), []
     for keeper, machine in {keepers[machine.name]: machine for machine in machines}.items():
         there = {
-            commit: [
-                {name: str(row.get("version")) for name, row in rows_of(stored(path)).items()}
-                for environment in machine.environments
-                for path in (results_dir / keeper / result_name(commit, environment),)
-            ]
+            commit: versions_of(results_dir / keeper, commit, machine.environments)
             for commit in (commits if skip_existing else ())
         }
         offers = map(offer_of, plans(len(machine.gpus)).groups())
         can = [offer for offer in offers if machine.gpus or not offer.needs_cuda]
         shares += divide(keeper, can, commits, there, durations)
     return shares
+
+
+def versions_of(folder: Path, commit: str, environments: Iterable[str]) -> list[dict[str, str]]:
+    """Benchmarks with results of a commit and their versions, in each environment."""
+    contents = (stored(folder / result_name(commit, one)) for one in environments)
+    return [
+        {name: str(row.get("version")) for name, row in rows_of(content).items()}
+        for content in contents
+    ]
 
 
 def durations_of(results_dir: Path) -> dict[str, float]:

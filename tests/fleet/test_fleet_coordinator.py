@@ -90,14 +90,24 @@ def suites(shares: list[Share]) -> list[str]:
     return sorted(share.suite for share in shares)
 
 
-def test_every_share_is_measured_once_and_by_all_machines(scene: Scene) -> None:
-    together = threading.Barrier(3, timeout=60)
-    met = set[str]()
+def meeting() -> Callable[[str], None]:
+    """Called by each of the three machines with its name; the first call of each returns when all
+    have one."""
+    together, met = threading.Barrier(3, timeout=60), set[str]()
 
-    def task(name: str, share: Share, variables: Any) -> None:
+    def meet(name: str) -> None:
         if name not in met:
             met.add(name)
             together.wait()
+
+    return meet
+
+
+def test_every_share_is_measured_once_and_by_all_machines(scene: Scene) -> None:
+    meet = meeting()
+
+    def task(name: str, share: Share, variables: Any) -> None:
+        meet(name)
 
     outcome = scene.measure(task)
     assert (outcome.kept, outcome.lost) == (6, [])
@@ -182,13 +192,10 @@ def test_what_comes_damaged_every_time_goes_to_the_others_and_is_lost_at_last(
 
 
 def test_a_machine_that_fails_twice_gets_no_more_and_others_do_its_shares(scene: Scene) -> None:
-    together = threading.Barrier(3, timeout=60)
-    met = set[str]()
+    meet = meeting()
 
     def task(name: str, share: Share, variables: Any) -> None:
-        if name not in met:
-            met.add(name)
-            together.wait()
+        meet(name)
         if name == "b":
             raise GpubenchError("no space left on device")
 

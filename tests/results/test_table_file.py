@@ -411,26 +411,29 @@ def test_what_is_read_by_several_processes_is_what_one_reads(
     assert content(open_table(tmp_path / "results")) == expected
 
 
+def stop_at_batch(number: int, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin to make the table, and be interrupted before so many batches are in it."""
+    insert, batches = store._insert, []
+
+    def stopping(connection: duckdb.DuckDBPyConnection, batch: reading.Batch, shared: Any) -> None:
+        batches.append(batch)
+        if len(batches) == number:
+            raise KeyboardInterrupt
+        insert(connection, batch, shared)
+
+    with monkeypatch.context() as stopped:
+        stopped.setattr(store, "_insert", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            kept(results)
+
+
 def test_a_file_whose_making_was_stopped_is_made_anew(
     directory: Path, monkeypatch: pytest.MonkeyPatch, reads: list[str]
 ) -> None:
     expected = content(open_table(directory))
     monkeypatch.setattr(reading, "BATCH", 1)
     monkeypatch.setattr(store, "IN_TRANSACTION", 1)
-    with monkeypatch.context() as stopped:
-        insert, batches = store._insert, []
-
-        def insert_two(
-            connection: duckdb.DuckDBPyConnection, batch: reading.Batch, shared: Any
-        ) -> None:
-            batches.append(batch)
-            if len(batches) == 3:
-                raise KeyboardInterrupt
-            insert(connection, batch, shared)
-
-        stopped.setattr(store, "_insert", insert_two)
-        with pytest.raises(KeyboardInterrupt):
-            kept(directory)
+    stop_at_batch(3, directory, monkeypatch)
     reads.clear()
 
     assert content(kept(directory)) == expected
@@ -445,19 +448,7 @@ def test_rows_wait_in_memory_until_there_are_so_many(
         write_commit(results, day)
     monkeypatch.setattr(reading, "BATCH", 1)  # a file, of eight rows
     monkeypatch.setattr(store, "IN_TRANSACTION", 9)
-    insert, batches = store._insert, []
-
-    def insert_three(
-        connection: duckdb.DuckDBPyConnection, batch: reading.Batch, shared: Any
-    ) -> None:
-        batches.append(batch)
-        if len(batches) == 4:
-            raise KeyboardInterrupt
-        insert(connection, batch, shared)
-
-    monkeypatch.setattr(store, "_insert", insert_three)
-    with pytest.raises(KeyboardInterrupt):
-        kept(results)
+    stop_at_batch(4, results, monkeypatch)
 
     with duckdb.connect(table_path(results), read_only=True) as connection:
         (count,) = connection.execute("select count(*) from rows").fetchall()
