@@ -28,6 +28,8 @@ IN_THIS_PROCESS = ("cpu", "threads")
 
 M_MMAP_THRESHOLD = -3
 """Of ``mallopt`` (``malloc.h`` of glibc): from so many bytes on memory comes from the system."""
+M_TRIM_THRESHOLD = -1
+"""So many free bytes at the end of a thread's memory go back to the system."""
 LARGE = 128 * 2**10
 """Bytes of that, glibc's own at the start of a process (mallopt(3)); it grows by itself later."""
 
@@ -51,6 +53,8 @@ def peak_bytes(case: Case, run: Callable[[], object]) -> int | None:
     if sys.platform != "linux" or not registry.get(case.backend).runs_here(case.device):
         return None
     _give_back()
+    run()  # a thread's memory is given back when something in it is freed next
+    _trim()
     command = [sys.executable, "-I", "-S", watcher.__file__, str(os.getpid())]
     pipe = subprocess.PIPE
     with subprocess.Popen(
@@ -72,8 +76,8 @@ def _give_back() -> None:
     nothing. For glibc this process is another one afterwards: arrays are no longer made of memory
     that has been used."""
     with suppress(AttributeError):  # another C library
-        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, LARGE)
-    _trim()
+        for threshold in (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD):
+            ctypes.CDLL(None).mallopt(threshold, LARGE)
 
 
 def _trim() -> None:
