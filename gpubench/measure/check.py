@@ -34,6 +34,7 @@ DEFAULT_TOLERANCE = {
 LEAST_SQUARES = float(np.finfo(np.float64).tiny) / float(np.finfo(np.float64).eps)
 """A sum of squares that is smaller may lack some that were rounded to zero."""
 
+HALF = "half of it"
 UNCHANGED = "what was there before"
 """An impostor, in the words of a reason: what an output held before the baseline ran."""
 
@@ -147,22 +148,28 @@ def why_vacuous(
 
     ``started`` has by name what outputs held before the baseline ran, where they held anything. In
     place of an expected output, neither that nor zeros may pass, unless that is just what is
-    expected: then another output has to prove that anything was computed.
+    expected: then another output has to prove that anything was computed. Nor may half of it by a
+    tolerance.
     """
     if isinstance(checker, Scorer) and (reason := checker.why_vacuous(expected, started)):
         return reason
+    if expected and not any(reference.size for reference in expected.values()):
+        return "no output has an element, and anything is right; `exclude` this size"
     alike: dict[str, str] = {}
     for name, reference in expected.items():
         # One zero, seen everywhere: it takes no memory.
         impostors = {"zeros": np.broadcast_to(np.zeros((), reference.dtype), reference.shape)}
         if name in started:
             impostors = {UNCHANGED: started[name], **impostors}
+        if checker is None and reference.dtype.kind in "fc":
+            impostors[HALF] = reference / 2
         for what, impostor in impostors.items():
             if not _passes(name, impostor, expected, check, checker):
                 continue
             if not same_bits(impostor, reference) and not np.all(impostor == reference):
                 return _cannot_tell(name, what, impostor, expected, check, checker)
-            alike.setdefault(name, what)
+            if what != HALF:  # of zeros and infinities, which say what is said below
+                alike.setdefault(name, what)
         if name not in alike and _says_nothing(reference):
             return (
                 f"{name}: the baseline gives only NaN and infinities, which say nothing of what "

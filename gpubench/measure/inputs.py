@@ -46,9 +46,18 @@ def draw_inputs(case: Case) -> Inputs:
     Raises ``KernelError`` where a function that fills arrays fails or returns another shape or
     dtype than the suite declares.
     """
+    return Inputs(
+        draw_arrays(case),
+        {**case.constants(), **case.scalars()},
+        {name: _table(case, name) for name in case.table_specs},
+    )
+
+
+def draw_arrays(case: Case, draw: str = "") -> dict[str, Array]:
+    """Its arrays, by name; another ``draw`` has other random numbers. Raises as ``draw_inputs``."""
     arrays: dict[str, Array] = {}
     if init := case.kernel.init:
-        made = _called(init.function, case, "init")
+        made = _called(init.function, case, f"{draw}init")
         made = made if isinstance(made, tuple | list) else (made,)
         if len(made) != len(init.returns):
             raise KernelError(
@@ -61,7 +70,7 @@ def draw_inputs(case: Case) -> Inputs:
         if name not in arrays and spec.intent in ("out", "scratch"):
             arrays[name] = poisoned(np.empty(spec.shape, spec.dtype))
         elif name not in arrays and not isinstance(spec.fill, LikeFill):
-            arrays[name] = _filled(case, name, spec)
+            arrays[name] = _filled(case, name, spec, draw)
         array = arrays.get(name)
         if array is not None and (array.shape != spec.shape or array.dtype != spec.dtype):
             raise KernelError(
@@ -71,11 +80,7 @@ def draw_inputs(case: Case) -> Inputs:
     for name, spec in specs.items():  # what is like another, once all others are there
         if name not in arrays and isinstance(spec.fill, LikeFill):
             arrays[name] = arrays[spec.fill.like].astype(spec.dtype).reshape(spec.shape)
-    return Inputs(
-        {**{name: arrays[name] for name in specs}, **arrays},
-        {**case.constants(), **case.scalars()},
-        {name: _table(case, name) for name in case.table_specs},
-    )
+    return {**{name: arrays[name] for name in specs}, **arrays}
 
 
 def _table(case: Case, name: str) -> Any:
@@ -121,13 +126,13 @@ def generator(case: Case, name: str) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16]))
 
 
-def _filled(case: Case, name: str, spec: ArraySpec) -> Array:
+def _filled(case: Case, name: str, spec: ArraySpec, draw: str = "") -> Array:
     """An array by its ``fill``: a distribution's name, a number, a formula, or a function."""
     fill, shape, dtype = spec.fill, spec.shape, spec.dtype
     if isinstance(fill, FormulaFill):
         return case.filled(name)
     if isinstance(fill, FunctionFill):
-        return np.ascontiguousarray(_called(fill.function, case, name))
+        return np.ascontiguousarray(_called(fill.function, case, f"{draw}{name}"))
     if isinstance(fill, bool | int | float):
         return np.full(shape, fill, dtype)
     if fill == "zeros":
@@ -136,20 +141,22 @@ def _filled(case: Case, name: str, spec: ArraySpec) -> Array:
         return np.ones(shape, dtype)
     if fill == "arange":
         return np.arange(spec.size).astype(dtype).reshape(shape)
-    random = generator(case, name)
+    random = generator(case, f"{draw}{name}")
     fill = fill or ("normal" if dtype.kind in "fc" else "uniform")
     if fill == "uniform" and dtype.kind == "b":
         return random.integers(0, 2, shape).astype(bool)
     if fill == "uniform" and dtype.kind in "iu":
         return random.integers(0, INTEGERS, shape, dtype=dtype, endpoint=True)
-    draw: Callable[..., Array] = random.random if fill == "uniform" else random.standard_normal
+    numbers_of: Callable[..., Array] = (
+        random.random if fill == "uniform" else random.standard_normal
+    )
     if dtype.kind == "c":
         numbers = np.empty(shape, dtype)
-        numbers.real, numbers.imag = draw((2, *shape))
+        numbers.real, numbers.imag = numbers_of((2, *shape))
         return numbers
     # float32 is drawn as such, which takes half the time.
     drawn = np.float32 if dtype == np.float32 else np.float64
-    return draw(shape, drawn).astype(dtype, copy=False)
+    return numbers_of(shape, drawn).astype(dtype, copy=False)
 
 
 def _called(reference: str, case: Case, name: str) -> Any:

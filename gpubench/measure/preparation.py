@@ -22,9 +22,11 @@ from gpubench.measure.sampling import Measurement, SamplePlan, sample_plan
 from gpubench.measure.times import LABELLED_TIMES
 from gpubench.measure.verification import (
     expected_outputs,
+    remembers,
     take_faults,
     verify,
     verify_again,
+    verify_often,
     with_faults,
     wrong_reason,
 )
@@ -37,6 +39,18 @@ NO_TIMES = (
     f"verified on {NAME}, a CUDA device in software, which has no times: "
     "run it on a machine with an NVIDIA GPU to measure"
 )
+
+REMEMBERS = (
+    "remembers its results: with other inputs in the same place it gives the outputs of those "
+    "before"
+)
+
+LOOKING = 0.02
+"""Seconds of runs that are each compared before the first sample: two samples."""
+
+REDRAWN = 2**26
+"""Bytes of inputs for which others are drawn after the last sample, to see that outputs follow
+them: 64 MiB of float64 take 0.1 s."""
 
 
 class Skipped(GpubenchError):
@@ -116,6 +130,9 @@ class Preparation:
         self._execution = execution
         self._session = session = execution.session
         checked = verify(execution, expected)
+        is_small = sum(array.nbytes for array in execution.expected.values()) <= SMALL
+        if is_small and checked.fault is None and not session.simulated:
+            checked = verify_often(execution, checked, LOOKING)
         errors = _errors_and_score(checked)
         if reason := wrong_reason(case, checked, take_faults()):
             self._write("wrong", reason=reason, **errors)
@@ -126,7 +143,7 @@ class Preparation:
             raise Skipped(NO_TIMES)
 
         measurement = LABELLED_TIMES[self.time](execution)
-        if sum(array.nbytes for array in execution.expected.values()) <= SMALL:
+        if is_small:
             measurement.look = partial(self._look, execution)
         tried = execution.run_seconds if self.time == "kernel" else None
         measurement.size(declared, tried)
@@ -183,10 +200,17 @@ class Preparation:
         on_its_arrays = self.time in ("kernel", "cold") and not self.case.returns
         if on_its_arrays and measurement.runs == 1 and not execution.in_place:
             self._look(execution, measurement.timed_runs, execution.fetched({}, seen=True))
+        else:
+            if not execution.in_place:
+                self._look(execution, measurement.timed_runs, execution.outputs(seen=True))
+            self._look(execution, measurement.timed_runs)
+        # Who keeps results is not long; and a score is a score on any inputs.
+        has_score = self.case.kernel.check.score is not None
+        if measurement.is_long or has_score or execution.inputs.nbytes > REDRAWN:
             return
-        if not execution.in_place:
-            self._look(execution, measurement.timed_runs, execution.outputs(seen=True))
-        self._look(execution, measurement.timed_runs)
+        if remembers(execution):
+            self._write("wrong", reason=REMEMBERS)
+            raise WrongResult(REMEMBERS)
 
     def watch_memory(self) -> None:
         """After the last sample, where the suite asks: put on record how much memory a run holds,
@@ -309,8 +333,9 @@ def baseline_of(case: Case) -> Case | None:
 
 
 def devices_of(case: Case) -> set[str]:
-    """Where the case and its baseline run."""
-    return {one.device for one in (case, baseline_of(case)) if one is not None}
+    """Where the case, its baseline and its parts run."""
+    of_parts = {d for part in case.group.parts for d in part.devices if part.serves(d)}
+    return {one.device for one in (case, baseline_of(case)) if one is not None} | of_parts
 
 
 def one_of_each(warnings: Iterable[str]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +16,12 @@ from gpubench.measure.check import (
     CheckResult,
     compare,
     difference,
+    same_bits,
     why_copies_pass,
     why_vacuous,
 )
 from gpubench.measure.execution import Execution, opened
-from gpubench.measure.inputs import Inputs, poisoned
+from gpubench.measure.inputs import Inputs, draw_arrays, poisoned
 from gpubench.measure.scores import Scorer
 from gpubench.measure.tables import fitted, why_ambiguous, why_other_columns
 from gpubench.measure.targets import load_object
@@ -32,6 +34,12 @@ Array = np.ndarray[Any, Any]
 
 MOST_FAULTS = 3
 """Faults of the device in software that a reason has room for."""
+
+VERIFYING_RUNS = 2
+"""Runs of a case in ``verify``."""
+
+OTHER = "other "
+"""The draw of inputs that are not those of a case's samples."""
 
 
 class VacuousCheckError(GpubenchError):
@@ -108,6 +116,49 @@ def verify_again(
         execution.refresh()
         outputs = execution.outputs(seen=True)
     return _compared(execution, _with_dtypes(outputs, expected), expected)
+
+
+def verify_often(execution: Execution, result: CheckResult, seconds: float) -> CheckResult:
+    """The result of ``verify``, and of each of more runs on fresh inputs, for so many seconds: what
+    is wrong at times, as a race is, has hundreds of chances to show where a run is short.
+
+    Outputs with the bits of the first of these are right as they were.
+    """
+    first: dict[str, Array] = {}
+    runs, end = VERIFYING_RUNS, perf_counter() + seconds
+    while result.fault is None and perf_counter() + execution.run_seconds < end:
+        execution.refresh()
+        outputs = execution.outputs(seen=True)
+        runs += 1
+        if first and all(same_bits(array, first[name]) for name, array in outputs.items()):
+            continue
+        result = result.joined(verify_again(execution, execution.expected, outputs))
+        first = first or {name: array.copy() for name, array in outputs.items()}
+        if result.fault is not None:
+            result = replace(result, fault=f"right at first, wrong in run {runs}: {result.fault}")
+    return result
+
+
+def remembers(execution: Execution) -> bool:
+    """Whether outputs stay what they were when other inputs are put where the first ones lie, and
+    are wrong for these: they are kept results, which no run computes.
+
+    Says ``False`` where there are no others: what no random numbers fill keeps its values.
+    """
+    case, before, expected = execution.case, execution.inputs, execution.expected
+    other = replace(before, arrays=draw_arrays(case, OTHER))
+    if all(same_bits(array, before.arrays[name]) for name, array in other.arrays.items()):
+        return False
+    execution.give(other)
+    execution.refresh()
+    try:
+        outputs = _with_dtypes(execution.outputs(), expected)
+        if _compared(execution, outputs, expected).fault is not None:
+            return False
+        with opened(case.baseline() or case, other) as baseline:
+            return _compared(execution, outputs, baseline.outputs()).fault is not None
+    finally:
+        execution.give(before)
 
 
 def _with_dtypes(outputs: Mapping[str, Array], expected: Mapping[str, Array]) -> dict[str, Array]:

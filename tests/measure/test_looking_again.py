@@ -16,9 +16,14 @@ from gpubench.measure.sampling import looked_at
 from gpubench.record import CaseRecord, RoundsRecord
 
 
+LOOKING = "gpubench.measure.preparation.LOOKING"
+
+
 @pytest.fixture(autouse=True)
 def first_call(monkeypatch):
+    """No runs are compared but those before and after samples."""
     monkeypatch.setattr(stateful_kernels, "calls", itertools.count())
+    monkeypatch.setattr(LOOKING, 0.0)
 
 
 RETURNS = """
@@ -44,6 +49,33 @@ def test_what_is_wrong_from_some_call_on_has_no_time(tmp_path, kernel, function,
     assert found.record.reason.startswith("right at first, wrong after ")
     assert f" timed runs: {output}: 64 of 64 elements" in found.record.reason
     assert found.record.max_abs_error > 0.1
+
+
+def test_what_is_wrong_once_among_the_first_runs_has_no_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(LOOKING, 60.0)  # it ends at the first that is wrong
+    monkeypatch.setattr(stateful_kernels, "calls", itertools.count(-50))
+    found = measured(tmp_path, OUT, "wrong_once")
+    assert (found.record.status, found.samples) == ("wrong", ())
+    assert "right at first, wrong in run 51: out: 64 of 64 elements" in found.record.reason
+
+
+def test_results_that_are_kept_have_no_time(tmp_path):
+    """Inputs become others after the last sample, where they lie."""
+    found = measured(tmp_path, OUT, "remembers")
+    assert (found.record.status, found.samples) == ("wrong", ())
+    assert found.record.reason.startswith("remembers its results: ")
+
+
+def test_a_baseline_that_keeps_its_results_has_no_time_either(tmp_path):
+    kernel = OUT.replace("baseline: steady", "baseline: candidate")
+    assert measured(tmp_path, kernel, "remembers").record.status == "wrong"
+
+
+def test_inputs_that_no_random_numbers_fill_stay_what_they_are(tmp_path):
+    drawn = "a: {shape: [n], dtype: float64"
+    kernel = OUT.replace(drawn, f"{drawn}, fill: arange")
+    assert kernel != OUT
+    assert measured(tmp_path, kernel, "remembers").record.status == "ok"
 
 
 def test_a_baseline_is_compared_with_its_own_first_outputs(tmp_path):

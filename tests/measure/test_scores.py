@@ -181,7 +181,11 @@ def test_later_runs_are_scored_too(
     body = RETURNED.replace("FUNCTION", "right_at_first").replace("CHECK", INERTIA)
     record = take_turn(Job(case_of(tmp_path, body, "candidate"))).record
     assert record.status == "wrong"
-    when = "a second run on the same inputs is wrong" if call == 2 else "right at first, wrong af"
+    when = (
+        "a second run on the same inputs is wrong"
+        if call == 2
+        else "right at first, wrong in run 3"
+    )
     assert when in str(record.reason) and "the score " in str(record.reason)
 
 

@@ -133,6 +133,14 @@ def test_an_output_of_zeros_alone_proves_nothing(tmp_path):
     )
 
 
+def test_an_output_without_elements_proves_nothing(tmp_path):
+    kernel = UNARY.replace("BASELINE", "unproven_kernels:logarithm")
+    kernel = kernel.replace("[64]", "[1]").replace("shape: [n]", "shape: [n - 1]")
+    assert vacuous(tmp_path, kernel, "numpy") == (
+        "no output has an element, and anything is right; `exclude` this size"
+    )
+
+
 def test_an_output_that_is_not_compared_may_be_anything(tmp_path):
     kernel = DOUBLE.replace("CANDIDATE", "double_and_draw")
     outputs = "check: {outputs: {faults: {compare: false, reason: it is drawn}}}\n"
@@ -216,7 +224,7 @@ def test_structured_outputs_prove_something_by_one_field():
 
 @pytest.mark.parametrize(
     "values",
-    [[], [0.0, -0.0], np.zeros(3, np.complex64), [False], ["", ""], np.zeros((), "M8[s]")],
+    [[0.0, -0.0], np.zeros(3, np.complex64), [False], ["", ""], np.zeros((), "M8[s]")],
 )
 def test_zeros_of_every_kind_prove_nothing(values):
     assert "zeros" in why_vacuous({"out": np.asarray(values)}, {}, Check())
