@@ -220,13 +220,14 @@ class Twins:
 
     case: Case
     first: Measured
-    second: Measured
-    """Not asked where the first has pairs, as with a case and its baseline."""
+    second: Measured | None
+    """Not measured where the first has pairs and one turn, as these tell."""
 
     @property
     def succeeded(self) -> bool:
         """Whether there is something to compare."""
-        return all(measured.record.status == "ok" for measured in (self.first, self.second))
+        sides = filter(None, (self.first, self.second))
+        return all(measured.record.status == "ok" for measured in sides)
 
 
 def twins(
@@ -246,8 +247,12 @@ def twins(
     done = 0
     while waiting and done < comparisons:
         work = waiting.popleft()
-        sides = dict(measure(work, take))
-        comparison = Twins(work[0].case, sides[0], sides[1])
+        sides: dict[int, Measured] = {}
+        for place, measured in measure(work, take):
+            sides[place] = measured
+            if measured.record.pair_ratios and work[0].plan.processes == 1:
+                break
+        comparison = Twins(work[0].case, sides[0], sides.get(1))
         yield comparison
         if comparison.succeeded:
             done += 1

@@ -6,18 +6,19 @@ changes steadily cancels over two pairs. The first of a round alternates too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from time import process_time
+from time import process_time, sleep
 
 from gpubench.backends.software import NAME
 from gpubench.collecting import without_collecting
 from gpubench.measure.disturbance import counters, waited
 from gpubench.measure.execution import Execution, opened
 from gpubench.measure.inputs import Inputs
-from gpubench.measure.sampling import ROUNDS, SAMPLE_TIME, Measurement, SamplePlan, looked_at
+from gpubench.measure.sampling import ROUNDS, SAMPLE_TIME, TRIES, Measurement, SamplePlan, looked_at
 from gpubench.measure.times import kernel
 from gpubench.plan.case import Case
 from gpubench.suite.model import Sampling
@@ -52,9 +53,21 @@ one thread did the work. Threads that wait for their next region spin or sleep w
 runs: on two cores a matrix product of Numba's threads in turn with one of NumPy's took three times
 as long as alone, and a histogram beside one thread five times."""
 
+PAUSE = 0.03
+"""Seconds after which threads of the other side sleep that spun while they waited for work: those
+of OpenBLAS do so for 2**26 cycles (``THREAD_TIMEOUT``), which is 27 ms at 2.5 GHz."""
+
+SOME = 5
+"""Brief samples before all are said to have waited: with four neighbours on two cores one of the
+first five of a half did not, in nine halves of ten."""
+
+WAITED_TOO = 2.0
+"""Times the quickest half of a side from which another half of it waited: where arrays lie can
+double a time, and threads that share a core take turns of 4 ms."""
+
 TICKS = 0.012
-"""Seconds that tell of a thread on another core: Linux adds its time a tick at a time, of 10 ms at
-most (``CONFIG_HZ``)."""
+"""Seconds of work that tell of a thread on another core: Linux adds its time a tick at a time, of
+10 ms at most (``CONFIG_HZ``)."""
 
 LEAST_ROUNDS = 9
 """Rounds of all processes together that have an interval (``results.ratio.LEAST_PAIRS``)."""
@@ -135,24 +148,65 @@ def _brief_pairs(
     look: Callable[[Execution, int], None],
 ) -> Pairs:
     """A few pairs that nobody asked for, of short samples, where they cost little: else none."""
-    if inputs.nbytes > BRIEF_BYTES:
+    if inputs.nbytes > BRIEF_BYTES or plan.most * plan.processes < LEAST_ROUNDS:
         return Pairs()
     allowed = max(BRIEF, plan.samples(mine.sample_seconds) * mine.sample_seconds)
+    number = declared.number and _part(declared.number)
+    seconds = (declared.sample_time or SAMPLE_TIME) / PARTS
+    brief = declared.model_copy(update={"number": number, "sample_time": seconds})
     with _runs_of(mine, _part(mine.runs)):
         # As if the other took as long: it is not ready yet.
-        if not _fitting((mine, mine), plan, allowed) or not _in_one_thread(mine):
+        fits = _fitting((mine, mine), plan, allowed) is not None
+        if mine.is_long or not (fits or mine.is_crowded):
+            return Pairs()
+        one_thread = _in_one_thread(mine)
+        if not (one_thread or mine.is_crowded):
             return Pairs()
         with opened(other, inputs) as execution:
             theirs = _measurement(execution, mine, look)
-            number = declared.number and _part(declared.number)
-            seconds = (declared.sample_time or SAMPLE_TIME) / PARTS
-            theirs.size(declared.model_copy(update={"number": number, "sample_time": seconds}))
+            theirs.size(brief)
             rounds = _fitting((mine, theirs), plan, allowed)
-            if not rounds or not _in_one_thread(theirs):
-                return Pairs()
-            pairs = _watched(mine, theirs, plan, *rounds)
-            look(execution, theirs.timed_runs)
+            if one_thread and _in_one_thread(theirs):
+                pairs = _watched(mine, theirs, plan, *rounds) if rounds else Pairs()
+            else:
+                pairs = _crowded(mine, theirs) if mine.is_crowded else Pairs()
+            if pairs.ratios:
+                look(execution, theirs.timed_runs)
             return pairs
+
+
+def _crowded(mine: Measurement, theirs: Measurement) -> Pairs:
+    """Pairs on several threads while others are at work: samples wait for a core then, nearly all
+    of them, and say nothing. So a half is the quickest of some brief ones."""
+    halves: dict[Measurement, list[float]] = {mine: [], theirs: []}
+    with without_collecting():
+        for number in range(ROUNDS):
+            for side in (mine, theirs) if number % 2 else (theirs, mine):
+                if number:
+                    side.begin_round()
+                halves[side].append(_quickest(side, halves[side]))
+    most = {side: WAITED_TOO * min(times) for side, times in halves.items()}
+    both = zip(halves[mine], halves[theirs], strict=True)
+    kept = [
+        _ratio(*pair) for pair in both if 0 < pair[0] <= most[mine] and 0 < pair[1] <= most[theirs]
+    ]
+    return Pairs(tuple(kept), (1,) * len(kept))
+
+
+def _quickest(side: Measurement, before: Sequence[float]) -> float:
+    """Seconds of the quickest of some brief samples; of more where all of these waited, as they do
+    while all threads share one core: then they took far longer than some ``before``."""
+    quickest = math.inf
+    for _ in range(TRIES):
+        sleep(PAUSE)
+        quickest = min(quickest, *(side.warmed_sample() for _ in range(SOME)))
+        if quickest <= WAITED_TOO * min(before, default=quickest):
+            break
+    return quickest
+
+
+def _ratio(own: float, other: float) -> float:
+    return float(f"{other / own:.{DIGITS}g}")
 
 
 def divided(samples: int, runs: int) -> tuple[int, int, int]:
@@ -187,12 +241,12 @@ def _part(runs: int) -> int:
 
 def _in_one_thread(measurement: Measurement) -> bool:
     """Whether samples keep no more than one thread busy, or waiting for a core."""
-    before, busy = counters(), process_time()
-    after = before
-    while after.at < before.at + TICKS:
+    before, began = counters(), process_time()
+    after, busy = before, 0.0
+    # On a crowded machine that may take long, and a kernel that sleeps takes no processor time.
+    while busy < TICKS and after.at < before.at + PARTS * TICKS:
         measurement.restored_sample()
-        after = counters()
-    busy = process_time() - busy
+        after, busy = counters(), process_time() - began
     if known := waited(before, after):
         busy += known[0]
     return busy <= ONE_THREAD * (after.at - before.at)
@@ -245,7 +299,7 @@ def in_turn(mine: Measurement, theirs: Measurement, rounds: int, size: int) -> P
                     other = theirs.warmed_sample()
                     own = mine.warmed_sample()
                 if own > 0 and other > 0:
-                    ratios.append(float(f"{other / own:.{DIGITS}g}"))
+                    ratios.append(_ratio(own, other))
             counts.append(len(ratios) - before)
     return Pairs(tuple(ratios), tuple(filter(None, counts)))
 

@@ -13,14 +13,23 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any
 
 from gpubench.backends.protocol import Sampler
 from gpubench.collecting import without_collecting
 from gpubench.measure.asv_settings import TIMEOUT
-from gpubench.measure.disturbance import ON_THE_HOST, WAITED, Watch, counters, machine, waited
+from gpubench.measure.disturbance import (
+    ON_THE_HOST,
+    WAITED,
+    WINDOW,
+    Watch,
+    busy_since,
+    counters,
+    machine,
+    waited,
+)
 from gpubench.names import FRESH_TIMES
 from gpubench.record import Disturbance
 from gpubench.suite.model import Sampling
@@ -166,7 +175,7 @@ class Measurement:
         self._refresh, self._leftover_ratio = refresh or restore, leftover_ratio
         self._most_runs, self._dear = most_runs, dear
         self._sampler = sampler(False)
-        self._machine = machine()
+        self._machine, self._counters = machine(), counters()
         self._began = time.perf_counter()
         self._elapsed = 0.0
         self._watch: Watch | None = None
@@ -200,6 +209,16 @@ class Measurement:
     def disturbance(self) -> Disturbance | None:
         """What others did to the samples since ``begin_watch``; ``None`` where nothing is known."""
         return self._watch.disturbance() if self._watch else None
+
+    @cached_property
+    def is_crowded(self) -> bool:
+        """Whether runs had to wait for cores that others kept busy, from when this was made until
+        somebody asks."""
+        before, now = self._counters, counters()
+        known = waited(before, now)
+        if known is None or known[0] <= WAITED * (now.at - before.at):
+            return False
+        return busy_since(self._machine, WINDOW) is not None
 
     @property
     def is_long(self) -> bool:

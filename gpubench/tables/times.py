@@ -123,6 +123,8 @@ def control_speedup(twins: Twins) -> Ratio | None:
     if ratio := paired_speedup(record.pair_ratios, record.pair_rounds):
         (row,) = rows_of([twins.first])
         return replace(ratio, least=BETWEEN_PROCESSES) if row.is_disturbed else ratio
+    if twins.second is None:  # too few pairs
+        return None
     return time_ratios(rows_of([twins.first]), rows_of([twins.second]))[0]
 
 

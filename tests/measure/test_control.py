@@ -29,11 +29,21 @@ def test_both_sides_have_as_many_samples_as_a_case_and_in_turns(tmp_path):
     assert one.second.samples == (2.0, 3.0, 6.0, 7.0, 10.0, 11.0)
 
 
-def test_in_paired_mode_a_case_is_paired_with_itself(tmp_path):
-    (base,) = scripted_cases(tmp_path, sampling="rounds: 2, repeat: 10, paired: true")
-    (one,) = compared([base], 1)
+@pytest.mark.parametrize(("rounds", "measured"), [(1, 1), (2, 4)])
+def test_in_paired_mode_a_case_is_paired_with_itself(tmp_path, rounds, measured):
+    """Once, where it has one turn."""
+    taken = []
+
+    def take(job):
+        taken.append(job)
+        return take_turn(job)
+
+    sampling = f"rounds: {rounds}, repeat: {20 // rounds}, paired: true"
+    (base,) = scripted_cases(tmp_path, sampling=sampling)
+    (one,) = compared([base], 1, take)
     assert one.first.record.pair_ratios == (1.0,) * 60
     assert one.first.record.pair_rounds == (3,) * 20
+    assert len(taken) == measured
 
 
 def test_a_case_that_cannot_be_measured_is_told_once_and_not_counted(tmp_path):
@@ -50,7 +60,7 @@ def test_with_nothing_to_measure_it_ends(tmp_path):
 
 @pytest.mark.parametrize("name", ["base", "one_ms"])
 def test_a_script_never_differs_from_itself(tmp_path, name):
-    cases = [c for c in scripted_cases(tmp_path, "one_ms") if c.implementation_name == name]
-    (one,) = compared(cases, 1)
+    cases = scripted_cases(tmp_path, "one_ms", sampling="paired: false")
+    (one,) = compared([c for c in cases if c.implementation_name == name], 1)
     # How many samples were taken before, which depends on what else the machine does, rounds.
     assert one.first.samples == pytest.approx(one.second.samples, rel=1e-9)

@@ -1,7 +1,7 @@
 """Paired mode: samples of baseline and candidate in turn, and their ratios on record."""
 
 from dataclasses import replace
-from itertools import count, cycle
+from itertools import cycle
 from time import perf_counter
 
 import pytest
@@ -11,8 +11,17 @@ from timed import scripted_cases
 from gpubench.asv_benchmarks import benchmark_classes
 from gpubench.measure.direct import jobs, measure, take_turn
 from gpubench.measure.disturbance import Thread, counters
-from gpubench.measure.paired import Pairs, divided, in_turn, opponent_of
-from gpubench.measure.sampling import ROUNDS
+from gpubench.measure.paired import (
+    SOME,
+    Pairs,
+    _crowded,
+    _in_one_thread,
+    _quickest,
+    divided,
+    in_turn,
+    opponent_of,
+)
+from gpubench.measure.sampling import ROUNDS, TRIES, Measurement
 from gpubench.record import parse_line, to_line
 
 PAIRED = "repeat: 4, paired: true"
@@ -43,6 +52,8 @@ class Noted:
     def warmed_sample(self):
         self.log.append(self.name)
         return next(self.samples)
+
+    restored_sample = warmed_sample
 
 
 def test_the_sides_take_turns_to_begin():
@@ -81,7 +92,7 @@ def test_samples_become_several_pairs_of_shorter_ones(samples, runs, expected):
 
 
 def case(folder, name, sampling=PAIRED):
-    cases = scripted_cases(folder, "one_ms", sampling=sampling)
+    cases = scripted_cases(folder, "one_ms", "waits_at_times", sampling=sampling)
     return next(case for case in cases if case.implementation_name == name)
 
 
@@ -163,20 +174,63 @@ def test_large_arrays_and_long_samples_are_not_paired_either(tmp_path, monkeypat
     assert recording.last.pair_ratios == ()
 
 
-@pytest.mark.parametrize("side", [1, 2])
-def test_work_of_several_threads_is_not_paired_without_being_asked_for(tmp_path, monkeypatch, side):
-    """Of the case or of its baseline: a second of other threads, between two looks at the clock."""
-    monkeypatch.setattr("gpubench.measure.paired.waited", lambda before, after: None)
-    looks = count(1)
-    processor = lambda: perf_counter() + (next(looks) >= 2 * side)  # noqa: E731
-    monkeypatch.setattr("gpubench.measure.paired.process_time", processor)
+def crowded(monkeypatch, is_crowded):
+    monkeypatch.setattr(Measurement, "is_crowded", property(lambda side: is_crowded))
+
+
+@pytest.mark.parametrize("in_one_thread", [(False,), (True, False)])
+def test_work_of_several_threads_is_not_paired_without_being_asked_for(
+    tmp_path, monkeypatch, in_one_thread
+):
+    """Of the case or of its baseline."""
+    crowded(monkeypatch, False)
+    asked = iter(in_one_thread)
+    monkeypatch.setattr("gpubench.measure.paired._in_one_thread", lambda side: next(asked))
     recording = Recording(tmp_path, case(tmp_path, "one_ms", "repeat: 10"))
     recording.preparation.prepare()
-    assert (recording.last.pair_ratios, next(looks)) == ((), 2 * side + 1)
+    assert (recording.last.pair_ratios, next(asked, None)) == ((), None)
+
+
+@pytest.mark.parametrize(("threads", "in_one"), [(1, True), (2, False)])
+def test_processor_time_tells_of_threads(monkeypatch, threads, in_one):
+    monkeypatch.setattr("gpubench.measure.paired.waited", lambda before, after: None)
+    monkeypatch.setattr("gpubench.measure.paired.process_time", lambda: threads * perf_counter())
+    assert _in_one_thread(Noted([], "any", [0.0])) == in_one
+
+
+@pytest.mark.parametrize("in_one_thread", [(False,), (True, False)])
+def test_on_a_crowded_machine_it_is_paired_by_the_quickest_of_brief_samples(
+    tmp_path, monkeypatch, in_one_thread
+):
+    """One sample in four takes fifty times as long."""
+    crowded(monkeypatch, True)
+    asked = iter(in_one_thread)
+    monkeypatch.setattr("gpubench.measure.paired._in_one_thread", lambda side: next(asked))
+    monkeypatch.setattr("gpubench.measure.paired.PAUSE", 0.0)
+    recording = Recording(tmp_path, case(tmp_path, "waits_at_times", "repeat: 10"))
+    recording.preparation.prepare()
+    assert recording.last.pair_ratios == (2.0,) * ROUNDS
+    assert recording.last.pair_rounds == (1,) * ROUNDS
+
+
+def test_a_half_whose_samples_all_waited_is_taken_again(monkeypatch):
+    monkeypatch.setattr("gpubench.measure.paired.PAUSE", 0.0)
+    waited = Noted([], "own", [50.0] * SOME + [1.1] * SOME)
+    assert _quickest(waited, [1.0]) == 1.1
+    assert len(waited.log) == 2 * SOME
+
+
+def test_a_pair_of_which_a_half_waited_in_spite_of_that_is_left_out(monkeypatch):
+    monkeypatch.setattr("gpubench.measure.paired.PAUSE", 0.0)
+    # The third half of one side waits throughout.
+    waits = [1.0] * 2 * SOME + [50.0] * TRIES * SOME + [1.0] * 20 * SOME
+    own, other = Noted([], "own", waits), Noted([], "other", [2.0])
+    assert _crowded(own, other) == Pairs((2.0,) * (ROUNDS - 1), (1,) * (ROUNDS - 1))
 
 
 def test_threads_that_shared_one_core_are_not_taken_for_one_thread(tmp_path, monkeypatch):
     """On a busy machine: the other one waited for seconds."""
+    crowded(monkeypatch, False)
     waited = iter(range(1000))
     monkeypatch.setattr(
         "gpubench.measure.paired.counters",
