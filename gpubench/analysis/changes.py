@@ -196,7 +196,7 @@ def _changes_of(
 ) -> list[tuple[tuple[Change, ...], dict[bytes, Stops]]]:
     of_cases, kept = part
     each = [(of_cases[:, case], Fits(kept)) for case in range(of_cases.shape[1])]
-    fit_settled([(np.log(times[0, ~np.isnan(times[0])]), fits) for times, fits in each])
+    fit_together([(np.log(times[0, ~np.isnan(times[0])]), fits) for times, fits in each])
     return [(changes_in(times, fits), fits.used) for times, fits in each]
 
 
@@ -400,46 +400,67 @@ def jump_cost(values: Logarithms) -> float:
 
 def fit(values: Logarithms, fits: Fits) -> list[Level]:
     """Levels of a series; ``fits`` has those of its two parts, or learns them."""
-    length, start, stops = settled_length(len(values)), 0, list[int]()
-    if length:
-        settled, usual = fits.of(values[:length]), length - BLOCK
-        # The newest values begin at a level's end where there is one near. From a place shortly
-        # before that end the fit could not see it: a level of a few values costs more than it
-        # explains.
-        near = [stop for stop in settled if abs(stop - usual) < BLOCK // 2]
-        start = min(near, key=lambda stop: abs(stop - usual), default=usual)
-        stops = [stop for stop in settled if stop <= start]
-    stops += fits.of(values, start)
-    starts = [0, *stops[:-1]]
+    settled, start = before_newest(values, fits)
+    stops = (*settled, *fits.of(values, start))
+    starts = (0, *stops[:-1])
     return [
         Level(first, stop, _median(values[first:stop]))
         for first, stop in zip(starts, stops, strict=True)
     ]
 
 
+def before_newest(values: Logarithms, fits: Fits) -> tuple[Stops, int]:
+    """Where levels end before the newest values, and where these begin."""
+    length = settled_length(len(values))
+    if not length:
+        return (), 0
+    settled, usual = fits.of(values[:length]), length - BLOCK
+    # The newest values begin at a level's end where there is one near. From a place shortly
+    # before that end the fit could not see it: a level of a few values costs more than it
+    # explains.
+    near = [stop for stop in settled if abs(stop - usual) < BLOCK // 2]
+    start = min(near, key=lambda stop: abs(stop - usual), default=usual)
+    return tuple(stop for stop in settled if stop <= start), start
+
+
+def fit_together(series: Iterable[tuple[Logarithms, Fits]]) -> None:
+    """Fit both parts of the series that may hold a step, as ``fit`` does one after the other."""
+    fitted = [
+        (values, fits)
+        for values, fits in series
+        if len(values) >= FEWEST_POINTS and may_hold_a_step(values)
+    ]
+    fit_settled(fitted)
+    _fit((values, before_newest(values, fits)[1], fits) for values, fits in fitted)
+
+
 def fit_settled(series: Iterable[tuple[Logarithms, Fits]]) -> None:
-    """Fit the settled parts of many series, as ``Fits.of`` does one after the other.
+    """Fit the settled parts of many series."""
+    _fit(
+        (settled, 0, fits)
+        for values, fits in series
+        if len(settled := values[: settled_length(len(values))])
+    )
+
+
+def _fit(parts: Iterable[tuple[Logarithms, int, Fits]]) -> None:
+    """Fit values from a place on, as ``Fits.of`` does one after the other.
 
     asv spends nearly all of its time on the best partition into pieces of at most ``PIECE``
     values. Of many series at once that takes a sixth of the time; the rest is asv's.
     """
-    lacking = [
-        (settled, fits)
-        for values, fits in series
-        if len(settled := values[: settled_length(len(values))])
-        and fits.at_hand(settled) is None
-        and may_hold_a_step(values)
-    ]
-    for start in range(0, len(lacking), TOGETHER):
+    lacking = [part for part in parts if part[2].at_hand(part[0]) is None]
+    for first in range(0, len(lacking), TOGETHER):
         from asv.step_detect import get_mu_dist, merge_pieces
 
-        several = lacking[start : start + TOGETHER]
-        costs = np.array([jump_cost(values) for values, _ in several])
-        pieces_of = best_pieces([values for values, _ in several], costs)
-        for (values, fits), cost, pieces in zip(several, costs.tolist(), pieces_of, strict=True):
-            distances = get_mu_dist(values.tolist(), [1.0] * len(values))
+        several = lacking[first : first + TOGETHER]
+        costs = np.array([jump_cost(values) for values, _, _ in several])
+        pieces_of = best_pieces([values[start:] for values, start, _ in several], costs)
+        for part, cost, pieces in zip(several, costs.tolist(), pieces_of, strict=True):
+            values, start, fits = part
+            distances = get_mu_dist(values[start:].tolist(), [1.0] * (len(values) - start))
             stops, _, _ = merge_pieces(cost, pieces, [], [], distances, PIECE)
-            fits.keep(values, tuple(stops))
+            fits.keep(values, tuple(start + stop for stop in stops))
 
 
 def best_pieces(series: Sequence[Logarithms], costs: NDArray[np.float64]) -> list[list[int]]:

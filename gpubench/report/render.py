@@ -119,6 +119,7 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
             for path in folder.iterdir():
                 _put(path, output_dir / path.name)
             _write_scripts(site, output_dir, folder, mark)
+        site.keep_fits()
         kept = {page.address for page in listed}
         for path in output_dir.glob("*.html"):
             if path.name not in kept and _holds(path, GENERATOR):
@@ -354,7 +355,7 @@ def _write_scripts(site: Site, output_dir: Path, parts: Path, mark: Callable[[st
         if path not in stale or not _holds(path, line):
             new = parts / path.name
             new.write_bytes(f"{line}{content()}".encode())
-            _put(new, path)
+            new.replace(path)  # which its line tells from this one
         stale.discard(path)
     for path in stale:
         path.unlink()

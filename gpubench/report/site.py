@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gpubench.analysis.causes import ExplainedChange, explained_changes, newest_first
-from gpubench.analysis.changes import Change, changes_of_parts, is_much
+from gpubench.analysis.changes import Change, Stops, changes_of_parts, is_much
 from gpubench.analysis.comparison import DISTURBED, FAILURES
 from gpubench.analysis.headline import KernelKey, KernelNow, current
 from gpubench.analysis.noise import Noise, noise
@@ -43,6 +43,10 @@ SHARED_PAGES = {"machines": "Machines and data"}
 
 TOGETHER = 2**19
 """Cases times commits that are in memory at once, in 60 to 150 bytes each."""
+
+MOST_ROWS = 2**13
+"""Rows beyond which no more snapshots are kept, in some 2 KB each: newest commits of other setups,
+which every setup is compared with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,7 @@ class Site:
         self._setup: Setup | None = None
         self._of_setup: dict[str, Any] = {}
         self._rows: dict[int, Mapping[CaseName, Row]] = {}
+        self._fits: dict[Setup, Mapping[bytes, Stops]] = {}
 
     def once(self, what: str, history: History, make: Callable[[], T]) -> T:
         """What was made of a setup before, or else is made now, and kept: so it has to be small."""
@@ -126,9 +131,9 @@ class Site:
         return tuple(self.table.outline(setup) for setup in self.table.setups)
 
     def rows(self, snapshot: Snapshot) -> Mapping[CaseName, Row]:
-        """Each case of one snapshot. The last two that were asked for are kept."""
+        """Each case of one snapshot. The last that were asked for are kept, two at least."""
         if snapshot.id not in self._rows:
-            if len(self._rows) > 1:
+            while len(self._rows) > 1 and sum(map(len, self._rows.values())) > MOST_ROWS:
                 del self._rows[next(iter(self._rows))]
             self._rows[snapshot.id] = self.table.rows(snapshot)
         return self._rows[snapshot.id]
@@ -234,10 +239,16 @@ class Site:
                 self.parts(history), kept, processors() if several else 1
             )
             if fits != kept:
-                self.table.keep_fits(history.setup, fits)
+                self._fits[history.setup] = fits
             return changes
 
         return self._while("changes", history, find)
+
+    def keep_fits(self) -> None:
+        """Have the next report find what this one has fitted. Once, since the table's file is
+        opened anew for it."""
+        if self._fits:
+            self.table.keep_fits(self._fits)
 
     def explained(self, history: History) -> tuple[ExplainedChange, ...]:
         """Every change on a setup with its cause, the newest first, then the largest."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from gpubench.errors import GpubenchError
 from gpubench.names import Value
 from gpubench.record import CaseRecord, Disturbance, RoundsRecord, RunRecord, parse_line
-from gpubench.results.asv_files import UnreadableFile, read_limited
+from gpubench.results.asv_files import LONGEST, SHORTEST, UnreadableFile, read_limited
 from gpubench.results.ratio import counted_rounds
 
 RUN = "run"
@@ -128,7 +128,7 @@ class RecordReader:
             story = stories.get(benchmark, {}).get(case)
             if story and story.run == run:
                 medians = counted_rounds([process.rounds for process in processes])
-                if medians:
+                if medians and SHORTEST <= min(medians) <= max(medians) <= LONGEST:
                     that_count[benchmark][case] = tuple(medians)
                 share = share_disturbed(process.disturbance for process in processes)
                 if share is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
 import numpy as np
@@ -68,6 +68,10 @@ shortly before the limit is rare."""
 
 _TIME, _NOTHING, _NOT_APPLICABLE, _NO_ROW = range(4)
 """What asv stored of a case: a time, nothing, n/a; the last one: it does not have the case."""
+_STORED = 4
+"""How many these are."""
+
+_NO_PLACES = np.empty(0, np.intp)
 
 _OK = STATUSES.index("ok")
 _VALUES = ("seconds", "low", "high", "q25", "q75", "runs_per_sample", "samples")
@@ -101,8 +105,11 @@ class _Case:
         return self.record.baseline_benchmark if self.record else None
 
 
-_Block = tuple[Sequence[_Case], NDArray[np.int32]]
-"""Cases of one benchmark, the same in many files, and their ``row``: shape (4, cases)."""
+_Told = tuple[CaseName, CaseStory | None, Partner | None]
+"""What tells, with what asv stored, what became of a case."""
+
+_NOT_MADE = -2
+"""Instead of a name in a ``row``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,9 +135,13 @@ class RowsOfFiles:
         self._details: list[Row] = []
         self._paired: dict[int, Ratio] = {}
         """By detail, the ratio of its pairs of samples."""
-        # Thousands of files have the same benchmarks, and most of these have the same cases, of
-        # which became the same: so a file is put together from blocks, and others from cases.
-        self._blocks: dict[tuple[Any, ...], _Block] = {}
+        # Thousands of files have the same benchmarks, of whose cases mostly became the same: so a
+        # file is put together from rows that are made by what is told of a benchmark's cases.
+        self._blocks: dict[tuple[Any, ...], NDArray[np.intp]] = {}
+        """By that, indices into the next two."""
+        self._told: list[_Told] = []
+        self._made = np.empty((0, _STORED, 4), np.int32)
+        """``row`` by what asv stored of a case, which random failures vary."""
         self._cases: dict[tuple[Any, ...], _Case] = {}
         self._rows: dict[tuple[Any, ...], tuple[int, int, int, int]] = {}
         self._files: list[tuple[NDArray[Any], ...]] = []
@@ -140,44 +151,67 @@ class RowsOfFiles:
 
     def add(self, snapshot: int, result: ResultFile | None, record: RecordFile) -> None:
         """Rows of the cases that a result file, its record or both have."""
-        benchmarks: list[tuple[BenchmarkName, str, tuple[str, ...], bytes]] = []
-        values, versions = np.empty((len(_VALUES), 0)), {}
-        cases_of: dict[str, tuple[str, ...]] = {}
+        benchmarks: list[tuple[BenchmarkName, str, tuple[str, ...], str | None]] = []
+        values, stored = np.empty((len(_VALUES), 0)), np.empty(0, np.intp)
         if result:
+            benchmarks = [
+                (one.name, one.asv_name, one.cases, one.version) for one in result.benchmarks
+            ]
             values = result.values
-            timed = np.where(np.isnan(values[0]), _NOT_APPLICABLE, _TIME)
-            stored = np.where(result.missing, _NOTHING, timed).astype(np.int8).tobytes()
-            end = 0
-            for one in result.benchmarks:
-                start, end = end, end + len(one.cases)
-                benchmarks.append((one.name, one.asv_name, one.cases, stored[start:end]))
-                versions[one.asv_name], cases_of[one.asv_name] = one.version, one.cases
+            stored = np.where(np.isnan(values[0]), _NOT_APPLICABLE, _TIME)
+            stored[result.missing] = _NOTHING
+        nothing: tuple[str | None, tuple[str, ...]] = None, ()
+        of_result = {asv_name: (version, cases) for _, asv_name, cases, version in benchmarks}
         for asv_name, stories in record.stories.items():
-            name = parse_benchmark_name(asv_name)
-            lacking = stories.keys() - cases_of.get(asv_name, ())
+            name, (version, has) = parse_benchmark_name(asv_name), of_result.get(asv_name, nothing)
+            lacking = stories.keys() - has
             if name and lacking:
                 cases = tuple(case for case in stories if case in lacking)
-                benchmarks.append((name, asv_name, cases, bytes([_NO_ROW]) * len(cases)))
+                benchmarks.append((name, asv_name, cases, version))
         cases_at = {name: cases for name, _, cases, _ in benchmarks}
-        blocks: list[_Block] = []
+        blocks = [_NO_PLACES]
         rounds: list[Sequence[float] | None] = []
         disturbed: list[float | None] = []
-        version_of: list[str | None] = []
-        for name, asv_name, cases, codes in benchmarks:
-            of_cases = (*map(record.stories.get(asv_name, {}).get, cases),)
+        for name, asv_name, cases, _ in benchmarks:
+            stories = record.stories.get(asv_name, {})
+            of_cases = (*map(stories.get, cases),)
             against = self._partners.baseline_of(name)
-            key = name, cases, of_cases, codes, cases_at.get(against, ()) if against else ()
+            key = name, cases, of_cases, cases_at.get(against, ()) if against else ()
             if key not in self._blocks:
                 each = (_case_name(name, case) for case in cases)
                 of_pairs = self._partners.of_cases(name, cases, key[-1])
-                self._blocks[key] = _block([*map(self._case, each, of_cases, codes, of_pairs)])
+                start = len(self._told)
+                self._told += zip(each, of_cases, of_pairs, strict=True)
+                self._blocks[key] = np.arange(start, len(self._told))
             blocks.append(self._blocks[key])
             medians = record.rounds.get(asv_name)
             rounds += map(medians.get, cases) if medians else [None] * len(cases)
             shares = record.disturbed.get(asv_name)
             disturbed += map(shares.get, cases) if shares else [None] * len(cases)
-            version_of += [versions.get(asv_name)] * len(cases)
-        self._add(snapshot, blocks, values, version_of, rounds, disturbed)
+        versions = np.fromiter((version for *_, version in benchmarks), object)
+        versions = versions.repeat([len(cases) for _, _, cases, _ in benchmarks])
+        places = np.concatenate(blocks)
+        stored = np.concatenate([stored, np.full(len(places) - len(stored), _NO_ROW)])
+        rows = self._rows_of(places, stored)
+        if (rows[2] < 0).any():
+            self._join([*map(self._case_of, places.tolist(), stored.tolist())], rows)
+        self._add(snapshot, rows, values, versions, rounds, disturbed)
+
+    def _rows_of(self, places: NDArray[np.intp], stored: NDArray[np.intp]) -> NDArray[np.int32]:
+        """``row`` of the cases of a file by their indices into ``_told``, shape (4, cases)."""
+        if len(self._made) < len(self._told):
+            lacking = 2 * len(self._told) - len(self._made)
+            more = np.full((lacking, *self._made.shape[1:]), _NOT_MADE, np.int32)
+            self._made = np.concatenate([self._made, more])
+        rows = self._made[places, stored]
+        for index in np.flatnonzero(rows[:, 0] == _NOT_MADE).tolist():
+            place, of_case = places[index], stored[index]
+            rows[index] = self._made[place, of_case] = self._case_of(place, of_case).row
+        return rows.T
+
+    def _case_of(self, place: int, stored: int) -> _Case:
+        name, story, partner = self._told[place]
+        return self._case(name, story, stored, partner)
 
     def add_measured(
         self, measured: Iterable[tuple[CaseRecord, Sequence[float], Sequence[float], float | None]]
@@ -205,26 +239,25 @@ class RowsOfFiles:
             rounds.append(medians or None)
             shares.append(disturbed)
         stored = np.array(values, np.float64).reshape(-1, len(_VALUES)).T
-        self._add(0, [_block(cases)], stored, [None] * len(cases), rounds, shares)
+        rows = np.array([case.row for case in cases], np.int32).reshape(-1, 4).T
+        self._join(cases, rows)
+        self._add(0, rows, stored, np.full(len(cases), None, object), rounds, shares)
 
     def _add(
         self,
         snapshot: int,
-        blocks: Sequence[_Block],
+        rows: NDArray[np.int32],
         values: NDArray[np.float64],
-        versions: Iterable[str | None],
+        versions: NDArray[Any],
         rounds: Iterable[Sequence[float] | None],
         disturbed: Sequence[float | None],
     ) -> None:
-        rows = np.concatenate([_block([])[1], *(rows for _, rows in blocks)], axis=1)
-        if (rows[2] < 0).any():
-            self._join([case for cases, _ in blocks for case in cases], rows)
         names, count = rows[0], rows.shape[1]
         row_of = np.full(len(self._ids) + 1, -1)  # the last one is that of no baseline
         row_of[names] = np.arange(self._length, self._length + count)
         self._length += count
         lacking = np.full((len(_VALUES), count - values.shape[1]), math.nan)
-        objects = np.fromiter(versions, object, count), np.fromiter(rounds, object, count)
+        objects = versions, np.fromiter(rounds, object, count)
         values = np.concatenate([values, lacking], axis=1)
         snapshots, shares = np.full(count, snapshot, np.int32), np.array(disturbed, np.float64)
         self._files.append((snapshots, *objects, shares, *rows, row_of[rows[3]], values))
@@ -236,8 +269,9 @@ class RowsOfFiles:
         snapshot, version, rounds, shares, name, status, detail, baseline, against, values = (
             np.concatenate(parts, axis=-1) for parts in zip(*self._files, strict=True)
         )
-        # Whole blocks are as many as files whose cases had different fates.
-        self._files, self._length, self._blocks = [], 0, {}
+        # What is told of a benchmark may be as much as there are files.
+        self._files, self._length, self._blocks, self._told = [], 0, {}, []
+        self._made = self._made[:0]
         case_names = [*self._ids]
         values[:, status != _OK] = math.nan
         is_timed = ~np.isnan(values[0])
@@ -408,10 +442,6 @@ def _stopped(started: CaseRecord, seconds: float | None, is_stored: bool) -> Out
     return "killed", reason, started
 
 
-def _block(cases: Sequence[_Case]) -> _Block:
-    return cases, np.array([case.row for case in cases], np.int32).reshape(-1, 4).T
-
-
 def _detail(case: _Case, is_baseline: bool, baseline: CaseName | None) -> Row:
     name, record = case.name, case.record or _NO_RECORD
     problem = baseline.case if baseline else name.case
@@ -489,34 +519,37 @@ def _case_name(benchmark: BenchmarkName, case: str) -> CaseName:
     )
 
 
-def rows_from(details: Sequence[Row], cells: Mapping[str, Sequence[Any]]) -> dict[CaseName, Row]:
-    """Rows of one snapshot: of each its detail, and the table's columns with the rest; ``None``
-    where there is nothing."""
+def rows_from(
+    details: Sequence[Mapping[str, Any]], cells: Mapping[str, Sequence[Any]]
+) -> dict[CaseName, Row]:
+    """Rows of one snapshot: of each the fields of its detail, and the table's columns with the
+    rest; ``None`` where there is nothing."""
     rows: dict[CaseName, Row] = {}
     place_of = {case: place for place, case in enumerate(cells["case"])}
     for place, detail in enumerate(details):
-        fields = {name: cells[name][place] for name in _CELLS}
-        fields["rounds"] = tuple(fields["rounds"] or ())
+        row = {**detail, **{name: cells[name][place] for name in _CELLS}}
+        row["rounds"] = tuple(row["rounds"] or ())
         for name in ("samples", "runs_per_sample"):
-            fields[name] = None if fields[name] is None else int(fields[name])
+            row[name] = None if row[name] is None else int(row[name])
         ratio, low, high = (cells[name][place] for name in _RATIO)
         against = place_of.get(cells["baseline"][place])
-        if ratio is not None:
+        if ratio is None:
+            row["pairs"] = 0
+        else:
             ends = low or 0.0, math.inf if high is None else high
             shares = [cells["disturbed"][one] or 0.0 for one in (place, against) if one is not None]
-            in_turn = detail.pairs and max(shares) <= MOST_DISTURBED
+            in_turn = detail["pairs"] and max(shares) <= MOST_DISTURBED
             least = IN_TURN if in_turn else BETWEEN_PROCESSES
-            fields["speedup"] = Ratio(ratio, *ends, least)
+            row["speedup"] = Ratio(ratio, *ends, least)
         if against is not None:
-            fields |= {
-                "baseline": details[against].name,
-                "baseline_status": details[against].status,
+            row |= {
+                "baseline": details[against]["name"],
+                "baseline_status": details[against]["status"],
                 "baseline_seconds": cells["seconds"][against],
                 "baseline_low": cells["low"][against],
                 "baseline_high": cells["high"][against],
             }
-        pairs = 0 if ratio is None else detail.pairs
-        rows[detail.name] = replace(detail, pairs=pairs, **fields)
+        rows[detail["name"]] = Row(**row)
     return rows
 
 
@@ -531,6 +564,9 @@ def measured_rows(
     rows = RowsOfFiles()
     rows.add_measured(measured)
     columns = rows.columns()
-    details = [columns.details[detail] for detail in columns.cells["detail"]]
+    details = [
+        {one.name: getattr(columns.details[detail], one.name) for one in fields(Row)}
+        for detail in columns.cells["detail"]
+    ]
     cells = {name: column.tolist() for name, column in columns.cells.items()}
     return list(rows_from(details, cells).values())

@@ -30,7 +30,7 @@ from gpubench.results.pairs import Roles
 from gpubench.results.ratio import VERDICTS
 from gpubench.results.reading import Batch, SnapshotFiles, SnapshotHead, read_all
 
-FORMAT = 6
+FORMAT = 7
 """Raised when what is stored, or what is read from the files, changes."""
 
 FOLDER = ".gpubench-cache"

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
@@ -265,14 +265,12 @@ class Table:
         of_case = {row[columns.index("case")]: row for row in result.fetchall()}
         ordered = [of_case[number] for number in sorted(of_case, key=self._order.__getitem__)]
         cells = {name: [row[place] for row in ordered] for place, name in enumerate(columns)}
-        details = []
-        for case, status, content in zip(
-            cells["case"], cells["status"], cells["content"], strict=True
-        ):
-            fields = json.loads(content)
-            for name in ("block", "grid", "tags", "warnings", "capabilities"):
-                fields[name] = None if fields[name] is None else tuple(fields[name])
-            details.append(Row(self._names[case], STATUSES[status], **fields))
+        details = [
+            {"name": self._names[case], "status": STATUSES[status], **_detail(content)}
+            for case, status, content in zip(
+                cells["case"], cells["status"], cells["content"], strict=True
+            )
+        ]
         rows = rows_from(details, cells)
         if names is None:
             return rows
@@ -403,25 +401,26 @@ class Table:
         ).fetchall()
         return {bytes.fromhex(key): tuple(stops) for key, stops in rows}
 
-    def keep_fits(self, setup: Setup, fits: Mapping[bytes, Sequence[int]]) -> None:
-        """Keep these fits of a setup in place of others; where the table's file cannot be written,
+    def keep_fits(self, fits: Mapping[Setup, Mapping[bytes, Sequence[int]]]) -> None:
+        """Keep these fits of setups in place of others; where the table's file cannot be written,
         leave them."""
         try:
             if self._path:
                 self.close()
                 self._connection = store.connect(self._path, read_only=False)
-            place = [setup.machine, setup.environment]
-            self._connection.execute(
-                "delete from fits where machine = ? and environment = ?", place
-            )
-            store.insert(
-                self._connection,
-                "fits",
-                machine=[setup.machine] * len(fits),
-                environment=[setup.environment] * len(fits),
-                key=[key.hex() for key in fits],
-                stops=fits.values(),
-            )
+            for setup, of_setup in fits.items():
+                place = [setup.machine, setup.environment]
+                self._connection.execute(
+                    "delete from fits where machine = ? and environment = ?", place
+                )
+                store.insert(
+                    self._connection,
+                    "fits",
+                    machine=[setup.machine] * len(of_setup),
+                    environment=[setup.environment] * len(of_setup),
+                    key=[key.hex() for key in of_setup],
+                    stops=of_setup.values(),
+                )
         except (store.Busy, duckdb.Error):
             pass
         finally:
@@ -538,6 +537,15 @@ def open_table(
     }
     made = connection, path, commits, machines, tuple(problems), sources, by_setup
     return Table(*made, folder=results_dir)
+
+
+@lru_cache(maxsize=2**12)
+def _detail(content: str) -> Mapping[str, Any]:
+    """Fields of a ``Row``, mostly the same in many snapshots."""
+    fields: dict[str, Any] = json.loads(content)
+    for name in ("block", "grid", "tags", "warnings", "capabilities"):
+        fields[name] = None if fields[name] is None else tuple(fields[name])
+    return fields
 
 
 def _by_size(files: SnapshotFiles) -> int:

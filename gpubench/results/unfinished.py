@@ -51,10 +51,12 @@ def with_unfinished(
 
     Of a benchmark of which asv has stored another version nothing is added: one file has one.
     """
+    if path is None or not record.stories:
+        return result, record
     stored = {each.asv_name: each for each in (result.benchmarks if result else ())}
     skipped = _not_applicable(result) if result else set()
     places = {*_not_stored(stored, skipped, record)}
-    if path is None or not places:
+    if not places:
         return result, record
     times: dict[str, dict[str, Sequence[float]]] = defaultdict(dict)
     stories = {name: dict(of_name) for name, of_name in record.stories.items()}
@@ -177,7 +179,7 @@ def _with_times(
         for index, case in enumerate(cases):
             if case in of_benchmark:
                 columns[:, index], is_missing[index] = _column(of_benchmark[case]), False
-        benchmarks.append(replace(benchmark, cases=cases))
+        benchmarks.append(benchmark._replace(cases=cases))
         values.append(columns)
         missing.append(is_missing)
     return replace(

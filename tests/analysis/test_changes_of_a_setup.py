@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from asv.step_detect import solve_potts_approx
 from histories import history_of, snapshot, timed
+from numpy.typing import NDArray
 
 from gpubench.analysis import changes
-from gpubench.analysis.changes import BLOCK, changes_of
+from gpubench.analysis.changes import BLOCK, best_pieces, changes_of
 from gpubench.results import CaseName, History
 
 CASES = {
@@ -38,11 +38,11 @@ def fitted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Lengths of the series that were fitted."""
     lengths: list[int] = []
 
-    def noted(values: list[float], *weights: list[float], **cost: float) -> Any:
-        lengths.append(len(values))
-        return solve_potts_approx(values, *weights, **cost)
+    def noted(series: Sequence[changes.Logarithms], costs: NDArray[np.float64]) -> list[list[int]]:
+        lengths.extend(map(len, series))
+        return best_pieces(series, costs)
 
-    monkeypatch.setattr("asv.step_detect.solve_potts_approx", noted)
+    monkeypatch.setattr(changes, "best_pieces", noted)
     return lengths
 
 

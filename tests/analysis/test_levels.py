@@ -9,7 +9,15 @@ import pytest
 from asv.step_detect import solve_potts_approx
 
 from gpubench.analysis import changes
-from gpubench.analysis.changes import BLOCK, Fits, Logarithms, fit, fit_settled, settled_length
+from gpubench.analysis.changes import (
+    BLOCK,
+    Fits,
+    Logarithms,
+    fit,
+    fit_settled,
+    fit_together,
+    settled_length,
+)
 
 
 def stepping(count: int, *steps: int, size: float = 0.3, seed: int = 1) -> Logarithms:
@@ -62,6 +70,26 @@ def test_series_that_are_fitted_together_have_the_fit_that_asv_makes_of_each() -
             settled.tolist(), [1.0] * len(settled), gamma=changes.jump_cost(settled)
         )
         assert fits.at_hand(settled) == tuple(made)
+
+
+@pytest.mark.parametrize("count", [12, 3 * BLOCK, 9 * BLOCK + 5])
+def test_the_newest_values_have_that_fit_too(count: int) -> None:
+    together = [
+        (stepping(count, count - newest, size=0.3, seed=newest), Fits())
+        for newest in (2, 3, 5, count // 2)
+    ]
+
+    fit_together(together)
+
+    for values, fits in together:
+        assert fits.at_hand(values) is not None
+        assert fits.used == fitted_alone(values).used
+
+
+def fitted_alone(values: Logarithms) -> Fits:
+    fits = Fits()
+    fit(values, fits)
+    return fits
 
 
 def test_levels_have_the_median_of_all_their_values() -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from asv.step_detect import solve_potts_approx
+from numpy.typing import NDArray
 from report_sample import write_sample
 from result_files import CommitFiles
 from stored_asv_project import PAIR, write_benchmarks, write_format_2
 
+from gpubench.analysis.changes import Logarithms, best_pieces
 from gpubench.errors import GpubenchError
 from gpubench.report import changes, choose, compare, kernel, overview, render
 from gpubench.report.charts import MOST_ROWS
@@ -167,11 +169,11 @@ def test_changes_of_other_machines_are_not_sought_again(
 
     fitted: list[int] = []
 
-    def noted(values: list[float], *weights: list[float], **cost: float) -> Any:
-        fitted.append(len(values))
-        return solve_potts_approx(values, *weights, **cost)
+    def noted(series: Sequence[Logarithms], costs: NDArray[np.float64]) -> list[list[int]]:
+        fitted.extend(map(len, series))
+        return best_pieces(series, costs)
 
-    monkeypatch.setattr("asv.step_detect.solve_potts_approx", noted)
+    monkeypatch.setattr("gpubench.analysis.changes.best_pieces", noted)
     measure(range(12), "a")
     measure(range(12), "b")
     report(tmp_path)

@@ -382,10 +382,10 @@ def test_fits_are_kept_for_their_setup(directory: Path) -> None:
     setup, fits = table.setups[0], {b"\x00digest": (3, 64), b"other": (96,)}
     assert table.fits(setup) == {}
 
-    table.keep_fits(setup, fits)
+    table.keep_fits({setup: fits})
 
     assert table.fits(setup) == fits
-    table.keep_fits(setup, {b"other": (96, 128)})
+    table.keep_fits({setup: {b"other": (96, 128)}})
     table.close()
     assert kept(directory).fits(setup) == {b"other": (96, 128)}
 
@@ -394,7 +394,7 @@ def test_fits_that_cannot_be_written_are_left(directory: Path) -> None:
     table = kept(directory)
     other = kept(directory)
 
-    table.keep_fits(table.setups[0], {b"a": (1,)})
+    table.keep_fits({table.setups[0]: {b"a": (1,)}})
 
     assert table.fits(table.setups[0]) == other.fits(other.setups[0]) == {}
 
