@@ -90,6 +90,11 @@ const gpubenchAdvice = (() => {
     const counts = counted(way) ? [...new Set(values)].sort((a, b) => a - b) : [];
     const measured = counts.length ? counts : [null];
     if (!have.length) return measured;
+    const devices = way.device.split(" and ");
+    if (devices.length > 1) {
+      const isThere = (device) => have.includes(device) || have.includes(device.split(":")[0]);
+      return devices.every(isThere) ? measured : [];
+    }
     const kept = new Set();
     const kind = way.device.split(":")[0];
     for (const one of have) {
@@ -147,6 +152,7 @@ const gpubenchAdvice = (() => {
       high: seconds + above,
       kind: rules.kinds[Math.max(...paid.map((part) => part.kind))],
       missing,
+      divides: way.divides,
     };
   };
 
@@ -208,7 +214,7 @@ const gpubenchAdvice = (() => {
     const once = ({ parts }) =>
       parts.filter(({ name }) => name === "start" || name === "compile").reduce((sum, part) => sum + part.seconds, 0);
     const first = new Map();
-    for (const total of totals) {
+    for (const total of totals.filter(({ divides }) => !divides)) {
       const kind = total.device.split(":")[0];
       const own = ["cuda", "cl"].includes(kind) || total.device.includes("://") ? total.device : "host";
       if (!first.has(own)) first.set(own, total);
@@ -282,6 +288,17 @@ const gpubenchAdvice = (() => {
     );
   };
 
+  // What dividing the work took, where it was measured.
+  const dividing = (totals) => {
+    const divided = totals.find(({ divides }) => divides);
+    const alone = totals.find(({ divides }) => !divides);
+    if (!divided || !alone) return [];
+    const words = `dividing the work was measured: ${divided.label} takes ${secondsText(divided.seconds)}`;
+    if (divided.missing.length) return [`${words} without ${divided.missing.join(" and ")}`];
+    const verdict = !apart(divided, alone) ? "no clear difference" : divided.seconds < alone.seconds ? "it gains" : "it loses";
+    return [`${words}, ${digits(divided.seconds / alone.seconds)}x the time of ${alone.label} alone: ${verdict}`];
+  };
+
   const shownAdvice = (one, ask, price) => {
     const caption = `Time to the result, fastest first${one.parameters ? `, ${one.parameters}` : ""}.`;
     const heads = [["Way"], ["Time", "number"], ...(price ? [["Price", "number"]] : []), ["Made of"], ["Note"]];
@@ -300,8 +317,10 @@ const gpubenchAdvice = (() => {
       ...one.over_calls.map((crossing) => `${crossingText(crossing, "calls")}, at this size`),
     ];
     if (one.together) {
-      sentences.push(`${one.together.labels.join(" and ")} at once: ${secondsText(one.together.seconds)} at best, a bound from their speeds; dividing the work was not measured`);
+      const unknown = one.totals.some(({ divides }) => divides) ? "" : "; dividing the work was not measured";
+      sentences.push(`${one.together.labels.join(" and ")} at once: ${secondsText(one.together.seconds)} at best, a bound from their speeds${unknown}`);
     }
+    sentences.push(...dividing(one.totals));
     if (one.left_out.length) sentences.push(`no estimate here: ${one.left_out.join(", ")}`);
     return [
       ...(one.parameters ? [element("h3", {}, element("code", {}, one.parameters))] : []),
@@ -341,7 +360,8 @@ const gpubenchAdvice = (() => {
   const pricesIn = (text) => {
     const pairs = text.split(",").map((pair) => pair.split("=").map((part) => part.trim()));
     const prices = new Map(pairs.filter(([name, value]) => name && Number(value) >= 0).map(([name, value]) => [name, Number(value)]));
-    return prices.size ? (device) => prices.get(device) ?? prices.get(device.split(":")[0]) ?? NaN : null;
+    const one = (device) => prices.get(device) ?? prices.get(device.split(":")[0]) ?? NaN;
+    return prices.size ? (devices) => devices.split(" and ").reduce((sum, device) => sum + one(device), 0) : null;
   };
 
   const show = () => {
@@ -389,7 +409,7 @@ const gpubenchAdvice = (() => {
     const before = [...parts().keys()].filter((name) => name.startsWith("size-")).map((name) => [name, ""]);
     remember({ ...Object.fromEntries(before), kernel: encodeURIComponent(chosen().dataset.label), ...values, ...Object.fromEntries(sizes) });
     if (event.target.name === "kernel") choose(new Map());
-    else show();
+    else if (kernels.has(chosen().dataset.label)) show(); // else it is being loaded, and shown then
   };
 
   const read = () => {

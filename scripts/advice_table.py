@@ -2,11 +2,13 @@
 
 For each kernel with sizes that can be predicted: of those measured afresh by `gpubench advise
 --verify`, and of each size left out of the stored results in turn, the median error of the
-estimates, the share within their intervals, how wide these are (a factor to each side), by how much
-times measured afresh differ from those stored of the same sizes (drift, the median, a factor), and
+estimates, the same against the times that were stored of these sizes (lines: what the estimates
+themselves are wrong by), by how much the times measured afresh differ from those (change, the
+median, a factor), the share within their intervals, how wide these are (a factor to each side), and
 the regret, the time of the chosen way over that of the best. Beside it stands the regret of an
 adviser that always says what was the fastest at the largest size (naive). Estimates between sizes
-at most 4x apart count, with --wide all between sizes. Nothing is measured here.
+at most 4x apart count, with --wide all between sizes. A last table is of compile and start, which
+are predicted to be as they were stored. Nothing is measured here.
 """
 
 from __future__ import annotations
@@ -29,14 +31,14 @@ from gpubench.analysis.advice_checks import (
     verification_path,
     verifications,
 )
-from gpubench.analysis.estimates import CURVES, MOST_APART, WORKERS, axes_of, ways_of
+from gpubench.analysis.estimates import CURVES, MOST_APART, ONCE, WORKERS, axes_of, ways_of
 from gpubench.report.site import Site, kernel_label
 from gpubench.results import open_table
 from gpubench.tables.table import table
 
 COLUMNS = (
-    "kernel", "estimates", "error", "coverage", "width", "drift", "choices", "regret", "mean",
-    "naive", "mean of naive",
+    "kernel", "estimates", "error", "lines", "change", "coverage", "width", "choices", "regret",
+    "mean", "naive", "mean of naive",
 )  # fmt: skip
 
 
@@ -49,7 +51,6 @@ def main() -> None:
     given = parser.parse_args()
     afresh: list[Prediction] = []
     stored: list[Prediction] = []
-    kinds = ("predicted", "wide") if given.wide else ("predicted",)
     for folder in given.results:
         with closing(open_table(folder)) as results:
             site = Site(results)
@@ -62,10 +63,16 @@ def main() -> None:
                     stored += left_out(key, ways_of(rows, axes, drift=drift))
                     afresh += kept.get(key, [])
     console = Console(width=200)
-    for title, every in (("measured afresh", afresh), ("left out of stored results", stored)):
-        counted = [one for one in every if one.kind in kinds]
+    kinds = ("predicted", "wide") if given.wide else ("predicted",)
+    inside = f"between sizes{'' if given.wide else f' at most {MOST_APART:g}x apart'}"
+    of_table = {
+        f"measured afresh, {inside}": [one for one in afresh if one.kind in kinds],
+        f"left out of stored results, {inside}": [one for one in stored if one.kind in kinds],
+        "compile and start, measured afresh": [one for one in afresh if one.time in ONCE],
+    }
+    for title, counted in of_table.items():
         if not counted:
-            print(f"{title}: no estimate between sizes at most {MOST_APART:g}x apart")
+            print(f"{title}: none")
             continue
         naive = naive_choices(stored)
         kernels: dict[str, list[Prediction]] = defaultdict(list)
@@ -105,7 +112,8 @@ def line(
         groups[one.problem].append(one)
     of_naive = []
     for group in groups.values():
-        way = naive[group[0].suite, group[0].kernel, group[0].parameters, group[0].time]
+        key = group[0].suite, group[0].kernel, group[0].parameters, group[0].time
+        way = naive.get(key)
         chosen = [one for one in group if way_of(one) == way]
         if len(group) > 1 and chosen:
             of_naive.append(chosen[0].measured / min(one.fastest for one in group) - 1)
@@ -113,9 +121,10 @@ def line(
         label,
         str(len(its)),
         f"{median(one.error for one in its):.1%}",
+        f"{median(one.line_error for one in its):.1%}",
+        f"{math.exp(median(one.change for one in its)):.2f}x",
         f"{fmean(one.holds for one in its):.0%}",
         f"{median(widths):.2f}x" if widths else "",
-        f"{math.exp(median(abs(math.log(p.measured / p.stored)) for p in its)):.2f}x",
         str(len(regrets)),
         *(f"{value:.1%}" for value in stats(regrets)),
         *(f"{value:.1%}" for value in stats(of_naive)),

@@ -18,7 +18,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Literal
 
-from gpubench.analysis.estimates import KINDS, WORKERS, Estimate, Kind, Point, Way
+from gpubench.analysis.estimates import AND, KINDS, WORKERS, Estimate, Kind, Point, Way
 from gpubench.results import Ratio
 from gpubench.results.ratio import independent_quotient
 
@@ -82,6 +82,8 @@ class Total:
     """The worst of the parts."""
     missing: tuple[str, ...]
     """Labelled times that would be parts, and were not measured."""
+    divides: bool = False
+    """Whether several implementations do the work at once: dividing it was measured."""
     price: float | None = None
     """``None`` without a price of its device."""
 
@@ -146,6 +148,16 @@ class Advice:
         return self.totals[0]
 
     @property
+    def divided(self) -> Total | None:
+        """The fastest of those that divide the work, which was measured; ``None`` without any."""
+        return next((total for total in self.totals if total.divides), None)
+
+    @property
+    def alone(self) -> Total | None:
+        """The fastest of those that do not."""
+        return next((total for total in self.totals if not total.divides), None)
+
+    @property
     def equals(self) -> tuple[Total, ...]:
         """The others that may be as fast."""
         return tuple(other for other in self.totals[1:] if not apart(self.best, other))
@@ -190,6 +202,10 @@ def counts_of(way: Way, have: Sequence[str]) -> tuple[float | None, ...]:
     measured: tuple[float | None, ...] = way.counts or (None,)
     if not have:
         return measured
+    if AND in way.device:
+        devices = way.device.split(AND)
+        is_there = all({device, device.partition(":")[0]} & {*have} for device in devices)
+        return measured if is_there else ()
     kept: dict[float | None, None] = {}
     kind = way.device.partition(":")[0]
     for one in have:
@@ -253,6 +269,7 @@ def total_of(way: Way, count: float | None, ask: Ask) -> Total | str:
         seconds + above,
         KINDS[max(KINDS.index(one.kind) for one in estimates)],
         tuple(missing),
+        way.divides,
         None if hourly is None else hourly * seconds / 3600,
     )
 
@@ -269,8 +286,13 @@ def _measured_words(way: Way, points: Sequence[Point]) -> str:
 
 def _price(way: Way, prices: Mapping[str, float]) -> float | None:
     """That of the device comes before that of its kind, and this before that of the machine."""
-    names = (way.device, way.device.partition(":")[0], way.place, way.place.partition(",")[0])
-    return next((prices[name] for name in names if name in prices), None)
+    devices = way.device.split(AND)
+    kinds = [device.partition(":")[0] for device in devices]
+    of_each = [prices.get(*each) for each in zip(devices, map(prices.get, kinds), strict=True)]
+    known = [price for price in of_each if price is not None]
+    if len(known) == len(devices):
+        return sum(known)
+    return prices.get(way.place, prices.get(way.place.partition(",")[0]))
 
 
 # --- crossings
@@ -372,7 +394,7 @@ def together(totals: Sequence[Total]) -> Together | None:
     """A bound on what devices at once take. What is paid once each pays in full; the rest is
     divided so that all end together. ``None`` with one device, and where a second does not help."""
     fastest: dict[tuple[str, str], Total] = {}
-    for total in totals:
+    for total in (total for total in totals if not total.divides):
         # Threads, pools and local clusters share the host's processors.
         kind = total.device.partition(":")[0]
         own = total.device if kind in ("cuda", "cl") or "://" in total.device else "host"

@@ -19,23 +19,28 @@ from gpubench.analysis.estimates import (
     FEWEST,
     LEAST_DRIFT,
     LEVEL,
+    ONCE,
     WORKERS,
     Curve,
     Estimate,
     Kind,
     Point,
     Way,
+    as_stored,
     axes_of,
     calibrated,
+    of_ways,
+    once_rows,
     variant_of,
     ways_of,
     where,
 )
 from gpubench.errors import ResultsError
-from gpubench.files import MOST_BYTES, TooLarge, read_regular
+from gpubench.files import MOST_BYTES, TooLarge, append_lines, read_regular
 from gpubench.links import leads_out
 from gpubench.record import SUFFIX, record_name
 from gpubench.results import Row, Setup
+from gpubench.results.asv_files import LONGEST, SHORTEST
 
 LEAST_COVERAGE = 0.9
 """Share of the times measured afresh that the intervals of a kernel have to hold for an advice."""
@@ -51,7 +56,8 @@ class Prediction:
     device: str
     parameters: str
     place: dict[str, float]
-    """Values of the axes, ``WORKERS`` among them where they are counted."""
+    """Values of the axes, ``WORKERS`` among them where they are counted; of ``ONCE`` where it was
+    measured."""
     time: str
     kind: Kind
     seconds: float
@@ -74,6 +80,16 @@ class Prediction:
         return abs(self.seconds / self.measured - 1)
 
     @property
+    def line_error(self) -> float:
+        """Against the time that was stored: what is wrong between sizes, at the same hour."""
+        return abs(self.seconds / self.stored - 1)
+
+    @property
+    def change(self) -> float:
+        """Logarithm of the factor by which the time itself has changed since it was stored."""
+        return abs(math.log(self.fastest / self.stored))
+
+    @property
     def holds(self) -> bool:
         return self.low <= self.measured <= (math.inf if self.high is None else self.high)
 
@@ -92,8 +108,16 @@ class Checked:
     """Between sizes; those beyond are counted apart."""
     error: float
     """Median, relative."""
+    line_error: float
+    """The same against the times that were stored: what the estimates themselves are wrong by."""
+    change: float
+    """Median factor by which the times themselves differ from those that were stored."""
+    once: int
+    """How many times of ``ONCE``."""
+    once_error: float
+    """Median of these, whose prediction is the time that was stored."""
     coverage: float
-    """Share within their intervals, 0 to 1."""
+    """Share of both within their intervals, 0 to 1."""
     choices: int
     """Results for which there were two ways at least."""
     regret: float
@@ -115,16 +139,22 @@ class Checked:
 def checked(predictions: Iterable[Prediction]) -> Checked | None:
     """What predictions came to; ``None`` without one between sizes."""
     every = [*predictions]
-    inside = [one for one in every if one.kind != "extrapolated"]
-    outside = [one.error for one in every if one.kind == "extrapolated"]
+    once = [one for one in every if one.time in ONCE]
+    sized = [one for one in every if one.time not in ONCE]
+    inside = [one for one in sized if one.kind != "extrapolated"]
+    outside = [one.error for one in sized if one.kind == "extrapolated"]
     if not inside:
         return None
-    regrets = regrets_of(every) or [0.0]
+    regrets = regrets_of(sized) or [0.0]
     return Checked(
         len(inside),
         median(one.error for one in inside),
-        fmean(one.holds for one in inside),
-        len(regrets_of(every)),
+        median(one.line_error for one in inside),
+        math.exp(median(one.change for one in inside)),
+        len(once),
+        median([one.error for one in once] or [0.0]),
+        fmean(one.holds for one in (*inside, *once)),
+        len(regrets_of(sized)),
         median(regrets),
         fmean(regrets),
         len(outside),
@@ -147,7 +177,8 @@ def regrets_of(predictions: Iterable[Prediction]) -> list[float]:
     """Of each result with two ways at least: time of the chosen way over the best, less 1."""
     problems: dict[tuple[object, ...], list[Prediction]] = defaultdict(list)
     for one in predictions:
-        problems[one.problem].append(one)
+        if one.time not in ONCE:  # nobody chooses by these alone
+            problems[one.problem].append(one)
     return [
         min(group, key=lambda one: one.seconds).measured / min(one.fastest for one in group) - 1
         for group in problems.values()
@@ -224,30 +255,42 @@ class Hidden:
     """As they are known without these."""
     taken: dict[tuple[int, str], list[Point]]
     """By a way's place among them and the labelled time."""
+    once: tuple[tuple[int, Row], ...]
+    """Times of ``ONCE``, by a way's place: there is one of each, so that it is not hidden but
+    measured again."""
     cases: frozenset[tuple[str, str, str]]
     """What has to be measured: implementation, labelled time and identity."""
+    drift: float
 
 
 def hide(key: tuple[str, str], rows: Sequence[Row], drift: float) -> Hidden:
     """Hide places of a kernel with these rows on one setup."""
-    rows = [row for row in rows if row.seconds and row.name.time in CURVES]
-    axes = axes_of(rows)
-    ways = ways_of(rows, axes, drift=drift)
+    rows = [row for row in rows if row.seconds]
+    sized = [row for row in rows if row.name.time in CURVES]
+    axes = axes_of(sized)
+    ways = ways_of(sized, axes, drift=drift)
     shown, taken = without_hidden(ways) if ways else ((), {})
     places = {
         (ways[way].key, point.at, time) for (way, time), points in taken.items() for point in points
     }
+    groups = of_ways(rows, axes)
+    once = tuple(
+        (place, row)
+        for place, way in enumerate(ways)
+        for row in once_rows([row for _, row in groups[way.key]])
+    )
+    measured = [*sized, *(row for _, row in once)]
     cases = frozenset(
         (row.name.implementation, row.name.time, row.name.case)
-        for row in rows
-        if (at := where(row, axes)) and (*at, row.name.time) in places
+        for row in measured
+        if (at := where(row, axes)) and ((*at, row.name.time) in places or row.name.time in ONCE)
     )
-    return Hidden(key, axes, shown, taken, cases)
+    return Hidden(key, axes, shown, taken, once, cases, drift)
 
 
 def told(hidden: Hidden, fresh: Iterable[Row], when: str) -> list[Prediction]:
-    """What is said of the hidden places, beside ``fresh`` rows that were measured there ``when``;
-    those without one are left out."""
+    """What is said of the hidden places, and of what a process pays once, beside ``fresh`` rows
+    that were measured there ``when``; those without one are left out."""
     times: dict[tuple[object, ...], dict[str, float]] = defaultdict(dict)
     for row in fresh:
         if row.seconds and (at := where(row, hidden.axes)):
@@ -265,6 +308,12 @@ def told(hidden: Hidden, fresh: Iterable[Row], when: str) -> list[Prediction]:
                 stored = math.exp(point.guess.log)
                 of_way = hidden.key, way, time, point.at
                 predictions.append(predicted(*of_way, estimate, stored, advised, best, when))
+    for place, row in hidden.once:
+        way, at = hidden.shown[place], where(row, hidden.axes)
+        again = times.get((*at, row.name.time), {}).get(variant_of(row)) if at else None
+        if at and again:
+            estimate, of_way = as_stored(row, hidden.drift), (hidden.key, way, row.name.time, at[1])
+            predictions.append(predicted(*of_way, estimate, estimate.seconds, again, again, when))
     return predictions
 
 
@@ -281,7 +330,7 @@ MOST_KEPT = 2**16
 
 def verifications(path: Path, results: Path) -> dict[tuple[str, str], list[Prediction]]:
     """The newest verification of each kernel; none where there is no file that can be read. Lines
-    that are no predictions are left out."""
+    that are no predictions, and of what is no time, are left out."""
     if leads_out(path, results):
         return {}
     try:
@@ -295,7 +344,8 @@ def verifications(path: Path, results: Path) -> dict[tuple[str, str], list[Predi
             one = decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             continue
-        if min(one.seconds, one.stored, one.measured, one.fastest) <= 0:
+        times = (one.seconds, one.stored, one.measured, one.fastest)
+        if not SHORTEST <= min(times) <= max(times) <= LONGEST:
             continue
         of_kernel = kept.setdefault((one.suite, one.kernel), [])
         if of_kernel and of_kernel[-1].at != one.at:
@@ -310,7 +360,6 @@ def keep(predictions: Iterable[Prediction], path: Path, results: Path) -> None:
     if leads_out(path, results):
         raise ResultsError(f"{path} is a symbolic link out of {results}; remove it")
     try:
-        with path.open("ab") as file:
-            file.write(content)
+        append_lines(path, content)
     except OSError as error:
         raise ResultsError(f"what was found cannot be kept: {error}") from error

@@ -58,10 +58,19 @@ LEAST_DRIFT = math.log(BASELINE_MOVED)
 """Logarithm of the factor by which times differ at another hour, where no more is known."""
 
 CURVES = ("kernel", "end_to_end", "transfer")
-"""Labelled times that an estimate is made of; the others are of no size of their own."""
+"""Labelled times that are estimated between sizes."""
+
+ONCE = ("compile", "start")
+"""Labelled times that a process pays once, whatever the size."""
 
 LARGEST = 300.0
 """Logarithm of what is calculated with: the square of more is no number."""
+
+TOGETHER = "together"
+"""Backend of implementations whose parts do the work at once."""
+
+AND = " and "
+"""Between the devices of these parts."""
 
 WORKERS = "workers"
 """Axis of the number of threads, processes or nodes, beside the sizes."""
@@ -152,7 +161,8 @@ class Way:
 
     implementation: str
     device: str
-    """Of pools and clusters without the number of workers: ``processes``."""
+    """Of pools and clusters without the number of workers: ``processes``. Of parts that do the work
+    at once all: ``cpu and cuda:0``."""
     parameters: str
     """Identity of what the kernel varies beside sizes."""
     place: str
@@ -164,11 +174,13 @@ class Way:
     once: Mapping[str, Estimate] = field(default_factory=dict)
     """``compile``, and of ``start`` what is more than the first call."""
     compiles: bool = False
+    divides: bool = False
+    """Whether several implementations do the work at once."""
     disturbed: int = 0
     """Times that other work disturbed."""
 
     @property
-    def key(self) -> tuple[str, str, str, bool]:
+    def key(self) -> WayKey:
         """As ``where`` gives it of a row."""
         return self.implementation, self.device, self.parameters, WORKERS in self.axes
 
@@ -271,14 +283,8 @@ def ways_of(
     """Every implementation on every device that has a time, in the order of the rows, with
     intervals that are calibrated over all of them; rows of one kernel on one setup. ``drift`` is
     the logarithm of the factor by which times differ at another hour."""
-    groups: dict[tuple[str, str, str, bool], list[tuple[tuple[float, ...], Row]]] = defaultdict(
-        list
-    )
-    for row in rows:
-        if row.seconds and (place_of := where(row, axes)):
-            groups[place_of[0]].append((place_of[1], row))
     ways = []
-    for (implementation, device, parameters, counted), group in groups.items():
+    for (implementation, device, parameters, counted), group in of_ways(rows, axes).items():
         of_time: dict[str, dict[tuple[float, ...], Row]] = defaultdict(dict)
         for at, row in sorted(group, key=lambda one: one[1].seconds or 0.0):
             of_time[row.name.time].setdefault(at, row)
@@ -299,7 +305,8 @@ def ways_of(
                 if time in of_time
             },
             _once([row for _, row in group], drift),
-            compiles=any(row.compiled for _, row in group),
+            compiles=any(row.compiled or row.backend == TOGETHER for _, row in group),
+            divides=any(row.backend == TOGETHER for _, row in group),
             disturbed=sum(row.is_disturbed for _, row in group),
         )
         if way.curves:
@@ -307,16 +314,31 @@ def ways_of(
     return calibrated(ways)
 
 
-def where(
-    row: Row, axes: Sequence[str]
-) -> tuple[tuple[str, str, str, bool], tuple[float, ...]] | None:
-    """The way that a row is of (implementation, device, parameters, whether workers are counted),
-    and its place on the axes; ``None`` where it has none of these sizes above 0."""
+WayKey = tuple[str, str, str, bool]
+"""Implementation, device, parameters, and whether workers are counted."""
+
+
+def of_ways(
+    rows: Iterable[Row], axes: Sequence[str]
+) -> dict[WayKey, list[tuple[tuple[float, ...], Row]]]:
+    """Rows that have a time, with their places on the axes, by the way that they are of."""
+    groups: dict[WayKey, list[tuple[tuple[float, ...], Row]]] = defaultdict(list)
+    for row in rows:
+        if row.seconds and (place_of := where(row, axes)):
+            groups[place_of[0]].append((place_of[1], row))
+    return groups
+
+
+def where(row: Row, axes: Sequence[str]) -> tuple[WayKey, tuple[float, ...]] | None:
+    """The way that a row is of, and its place on the axes; ``None`` where it has none of these
+    sizes above 0."""
     at = tuple(row.sizes.get(axis, 0.0) for axis in axes)
     if not all(value > 0 for value in at):
         return None
     workers = workers_of(row)
     device = row.device if workers is None else row.device.partition(":")[0]
+    if row.backend == TOGETHER:
+        device = str(row.conditions.get("devices", device))
     at += () if workers is None else (float(workers),)
     return (row.name.implementation, device, row.parameters, workers is not None), at
 
@@ -341,21 +363,30 @@ def _guess(row: Row, drift: float) -> Guess:
 def _once(group: Sequence[Row], drift: float) -> dict[str, Estimate]:
     """What a process pays once. ``start`` ends with a first call, which is not counted twice."""
     once: dict[str, Estimate] = {}
-    for time in ("compile", "start"):
-        row = compilation(max(group, key=lambda row: row.size), group, time)
-        if row is None or not row.seconds:
-            continue
-        curve = Curve((Point((), _guess(row, drift), ""),))
-        estimate = curve.at(())
-        calls = {r.name.time: r.seconds for r in group if r.name.case == row.name.case}
-        called = calls.get("end_to_end") or calls.get("kernel") or 0.0
-        if estimate and time == "start":
+    for row in once_rows(group):
+        estimate = as_stored(row, drift)
+        if row.name.time == "start":
+            calls = {r.name.time: r.seconds for r in group if r.name.case == row.name.case}
+            called = calls.get("end_to_end") or calls.get("kernel") or 0.0
             ends = (estimate.seconds, estimate.low, estimate.high)
             rest, low, high = (max(each - called, 0.0) for each in ends)
             estimate = Estimate(rest, low, high, "measured")
-        if estimate:
-            once[time] = estimate
+        once[row.name.time] = estimate
     return once
+
+
+def once_rows(group: Sequence[Row]) -> Iterator[Row]:
+    """The rows of one way by which it is known what a process pays once."""
+    for time in ONCE:
+        row = compilation(max(group, key=lambda row: row.size), group, time)
+        if row is not None and row.seconds:
+            yield row
+
+
+def as_stored(row: Row, drift: float) -> Estimate:
+    """A time as it will be measured again, at another hour."""
+    seconds, widest = row.seconds or 0.0, math.exp(_guess(row, drift).half)
+    return Estimate(seconds, seconds / widest, seconds * widest, "measured")
 
 
 # --- calibration

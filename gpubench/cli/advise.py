@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # a command imports what reads results only when it runs: --h
     from gpubench.analysis.advice_checks import Prediction
     from gpubench.analysis.estimates import Way
     from gpubench.report.site import Site
-    from gpubench.results import History, Row
+    from gpubench.results import History, Row, Setup
 
 Key = tuple[str, str]
 """Suite and kernel."""
@@ -251,18 +251,9 @@ def _advise(
 ) -> None:
     """Print what to use."""
     from gpubench.analysis import advice
-    from gpubench.analysis.advice_checks import (
-        checked,
-        drift_of,
-        left_out,
-        verification_path,
-        verifications,
-    )
-    from gpubench.analysis.estimates import CURVES, ways_of
-    from gpubench.names import parse_identity
-    from gpubench.report.advise import refusal, verified_words
+    from gpubench.analysis.estimates import CURVES
     from gpubench.report.exports import plain
-    from gpubench.report.site import kernel_label, setup_label
+    from gpubench.report.site import kernel_label
 
     label = kernel_label(key)
     of_setup = {
@@ -274,25 +265,7 @@ def _advise(
     if not every:
         raise GpubenchError(f"{label} has no times: run `gpubench choose {label}` for the reasons")
     sizes = _sizes(asked, every, label)
-    ways: list[Way] = []
-    notes: list[str] = []
-    for setup, rows in of_setup.items():
-        kept = [
-            row
-            for row in rows
-            if all(
-                asked.get(name, str(value)) == str(value)
-                for name, value in parse_identity(row.parameters).items()
-            )
-        ]
-        verified = verifications(verification_path(results, setup), results)
-        its = ways_of(kept, tuple(sizes), setup_label(setup), drift_of(verified.values()))
-        found = checked(verified.get(key, ()))
-        if found and not found.holds:
-            notes.append(f"{setup_label(setup)}: {refusal(found)}")
-            continue
-        notes.append(verified_words(found, checked(left_out(key, its)), "::".join(key)))
-        ways += its
+    ways, notes = _trusted_ways(key, of_setup, results, asked, tuple(sizes))
     if not ways:
         raise GpubenchError("; ".join(notes) or f"{label} has no times with these parameters")
     ask = advice.Ask(sizes, prices=prices.per_hour, **how)
@@ -319,6 +292,49 @@ def _advise(
             OUT.print(line, markup=False)
     for note in notes:
         OUT.print(note, markup=False)
+
+
+def _trusted_ways(
+    key: Key,
+    of_setup: Mapping[Setup, Sequence[Row]],
+    results: Path,
+    asked: Mapping[str, str],
+    axes: tuple[str, ...],
+) -> tuple[list[Way], list[str]]:
+    """The ways of each setup at the parameters that are asked for, without those of a setup whose
+    verification did not hold; and what verification found of each."""
+    from gpubench.analysis.advice_checks import (
+        checked,
+        drift_of,
+        left_out,
+        verification_path,
+        verifications,
+    )
+    from gpubench.analysis.estimates import ways_of
+    from gpubench.names import parse_identity
+    from gpubench.report.advise import refusal, verified_words
+    from gpubench.report.site import setup_label
+
+    ways: list[Way] = []
+    notes: list[str] = []
+    for setup, rows in of_setup.items():
+        kept = [
+            row
+            for row in rows
+            if all(
+                asked.get(name, str(value)) == str(value)
+                for name, value in parse_identity(row.parameters).items()
+            )
+        ]
+        verified = verifications(verification_path(results, setup), results)
+        its = ways_of(kept, axes, setup_label(setup), drift_of(verified.values()))
+        found = checked(verified.get(key, ()))
+        if found and not found.holds:
+            notes.append(f"{setup_label(setup)}: {refusal(found)}")
+            continue
+        notes.append(verified_words(found, checked(left_out(key, its)), "::".join(key)))
+        ways += its
+    return ways, notes
 
 
 def _lines(one: Advice, ask: Ask, label: str, currency: str, several: bool) -> Iterator[str]:
@@ -353,11 +369,7 @@ def _lines(one: Advice, ask: Ask, label: str, currency: str, several: bool) -> I
         name = next(iter(ask.sizes), "") if unit == "size" else "calls"
         at = f" at {text.plural(ask.calls, 'call')}" if unit == "size" else " at this size"
         yield from (f"  {crossing_words(c, name)}{at}" for c in crossings)
-    if one.together:
-        yield (
-            f"  {text.join(one.together.labels)} at once: {text.seconds(one.together.seconds)} at "
-            "best, a bound from their speeds; dividing the work was not measured"
-        )
+    yield from (f"  {words}" for words in together_words(one))
     for time in ("compile", "start"):
         without = [total.label for total in one.totals if time in total.missing]
         if without and len(without) < len(one.totals):
@@ -365,6 +377,32 @@ def _lines(one: Advice, ask: Ask, label: str, currency: str, several: bool) -> I
         elif without:
             yield f"  {time} was not measured of any, and is left out: add it to measure"
     yield from (f"  left out: {words}" for words in one.left_out)
+
+
+def together_words(one: Advice) -> Iterator[str]:
+    """What devices at once could take, and what dividing the work took where it was measured."""
+    from gpubench.analysis.advice import apart
+    from gpubench.report import text
+
+    divided, alone = one.divided, one.alone
+    if one.together:
+        unknown = "" if divided else "; dividing the work was not measured"
+        yield (
+            f"{text.join(one.together.labels)} at once: {text.seconds(one.together.seconds)} at "
+            f"best, a bound from their speeds{unknown}"
+        )
+    if divided is None or alone is None:
+        return
+    words = f"dividing the work was measured: {divided.label} takes {text.seconds(divided.seconds)}"
+    if divided.missing:
+        yield f"{words} without {text.join(divided.missing)}"
+        return
+    ratio = divided.seconds / alone.seconds
+    verdict = "it gains" if ratio < 1 else "it loses"
+    yield (
+        f"{words}, {text.digits(ratio)}x the time of {alone.label} alone: "
+        f"{verdict if apart(divided, alone) else 'no clear difference'}"
+    )
 
 
 def _name(total: Total, several: bool) -> str:
@@ -447,9 +485,8 @@ def _measured(
 ) -> list[Prediction]:
     """Predictions of what is hidden, beside what was measured now."""
     from gpubench.analysis.advice_checks import hide, told
-    from gpubench.measure.direct import bench, jobs, measure, turns_of
+    from gpubench.measure.direct import jobs
     from gpubench.measure.recorder import now
-    from gpubench.tables.times import rows_of
 
     there: dict[Key, list[Any]] = {}
     for case in cases:
@@ -469,6 +506,19 @@ def _measured(
             "there is nothing to hide: three sizes of a kernel at least have to be measured with "
             "`asv run`, and be cases here too (see --preset)"
         )
+    fresh, when = _fresh_rows(wanted), now()
+    return [
+        said
+        for one in hidden
+        for said in told(one, [r for r in fresh if (r.name.suite, r.name.kernel) == one.key], when)
+    ]
+
+
+def _fresh_rows(wanted: Sequence[Any]) -> list[Row]:
+    """Times of these jobs, measured now; without those that other work disturbed."""
+    from gpubench.measure.direct import bench, measure, turns_of
+    from gpubench.tables.times import rows_of
+
     measured = {}
     warned: Counter[str] = Counter()
     backends = {job.case.backend for job in wanted}
@@ -491,9 +541,4 @@ def _measured(
             "machine disturbed them",
             markup=False,
         )
-    when = now()
-    return [
-        said
-        for one in hidden
-        for said in told(one, [r for r in fresh if (r.name.suite, r.name.kernel) == one.key], when)
-    ]
+    return fresh

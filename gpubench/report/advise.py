@@ -163,6 +163,7 @@ def _way(way: Way) -> dict[str, Any]:
         "place": way.place,
         "axes": way.axes,
         "compiles": way.compiles,
+        "divides": way.divides,
         "copies": way.copies,
         "once": way.once,
         "times": {time: _curve(curve) for time, curve in way.curves.items()},
@@ -197,10 +198,16 @@ def verified_words(found: Checked | None, stored: Checked | None, target: str) -
 
 def checked_words(found: Checked) -> str:
     """``of 24 estimates between sizes the median error was 4.1 %, and 96 % were within ...``."""
+    once = f", of {found.once} of compile and start {found.once_error:.1%}" if found.once else ""
     words = (
         f"of {text.plural(found.count, 'estimate')} between sizes the median error was "
-        f"{found.error:.1%}, and {found.coverage:.0%} were within their intervals"
+        f"{found.error:.1%}{once}, and {found.coverage:.0%} were within their intervals"
     )
+    if found.at:
+        words += (
+            f"; the times themselves had changed by {found.change:.2f}x since they were stored, "
+            f"and against the stored ones the error was {found.line_error:.1%}"
+        )
     if found.choices:
         words += (
             f"; the chosen way took {found.regret:.1%} longer than the best (median of "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +84,26 @@ def write_scale(
         )  # fmt: skip
     others(files)
     return files.write()
+
+
+def write_divided(files: CommitFiles) -> None:
+    """A kernel ``divided``: NumPy, a GPU of 1.25 times its speed, and both together, which take
+    0.2 ms to begin."""
+    ways = {
+        "numpy": ("cpu", lambda n: n * 5e-10),
+        "cuda": ("cuda:0", lambda n: n * 4e-10),
+        "together": ("cpu", lambda n: 2e-4 + n * 2.4e-10),
+    }
+    for (name, (device, seconds)), n in product(ways.items(), SIZES):
+        benchmark, case = f"suites.divided__{name}.time_kernel", f"n={n}"
+        case += "" if device == "cpu" else f" device={device}"
+        files.time(benchmark, case, seconds(n), spread=0.02)
+        baseline = {
+            "baseline_benchmark": NUMPY.replace("scale", "divided"),
+            "baseline_case": f"n={n}",
+        }
+        files.record(
+            benchmark, case, values={"n": n}, sizes=("n",), backend=name, device=device,
+            compiled=name == "cuda", **({} if name == "numpy" else baseline),
+            **({"conditions": {"devices": "cpu and cuda:0"}} if name == "together" else {}),
+        )  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from advise_sample import write_scale
+from advise_sample import write_divided, write_scale
 from click.testing import CliRunner, Result
 from result_files import CommitFiles
 
@@ -65,6 +65,42 @@ def test_beyond_the_sizes_it_says_that_it_extrapolates(project: Path) -> None:
     lines = shown("scale", "-a", "n=50000000")
 
     assert sum(line.endswith("extrapolated") or "extrapolated," in line for line in lines) >= 6
+
+
+@pytest.mark.parametrize(
+    ("n", "how", "words"),
+    [
+        (2**14, "--warm", "204 \N{MICRO SIGN}s, 31.1x the time of cuda on cuda:0 alone: it loses"),
+        (2**20, "--warm", "452 \N{MICRO SIGN}s, 1.08x the time of cuda on cuda:0 alone: no clear"),
+        (2**23, "--warm", "2.21 ms, 0.660x the time of cuda on cuda:0 alone: it gains"),
+        (2**23, "--cached", "2.21 ms without start"),
+    ],
+)
+def test_it_says_what_dividing_the_work_took(project: Path, n: int, how: str, words: str) -> None:
+    write_scale(RESULTS, others=write_divided)
+
+    lines = shown("divided", "-a", f"n={n}", "--from", "device", how)
+
+    (bound,) = [line for line in lines if line.endswith("at best, a bound from their speeds")]
+    assert bound.startswith("  cuda on cuda:0 and numpy on cpu at once: ")
+    said = f"  dividing the work was measured: together on cpu and cuda:0 takes {words}"
+    assert any(line.startswith(said) for line in lines), lines
+
+
+def test_dividing_needs_all_of_its_devices_and_costs_what_they_cost(project: Path) -> None:
+    write_scale(RESULTS, others=write_divided)
+    Path("prices.yaml").write_text("per_hour: {cpu: 3600, cuda: 7200}\n")
+    asked = ("divided", "-a", "n=8388608", "--from", "device", "--warm", "--json")
+
+    def totals(*how: str) -> dict[str, Any]:
+        (one,) = json.loads(run(*asked, *how).stdout)["advice"]
+        return {total["implementation"]: total for total in one["totals"]}
+
+    assert set(totals("--have", "cpu")) == {"numpy"}
+    assert set(totals("--have", "cpu,cuda:0")) == {"numpy", "cuda", "together"}
+    priced = totals("--cost", "prices.yaml")
+    for name, hourly in (("numpy", 3600), ("cuda", 7200), ("together", 10_800)):
+        assert priced[name]["price"] == pytest.approx(priced[name]["seconds"] * hourly / 3600)
 
 
 def test_json_has_everything(project: Path) -> None:

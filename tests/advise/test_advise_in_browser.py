@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from advise_sample import write_scale
+from advise_sample import write_divided, write_scale
 from playwright.sync_api import Page, sync_playwright
 from result_files import CommitFiles
 
 from gpubench.analysis.advice import Ask, advise
 from gpubench.analysis.estimates import Way, axes_of, ways_of
+from gpubench.cli.advise import together_words
 from gpubench.report.exports import plain
 from gpubench.report.render import write_report
 from gpubench.results import Table, open_table
@@ -50,7 +51,9 @@ def write_grid(files: CommitFiles) -> None:
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
     directory = tmp_path_factory.mktemp("advise") / "results"
-    write_scale(directory, noise=0.04, others=write_grid)
+    write_scale(
+        directory, noise=0.04, others=lambda files: (write_grid(files), write_divided(files))
+    )
     return open_table(directory)
 
 
@@ -160,6 +163,29 @@ def test_a_grid_of_sizes_and_parameters_too(page: Page, table: Table) -> None:
         compared(python, in_browser(page, "rows", ask))
 
 
+def test_what_dividing_the_work_took_is_said_as_on_the_command_line(
+    page: Page, table: Table
+) -> None:
+    ways = ways_of_kernel(table, "divided")
+    loaded(page, "divided")
+    for n, verdict in ((20_000, "it loses"), (10_000_000, "it gains")):
+        ask = Ask({"n": float(n)}, from_host=False, process="warm")
+        python = in_python(ways, ask)
+        assert [total["divides"] for total in python[0]["totals"]].count(True) == 1
+        compared(python, in_browser(page, "divided", ask))
+
+        page.fill("input[name=size-n]", str(n))
+        page.select_option("select[name=from]", "device")
+        page.select_option("select[name=process]", "warm")
+        page.dispatch_event("input[name=size-n]", "change")
+
+        (one,) = advise(ways, ask)
+        (said,) = list(together_words(one))[1:]
+        assert said.endswith(f"x the time of cuda on cuda:0 alone: {verdict}")
+        assert said in page.inner_text("#advice .sentences")
+    page.select_option("select[name=from]", "host")  # as the other tests find it
+
+
 def test_the_page_shows_what_is_asked_for_and_keeps_it_in_its_address(page: Page) -> None:
     loaded(page, "scale")
     page.fill("input[name=size-n]", "3000000")
@@ -186,6 +212,24 @@ def test_the_page_shows_what_is_asked_for_and_keeps_it_in_its_address(page: Page
     assert page.inner_text("#advice tbody tr:first-child") == first
 
 
+def test_what_is_changed_while_a_kernel_is_loaded_waits_for_it(page: Page) -> None:
+    page.reload()
+    page.wait_for_selector("#advice table")
+    faults: list[str] = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+
+    label = page.evaluate("""() => {
+      const { kernel, calls } = document.getElementById("ask").elements;
+      kernel.selectedIndex = (kernel.selectedIndex + 1) % kernel.options.length;
+      const change = () => new Event("change", { bubbles: true });
+      for (const field of [kernel, calls]) field.dispatchEvent(change());
+      return kernel.selectedOptions[0].dataset.label;
+    }""")
+
+    page.locator("#told", has_text=f"{label}: ").wait_for(state="attached")
+    assert faults == []
+
+
 def test_what_is_no_size_is_said(page: Page) -> None:
     loaded(page, "scale")
     page.fill("input[name=calls]", "0")
@@ -200,4 +244,8 @@ def test_the_script_of_a_kernel_stands_beside_the_pages(page: Page) -> None:
     folder = Path(page.url.partition("#")[0].removeprefix("file://")).parent
     names = [path.name for path in (folder / "compare-data").glob("advice-*.js")]
 
-    assert sorted(name.rpartition("-")[2] for name in names) == ["rows.js", "scale.js"]
+    assert sorted(name.rpartition("-")[2] for name in names) == [
+        "divided.js",
+        "rows.js",
+        "scale.js",
+    ]

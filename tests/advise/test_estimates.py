@@ -15,8 +15,10 @@ from gpubench.analysis.advice_checks import (
     Prediction,
     checked,
     drift_of,
+    hide,
     keep,
     left_out,
+    told,
     verification_path,
     verifications,
     without_hidden,
@@ -211,6 +213,39 @@ def test_verification_hides_every_second_size_and_the_most_workers(tmp_path: Pat
     assert estimate.kind == "extrapolated"
 
 
+def test_compilation_and_start_are_measured_again_and_predicted_as_they_were_stored(
+    tmp_path: Path,
+) -> None:
+    write_scale(tmp_path)
+    rows = rows_of(tmp_path)
+    hidden = hide(KEY, rows, LEAST_DRIFT)
+    wanted = [
+        row
+        for row in rows
+        if (row.name.implementation, row.name.time, row.name.case) in hidden.cases
+    ]
+    once = [row for row in wanted if row.name.time in ("compile", "start")]
+    # Of the pool once, though it was started with 1, 2 and 4 processes: one is in an advice.
+    assert sorted(row.name.implementation for row in once) == ["numba", "pool"]
+
+    said = told(hidden, [replace(row, seconds=row.seconds * 1.25) for row in wanted], "now")
+
+    of_once = {one.time: one for one in said if one.time in ("compile", "start")}
+    assert of_once["compile"].seconds == pytest.approx(0.4)
+    assert of_once["compile"].measured == pytest.approx(0.5)
+    assert of_once["start"].stored == of_once["start"].seconds > 0.5
+    found = checked(said)
+    assert found is not None
+    assert (found.once, found.once_error) == (2, pytest.approx(0.2))
+    assert found.count == sum(one.kind == "predicted" for one in said) == 7 * 8
+    assert found.change == pytest.approx(1.25)
+    assert found.error == pytest.approx(0.2, abs=0.02)  # that of the hour
+    assert found.line_error < 0.02  # that of the lines
+    assert found.coverage < LEAST_COVERAGE
+    never = [one for one in said if one.time not in ("compile", "start")]
+    assert found.choices == checked(never).choices  # type: ignore[union-attr]
+
+
 def prediction(**fields: object) -> Prediction:
     made = Prediction(
         "scale", "scale", "numpy", "cpu", "", {"n": 8.0}, "kernel", "predicted",
@@ -236,6 +271,22 @@ def test_regret_is_of_the_chosen_way_over_the_best() -> None:
     assert found.coverage == 0.5
     assert found.extrapolated_error == 2.0
     assert not found.holds
+
+
+def test_compile_and_start_count_for_coverage_and_nobody_chooses_by_them() -> None:
+    once = {"time": "compile", "kind": "measured", "measured": 2.0}
+    found = checked(
+        [
+            prediction(),
+            prediction(implementation="numba"),
+            prediction(**once),
+            prediction(implementation="numba", **once),
+        ]
+    )
+
+    assert found is not None
+    assert (found.count, found.once, found.choices) == (2, 2, 1)
+    assert (found.error, found.once_error, found.coverage) == (0.0, 0.5, 0.5)
 
 
 def test_times_that_differ_at_another_hour_widen_every_interval(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from gpubench.suite.loading import load_suite
 
 FOLDER = Path(__file__).parents[2] / "suites"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
-PRESETS = (None, "smoke", "full")
+PRESETS = (None, "smoke", "full", "advice")
 
 
 def load(name: str, preset: str | None = None):  # type: ignore[no-untyped-def]
