@@ -33,6 +33,10 @@ Call = Callable[[], Any]
 """One run of the kernel with everything bound; returns what the function returns (native)."""
 
 
+QUEUES = ("cuda", "cl")
+"""Kinds of devices with processors and memory of their own, whose calls return before the work is
+done."""
+
 Capability = Literal["gpu", "cluster", "out_of_core", "in_place", "compiles"]
 """What a backend can do. ``gpu``: compute on GPUs. ``cluster``: use workers on other machines.
 ``out_of_core``: work through data larger than memory by itself, piece by piece. ``in_place``: let

@@ -58,6 +58,9 @@ def why_not(case: Case) -> str | None:
             return f"needs the module {name!r}, which is not installed here: pip install {name}"
     if reason := why_no_limit(case) or backend.unavailable_with(case.device, case.options()):
         return reason
+    for part in case.parts():
+        if reason := why_not(part):
+            return f"its part {part.implementation_name} on {part.device} cannot run: {reason}"
     # A time with fewer threads than the case says would be another case's time.
     for one in filter(None, (case, case.baseline())):
         too_many = registry.get(one.backend).too_many_threads

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from gpubench.backends.protocol import Target
+from gpubench.backends import registry
+from gpubench.backends.protocol import Call, Native, Session, Target
+from gpubench.backends.together import Division, Part
 from gpubench.errors import KernelError, did_you_mean
 from gpubench.plan.case import Case
 
@@ -17,6 +21,8 @@ def load_target(case: Case) -> Target:
     fails.
     """
     implementation = case.implementation
+    if implementation.parts:
+        return Target(function=_division(case, str(implementation.split)))
     if implementation.function is not None:
         return Target(function=load_object(implementation.function))
     if implementation.launcher is not None:
@@ -38,6 +44,38 @@ def load_target(case: Case) -> Target:
     except OSError as error:
         raise KernelError(f"cannot read source {str(path)!r}: {error.strerror}") from error
     return Target(source=source, entry=implementation.entry, constants=constants)
+
+
+def _division(case: Case, split: str) -> Division:
+    """How the work of a case is divided along a size."""
+    arrays = case.kernel.arrays.items()
+    extents = {name: [str(extent).strip() for extent in array.shape] for name, array in arrays}
+    return Division(
+        int(case.values[split]),
+        tuple(_part(part, split) for part in case.parts()),
+        case.kernel.arguments(case.implementation_name),
+        {name: shape.index(split) for name, shape in extents.items() if split in shape},
+    )
+
+
+def _part(case: Case, split: str) -> Part:
+    """What takes any portion of the work; ``case`` is all of it."""
+    arguments = case.kernel.arguments(case.implementation_name)
+    target = load_target(case)
+
+    def bind(session: Session, length: int, native: Mapping[str, Native]) -> Call:
+        portion = case.with_size(split, length)
+        scope = {**portion.values, **portion.constants(), **portion.scalars(), **native}
+        return session.bind(target, portion.launch, [scope[name] for name in arguments])
+
+    return Part(
+        case.implementation_name,
+        case.device,
+        partial(registry.get(case.backend).open, case.device, case.threads, case.options()),
+        bind,
+        arguments,
+        case.implementation.returns,
+    )
 
 
 def load_object(reference: str) -> Any:

@@ -105,8 +105,10 @@ def data_names(kernel: Kernel) -> frozenset[str]:
 
 def _names_read_by(kernel: Kernel, implementation: Implementation) -> frozenset[str]:
     own = implementation
-    parts = own.launch, own.with_, own.options, own.threads, kernel.memory_limit
-    return kernel.axes_behind(_names_in(*parts))
+    fields = own.launch, own.with_, own.options, own.threads, kernel.memory_limit
+    names = kernel.axes_behind(_names_in(*fields))
+    parts = (kernel.implementations[name] for name in own.parts or ())
+    return names.union(*(_names_read_by(kernel, part) for part in parts))
 
 
 def _names_in(*parts: object) -> frozenset[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from gpubench.backends.protocol import Launch
+from gpubench.backends.protocol import QUEUES, Launch
 from gpubench.errors import PlanError
 from gpubench.names import BenchmarkName, Value, format_identity, format_shape
 from gpubench.suite import tree
@@ -365,6 +365,23 @@ class Case:
         point = Case.at(group, values)
         devices = filter(group.serves, (self.device, *group.devices))
         return point.placed(next(point.shapes()), next(devices, HOME))
+
+    def parts(self) -> tuple[Case, ...]:
+        """The implementations that do its work together, each as if it did all of it: on every GPU,
+        or on the last device that serves it, for pools are listed by their number of workers."""
+        cases = []
+        for group in self.group.parts:
+            values = {name: self.values[name] for axis in group.axes for name in axis.names}
+            served = [device for device in group.devices if group.serves(device)]
+            gpus = [device for device in served if device.partition(":")[0] in QUEUES]
+            point = Case.at(group, values)
+            cases += [point.placed(next(point.shapes()), device) for device in gpus or served[-1:]]
+        return tuple(cases)
+
+    def with_size(self, name: str, value: int) -> Case:
+        """The same with another value of a size, and the first launch that there is for it."""
+        point = Case.at(self.group, {**self.values, name: value})
+        return point.placed(next(point.shapes()), self.device)
 
     # --- how it is launched
 

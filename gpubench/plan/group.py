@@ -66,6 +66,8 @@ class Group:
     """Why no case of it can run anywhere: a function that is missing, an unknown backend."""
     data_faults: tuple[Fault, ...] = ()
     """Why no case of its kernel can: functions that draw data or check outputs are missing."""
+    parts: tuple[Group, ...] = ()
+    """What does its work together."""
 
     # --- what the suite says
 
@@ -100,7 +102,8 @@ class Group:
         """Source of what the implementation names, read without importing it, and the suite's lines
         of its kernel."""
         declared = kernel_excerpt(self.loaded, self.kernel_name)
-        code = source_text(self.implementation, self.loaded.path)
+        alone = self.parts or (self,)
+        code = "\n".join(source_text(one.implementation, self.loaded.path) for one in alone)
         return join_source(code, declared.place, declared.text)
 
     # --- where it runs
@@ -329,10 +332,23 @@ def kernel_groups(loaded: LoadedSuite, kernel_name: str, gpu_count: int) -> list
         return Group(loaded, kernel_name, name, gpu_count, backend, baseline, fault, data_faults)
 
     baseline = made(kernel.baseline, None)
-    return [
-        baseline if name == kernel.baseline else made(name, baseline)
+    groups = {
+        name: baseline if name == kernel.baseline else made(name, baseline)
         for name in kernel.implementations
-    ]
+    }
+    for name in [name for name in groups if kernel.implementations[name].parts]:
+        group = groups[name]
+        parts = tuple(groups[part] for part in kernel.implementations[name].parts or ())
+        faults = (f"its part {part.title}: {why}" for part in parts if (why := _why_no_part(part)))
+        groups[name] = replace(group, parts=parts, fault=group.fault or next(faults, None))
+    return [*groups.values()]
+
+
+def _why_no_part(part: Group) -> str | None:
+    """Why an implementation takes no portion of anything."""
+    if part.fault is None and not any(map(part.serves, part.devices)):
+        return f"the backend {part.backend} runs on none of {', '.join(part.devices)}"
+    return part.fault
 
 
 def _arguments(kernel: Kernel, name: str, backend: Backend) -> Arguments:
@@ -380,7 +396,8 @@ def _backend(loaded: LoadedSuite, kernel_name: str, name: str) -> tuple[str, str
     """
     implementation = loaded.suite.kernels[kernel_name].implementations[name]
     by_name = name if name in registry.names() else None
-    backend = implementation.backend or by_name or loaded.suite.backend
+    by_kind = "together" if implementation.parts else by_name
+    backend = implementation.backend or by_kind or loaded.suite.backend
     try:
         if backend is None:
             installed = registry.names()

@@ -23,7 +23,7 @@ PROTOCOL = 1
 _OF_KERNEL = {"let", "arrays", "tables", "init", "scalars", "call", "returns", "memory_limit"}
 _OF_IMPLEMENTATION = {
     *("function", "factory", "launcher", "source", "entry"),
-    *("with_", "returns", "options"),
+    *("with_", "returns", "options", "parts", "split"),
 }
 _OF_LAUNCH = {"over", "shared_bytes", "cooperative"}
 

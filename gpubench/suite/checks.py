@@ -178,6 +178,7 @@ class _KernelChecks:
             yield from self.target(name)
             yield from self.cover(name, implementation)
             yield from self.returned(name, implementation)
+            yield from self.divided(name, implementation)
         yield from self.circles()
         yield from self.outputs()
         yield from self.baseline()
@@ -393,11 +394,11 @@ class _KernelChecks:
         outputs = [n for n, array in self.kernel.arrays.items() if array.intent in written]
         outputs += self.kernel.returns
         for name, node in self.node.fields("check", "outputs").items():
-            if name in self.arrays and name not in outputs:
+            if name in self.kernel.arrays and name not in outputs:
                 intent = self.kernel.arrays[name].intent
                 message = f"array {name!r} has intent {intent}; outputs are {', '.join(outputs)}"
                 yield node.key_fault(message)
-            elif name not in outputs:
+            elif name not in (*outputs, *self.arrays):
                 yield node.key_fault(unknown("output", name, outputs))
         if outputs and self.kernel.check.uncompared().keys() >= set(outputs):
             message = "no output is compared, so that a wrong kernel would get a time; compare one"
@@ -421,6 +422,38 @@ class _KernelChecks:
             if field in node.entries and kind not in kinds:
                 message = f"{field} goes with {' or '.join(kinds)}; found {kind}"
                 yield node.entries[field].key_fault(message)
+
+    def divided(self, name: str, implementation: Implementation) -> Iterator[Fault]:
+        """Parts that can take a portion each, and arrays that can be cut along one size."""
+        path, split = ("implementations", name), implementation.split
+        if implementation.parts is None or split is None:
+            if implementation.parts or split:
+                yield self.fault(path, "parts and split go together; give both or none")
+            return
+        whole = [n for n, other in self.kernel.implementations.items() if not other.parts]
+        for index, part in enumerate(implementation.parts):
+            if part not in whole:
+                yield self.fault((*path, "parts", index), unknown("implementation", part, whole))
+        others = ("backend", "launch", "threads", "returns", "options")
+        for field in (field for field in others if field in self.implementations[name].entries):
+            at = self.implementations[name].entries[field]
+            yield at.key_fault(f"parts have their own; remove {field}")
+        sizes = [axis for axis in self.axes if axis not in self.parameters]
+        if split not in sizes:
+            yield self.fault((*path, "split"), unknown("size", split, sizes))
+        elif self.kernel.returns or self.kernel.tables:
+            message = "what is returned, or a table, is not divided; let it write arrays"
+            yield self.fault((*path, "split"), message)
+        for array, declared in self.kernel.arrays.items():
+            cut = [str(extent).strip() == split for extent in declared.shape]
+            rest = (e for e, is_cut in zip(declared.shape, cut, strict=True) if not is_cut)
+            used = (e.names for e in rest if isinstance(e, Expression))
+            if sum(cut) > 1 or any(split in self.kernel.axes_behind(names) for names in used):
+                message = f"array {array!r} cannot be cut: {split} is one extent of it, or none"
+                yield self.fault((*path, "split"), message)
+            elif not any(cut) and declared.intent in ("out", "inout"):
+                message = f"array {array!r} is written and has no extent {split}: who writes it?"
+                yield self.fault((*path, "split"), message)
 
     def cover(self, name: str, implementation: Implementation) -> Iterator[Fault]:
         """A grid that covers needs something to cover."""

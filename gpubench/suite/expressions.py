@@ -130,7 +130,7 @@ def _parse(text: str) -> ast.expr:
     if not text.strip():
         raise ExpressionError("an empty formula", text, 0)
     if len(text) > MAX_LENGTH:
-        problem = f"a formula of {len(text)} characters; at most {MAX_LENGTH} are allowed"
+        problem = f"a formula of {len(text)} characters; at most {MAX_LENGTH}: use `let`"
         raise ExpressionError(problem, f"{text[:60]}...", 0)
     if "\\" in text:
         raise ExpressionError("'\\' is not part of a formula", text, text.index("\\"))
@@ -318,7 +318,7 @@ class Compiler:
 
     def compile(self, node: ast.expr, depth: int) -> Run:
         if depth > MAX_DEPTH:
-            raise self.error(node, f"more than {MAX_DEPTH} operations nested in one another")
+            raise self.error(node, f"more than {MAX_DEPTH} operations nested; use `let`")
         match node:
             case ast.Constant(value=bool() | int() | float() | str() as constant):
                 if not isinstance(constant, str) and not abs(constant) <= LIMIT:

@@ -193,7 +193,7 @@ def _assembled(path: Path, chain: tuple[Path, ...]) -> tuple[Node | None, tuple[
     elif leads_out(base_path, project):
         problem = f"extends {written!r}, which lies outside of {project}; {_INSIDE}"
     elif len(chain) == MAX_FILES:
-        problem = f"more than {MAX_FILES} files extend one another"
+        problem = f"more than {MAX_FILES} files extend one another; put some into one"
     elif not _is(Path.is_file, base_path):
         problem = f"extends {written!r}, but there is no file {base_path}"
     if problem:

@@ -12,7 +12,7 @@ def extend(base: Node, over: Node, path: Path = ()) -> Node:
     """``over`` on top of ``base``: maps merge, lists and single values replace.
 
     An axis replaces the values and keeps the base's ``default``; how an implementation is named
-    (function, factory, launcher, source) and how an array is filled is replaced as a whole.
+    (function, factory, launcher, source, parts) and how an array is filled is replaced as a whole.
     """
     if len(path) >= 2 and path[-2] in ("sizes", "parameters") and path[0] != path[-2]:
         return _replace_axis(base, over)
@@ -22,7 +22,7 @@ def extend(base: Node, over: Node, path: Path = ()) -> Node:
         return over
     entries = dict(base.content)
     if not over.content.keys().isdisjoint(TARGET_FIELDS):
-        for field in (*TARGET_FIELDS, "with", "entry"):
+        for field in (*TARGET_FIELDS, "with", "entry", "split"):
             entries.pop(field, None)
     for key, value in over.content.items():
         entries[key] = extend(entries[key], value, (*path, key)) if key in entries else value

@@ -109,7 +109,7 @@ class Range(Model):
         else:
             count = len(self.expand())
         if count > MAX_VALUES:
-            message = f"found {count} values; allowed: at most {MAX_VALUES}"
+            message = f"found {count} values; allowed: at most {MAX_VALUES}, by larger steps"
             raise problem(message, (given[0],))
         return self
 
@@ -349,7 +349,8 @@ def extents(shape: Any) -> tuple[int | Expression, ...]:
 
 
 class Implementation(Model):
-    """One way to do a kernel's work; exactly one of function, factory, launcher and source."""
+    """One way to do a kernel's work; exactly one of function, factory, launcher, source and
+    parts."""
 
     function: Reference | None = None
     """`module:name` of what is called."""
@@ -363,6 +364,11 @@ class Implementation(Model):
     """Path of a program in the backend's language, relative to the suite."""
     entry: Words | None = None
     """What is called inside `source`."""
+    parts: Annotated[tuple[Name, ...], Field(min_length=1), Distinct] | None = None
+    """Other implementations that do the work at once, each a portion of it: on every GPU of the
+    kernel's devices, or on the last of the other devices that it runs on."""
+    split: AxisName | None = None
+    """With `parts`: the size along which arrays are cut."""
     backend: Name | None = None
     """Name of the backend; absent: the implementation's name where that is a backend's, else the
     suite's `backend`."""

@@ -204,9 +204,9 @@ class _Builder:
     def node(self, event: Event, depth: int, key: Origin | None = None) -> Node:
         self.values += 1
         if self.values > MAX_VALUES:
-            self.stop(event.start_mark, f"more than {MAX_VALUES} values in one file")
+            self.stop(event.start_mark, f"more than {MAX_VALUES} values in one file; split it")
         if depth > MAX_DEPTH:
-            self.stop(event.start_mark, f"nested deeper than {MAX_DEPTH} levels")
+            self.stop(event.start_mark, f"nested deeper than {MAX_DEPTH} levels; write it flatter")
         origin = self.origin(event)
         if isinstance(event, yaml.AliasEvent):
             self.fault(event.start_mark, _ALIAS)

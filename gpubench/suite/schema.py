@@ -45,6 +45,8 @@ _RULES: dict[str, Schema] = {
             "entry": ["source"],
             "source": ["entry"],
             "with": {"anyOf": _one_of(("factory", "source"))},
+            "parts": ["split"],
+            "split": ["parts"],
         },
     },
 }

@@ -53,7 +53,7 @@ RULE_NAMES = ("implementation", "threads", "threads_per_block", "blocks")
 """Names that ``exclude`` and ``skip`` may use beside the axes."""
 RESERVED = frozenset((*RULE_NAMES, *DEVICE_FACTS, "block", "grid"))
 """Names that no axis may have: rules and identities use them."""
-TARGET_FIELDS = ("function", "factory", "launcher", "source")
+TARGET_FIELDS = ("function", "factory", "launcher", "source", "parts")
 """Fields of an implementation that name what is called; it has exactly one of them."""
 
 

@@ -74,8 +74,8 @@ def test_a_formula_has_the_value_that_arithmetic_gives_it(text: str, value: obje
         ("min", 0, "'min' is a function; write min(...)"),
         ("itemsize(4)", 0, "itemsize() takes the name of one array"),
         ("", 0, "an empty formula"),
-        ("n" * 501, 0, "a formula of 501 characters; at most 500 are allowed"),
-        ("-" * 400 + "1", 101, "more than 100 operations nested in one another"),
+        ("n" * 501, 0, "a formula of 501 characters; at most 500: use `let`"),
+        ("-" * 400 + "1", 101, "more than 100 operations nested; use `let`"),
         (str(2**129), 0, "a number larger than 2**128"),
     ],
 )
