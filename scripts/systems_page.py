@@ -28,7 +28,8 @@ follows from them stands in [systems.md](systems.md). Machine: {machine}. {facts
 A line is one problem, with the time of the baseline. The other columns are speedups over it, of an
 implementation and, where that is not `cpu`, its device; above 1 is faster. In brackets stands what
 is not clearly apart from 1x. Where an estimator is fitted, its score follows the time or the
-speedup. A dash: not measured. Under a table stand the cases that ended without a time, and why.
+speedup; where memory was watched, the most that a run held. A dash: not measured. Under a
+table stand the cases that ended without a time, and why.
 """
 
 LIBRARIES = ("python", "numpy", "numba")
@@ -108,18 +109,20 @@ def _column(row: Row) -> str:
 
 
 def _baseline(row: Row | None) -> str:
-    return "-" if row is None else _with_score(text.seconds(row.seconds), row)
+    return "-" if row is None else _with_more(text.seconds(row.seconds), row)
 
 
 def _speedup(row: Row | None) -> str:
     if row is None or row.speedup is None:
         return "-"
     words = text.speedup(row.speedup)
-    return _with_score(f"({words})" if row.speedup.verdict == "unclear" else words, row)
+    return _with_more(f"({words})" if row.speedup.verdict == "unclear" else words, row)
 
 
-def _with_score(words: str, row: Row) -> str:
-    return words if row.score is None else f"{words}; {text.score(row.score)}"
+def _with_more(words: str, row: Row) -> str:
+    """Its score and the memory that it held, where there are such."""
+    score = None if row.score is None else text.score(row.score)
+    return "; ".join(filter(None, (words, score, text.memory(row.peak_bytes))))
 
 
 if __name__ == "__main__":

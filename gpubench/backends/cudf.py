@@ -1,24 +1,25 @@
 """cuDF: functions over data frames in the memory of a CUDA device, in the words of pandas.
 
-Its other way in, ``cudf.pandas``, runs what the GPU cannot do with pandas, and without a GPU all of
-it, and says so in a warning at most. So functions get frames of cuDF itself, what they return has
-to be one, and a process in which ``cudf.pandas`` is switched on is refused: a time of this backend
-is the GPU's.
+With the option ``accel`` functions are those for pandas, run by ``cudf.pandas``. That runs what the
+GPU cannot do with pandas, and without a GPU all of it, and says so in a warning at most. Here it is
+told to raise an error instead, whenever it would, and what a function got and returned has to lie
+on the GPU afterwards: a time of this backend is the GPU's. ``cudf.pandas`` cannot be switched off
+again, so that without the option, and by pandas's own backend, such a process is refused.
 
-A call is done when the device is. Written to the documentation of cuDF 26.10; run nowhere yet.
+A call is done when the device is. Written to cuDF 26.10; run nowhere yet.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 from gpubench.arrow import pyarrow
 from gpubench.backends import devices
 from gpubench.backends.host import CUDA, HostBackend, HostSession, function_of
+from gpubench.backends.pandas import is_accelerated
 from gpubench.backends.protocol import (
     Call,
     DeviceError,
@@ -28,12 +29,16 @@ from gpubench.backends.protocol import (
     Native,
     Target,
 )
+from gpubench.environment import environment
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import Value
 
 
 class CudfSession(HostSession):
     """Frames on a CUDA device; arrays of a suite stay with the host, a file's bytes for example."""
+
+    accelerates: ClassVar[bool] = False
+    """Whether ``cudf.pandas`` is meant to stand for pandas."""
 
     def __init__(self, device: str) -> None:
         super().__init__("cudf")
@@ -43,11 +48,12 @@ class CudfSession(HostSession):
         self._before = cupy.cuda.Device()
         self._cuda.use()  # before cuDF is imported, which looks for a device
         self.cudf = import_module("cudf")
-        if getattr(sys.modules.get("cudf.pandas"), "LOADED", False):
+        if is_accelerated() and not self.accelerates:
             self.close()
             raise BackendError(
                 f"{device}: cudf.pandas is switched on in this process, which runs pandas where "
-                "the GPU cannot; leave `python -m cudf.pandas` and cudf.pandas.install() out"
+                "the GPU cannot; leave `python -m cudf.pandas` and cudf.pandas.install() out, and "
+                "measure cases of `accel` with `asv run`, which has a process for each"
             )
         pyarrow()  # which handing over a first table would import
         self._written: Any = None
@@ -101,6 +107,7 @@ class CudfSession(HostSession):
             **super().facts(),
             **devices.facts_now(self._device),
             "cudf": str(self.cudf.__version__),
+            "cudf_accel": self.accelerates,
             "pyarrow": str(pyarrow().__version__),
             "l2_bytes": int(self._cuda.attributes["L2CacheSize"]),
         }
@@ -112,8 +119,66 @@ class CudfSession(HostSession):
         return DeviceMemoryError(f"{self._device} is out of memory: {error}; use smaller sizes")
 
 
+class CudfPandasSession(CudfSession):
+    """Frames of pandas as ``cudf.pandas`` has them: they stand for one on the device, or for one on
+    the host where something has brought it there."""
+
+    accelerates = True
+
+    def __init__(self, device: str) -> None:
+        super().__init__(device)
+        self._pandas = import_module("cudf.pandas")
+        self._pandas.install()
+        self._fallback = import_module("cudf.pandas.fast_slow_proxy").FallbackError
+        self._stack = ExitStack()
+        # Looked at wherever it would go on with pandas.
+        self._stack.enter_context(environment({"CUDF_PANDAS_FAIL_ON_FALLBACK": "1"}))
+
+    def close(self) -> None:
+        super().close()
+        self._stack.close()
+
+    def table_to_native(self, table: Any) -> Native:
+        return self._pandas.as_proxy_object(super().table_to_native(table))
+
+    def table_to_host(self, native: Native) -> Any:
+        return super().table_to_host(native.as_gpu_object() if self._stands_in(native) else native)
+
+    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+        run, proved = super().bind(target, launch, arguments), False
+
+        def call() -> Any:
+            nonlocal proved
+            returned = run()
+            if not proved:
+                results = returned if isinstance(returned, tuple | list) else (returned,)
+                for frame in filter(self._stands_in, (*arguments, *results)):
+                    # One that lies on the host is copied to the device each time.
+                    if frame.as_gpu_object() is not frame.as_gpu_object():
+                        raise DeviceError(
+                            f"{self._device}: cudf.pandas brought a {type(frame).__name__} to the "
+                            "host; use what cuDF has, or the backend pandas"
+                        )
+                proved = True
+            return returned
+
+        return call
+
+    def _stands_in(self, value: object) -> bool:
+        return bool(self._pandas.is_proxy_object(value))
+
+    def _translated(self, error: Exception) -> DeviceError | None:
+        if not isinstance(error, self._fallback):
+            return super()._translated(error)
+        if isinstance(error.__cause__, MemoryError):
+            return super()._translated(error.__cause__)
+        return DeviceError(
+            f"{self._device}: cudf.pandas would compute on the CPU: {' '.join(str(error).split())}"
+        )
+
+
 class CudfBackend(HostBackend):
-    """Runs functions that take and return frames of cuDF."""
+    """Runs functions that take and return frames of cuDF, or of pandas by ``cudf.pandas``."""
 
     name = "cudf"
     title = "cuDF"
@@ -127,10 +192,15 @@ class CudfBackend(HostBackend):
     software = ("cudf-cu13", "cudf-cu12", "rmm-cu13", "rmm-cu12")
     concerns = ("cudf-cu13", "cudf-cu12", "no_gpu", *devices.STEADY_FACTS)
     takes_tables = True
+    options: ClassVar[Mapping[str, str]] = {
+        "accel": "true: functions for pandas run by cudf.pandas; absent: frames of cuDF itself"
+    }
 
-    def start(self, device: str, threads: int | None) -> CudfSession:
+    def start(self, device: str, threads: int | None, accel: object = False) -> CudfSession:
+        if accel not in (True, False):
+            raise BackendError(f"accel of {accel!r}; allowed: true or false")
         if threads is not None:
             raise BackendError(
                 f"threads of {threads}: cuDF computes on the GPU; leave out 'threads'"
             )
-        return CudfSession(device)
+        return CudfPandasSession(device) if accel else CudfSession(device)

@@ -1,10 +1,10 @@
-"""Dask: arrays in chunks on a pool of threads or processes, on a cluster of workers that is started
-here, or on one that a scheduler's address leads to.
+"""Dask: arrays and tables in pieces on a pool of threads or processes, on a cluster of workers that
+is started here, or on one that a scheduler's address leads to.
 
-Functions get Dask arrays, which cannot be written, and return the arrays that they make; these may
-be lazy. A call is done when all that it returned is computed and lies where the workers are
-(``persist`` and ``wait``). ``dask.delayed``, ``dask.compute`` and ``distributed.get_client`` find
-the session's workers inside a call.
+Functions get Dask's arrays and data frames, which cannot be written, and return those that they
+make; these may be lazy. A call is done when all that it returned is computed and lies where the
+workers are (``persist`` and ``wait``). ``dask.delayed``, ``dask.compute`` and
+``distributed.get_client`` find the session's workers inside a call.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from importlib import import_module
 from itertools import count, product
 from multiprocessing import get_context
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 from uuid import uuid4
 
 import numpy as np
@@ -39,6 +39,7 @@ from gpubench.backends.clusters import (
 from gpubench.backends.host import Cell, cpu, function_of
 from gpubench.backends.numpy import blas_libraries
 from gpubench.backends.orphans import end_with_parent
+from gpubench.backends.pandas import to_arrow
 from gpubench.backends.pools import locks_without_names, start_trackers
 from gpubench.backends.protocol import (
     Backend,
@@ -89,8 +90,12 @@ class DaskSession(Session):
         """A Dask array of a copy of ``array`` in these chunks."""
         raise NotImplementedError
 
+    def resident_table(self, frame: Any, rows: int) -> Any:
+        """What a Cell holds of a pandas frame, in pieces of so many rows."""
+        raise NotImplementedError
+
     def given(self, native: Cell) -> Any:
-        """What a function gets for a native array."""
+        """What a function gets for a native array or table."""
         return native.value
 
     def fetched(self, array: Any) -> np.ndarray[Any, Any]:
@@ -120,6 +125,19 @@ class DaskSession(Session):
         with self.errors():
             values = self.fetched(array)
         return np.array(values) if array.npartitions == 1 else np.asarray(values)
+
+    def table_to_native(self, table: Any) -> Cell:
+        """A piece for each worker, of pandas's own types."""
+        import_module("dask.dataframe")  # which is not imported with Dask
+        with self.errors():
+            return Cell(self.resident_table(table.to_pandas(), *self._shares([table.num_rows])))
+
+    def table_to_host(self, native: Native) -> Any:
+        frame = self.given(native) if isinstance(native, Cell) else native
+        with self.errors(), self.configured():
+            is_table = type(frame).__module__.startswith("dask.dataframe")
+            values = frame.compute() if is_table else frame
+        return to_arrow(values, import_module("pandas").DataFrame)
 
     def restore(self, native: Native, pristine: Native) -> None:
         native.value = pristine.value
@@ -203,6 +221,9 @@ class PoolSession(DaskSession):
     def resident(self, array: np.ndarray[Any, Any], chunks: Any) -> Any:
         return self._arrays.from_array(array.copy(order="K"), chunks=chunks)
 
+    def resident_table(self, frame: Any, rows: int) -> Any:
+        return import_module("dask.dataframe").from_pandas(frame, chunksize=rows, sort=False)
+
     def fetched(self, array: Any) -> np.ndarray[Any, Any]:
         # The chunks are in this process: no worker is asked to put them together.
         values: np.ndarray[Any, Any] = array.compute(scheduler="sync")
@@ -217,6 +238,14 @@ class PoolSession(DaskSession):
                 f"a worker process of {self._device} died: {error} Look for a task that ends its "
                 "process, or for memory that ran out"
             ) from error
+
+
+class Pieces(NamedTuple):
+    """Of a table on the workers of a cluster."""
+
+    empty: Any
+    """A frame of pandas with its columns and no rows."""
+    futures: Sequence[Any]
 
 
 class ClusterSession(DaskSession):
@@ -318,24 +347,35 @@ class ClusterSession(DaskSession):
 
     def resident(self, array: np.ndarray[Any, Any], chunks: Any) -> Any:
         slices = self._arrays.core.slices_from_chunks(chunks)
-        # Past the scheduler, through which all of it would go, where the workers are at hand.
-        direct = True if counts_of(self._device) else None
-        pieces = [np.asarray(array[piece]) for piece in slices]
-        with self._client.as_current():
-            futures = self._client.scatter(pieces, hash=False, direct=direct)
-            self._distributed.wait(futures)
+        futures = self._scattered([np.asarray(array[piece]) for piece in slices])
         name, places = self._new_name(), product(*(range(len(axis)) for axis in chunks))
         graph = {(name, *place): future for place, future in zip(places, futures, strict=True)}
         return self._arrays.Array(graph, name, chunks, dtype=array.dtype)
+
+    def resident_table(self, frame: Any, rows: int) -> Pieces:
+        pieces = [frame.iloc[start : start + rows] for start in range(0, len(frame), rows)]
+        return Pieces(frame.iloc[:0], self._scattered(pieces))
+
+    def _scattered(self, pieces: Sequence[Any]) -> Sequence[Any]:
+        """Futures of copies that lie where the workers are."""
+        # Past the scheduler, through which all of it would go, where the workers are at hand.
+        direct = True if counts_of(self._device) else None
+        with self._client.as_current():
+            futures: Sequence[Any] = self._client.scatter(pieces, hash=False, direct=direct)
+            self._distributed.wait(futures)
+        return futures
 
     def _new_name(self) -> str:
         return f"{self._name}-{next(self._runs)}"
 
     def given(self, native: Cell) -> Any:
-        """The array by a new name. The names of what is computed follow from those of the arrays,
-        and a scheduler that still has something of that name does not compute it again: a second
-        run took 5 ms in place of 40."""
+        """The array or table by a new name. The names of what is computed follow from those of the
+        arrays, and a scheduler that still has something of that name does not compute it again: a
+        second run took 5 ms in place of 40."""
         array, name = native.value, self._new_name()
+        if isinstance(array, Pieces):
+            from_delayed = import_module("dask.dataframe").from_delayed
+            return from_delayed(array.futures, meta=array.empty, prefix=name, verify_meta=False)
         graph = {(name, *key[1:]): future for key, future in array.dask.items()}
         return self._arrays.Array(graph, name, array.chunks, dtype=array.dtype)
 
@@ -410,7 +450,7 @@ class _Told(logging.Handler):
 
 
 class DaskBackend(Backend):
-    """Runs functions of Dask arrays."""
+    """Runs functions of Dask's arrays and data frames."""
 
     name = "dask"
     title = "Dask"
@@ -427,6 +467,7 @@ class DaskBackend(Backend):
     modules = ("dask",)
     software = ("dask", "distributed")
     concerns = ("dask", "distributed")
+    takes_tables = True
     options: ClassVar[Mapping[str, str]] = {
         "chunks": "elements of a chunk along each axis, or 'auto'; absent: as many chunks along "
         "the first axis as there are workers",

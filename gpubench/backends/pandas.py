@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, ClassVar
@@ -16,10 +17,18 @@ DTYPES = ("numpy", "arrow")
 
 
 class PandasSession(HostSession):
-    """Frames of pandas's own types, or of Arrow's (``dtypes``)."""
+    """Frames of pandas's own types, or of Arrow's (``dtypes``).
+
+    Raises ``BackendError`` where ``cudf.pandas`` stands for pandas.
+    """
 
     def __init__(self, dtypes: str) -> None:
         super().__init__("pandas")
+        if is_accelerated():
+            raise BackendError(
+                "cudf.pandas is switched on in this process, by another case, and would compute "
+                "this too; measure it with `asv run`, which has a process for each case, or alone"
+            )
         self.pandas = import_module("pandas")
         pyarrow()  # which handing over a first table would import
         self._dtypes = dtypes
@@ -71,6 +80,11 @@ class PandasBackend(HostBackend):
         if dtypes not in DTYPES:
             raise BackendError(f"the option dtypes is {dtypes!r}; allowed: {', '.join(DTYPES)}")
         return PandasSession(str(dtypes))
+
+
+def is_accelerated() -> bool:
+    """Whether ``cudf.pandas`` stands for pandas in this process."""
+    return bool(getattr(sys.modules.get("cudf.pandas"), "LOADED", False))
 
 
 def to_arrow(frame: Any, kind: Any) -> Any:

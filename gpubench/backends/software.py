@@ -30,6 +30,9 @@ def requested() -> bool:
 
 
 _started: SoftwareDevice | None = None
+_refused = ""
+"""Why the first try failed: numba-cuda goes on without the device, and what it loads then would be
+the reason of a second one."""
 
 
 def software_device() -> SoftwareDevice | None:
@@ -37,16 +40,18 @@ def software_device() -> SoftwareDevice | None:
 
     Raises ``BackendError`` with the reason where it cannot be had.
     """
-    global _started
+    global _started, _refused
     if not requested():
         return None
-    if _started is None:
+    if _started is None and not _refused:
         from gpubench import softcuda
 
         try:
             _started = softcuda.start()
         except softcuda.UnavailableError as error:
-            raise BackendError(str(error)) from error
+            _refused = str(error)
+    if _refused:
+        raise BackendError(_refused)
     return _started
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from contextlib import AbstractContextManager
@@ -181,6 +180,8 @@ def worker(
 ) -> None:
     """Measure on this machine what `gpubench fleet run` asks for, until Ctrl-C."""
     security = _security(scheduler, tls)
+    import asyncio  # which no other command needs
+
     from gpubench.fleet.checkout import Checkout, machine_name
     from gpubench.fleet.cluster import serve
 

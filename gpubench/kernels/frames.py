@@ -1,4 +1,4 @@
-"""Questions to tables: ten of groups, joins, and sorting, choosing, rolling means and a CSV file.
+"""Questions to tables: ten of groups, joins, and sorting, choosing, rolling means and two files.
 
 The groups and joins are those of the benchmark of h2o.ai, now DuckDB Labs'
 (duckdblabs/db-benchmark), in the words of pandas, which Modin and cuDF have too: one source for the
@@ -131,5 +131,18 @@ def make_read_csv(library: str) -> Any:
 
     def read(file: NDArray[np.uint8]) -> Frame:
         return module.read_csv(BytesIO(file.tobytes()))
+
+    return read
+
+
+def make_read_parquet(library: str) -> Any:
+    """``read(keys, n, seed)``: a table of the Parquet file that was made with ``keys``, by this
+    library's reader."""
+    from gpubench.kernels.out_of_core import parquet  # which other questions need not wait for
+
+    module = import_module(library)
+
+    def read(keys: NDArray[np.int32], n: int, seed: int) -> Frame:
+        return module.read_parquet(parquet(n, seed))
 
     return read

@@ -114,3 +114,10 @@ def rolling(x: Frame) -> Frame:
 def read_csv(file: NDArray[np.uint8]) -> Frame:
     """A table of the bytes of a CSV file."""
     return _polars().read_csv(file.tobytes())
+
+
+def read_parquet(keys: NDArray[np.int32], n: int, seed: int) -> Frame:
+    """A table of the Parquet file that was made with ``keys``."""
+    from gpubench.kernels.out_of_core import parquet  # which other questions need not wait for
+
+    return _polars().read_parquet(parquet(n, seed))

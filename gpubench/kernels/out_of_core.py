@@ -68,10 +68,20 @@ def _rows(n: int, seed: int) -> IO[bytes]:
     with parquet.ParquetWriter(file, schema, **plain) as writer:
         for start in range(0, n, ROWS):
             random, size = np.random.default_rng([seed, start]), min(ROWS, n - start)
-            columns = [random.integers(0, GROUPS, size, dtype=np.int32), random.random(size)]
+            drawn = random.integers(0, GROUPS, size, dtype=np.int32), random.random(size)
+            # Of buffers: of arrays Arrow would import pandas, which is part of a `start`.
+            columns = [
+                arrow.Array.from_buffers(field.type, size, [None, arrow.py_buffer(values)])
+                for field, values in zip(schema, drawn, strict=True)
+            ]
             writer.write_table(arrow.table(columns, schema=schema))
     file.flush()
     return file
+
+
+def parquet(n: int, seed: int) -> str:
+    """Path of the Parquet file of ``n`` rows that ``keys`` made."""
+    return _path(_rows(n, seed))
 
 
 def _path(file: IO[bytes]) -> str:
@@ -116,7 +126,7 @@ def _piece(starts: Array, path: str, n: int) -> Array:
 
 def sums_by_row_groups(keys: Array, n: int, seed: int) -> Mapping[str, Array]:
     """The sum of ``value`` for each ``key``: NumPy over groups of rows, which Arrow reads."""
-    file = import_module("pyarrow.parquet").ParquetFile(_path(_rows(n, seed)))
+    file = import_module("pyarrow.parquet").ParquetFile(parquet(n, seed))
     sums = np.zeros(GROUPS)
     for group in range(file.num_row_groups):  # `iter_batches` keeps what it has read
         rows = file.read_row_group(group)
@@ -126,11 +136,11 @@ def sums_by_row_groups(keys: Array, n: int, seed: int) -> Mapping[str, Array]:
 
 def sums_pandas(keys: Array, n: int, seed: int) -> Any:
     """The same of a frame, all of it in memory."""
-    frame = import_module("pandas").read_parquet(_path(_rows(n, seed)))
+    frame = import_module("pandas").read_parquet(parquet(n, seed))
     return frame.groupby("key", as_index=False).sum()
 
 
 def sums_polars(keys: Array, n: int, seed: int) -> Any:
     """The same as a query, which one of Polars's engines runs."""
     polars = import_module("polars")
-    return polars.scan_parquet(_path(_rows(n, seed))).group_by("key").agg(polars.col("value").sum())
+    return polars.scan_parquet(parquet(n, seed)).group_by("key").agg(polars.col("value").sum())

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from numba import cuda, njit
 
 from gpubench.backends.protocol import Backend, Launch, Session, Target
-from gpubench.backends.registry import get
+from gpubench.backends.registry import GROUP, get
 from gpubench.backends.scripted import script
 from gpubench.errors import BackendError, GpubenchError
 from gpubench.names import TIMES, Value
@@ -79,6 +80,15 @@ def on_a_gpu(row: Any) -> Any:
     return pytest.param(*row.values, marks=(*row.marks, pytest.mark.gpu))
 
 
+def of_other_packages() -> list[Subject]:
+    """Backends of packages that are installed beside this one, for functions of NumPy arrays."""
+    return [
+        Subject(one.name, "cpu", plain)
+        for one in entry_points(group=GROUP)
+        if one.dist is not None and one.dist.name != "gpubench"
+    ]
+
+
 SUBJECTS = [
     Subject("numpy", "cpu", plain),
     Subject("numba", "cpu", njit),
@@ -107,6 +117,7 @@ SUBJECTS = [
     system(doublings.torch, "polars", "cpu", "polars", "pyarrow"),
     system(doublings.torch, "modin", "dask:2:1", "modin", "distributed", dear=True),
     system(doublings.torch, "modin", "ray:2", "modin", "ray", dear=True),
+    *of_other_packages(),
 ]
 
 

@@ -187,6 +187,23 @@ def test_without_a_device_in_software_its_own_reason_counts(
     assert (devices.gpus(), devices.no_gpu_reason()) == ((), "no C compiler; install one")
 
 
+def test_the_first_reason_against_the_device_in_software_is_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reasons = iter(("no C compiler; install one", "libnvJitLink.so.13 is loaded already"))
+
+    def start() -> None:
+        raise softcuda.UnavailableError(next(reasons))
+
+    monkeypatch.setenv(software.SWITCH, "1")
+    monkeypatch.setattr(software, "_started", None)
+    monkeypatch.setattr(software, "_refused", "")
+    monkeypatch.setattr(softcuda, "start", start)
+    for _ in range(2):
+        with pytest.raises(BackendError, match="no C compiler"):
+            software.software_device()
+
+
 def test_asking_for_software_is_not_asking_for_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = machine(monkeypatch, FakeNvml())
     monkeypatch.setattr(software, "software_device", lambda: None)

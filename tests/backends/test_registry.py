@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -132,6 +133,16 @@ def test_the_minimal_backend_has_an_answer_to_everything(tmp_path: Path) -> None
         "refused: cuda:0: the backend abacus runs on cpu only; list cpu under 'devices'",
         "None {} host loop True",
     ]
+
+
+def test_a_backend_of_another_package_keeps_the_promises_of_all(tmp_path: Path) -> None:
+    package(tmp_path, "abacus_plugin", "abacus_plugin:AbacusBackend", BACKEND)
+    promises = [str(Path(__file__).parent / "test_conformance.py"), "-k", "abacus"]
+    tried = python(
+        f"import pytest; pytest.main(['-q', '-p', 'no:cacheprovider', *{promises}])", tmp_path
+    ).splitlines()
+    passed = re.match(r"(\d+) passed, 2 skipped, \d+ deselected in ", tried[-1])
+    assert passed and int(passed[1]) > 30, tried
 
 
 def test_a_name_declared_twice_names_both_packages(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,10 @@ def doubled_on_record(part: Any, path: str) -> Any:
 
 def dask_doubled_on_record(a: Any, path: str) -> Any:
     return a.map_blocks(doubled_on_record, path, dtype=a.dtype, meta=np.empty(0, a.dtype))
+
+
+def dask_frame_doubled_on_record(x: Any, path: str) -> Any:
+    return x.map_partitions(doubled_on_record, path, meta=x)
 
 
 def dask_of_nothing(path: str) -> Any:
@@ -170,6 +175,18 @@ def modin_twice(a: Any) -> Any:
 
 
 def modin_failing(a: Any) -> Any:
+    return modin_mapped(a, divided_by_zero)
+
+
+def modin_dying(a: Any) -> Any:
+    return modin_mapped(a, died)
+
+
+def modin_hanging(a: Any) -> Any:
+    return modin_mapped(a, hung)
+
+
+def modin_mapped(a: Any, function: Callable[[Any], Any]) -> Any:
     import modin.pandas
 
-    return modin.pandas.DataFrame({"a": a}).map(divided_by_zero).to_numpy()[:, 0]
+    return modin.pandas.DataFrame({"a": a}).map(function).to_numpy()[:, 0]

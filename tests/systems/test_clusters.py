@@ -320,6 +320,25 @@ def test_a_call_of_dask_is_computed_again_while_its_last_result_is_there(
             np.testing.assert_array_equal(dask_session.to_host(result), [0, 2, 4, 6])
 
 
+def test_a_table_lies_in_pieces_and_is_computed_at_each_call(
+    dask_session: Any, tmp_path: Path
+) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    table, record = arrow.table({"n": [1, 2, 3], "x": [0.5, 1.5, 2.5]}), tmp_path / "record"
+    native = dask_session.table_to_native(table)
+    assert dask_session.table_to_host(native).equals(table)
+    function = Target(function=functions.dask_frame_doubled_on_record)
+    bound = dask_session.bind(function, None, [native, str(record)])
+    results = [bound() for _ in range(3)]
+    assert len(record.read_text().split()) == 6  # as many pieces as workers in each call
+    for result in results:
+        doubled = arrow.table({"n": [2, 4, 6], "x": [1.0, 3.0, 5.0]})
+        assert dask_session.table_to_host(result).equals(doubled)
+    assert len(record.read_text().split()) == 6
+    with pytest.raises(KernelError, match="a table came as a Array; allowed: a DataFrame"):
+        dask_session.table_to_host(dask_session.to_native(np.arange(4.0)))
+
+
 def test_delayed_functions_of_dask_find_the_workers_of_the_session(dask_session: Any) -> None:
     pids = set(call(dask_session, functions.dask_workers, 20).tolist())
     workers = processes_below(os.getpid())
@@ -584,7 +603,7 @@ def test_one_process_has_one_ray(ray_session: Any) -> None:
 def smallest_cases() -> list[Any]:
     """The smallest case of each implementation of the suites on each device, both systems."""
     chosen = []
-    for name in ("clusters", "map"):
+    for name in ("clusters", "map", "frames"):
         for group in build_plan([load_suite(SUITES / f"{name}.yaml", "smoke")], 0).groups():
             if group.backend in ("dask", "ray"):
                 by_device = {case.device: case for case in reversed(list(group.cases()))}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -125,6 +127,16 @@ def test_the_file_has_no_name_and_goes_with_its_process() -> None:
     finally:
         worker.end()
     assert not os.path.lexists(path)
+
+
+def test_making_a_file_in_parquet_imports_no_pandas() -> None:
+    """``start`` begins when inputs are drawn."""
+    program = (
+        "import sys; from gpubench.kernels import out_of_core; out_of_core._rows(1000, 1); "
+        "print('pandas' in sys.modules)"
+    )
+    command = [sys.executable, "-c", program]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
 
 
 def descriptors_of_a_file(n: int) -> tuple[str, int]:

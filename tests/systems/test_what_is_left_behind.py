@@ -309,6 +309,7 @@ DEATHS = ways(
         )
     ],
     (*RAY, "cluster_functions:ray_dying", "failed", "a worker of ray:1 died while it ran a task"),
+    *[(*one, "cluster_functions:modin_dying", "failed") for one in MODIN],
     ("torch", "cpu", "pool_functions:be_killed", "killed", ENDED),
 )
 
@@ -319,6 +320,7 @@ HANGING = ways(
             *((pool, "pool_functions:hanging", 6) for pool in POOLS),
             *((one, "cluster_functions:dask_hanging", 10) for one in DASK),
             (RAY, "cluster_functions:ray_hanging", 15),
+            *((one, "cluster_functions:modin_hanging", 30) for one in MODIN),
             (("torch", "cpu"), "pool_functions:hang", 6),
         )
     ]
