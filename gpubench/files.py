@@ -1,7 +1,9 @@
-"""Reads files that may be anything: a pipe, a device, larger than memory."""
+"""Reads files that may be anything: a pipe, a device, larger than memory; appends whole lines."""
 
 from __future__ import annotations
 
+import errno
+import os
 import stat
 from pathlib import Path
 
@@ -42,3 +44,19 @@ def read_regular(path: Path, most: int) -> bytes:
     if len(content) > most:
         raise TooLarge(len(content), most)
     return content
+
+
+def append_lines(path: Path, lines: bytes) -> None:
+    """Append lines in one system call, so that who is killed leaves no half of one; after half a
+    line that something else left (a machine without power), on a new one.
+
+    Raises ``OSError``; where the disk is full, what was written is taken back.
+    """
+    with path.open("a+b", buffering=0) as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            lines = lines if file.read(1) == b"\n" else b"\n" + lines
+        written = file.write(lines) or 0
+        if written != len(lines):
+            file.truncate(file.tell() - written)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))

@@ -242,8 +242,12 @@ def broken_results(rng: random.Random, folder: Path) -> list[str]:
 
 
 def _sample(results: Path) -> None:
-    """Two commits with times and records, as asv and the recorder write them."""
+    """Two commits with times and records, as asv and the recorder write them, and what a
+    verification of advice found."""
     from result_files import CommitFiles
+
+    from gpubench.analysis.advice_checks import Prediction, keep, verification_path
+    from gpubench.results import Setup
 
     names = [f"suites.norm__{name}.time_kernel" for name in ("numpy", "numba")]
     for day, commit in enumerate("ab", 19_000):
@@ -257,6 +261,14 @@ def _sample(results: Path) -> None:
         files.write()
     described = {name: {"name": name, "param_names": ["case"], "code": "x"} for name in names}
     (results / "benchmarks.json").write_text(json.dumps({"version": 2, **described}))
+    verified = [
+        Prediction(
+            *("norm", "norm", "numpy", "cpu", "", {"n": n}, "kernel", "predicted"),
+            *(1e-4, 5e-5, 2e-4, 1e-4, 1e-4, 1e-4, "2026-03-01T10:00:00"),
+        )
+        for n in (64.0, 128.0, 256.0)
+    ]
+    keep(verified, verification_path(results, Setup(files.machine, files.environment)), results)
 
 
 def _json(rng: random.Random, path: Path) -> None:
@@ -320,7 +332,7 @@ def _kind(rng: random.Random, path: Path) -> None:
 KINDS = {"suites": broken_suite, "generated": generated_suite, "results": broken_results}
 
 
-def attempts(seeds: list[str], folder: str, told: Connection) -> None:
+def attempts(seeds: Sequence[str], folder: str, told: Connection) -> None:
     """Some tries, in a process of their own."""
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
     for seed in seeds:
@@ -390,7 +402,7 @@ def _outcome(command: list[str]) -> tuple[str, str]:
 
 def tried(seed: str) -> Outcome:
     """One try in a process of its own."""
-    ((_, outcome),) = _together([seed])
+    ((_, outcome),) = _together((seed,))
     return outcome
 
 
@@ -398,7 +410,7 @@ def all_tried(seeds: Sequence[str]) -> Iterator[tuple[str, Outcome]]:
     """Tries of a few in one process; what looks suspicious is tried again alone."""
     rest = list(seeds)
     while rest:
-        for seed, outcome in _together(rest):
+        for seed, outcome in _together(tuple(rest)):  # which is shortened meanwhile
             rest.remove(seed)
             yield seed, tried(seed) if suspicious(outcome) else outcome
 
@@ -409,7 +421,7 @@ def suspicious(outcome: Outcome) -> bool:
     return outcome.how == "escaped" or outcome.seconds > SLOW or is_large
 
 
-def _together(seeds: list[str]) -> Iterator[tuple[str, Outcome]]:
+def _together(seeds: Sequence[str]) -> Iterator[tuple[str, Outcome]]:
     """Tries in one process, up to the one that it ends with."""
     context = get_context("forkserver")
     context.set_forkserver_preload(

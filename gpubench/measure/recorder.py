@@ -14,7 +14,7 @@ from gpubench.backends import registry
 from gpubench.backends.host import cpu
 from gpubench.backends.numpy import blas_facts, blas_libraries
 from gpubench.errors import GpubenchError
-from gpubench.files import MOST_BYTES, TooLarge, read_regular
+from gpubench.files import MOST_BYTES, TooLarge, append_lines, read_regular
 from gpubench.names import Value
 from gpubench.record import Line, RunRecord, parse_line, to_line
 
@@ -29,29 +29,18 @@ class Recorder:
         self.path = path
 
     def write(self, record: Line) -> None:
-        """Append one line in one system call, so that a killed run leaves no half line;
-        after half a line that something else left (a machine without power), on a new one.
-
-        Raises ``GpubenchError`` where the file is none, and where the disk is full: what was
-        written of the line is then taken back, so that the next one stands alone.
-        """
+        """Append one line, whole; raises ``GpubenchError`` where it cannot be."""
         if self.path is None:
             return
         if self.path.exists() and not self.path.is_file():
             raise GpubenchError(f"the record {self.path} is no regular file; move it away")
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        line = to_line(record).encode()
-        with self.path.open("a+b", buffering=0) as file:
-            if file.tell():
-                file.seek(-1, os.SEEK_END)
-                line = line if file.read(1) == b"\n" else b"\n" + line
-            written = file.write(line)
-            if written != len(line):
-                file.truncate(file.tell() - (written or 0))
-                raise GpubenchError(
-                    f"the disk of {self.path} is full: a case is not on record; make room and "
-                    "measure it again"
-                )
+        try:
+            append_lines(self.path, to_line(record).encode())
+        except OSError as error:
+            raise GpubenchError(
+                f"a case is not on record: {error}; mend that, or make room, and measure it again"
+            ) from error
 
     def write_facts(self, run: str) -> None:
         """Append the facts of a run, unless the file's last ones are its or the same.

@@ -143,11 +143,13 @@ def remembers(execution: Execution) -> bool:
     """Whether outputs stay what they were when other inputs are put where the first ones lie, and
     are wrong for these: they are kept results, which no run computes.
 
-    Says ``False`` where there are no others: what no random numbers fill keeps its values.
+    Says ``False`` where there are no others: what no random numbers fill keeps its values, and
+    what ``init`` makes may have another shape each time.
     """
     case, before, expected = execution.case, execution.inputs, execution.expected
     other = replace(before, arrays=draw_arrays(case, OTHER))
-    if all(same_bits(array, before.arrays[name]) for name, array in other.arrays.items()):
+    both = [(array, before.arrays[name]) for name, array in other.arrays.items()]
+    if any(new.shape != old.shape for new, old in both) or all(same_bits(*pair) for pair in both):
         return False
     execution.give(other)
     execution.refresh()

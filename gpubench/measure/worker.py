@@ -11,7 +11,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from time import monotonic
 from typing import Any
@@ -65,7 +65,10 @@ class Worker:
         self._warned = Counter() if warned is None else warned
         self._in_software = in_software
         in_software = in_software or requested()
-        self._forks = not in_software and "forkserver" in multiprocessing.get_all_start_methods()
+        can_fork = "forkserver" in multiprocessing.get_all_start_methods()
+        self._forks = can_fork and not in_software
+        if can_fork:
+            _start_tracker()
         if self._forks:
             _start_fork_server(backends)
         self.items: list[Any] = []
@@ -163,6 +166,14 @@ def answering(workers: Sequence[Worker]) -> list[Worker]:
     return [worker for worker in workers if any(sign in ready for sign in worker.signs)]
 
 
+def _start_tracker() -> None:
+    """Once in a process: multiprocessing's own one that removes what was left. It would warn of
+    each lock in a process that was killed, and from Python 3.14 on Numba has one with a name."""
+    quiet = {"PYTHONWARNINGS": "ignore::UserWarning:multiprocessing.resource_tracker"}
+    with environment(quiet), _ctrl_c_is_ours():
+        resource_tracker.ensure_running()
+
+
 def _start_fork_server(backends: Iterable[str]) -> None:
     """Once in a process; returns before the server has imported anything."""
     context = multiprocessing.get_context("forkserver")
@@ -192,8 +203,7 @@ def _serve(connection: Connection, do: Callable[[Any], Any], environment: dict[s
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.clear()
     os.environ.update(environment)
-    # As in any program: locks of Numba and of functions then leave nothing behind when this process
-    # is killed, of which multiprocessing would warn.
+    # As in any program.
     multiprocessing.set_start_method(None, force=True)
     with suppress(OSError):
         os.dup2(2, 1)  # what functions print is no part of the results

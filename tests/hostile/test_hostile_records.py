@@ -10,11 +10,17 @@ from typing import Any
 
 import pytest
 
-from gpubench.errors import GpubenchError
+from gpubench.analysis.advice_checks import Prediction, keep, verifications
+from gpubench.errors import GpubenchError, ResultsError
 from gpubench.measure.recorder import Recorder
 from gpubench.record import MAX_LINE, MAX_REASON, CaseRecord, parse_line, to_line
 
 WHOLE = CaseRecord("suites.norm__numpy.time_kernel", "n=1", "ok", "2026-03-01T10:00:00+00:00")
+
+
+class FullDisk(io.FileIO):
+    def write(self, line: Any) -> int:
+        return super().write(line[:10])
 
 
 def test_a_line_that_the_disk_has_no_room_for_is_taken_back_and_told(
@@ -23,18 +29,32 @@ def test_a_line_that_the_disk_has_no_room_for_is_taken_back_and_told(
     recorder = Recorder(tmp_path / "record.jsonl")
     recorder.write(WHOLE)
 
-    class FullDisk(io.FileIO):
-        def write(self, line: Any) -> int:
-            return super().write(line[:10])
-
     with monkeypatch.context() as patched:
         patched.setattr(Path, "open", lambda path, mode, **_: FullDisk(path, mode))
-        with pytest.raises(GpubenchError, match=r"record\.jsonl is full: a case is not on record"):
+        with pytest.raises(GpubenchError, match=r"not on record: .* No space .*record\.jsonl"):
             recorder.write(WHOLE)
     recorder.write(WHOLE)
 
     assert recorder.path is not None
     assert [*map(parse_line, recorder.path.read_text().splitlines())] == [WHOLE, WHOLE]
+
+
+def test_a_verification_that_the_disk_has_no_room_for_is_taken_back_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = Prediction(
+        *("norm", "norm", "numpy", "cpu", "", {"n": 64.0}, "kernel", "predicted"),
+        *(1.0, 0.5, 2.0, 1.0, 1.0, 1.0, WHOLE.at),
+    )
+    path = tmp_path / "advice.jsonl"
+    keep([one], path, tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", lambda path, mode, **_: FullDisk(path, mode))
+        with pytest.raises(ResultsError, match=r"cannot be kept: .* No space left"):
+            keep([one], path, tmp_path)
+    keep([one], path, tmp_path)
+
+    assert verifications(path, tmp_path) == {("norm", "norm"): [one, one]}
 
 
 def test_after_half_a_line_the_next_one_stands_alone(tmp_path: Path) -> None:

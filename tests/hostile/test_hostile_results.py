@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from click.testing import CliRunner
 from result_files import CommitFiles
 from small_project import as_anybody, run
 
+from gpubench.analysis.advice_checks import Prediction, keep, verification_path, verifications
 from gpubench.cli import main
 from gpubench.record import FORMAT
 from gpubench.report.render import PARTS
-from gpubench.results import open_table
+from gpubench.results import Setup, open_table
 
 NUMPY, NUMBA = "suites.norm__numpy.time_kernel", "suites.norm__numba.time_kernel"
 DAY = 86_400
@@ -218,6 +220,7 @@ LINE = {
 }
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize(
     "fields",
     [
@@ -396,3 +399,29 @@ def test_what_stands_where_a_page_goes_is_named_or_replaced(directory: Path, kin
     else:
         assert result.exit_code == 0
         assert page.is_file() and not page.is_symlink()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"measured": 1e300, "stored": 1e-300},
+        {"seconds": 0},
+        {"fastest": -1.0},
+        {"high": "x"},
+        {"kind": "guessed"},
+        {"place": {"n": "x"}},
+    ],
+    ids=str,
+)
+def test_a_verification_of_what_is_no_time_is_left_out(directory: Path, fields: Content) -> None:
+    one = Prediction(
+        *("norm", "norm", "numpy", "cpu", "", {"n": 64.0}, "kernel", "predicted"),
+        *(1.0, 0.5, 2.0, 1.0, 1.0, 1.0, "2026-03-01T10:00:00"),
+    )
+    path = verification_path(directory, Setup("runner", "virtualenv-py3.11"))
+    keep([one], path, directory)
+    with path.open("a") as file:
+        file.write(json.dumps({**asdict(one), **fields}) + "\n")
+
+    assert verifications(path, directory) == {("norm", "norm"): [one]}
+    assert problems(directory) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from time import process_time
 
 import pytest
 from click.testing import CliRunner, Result
@@ -88,6 +89,21 @@ def test_kernels_of_a_suite_count_together() -> None:
     said = refusal(checked(f"{head}{ten}"))
 
     assert f"{MAX_CASES // 10 * 11:,} cases before `exclude`, {MAX_CASES // 10:,} of them" in said
+
+
+@pytest.mark.parametrize("command", ["check", "plan"])
+def test_five_thousand_suites_are_read(command: str) -> None:
+    for number in range(5000):
+        text = SUITE.replace("suite: small", f"suite: small_{number}")
+        Path(f"suites/small_{number}.yaml").write_text(text)
+    begun = process_time()
+
+    result = CliRunner().invoke(main, [command])
+
+    print(f"{command} of 5,000 suites: {process_time() - begun:.1f} s of processor time")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "5,000 " in result.stdout.splitlines()[-1]
+    assert command == "check" or result.stdout.count("small_") == 5000
 
 
 def test_rules_are_counted_with_the_cases_that_they_are_tried_on() -> None:
@@ -206,6 +222,13 @@ def test_a_title_of_digits_is_read_once() -> None:
 def test_a_name_that_is_a_mapping_is_a_fault() -> None:
     said = refusal(checked(SUITE.replace("suite: small", "suite: {a: 1}")))
     assert "suites/small.yaml:2:8: suite: found a mapping; allowed: text" in said
+
+
+def test_a_check_of_an_array_that_is_at_fault_is_no_second_fault() -> None:
+    check = "    check: {outputs: {b: {rtol: 0.1}}}\n    call:"
+    text = SUITE.replace("dtype: float64, intent: out", "dtype: {}, intent: out")
+    said = refusal(checked(text.replace("    call:", check)))
+    assert said.splitlines()[1:] == ["1 fault"]
 
 
 def test_a_scalar_that_its_dtype_does_not_hold_is_a_fault() -> None:

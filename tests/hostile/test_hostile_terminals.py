@@ -60,6 +60,18 @@ def test_what_a_terminal_cannot_show_ends_nothing(
     assert (code, said) == (0, "")
 
 
+@pytest.mark.parametrize("command", ["time", "verify"])
+def test_what_was_measured_is_told_on_a_terminal_of_ascii(project: Path, command: str) -> None:
+    code, output, said = run(
+        project, [command, "suites/small.yaml"], PYTHONIOENCODING="ascii", LANG="C", COLUMNS="40"
+    )
+
+    assert code == 0, said
+    assert "Traceback" not in said
+    assert "numpy" in output
+    assert (output + said).isascii()
+
+
 @pytest.mark.parametrize("level", ["-O", "-OO"])
 def test_an_optimizing_python_changes_nothing(project: Path, level: str) -> None:
     assert run(project, ["check"], level) == run(project, ["check"])

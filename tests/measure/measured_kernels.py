@@ -105,6 +105,10 @@ def ragged(values, generator):
     return starts, generator.random(values["n"])
 
 
+def of_any_length(values, generator):
+    return generator.random(generator.integers(100, 10_000))
+
+
 def same_sign(outputs, expected):
     wrong = np.count_nonzero(np.sign(outputs["out"]) != np.sign(expected["out"]))
     return f"{wrong} signs differ" if wrong else None

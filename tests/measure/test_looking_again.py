@@ -5,16 +5,16 @@ import itertools
 
 import pytest
 import stateful_kernels
-from builders import Recording
+from builders import Recording, case_of
 from test_leftovers import OUT, QUICK, candidate, measured
 
 from gpubench.asv_benchmarks import TimedBenchmark
 from gpubench.measure.asv_settings import AsvSettings
+from gpubench.measure.direct import Job, take_turn
 from gpubench.measure.execution import Execution
 from gpubench.measure.preparation import WrongResult, verify_again
 from gpubench.measure.sampling import looked_at
 from gpubench.record import CaseRecord, RoundsRecord
-
 
 LOOKING = "gpubench.measure.preparation.LOOKING"
 
@@ -76,6 +76,20 @@ def test_inputs_that_no_random_numbers_fill_stay_what_they_are(tmp_path):
     kernel = OUT.replace(drawn, f"{drawn}, fill: arange")
     assert kernel != OUT
     assert measured(tmp_path, kernel, "remembers").record.status == "ok"
+
+
+def test_inputs_of_another_shape_cannot_be_put_where_the_first_ones_lie(tmp_path):
+    kernel = """
+    sizes: {n: [5]}
+    init: {function: 'measured_kernels:of_any_length', returns: [a]}
+    call: [a]
+    returns: [sum]
+    sampling: {rounds: 1, repeat: 5, warmup_time: 0}
+    implementations:
+      numpy: {function: 'measured_kernels:total'}
+    """
+    record = take_turn(Job(case_of(tmp_path, kernel, "numpy"))).record
+    assert record.status == "ok", record.reason
 
 
 def test_a_baseline_is_compared_with_its_own_first_outputs(tmp_path):

@@ -3,6 +3,7 @@ and with whoever asked."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from time import monotonic, sleep
@@ -103,3 +104,31 @@ def take_a_turn(case):
     from gpubench.measure.direct import take_turn
 
     return take_turn(Job(case, "kernel")).record.status
+
+
+LOCKED = """
+import multiprocessing
+from gpubench.measure.worker import Worker
+
+locks = []
+
+def lock(item):  # as Numba does from Python 3.14 on
+    locks.append(multiprocessing.get_context("forkserver").RLock())
+    return item
+
+if __name__ == "__main__":
+    worker = Worker(lock)
+    worker.give(["locked"], 60.0)
+    print(worker.answer())
+    worker.end()
+"""
+
+
+def test_nothing_is_said_of_locks_of_a_process_that_was_killed(tmp_path):
+    (tmp_path / "locked.py").write_text(LOCKED)
+
+    done = subprocess.run(
+        [sys.executable, tmp_path / "locked.py"], capture_output=True, text=True, timeout=300
+    )
+
+    assert (done.stdout, done.stderr) == ("locked\n", "")

@@ -10,8 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 from result_files import CommitFiles
 
+from gpubench.analysis.advice_checks import Prediction, keep, verification_path, verifications
 from gpubench.cli import main
-from gpubench.results import table_path
+from gpubench.errors import ResultsError
+from gpubench.results import Setup, table_path
 
 NUMPY = "suites.add__numpy.time_kernel"
 SECRET = "the secret of somebody"
@@ -191,6 +193,25 @@ def test_other_files_of_asv_are_not_read_through_links_out(
 
     assert result.stdout == '[{"n": 1}]\n'
     assert f"{name}: a symbolic link that leads out" in result.stderr
+
+
+def test_verifications_are_neither_read_nor_kept_through_links_out(
+    project: Path, outside: Path
+) -> None:
+    results = project / ".asv" / "results"
+    path = verification_path(results, Setup("runner", "env"))
+    one = Prediction(
+        *("add", "add", "numpy", "cpu", "", {"n": 4.0}, "kernel", "predicted"),
+        *(1.0, 0.5, 2.0, 1.0, 1.0, 1.0, "2026-03-01T10:00:00"),
+    )
+    keep([one], outside / "kept", outside)
+    before = everything(outside)
+    path.symlink_to(outside / "kept")
+
+    assert verifications(path, results) == {}
+    with pytest.raises(ResultsError, match="is a symbolic link out of"):
+        keep([one], path, results)
+    assert everything(outside) == before
 
 
 def test_a_link_inside_of_the_results_is_followed(project: Path) -> None:

@@ -76,6 +76,8 @@ def run(*arguments: str) -> str:
         ("plan", "--explain", f"n=4 kind={HOSTILE}"),
         ("choose",),
         ("choose", "--json"),
+        ("advise", "add"),
+        ("advise", "add", "-a", "n=4"),
         ("query", "select * from results"),
         ("query", "--json", "select * from results"),
         ("compare", ".asv/results", ".asv/results", "--all"),
