@@ -73,7 +73,8 @@ def pattern_fault(baseline: str, candidate: str) -> str | None:
     """What is wrong with a pattern of pairs, a regular expression and what replaces its matches;
     ``None``: nothing."""
     if len(baseline) > LONGEST_PATTERN:
-        return f"a pattern of {len(baseline):,} characters; at most {LONGEST_PATTERN} are allowed"
+        length = f"{len(baseline):,} characters; at most {LONGEST_PATTERN}"
+        return f"a pattern of {length}: write several"
     try:
         groups = re.compile(baseline).groups
     except (re.error, RecursionError, OverflowError) as error:

@@ -98,7 +98,7 @@ class Project:
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=300,
+            timeout=1800,  # a machine that is suspended ends nothing
         )
         assert code in (None, done.returncode), f"{command}: {done.returncode}\n{done.stdout}"
         return done

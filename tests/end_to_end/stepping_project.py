@@ -125,8 +125,8 @@ def kill(process: subprocess.Popen[bytes], how: str) -> int:
         for member in processes_of(process.pid):
             with suppress(ProcessLookupError):  # ended meanwhile
                 os.kill(member, signal.SIGKILL)
-    code = process.wait(timeout=120)
-    deadline = time.monotonic() + 120
+    code = process.wait(timeout=1200)
+    deadline = time.monotonic() + 1200
     while processes_of(process.pid):
         assert time.monotonic() < deadline, "a process of the killed command does not end"
         time.sleep(0.02)
