@@ -10,13 +10,6 @@ from gpubench.measure.asv_settings import AsvSettings
 from gpubench.measure.preparation import WrongResult
 from gpubench.measure.sampling import Measurement
 
-
-@pytest.fixture(autouse=True)
-def no_further_looks(monkeypatch):
-    """The kernels that crash do so after a number of runs."""
-    monkeypatch.setattr("gpubench.measure.preparation.LOOKING", 0.0)
-
-
 KERNEL = """
 sizes: {n: [64]}
 arrays:

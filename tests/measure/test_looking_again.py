@@ -16,14 +16,10 @@ from gpubench.measure.preparation import WrongResult, verify_again
 from gpubench.measure.sampling import looked_at
 from gpubench.record import CaseRecord, RoundsRecord
 
-LOOKING = "gpubench.measure.preparation.LOOKING"
-
 
 @pytest.fixture(autouse=True)
 def first_call(monkeypatch):
-    """No runs are compared but those before and after samples."""
     monkeypatch.setattr(stateful_kernels, "calls", itertools.count())
-    monkeypatch.setattr(LOOKING, 0.0)
 
 
 RETURNS = """
@@ -52,7 +48,9 @@ def test_what_is_wrong_from_some_call_on_has_no_time(tmp_path, kernel, function,
 
 
 def test_what_is_wrong_once_among_the_first_runs_has_no_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(LOOKING, 60.0)  # it ends at the first that is wrong
+    monkeypatch.setattr(
+        "gpubench.measure.preparation.LOOKING", 60.0
+    )  # it ends at the first that is wrong
     monkeypatch.setattr(stateful_kernels, "calls", itertools.count(-50))
     found = measured(tmp_path, OUT, "wrong_once")
     assert (found.record.status, found.samples) == ("wrong", ())
