@@ -13,7 +13,7 @@ import pytest
 from asv_project import CHECKOUT
 
 INSPECTION = """
-import json, os, sys
+import gc, json, os, sys
 import numpy
 before = len(os.listdir("/proc/self/task"))
 
@@ -30,6 +30,7 @@ print(json.dumps({
     "cuda": bool(cuda and cuda.driver.is_initialized and not cuda.driver.initialization_error),
     "opencl": "pyopencl" in sys.modules,
     "compiler": "numba.core.codegen" in sys.modules,
+    "left alone": gc.get_freeze_count() > 100_000,
 }))
 """
 
@@ -75,3 +76,9 @@ def test_only_a_process_to_be_forked_has_a_compiler_ready(
     imported: dict[str, Any], request: pytest.FixtureRequest
 ) -> None:
     assert imported["compiler"] == (request.node.callspec.params["imported"] == FORKING)
+
+
+def test_a_fork_does_not_collect_what_it_was_given(
+    imported: dict[str, Any], request: pytest.FixtureRequest
+) -> None:
+    assert imported["left alone"] == (request.node.callspec.params["imported"] == FORKING)
