@@ -47,15 +47,16 @@ def family(process: int) -> Iterator[int]:
                     pending += map(int, (thread / "children").read_text().split())
 
 
-def held(process: int) -> int:
-    """Bytes that a process and those that it started hold together, this one apart.
+def held(process: int) -> int | None:
+    """Bytes that a process and those that it started hold together, this one apart; ``None`` where
+    one came or went meanwhile, since what it shares with another would count twice.
 
     What several share is counted once (PSS). Pages of files do not count, which the system drops
     where it needs room, nor does what an allocator has offered it back (``LazyFree``). Raises
     ``OSError`` where the system does not tell.
     """
-    total = 0
-    for one in family(process):
+    total, members = 0, list(family(process))
+    for one in members:
         if one == os.getpid():
             continue
         try:
@@ -64,16 +65,23 @@ def held(process: int) -> int:
         except (OSError, KeyError):
             if one == process:
                 raise
-    return total
+    return total if list(family(process)) == members else None
+
+
+def held_at_rest(process: int) -> int:
+    """The same, looked at until no process comes or goes."""
+    while (found := held(process)) is None:
+        sleep(PERIOD)
+    return found
 
 
 def main() -> None:
     process = int(sys.argv[1])
     status = f"/proc/{process}/status"
-    settled = held(process)
+    settled = held_at_rest(process)
     while True:
         sleep(SETTLES)
-        if (before := held(process)) >= settled - FEW:
+        if (before := held_at_rest(process)) >= settled - FEW:
             break
         settled = before
     Path(f"/proc/{process}/clear_refs").write_text("5")  # VmHWM begins anew (proc(5))
@@ -81,7 +89,8 @@ def main() -> None:
     mapped = first["RssFile"]
     print(READY, flush=True)
     while not select([sys.stdin], [], [], PERIOD)[0]:
-        most, mapped = max(most, held(process) - before), max(mapped, fields(status)["RssFile"])
+        most = max(most, (held(process) or before) - before)
+        mapped = max(mapped, fields(status)["RssFile"])
     last = fields(status)
     if max(mapped, last["RssFile"]) - first["RssFile"] < FEW:
         # The system's own count misses no peak; it has pages of files in it, and is off by some

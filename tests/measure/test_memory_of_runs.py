@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -105,9 +106,46 @@ def test_what_holds_its_memory_elsewhere_is_not_watched(
 
 
 def test_the_watcher_counts_what_processes_hold_without_itself() -> None:
-    before = watcher.held(os.getppid())
+    before = watcher.held_at_rest(os.getppid())
     held = b"x" * memory_kernels.HELD
-    assert watcher.held(os.getppid()) - before < LITTLE < len(held)
+    assert watcher.held_at_rest(os.getppid()) - before < LITTLE < len(held)
+
+
+FORKS_WHEN_ASKED = f"""
+import os
+held = b"x" * {memory_kernels.HELD}
+print("holds", flush=True)
+input()
+if os.fork():
+    print("forked", flush=True)
+    os.wait()
+else:
+    input()
+"""
+
+
+def test_what_is_shared_with_a_process_that_begins_during_a_look_counts_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    command = [sys.executable, "-I", "-S", "-c", FORKS_WHEN_ASKED]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, bufsize=1) as process:
+        assert process.stdin is not None and process.stdout is not None
+        assert process.stdout.readline() == "holds\n"
+        fields = watcher.fields
+
+        def fields_then_fork(file: str) -> dict[str, int]:
+            found = fields(file)
+            monkeypatch.setattr(watcher, "fields", fields)
+            print(file=process.stdin)
+            assert process.stdout is not None and process.stdout.readline() == "forked\n"
+            return found
+
+        monkeypatch.setattr(watcher, "fields", fields_then_fork)
+        during, after = watcher.held(process.pid), watcher.held(process.pid)
+        print(file=process.stdin)
+    assert during is None
+    assert after is not None and abs(after - memory_kernels.HELD) < LITTLE + INTERPRETER
 
 
 def test_asv_has_the_peak_on_record_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
