@@ -37,6 +37,11 @@ CROWDED = 0.25
 they share caches, memory and the halves of a core. On two cores a neighbour that came and went
 made a kernel 1.5 times as slow as itself, and 2 of 5 comparisons called it so."""
 
+QUEUED = 0.25
+"""Share of the time for which threads wait for cores that others keep busy. Beside 1, 2 and 4
+neighbours on two cores a kernel on both waited for 0.65, 1.0 and 1.3 of it at least, threads added
+up, and without any for 0.06 at most, where the ticks of a tenth of a second tell of none either."""
+
 WINDOW = 0.1
 """Seconds from which ticks tell something."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from time import process_time, sleep
+from time import perf_counter, process_time, sleep
 
 from gpubench.backends.software import NAME
 from gpubench.collecting import without_collecting
@@ -68,6 +68,10 @@ double a time, and threads that share a core take turns of 4 ms."""
 TICKS = 0.012
 """Seconds of work that tell of a thread on another core: Linux adds its time a tick at a time, of
 10 ms at most (``CONFIG_HZ``)."""
+
+LONGEST = 10.0
+"""Seconds for the rounds of such pairs: those of a kernel of some milliseconds fit in beside four
+neighbours, those of one of a tenth of a second would take minutes."""
 
 LEAST_ROUNDS = 9
 """Rounds of all processes together that have an interval (``results.ratio.LEAST_PAIRS``)."""
@@ -179,8 +183,11 @@ def _crowded(mine: Measurement, theirs: Measurement) -> Pairs:
     """Pairs on several threads while others are at work: samples wait for a core then, nearly all
     of them, and say nothing. So a half is the quickest of some brief ones."""
     halves: dict[Measurement, list[float]] = {mine: [], theirs: []}
+    end = perf_counter() + LONGEST
     with without_collecting():
         for number in range(ROUNDS):
+            if number and perf_counter() > end:
+                break
             for side in (mine, theirs) if number % 2 else (theirs, mine):
                 if number:
                     side.begin_round()

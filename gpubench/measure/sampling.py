@@ -22,6 +22,7 @@ from gpubench.collecting import without_collecting
 from gpubench.measure.asv_settings import TIMEOUT
 from gpubench.measure.disturbance import (
     ON_THE_HOST,
+    QUEUED,
     WAITED,
     WINDOW,
     Watch,
@@ -216,7 +217,7 @@ class Measurement:
         somebody asks."""
         before, now = self._counters, counters()
         known = waited(before, now)
-        if known is None or known[0] <= WAITED * (now.at - before.at):
+        if known is None or known[0] <= QUEUED * (now.at - before.at):
             return False
         return busy_since(self._machine, WINDOW) is not None
 

@@ -10,7 +10,7 @@ from timed import scripted_cases
 
 from gpubench.asv_benchmarks import benchmark_classes
 from gpubench.measure.direct import jobs, measure, take_turn
-from gpubench.measure.disturbance import Thread, counters
+from gpubench.measure.disturbance import Counters, Thread, counters
 from gpubench.measure.paired import (
     SOME,
     Pairs,
@@ -226,6 +226,28 @@ def test_a_pair_of_which_a_half_waited_in_spite_of_that_is_left_out(monkeypatch)
     waits = [1.0] * 2 * SOME + [50.0] * TRIES * SOME + [1.0] * 20 * SOME
     own, other = Noted([], "own", waits), Noted([], "other", [2.0])
     assert _crowded(own, other) == Pairs((2.0,) * (ROUNDS - 1), (1,) * (ROUNDS - 1))
+
+
+def test_rounds_of_a_long_kernel_end_when_they_have_taken_long(monkeypatch):
+    monkeypatch.setattr("gpubench.measure.paired.PAUSE", 0.0)
+    monkeypatch.setattr("gpubench.measure.paired.LONGEST", 0.0)
+    own, other = Noted([], "own", [1.0]), Noted([], "other", [2.0])
+    assert _crowded(own, other) == Pairs((2.0,), (1,))
+
+
+@pytest.mark.parametrize(("waited", "others_are_busy", "is_crowded"), [
+    (0.06, True, False), (0.65, True, True), (0.65, False, False),
+])  # fmt: skip
+def test_crowded_is_where_threads_wait_for_others(monkeypatch, waited, others_are_busy, is_crowded):
+    """The share of the time that was seen without, and beside one neighbour."""
+    now = perf_counter()
+    readings = iter([Counters(now, None, None), Counters(now + 1, None, None)])
+    monkeypatch.setattr("gpubench.measure.sampling.counters", lambda: next(readings))
+    monkeypatch.setattr("gpubench.measure.sampling.waited", lambda before, after: (waited, 2))
+    busy = "1.0 of 2 cores are busy" if others_are_busy else None
+    monkeypatch.setattr("gpubench.measure.sampling.busy_since", lambda *_: busy)
+    side = Measurement(lambda later: None, lambda: None)
+    assert side.is_crowded == is_crowded
 
 
 def test_threads_that_shared_one_core_are_not_taken_for_one_thread(tmp_path, monkeypatch):
