@@ -2,7 +2,8 @@
 
 Run it where the suites of ``suites/systems`` were measured with the presets ``survey`` and
 ``start``, as docs/systems.md says. It reads asv's results and their record, the newest commit of
-the one machine and environment that is named or of the only one; nothing is calculated here.
+the one machine and environment that is named or of the only one; nothing is calculated here but how
+much the starts of one implementation differ.
 """
 
 from __future__ import annotations
@@ -67,12 +68,25 @@ def _section(rows: list[Row]) -> Iterator[str]:
             yield from _table(taken)
     starts = [row for row in rows if row.name.time == "start" and row.seconds is not None]
     if starts:
-        yield "A fresh process to its first result:\n"
+        yield from _of_which_kernels(rows, starts)
         yield "| kernel | implementation | start |\n| --- | --- | --- |"
         for row in starts:
             cells = (row.name.kernel, _column(row), text.seconds(row.seconds))
             yield f"| {' | '.join(cells)} |"
         yield ""
+
+
+def _of_which_kernels(rows: list[Row], starts: list[Row]) -> Iterator[str]:
+    """What the table of starts leaves out, and how much a kernel matters to a start."""
+    each: dict[str, list[float]] = {}
+    for row in starts:
+        each.setdefault(_column(row), []).append(row.seconds or 0.0)
+    taken, known = (len({row.name.kernel for row in some}) for some in (starts, rows))
+    apart = max(max(seconds) / min(seconds) for seconds in each.values())
+    yield (
+        f"A fresh process to its first result, of {taken} of {known} kernels, which differ by "
+        f"{text.ratio(apart)} at most for one implementation:\n"
+    )
 
 
 def _table(rows: Iterable[Row]) -> Iterator[str]:

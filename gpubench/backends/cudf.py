@@ -52,8 +52,7 @@ class CudfSession(HostSession):
             self.close()
             raise BackendError(
                 f"{device}: cudf.pandas is switched on in this process, which runs pandas where "
-                "the GPU cannot; leave `python -m cudf.pandas` and cudf.pandas.install() out, and "
-                "measure cases of `accel` with `asv run`, which has a process for each"
+                "the GPU cannot; leave `python -m cudf.pandas` and cudf.pandas.install() out"
             )
         pyarrow()  # which handing over a first table would import
         self._written: Any = None
@@ -195,6 +194,9 @@ class CudfBackend(HostBackend):
     options: ClassVar[Mapping[str, str]] = {
         "accel": "true: functions for pandas run by cudf.pandas; absent: frames of cuDF itself"
     }
+
+    def changes_process(self, options: Mapping[str, Value]) -> bool:
+        return bool(options.get("accel"))
 
     def start(self, device: str, threads: int | None, accel: object = False) -> CudfSession:
         if accel not in (True, False):

@@ -134,6 +134,9 @@ class CumlBackend(HostBackend):
         "accel": "true: functions for scikit-learn run by cuml.accel; absent: cuML's own over CuPy",
     }
 
+    def changes_process(self, options: Mapping[str, Value]) -> bool:
+        return bool(options.get("accel"))
+
     def start(self, device: str, threads: int | None, accel: Value | None = None) -> Session:
         if accel not in (None, True, False):
             raise BackendError(f"accel of {accel!r}; allowed: true or false")

@@ -26,8 +26,8 @@ class PandasSession(HostSession):
         super().__init__("pandas")
         if is_accelerated():
             raise BackendError(
-                "cudf.pandas is switched on in this process, by another case, and would compute "
-                "this too; measure it with `asv run`, which has a process for each case, or alone"
+                "cudf.pandas is switched on in this process and would compute this too; leave "
+                "`python -m cudf.pandas` and cudf.pandas.install() out"
             )
         self.pandas = import_module("pandas")
         pyarrow()  # which handing over a first table would import

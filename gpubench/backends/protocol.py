@@ -421,10 +421,20 @@ class Backend(ABC):
         """The same for these options, where one of them decides it: the library, for example."""
         return self.unavailable(device)
 
+    def changes_process(self, options: Mapping[str, Value]) -> bool:
+        """Whether a session with these options leaves the process changed for good, for other
+        backends too: no other case then follows in it."""
+        return False
+
     def runs_here(self, device: str) -> bool:
         """Whether what runs hold is memory of this machine's host alone, in this process and those
         that it started, so that it can be watched from outside."""
         return device.partition(":")[0] in ("cpu", "processes", "threads")
+
+    def lost(self, device: str) -> str | None:
+        """Why the device is no more, with the next step: asked where a process has ended that used
+        it. ``None`` where it is still there, or where that cannot be told."""
+        return None
 
     def device_facts(self, device: str) -> DeviceFacts:
         """Limits and facts, from the device where there is one, else from the architecture."""

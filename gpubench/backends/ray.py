@@ -59,6 +59,10 @@ float64 (128 MiB each) and as many of the round before fit. Ray's own choice, 30
 memory, would be another one on every machine."""
 
 
+LOST = 2 * REACHABLE
+"""Seconds for which a head may stay silent until Ray ends this process; Ray itself has a minute."""
+
+
 class Result(Cell):
     """What a call returned, where it is a reference."""
 
@@ -124,18 +128,14 @@ class Cluster:
 
     def _connect(self, device: str) -> None:
         address = device.removeprefix("ray:")
-        if address != "auto":
-            # Ray itself goes on trying for a minute, and then ends the process.
-            host, _, port = address.rpartition("://")[2].rpartition(":")
-            try:
-                socket.create_connection((host, int(port)), timeout=REACHABLE).close()
-            except OSError as error:
-                raise BackendError(
-                    f"{device}: nothing answers at {host}:{port} within {REACHABLE:g} s ({error}); "
-                    "start Ray there with `ray start --head --port PORT`, or use ray:N"
-                ) from error
+        if reason := _unreachable(device):  # Ray itself would end the process after a minute
+            raise BackendError(
+                f"{device}: {reason}; start Ray there with `ray start --head --port PORT`, or use "
+                "ray:N"
+            )
+        patience = "RAY_gcs_rpc_server_reconnect_timeout_s"
         try:
-            with _quiet():
+            with environment({patience: os.environ.get(patience, f"{LOST:g}")}), _quiet():
                 self.ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL)
         except (ConnectionError, RuntimeError, self.ray.exceptions.RayError) as error:
             raise BackendError(
@@ -286,6 +286,10 @@ class RayBackend(Backend):
     def runs_here(self, device: str) -> bool:
         return bool(counts_of(device))
 
+    def lost(self, device: str) -> str | None:
+        reason = None if counts_of(device) else _unreachable(device)
+        return reason and f"{device} lost its head: {reason}; start it again"
+
     def device_facts(self, device: str) -> DeviceFacts:
         name = cpu().name if counts_of(device) else f"Ray at {device.removeprefix('ray:')}"
         return DeviceFacts(name, scope={"device": device})
@@ -310,6 +314,19 @@ class RayBackend(Backend):
             )
         assert self._cluster is not None
         return RaySession(self._cluster)
+
+
+def _unreachable(device: str) -> str | None:
+    """Why there is no head at the address of ``ray:HOST:PORT``; ``None`` where there is one, and of
+    ``ray:auto``, which has no address."""
+    host, _, port = device.rpartition("://")[2].removeprefix("ray:").rpartition(":")
+    if not host:
+        return None
+    try:
+        socket.create_connection((host, int(port)), timeout=REACHABLE).close()
+    except OSError as error:
+        return f"nothing answers at {host}:{port} within {REACHABLE:g} s ({error})"
+    return None
 
 
 def _words(error: BaseException) -> str:

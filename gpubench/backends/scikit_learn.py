@@ -37,8 +37,8 @@ class ScikitLearnSession(HostSession):
         super().__init__("scikit_learn")
         if "cuml.accel" in sys.modules and sys.modules["cuml.accel"].enabled():
             raise BackendError(
-                "cuml.accel is enabled in this process, by another case, and would compute this "
-                "too; measure it with `asv run`, which has a process for each case, or alone"
+                "cuml.accel is enabled in this process and would compute this too; leave "
+                "`python -m cuml.accel` and cuml.accel.install() out"
             )
         import_module(_WITH_ITS_LIBRARIES)
         self._jobs = threads or cpu().threads

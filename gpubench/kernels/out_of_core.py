@@ -144,3 +144,9 @@ def sums_polars(keys: Array, n: int, seed: int) -> Any:
     """The same as a query, which one of Polars's engines runs."""
     polars = import_module("polars")
     return polars.scan_parquet(parquet(n, seed)).group_by("key").agg(polars.col("value").sum())
+
+
+def sums_dask(keys: Any, n: int, seed: int) -> Any:
+    """The same as a lazy frame of Dask, a piece for each group of rows."""
+    frame = import_module("dask.dataframe").read_parquet(parquet(n, seed), split_row_groups=True)
+    return frame.groupby("key")[["value"]].sum().reset_index()

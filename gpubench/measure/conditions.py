@@ -13,8 +13,8 @@ from gpubench import arrow
 from gpubench.backends import registry
 from gpubench.backends.limits import launch_fault
 from gpubench.backends.protocol import DeviceMemoryError, Session
-from gpubench.errors import KernelError
-from gpubench.measure.memory import why_no_limit
+from gpubench.errors import GpubenchError, KernelError
+from gpubench.measure.memory import may_be_the_limit, why_no_limit
 from gpubench.measure.recorder import Recorder
 from gpubench.measure.sampling import Measurement
 from gpubench.names import Value
@@ -67,6 +67,21 @@ def why_not(case: Case) -> str | None:
         if one.threads is not None and (reason := too_many(one.threads)):
             return reason if one is case else f"the baseline cannot run: {reason}"
     return None
+
+
+def why_ended(case: Case) -> str:
+    """What to add to the way in which a case's process ended: that its device is lost, or its
+    memory limit; empty where neither is known."""
+    lost = registry.get(case.backend).lost(case.device)
+    return f"; {lost}" if lost else may_be_the_limit(case)
+
+
+def changes_process(case: Case) -> bool:
+    """Whether it leaves its process unfit for other cases; not where it fails before it runs."""
+    with suppress(GpubenchError):
+        cases = filter(None, (case, case.baseline(), *case.parts()))
+        return any(registry.get(one.backend).changes_process(one.options()) for one in cases)
+    return False
 
 
 def floor(

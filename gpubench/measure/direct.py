@@ -16,7 +16,7 @@ from itertools import accumulate, chain, groupby
 from statistics import median
 
 from gpubench.measure.asv_settings import TIMEOUT
-from gpubench.measure.memory import may_be_the_limit
+from gpubench.measure.conditions import changes_process, why_ended
 from gpubench.measure.paired import opponent_of
 from gpubench.measure.preparation import (
     Preparation,
@@ -175,15 +175,26 @@ def bench(backends: Iterable[str] = (), warned: Counter[str] | None = None) -> I
     """Takes turns in processes of their own, on every device.
 
     A process has the cases of one kernel, each once, and what it compiles for one it has for the
-    others. After one that did not succeed there is another process. ``backends`` are those that
-    processes get ready for together, and ``warned`` counts Python's warnings.
+    others. One that changes its process for good has it alone, and after one that did not succeed
+    there is another. ``backends`` are those that processes get ready for together, and ``warned``
+    counts Python's warnings.
     """
     worker = Worker(take_turn, backends=backends, warned=warned)
     taken: list[Job] = []
     """In the present process."""
 
+    def needs_another(job: Job) -> bool:
+        if not taken:
+            return False
+        last = taken[-1]
+        return (
+            _kernel_of(job) != _kernel_of(last)
+            or any(job is one for one in taken)
+            or any(changes_process(one.case) for one in (last, job))
+        )
+
     def take(job: Job) -> Measured:
-        if taken and (_kernel_of(job) != _kernel_of(taken[0]) or any(job is one for one in taken)):
+        if needs_another(job):
             worker.replace()
             taken.clear()
         taken.append(job)
@@ -192,7 +203,7 @@ def bench(backends: Iterable[str] = (), warned: Counter[str] | None = None) -> I
             worker.give([job], job.timeout)
             measured: Measured = worker.answer()
         except Ended as error:
-            status, reason = "killed", f"{error}{may_be_the_limit(job.case)}"
+            status, reason = "killed", f"{error}{why_ended(job.case)}"
         except Exited as error:
             worker.replace()
             status, reason = "failed", str(error)

@@ -15,6 +15,7 @@ from time import perf_counter, process_time, sleep
 
 from gpubench.backends.software import NAME
 from gpubench.collecting import without_collecting
+from gpubench.measure.conditions import changes_process
 from gpubench.measure.disturbance import counters, waited
 from gpubench.measure.execution import Execution, opened
 from gpubench.measure.inputs import Inputs
@@ -97,6 +98,8 @@ def opponent_of(case: Case, time: str, other: Case | None = None) -> Case | None
     for pairs, or says nothing and both are on the CPU and can take turns."""
     asked, other = case.kernel.sampling.paired, other or case.baseline()
     if other is None or asked is False or time not in PAIRED_TIMES:
+        return None
+    if changes_process(case):  # for the other one too
         return None
     at_hand = time == "kernel" and case.device == other.device == "cpu"
     return other if asked or (at_hand and not _pool_set_twice(case, other)) else None

@@ -23,10 +23,10 @@ from gpubench.backends import registry
 from gpubench.backends.devices import is_cuda
 from gpubench.backends.software import set_sanitize
 from gpubench.measure.check import CheckResult
-from gpubench.measure.conditions import why_not
+from gpubench.measure.conditions import changes_process, why_ended, why_not
 from gpubench.measure.execution import opened
 from gpubench.measure.inputs import Inputs, draw_inputs
-from gpubench.measure.memory import exceeded, may_be_the_limit
+from gpubench.measure.memory import exceeded
 from gpubench.measure.preparation import cause, devices_of
 from gpubench.measure.verification import (
     expected_outputs,
@@ -127,12 +127,13 @@ def verified(
                 try:
                     outcome: Verified = worker.answer()
                 except Ended as error:
-                    outcome = Verified("killed", f"{error}{may_be_the_limit(case)}")
+                    outcome = Verified("killed", f"{error}{why_ended(case)}")
                 except Exited as error:
                     outcome = Verified("failed", str(error))
                 except TimeoutError:
                     outcome = Verified("timed_out", f"it took longer than {manner.limit:g} s")
-                if outcome.status == "failed" and devices_of(case) != {HOME}:
+                lost = outcome.status == "failed" and devices_of(case) != {HOME}
+                if lost or changes_process(case):
                     worker.replace()
                 yield place, outcome
 

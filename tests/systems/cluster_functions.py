@@ -28,6 +28,18 @@ def dask_frame_doubled_on_record(x: Any, path: str) -> Any:
     return x.map_partitions(doubled_on_record, path, meta=x)
 
 
+def dask_frame_sums_of_groups(x: Any) -> Any:
+    """Over so many pieces that Dask has the answer in three."""
+    return x.repartition(npartitions=32).groupby("key")[["value"]].sum().reset_index()
+
+
+def dask_frame_of_nothing() -> Any:
+    import dask.dataframe
+    import pandas
+
+    return dask.dataframe.from_pandas(pandas.DataFrame({"n": [1, 2]}), npartitions=1)
+
+
 def dask_of_nothing(path: str) -> Any:
     """Made of no array of the call, so that its name is the same every time."""
     import dask.array
@@ -90,6 +102,12 @@ def hung(part: Any) -> Any:
 def dask_losing_its_scheduler(a: Any) -> Any:
     os.kill(int(os.environ["SCHEDULER"]), signal.SIGKILL)
     return a * 2
+
+
+def ray_losing_its_head(a: Any) -> Any:
+    for pid in os.environ["HEAD"].split():
+        os.kill(int(pid), signal.SIGKILL)
+    return ray_twice(a)
 
 
 def plain(a: Any) -> Any:

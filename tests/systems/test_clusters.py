@@ -339,6 +339,26 @@ def test_a_table_lies_in_pieces_and_is_computed_at_each_call(
         dask_session.table_to_host(dask_session.to_native(np.arange(4.0)))
 
 
+def test_an_answer_in_more_pieces_than_dask_first_says_is_whole(dask_session: Any) -> None:
+    """``dask.persist`` drops all but the first of them."""
+    arrow = pytest.importorskip("pyarrow")
+    keys = np.arange(1000) % 100
+    native = dask_session.table_to_native(arrow.table({"key": keys, "value": np.ones(1000)}))
+    result = call(dask_session, functions.dask_frame_sums_of_groups, native)
+    assert result.npartitions > 1
+    answer = dask_session.table_to_host(result).sort_by("key")
+    assert answer.equals(arrow.table({"key": np.arange(100), "value": np.full(100, 10.0)}))
+
+
+def test_a_frame_that_a_cluster_would_not_compute_again_is_refused(cluster: Any) -> None:
+    pytest.importorskip("pyarrow")
+    bound = cluster.bind(Target(function=functions.dask_frame_of_nothing), None, [])
+    kept = bound()
+    with pytest.raises(KernelError, match="made of no table of the call"):
+        bound()
+    assert cluster.table_to_host(kept).num_rows == 2
+
+
 def test_delayed_functions_of_dask_find_the_workers_of_the_session(dask_session: Any) -> None:
     pids = set(call(dask_session, functions.dask_workers, 20).tolist())
     workers = processes_below(os.getpid())

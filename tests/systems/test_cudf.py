@@ -92,7 +92,7 @@ def standing_for_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_process_in_which_cudf_stands_for_pandas_is_refused() -> None:
     with pytest.raises(BackendError, match=r"^cuda:0: cudf\.pandas is switched on in this process"):
         CudfSession("cuda:0")
-    with pytest.raises(BackendError, match=r"^cudf\.pandas is switched on in this process, by"):
+    with pytest.raises(BackendError, match=r"^cudf\.pandas is switched on in this process and"):
         get("pandas").open("cpu")
 
 

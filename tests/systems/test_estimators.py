@@ -249,7 +249,7 @@ def test_scikit_learn_refuses_a_process_that_cuml_accelerates(
 ) -> None:
     accelerator = SimpleNamespace(enabled=lambda: True)
     monkeypatch.setitem(sys.modules, "cuml.accel", accelerator)  # type: ignore[arg-type]
-    with pytest.raises(BackendError, match=r"cuml\.accel is enabled in this process, by another"):
+    with pytest.raises(BackendError, match=r"cuml\.accel is enabled in this process and"):
         get("scikit_learn").open("cpu")
     accelerator.enabled = lambda: False
     get("scikit_learn").open("cpu").close()

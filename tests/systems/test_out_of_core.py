@@ -47,6 +47,7 @@ IN_PIECES = [
     ("norm", "dask_workers", "dask:2:1"),
     ("group_sums", "row_groups", "cpu"),
     ("group_sums", "polars", "cpu"),
+    ("group_sums", "dask", "threads:2"),
 ]
 WHOLE = [("norm", "whole", "cpu"), ("group_sums", "pandas", "cpu")]
 

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -120,8 +121,10 @@ class Scene:
     sessions: list[int]
     """Of the programs that ran there."""
 
-    def run(self, *command: str, code: int = 0, cwd: Path | None = None) -> list[str]:
-        """Lines that the program prints."""
+    def run(
+        self, *command: str, code: int = 0, cwd: Path | None = None, errors: str = ""
+    ) -> list[str]:
+        """Lines that the program prints; a pattern of what it writes as ``errors``."""
         program = subprocess.Popen(
             [sys.executable, *command],
             cwd=cwd or self.folder / "w",
@@ -132,8 +135,8 @@ class Scene:
             start_new_session=True,
         )
         self.sessions.append(program.pid)
-        printed, errors = program.communicate()
-        assert (program.returncode, errors) == (code, ""), f"{printed}\n{errors}"
+        printed, written = program.communicate()
+        assert program.returncode == code and re.fullmatch(errors, written), printed + written
         return printed.splitlines()
 
 
@@ -210,6 +213,8 @@ class Way:
     """How the reason on record begins."""
     timeout: int = 120
     options: Mapping[str, Any] = field(default_factory=dict)
+    errors: str = ""
+    """A pattern of what the system itself writes of it."""
 
     @property
     def title(self) -> str:
@@ -231,7 +236,8 @@ def write_suite(path: Path, *ways: Way) -> None:
 def taken(scene: Scene, *ways: Way) -> list[list[str]]:
     """Backend, status and reason of each of these cases."""
     write_suite(scene.suite, *ways)
-    lines = map(json.loads, scene.run("-c", TAKING, str(scene.suite)))
+    errors = "".join(way.errors for way in ways)
+    lines = map(json.loads, scene.run("-c", TAKING, str(scene.suite), errors=errors))
     devices = {way.device for way in ways}  # a backend may serve the baseline's too
     return [outcome for device, *outcome in lines if device in devices]
 
@@ -410,6 +416,11 @@ def test_a_gpu_that_did_nothing_fails_the_case(tmp_path: Path) -> None:
 # --- a scheduler of somebody else
 
 
+def with_functions() -> dict[str, str]:
+    """This process's environment, for workers that import what this folder's functions are in."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *filter(None, sys.path)])}
+
+
 @contextmanager
 def scheduler(folder: Path) -> Iterator[tuple[str, int]]:
     """Address and process of one with a worker, started by their own commands."""
@@ -422,11 +433,7 @@ def scheduler(folder: Path) -> Iterator[tuple[str, int]]:
         [*dask("scheduler").split(), *here, "--port", port, "--dashboard-address", "127.0.0.1:0"],
         [*dask("worker").split(), address, *here, "--nthreads", "1", "--no-nanny"],
     ]
-    environment = {
-        **os.environ,
-        "DASK_TEMPORARY_DIRECTORY": str(folder),
-        "PYTHONPATH": os.pathsep.join([str(HERE), *filter(None, sys.path)]),
-    }
+    environment = {**with_functions(), "DASK_TEMPORARY_DIRECTORY": str(folder)}
     running = [
         subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, cwd=folder)
         for command in commands
@@ -456,6 +463,71 @@ def test_a_case_at_an_address_leaves_nothing_whatever_becomes_of_the_scheduler(
             check(scene, Way("dask", device, function, "failed", reason))
         else:
             check(scene, Way("dask", device, "pool_functions:serial"))
+
+
+# --- a Ray of somebody else
+
+
+HEAD = "GPUBENCH_TEST_OF_HEADS"
+"""Environment variable by which the processes of a head are found."""
+
+
+@contextmanager
+def head() -> Iterator[tuple[str, list[int]]]:
+    """Address and processes of one that Ray's own command line has started on loopback."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{listening.getsockname()[1]}"
+    with tempfile.TemporaryDirectory(prefix="g", dir="/tmp") as folder:  # short, for its sockets
+        mark = f"{HEAD}={folder}"
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block"),
+                *("--port", address.rpartition(":")[2], "--node-ip-address", "127.0.0.1"),
+                *("--num-cpus", "1", "--object-store-memory", str(80 * 2**20)),
+                *("--include-dashboard", "false", "--temp-dir", folder),
+            ],
+            env={**with_functions(), **NO_TOKEN, HEAD: folder},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+        assert process.stdout is not None
+
+        def running() -> list[int]:
+            return [int(path.name) for path, _ in processes(mark, [process.pid])]
+
+        try:
+            assert any("Ray runtime started" in line for line in process.stdout)
+            yield address, running()
+        finally:
+            for pid in running():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            process.communicate()
+
+
+NO_TOKEN = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="make test-systems has it")
+@pytest.mark.parametrize("lost", [False, True], ids=["stays", "is-lost"])
+def test_a_case_at_an_address_leaves_nothing_whatever_becomes_of_the_head(
+    lost: bool, tmp_path: Path
+) -> None:
+    with head() as (address, pids):
+        numbers = " ".join(map(str, pids))
+        with nothing_left(tmp_path, **NO_TOKEN, HEAD=numbers) as scene:
+            device = f"ray:{address}"
+            if lost:
+                ended = "its process ended without an outcome (exit code 1); "
+                reason = f"{ended}{device} lost its head: nothing answers at {address} within "
+                function = "cluster_functions:ray_losing_its_head"
+                told = r"(\[.*: Failed to connect to GCS within 10 seconds\. .*\n+)+"
+                check(scene, Way("ray", device, function, "killed", reason, errors=told))
+            else:
+                check(scene, Way("ray", device, "cluster_functions:ray_twice"))
 
 
 # --- under asv, whose processes end by os._exit and by SIGTERM
