@@ -25,35 +25,42 @@ def in_processes(
 ) -> Iterator[R]:
     """What ``function`` gives for each part, in their order.
 
-    Parts, results and the function go to new processes and back. These import what they need,
-    which takes about as long as a second of work: the caller decides whether there is more.
-    ``processes`` is by default one for each processor that this process may use. With one, for a
-    single part, and where processes cannot be started, the work is done here. No more parts and
-    results wait in memory than there are processes, and one.
+    Parts, results and the function go to new processes and back, but for what is done in this one.
+    These import what they need, which takes about as long as a second of work: the caller decides
+    whether there is more. ``processes`` counts this one, and is by default one for each processor
+    that it may use. With one, for a single part, and where processes cannot be started, all is done
+    here. No more parts and results wait in memory than three for each other process, and one.
     """
-    rest = iter(parts)
-    first = [*islice(rest, processes or processors())]
+    rest, others = iter(parts), (processes or processors()) - 1
+    first = [*islice(rest, 2)]
     rest = chain(first, rest)
     waiting: deque[T] = deque()
-    if len(first) > 1:
+    futures: deque[Future[R]] = deque()
+
+    def results(most: int) -> Iterator[R]:
+        """Those that are there, and more until no more than so many are waited for."""
+        while futures and (futures[0].done() or len(futures) > most):
+            result = futures.popleft().result()
+            waiting.popleft()
+            yield result
+
+    if len(first) > 1 and others:
         # New processes: a fork would share locks that threads of this one may hold.
         with (
             suppress(OSError, BrokenExecutor),
             without_working_folder(),
-            ProcessPoolExecutor(len(first), get_context("spawn")) as pool,
+            ProcessPoolExecutor(others, get_context("spawn")) as pool,
         ):
-            futures: deque[Future[R]] = deque()
             for part in rest:
+                # Each other process has a part, and the next one. Meanwhile this one does its own.
                 waiting.append(part)
-                futures.append(pool.submit(function, part))
-                if len(waiting) > len(first):
-                    result = futures.popleft().result()
-                    waiting.popleft()
-                    yield result
-            while futures:
-                result = futures.popleft().result()
-                waiting.popleft()
-                yield result
+                if sum(not future.done() for future in futures) < 2 * others:
+                    futures.append(pool.submit(function, part))
+                else:
+                    futures.append(Future())
+                    futures[-1].set_result(function(part))
+                yield from results(3 * others)
+            yield from results(0)
     for part in chain(waiting, rest):
         yield function(part)
 

@@ -30,6 +30,7 @@ import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from statistics import NormalDist
 from typing import Literal, NamedTuple
@@ -359,12 +360,8 @@ class Fits:
         all of them."""
         stops = self.at_hand(values)
         if stops is None:
-            # Not at the top: asv imports its plugins.
-            from asv.step_detect import solve_potts_approx
-
-            newest, cost = values[start:].tolist(), jump_cost(values)
-            made, _, _ = solve_potts_approx(newest, [1.0] * len(newest), gamma=cost)
-            stops = tuple(start + stop for stop in made)
+            _fit([(values, start, self)])
+            return self.used[_key(values)]
         self.keep(values, stops)
         return stops
 
@@ -444,22 +441,19 @@ def fit_settled(series: Iterable[tuple[Logarithms, Fits]]) -> None:
 
 
 def _fit(parts: Iterable[tuple[Logarithms, int, Fits]]) -> None:
-    """Fit values from a place on, as ``Fits.of`` does one after the other.
+    """Fit values from a place on, unless that is at hand: ``asv.step_detect.solve_potts_approx``.
 
-    asv spends nearly all of its time on the best partition into pieces of at most ``PIECE``
-    values. Of many series at once that takes a sixth of the time; the rest is asv's.
+    Not by asv, which fits one series at a time: the best partition of many at once takes a sixth
+    of its time, and lists of few values and arrays of many half of it.
     """
     lacking = [part for part in parts if part[2].at_hand(part[0]) is None]
     for first in range(0, len(lacking), TOGETHER):
-        from asv.step_detect import get_mu_dist, merge_pieces
-
         several = lacking[first : first + TOGETHER]
         costs = np.array([jump_cost(values) for values, _, _ in several])
         pieces_of = best_pieces([values[start:] for values, start, _ in several], costs)
         for part, cost, pieces in zip(several, costs.tolist(), pieces_of, strict=True):
             values, start, fits = part
-            distances = get_mu_dist(values[start:].tolist(), [1.0] * (len(values) - start))
-            stops, _, _ = merge_pieces(cost, pieces, [], [], distances, PIECE)
+            stops = joined_pieces(values[start:], cost, pieces)
             fits.keep(values, tuple(start + stop for stop in stops))
 
 
@@ -496,6 +490,47 @@ def best_pieces(series: Sequence[Logarithms], costs: NDArray[np.float64]) -> lis
             stops.append(start)
         pieces.append(stops[::-1])
     return pieces
+
+
+def joined_pieces(values: Logarithms, cost: float, stops: Sequence[int]) -> list[int]:
+    """Where levels end: neighbouring pieces are joined while that costs less, then the ends are
+    moved by ``PIECE`` values at most. ``asv.step_detect.merge_pieces``."""
+    ends = [0, *stops]
+    listed: list[float] = values.tolist()
+
+    @cache
+    def deviations(start: int, stop: int) -> float:
+        """Sum of the deviations from the median."""
+        half = (stop - start) // 2
+        if half < PIECE:  # where an array takes three times as long as a list
+            ordered = sorted(listed[start:stop])
+            return sum(ordered[stop - start - half :]) - sum(ordered[:half])
+        away = values[start:stop] - np.partition(values[start:stop], half)[half]
+        return float(np.add.reduce(np.abs(away)))
+
+    def added(place: int) -> float:
+        """What it costs to join the two pieces that meet at an end."""
+        start, end, stop = ends[place : place + 3]
+        return deviations(start, stop) - (deviations(start, end) + deviations(end, stop) + cost)
+
+    costs = [*map(added, range(len(ends) - 2))]
+    # The first that costs less, or one after it, as long as the next one is better still.
+    while (place := next((n for n, more in enumerate(costs) if more <= 0), -1)) >= 0:
+        while place + 1 < len(costs) and costs[place + 1] <= costs[place]:
+            place += 1
+        del costs[place], ends[place + 1]
+        for near in range(max(place - 1, 0), min(place + 1, len(costs))):
+            costs[near] = added(near)
+    for place in range(1, len(ends) - 1):
+        start, end, stop = ends[place - 1 : place + 2]
+
+        def apart(at: int, start: int = start, stop: int = stop) -> float:
+            return deviations(start, at) + deviations(at, stop)
+
+        best = min(range(max(end - PIECE, start + 1), min(end + PIECE + 1, stop)), key=apart)
+        if apart(best) < apart(end):
+            ends[place] = best
+    return ends[1:]
 
 
 def settled_length(count: int) -> int:

@@ -328,17 +328,22 @@ def _as_format_2(content: dict[str, Any]) -> dict[str, Any]:
         raise UnreadableFile(f"its format is {version!r}; this release reads {allowed}")
     if version == 2:
         return content
-    from asv.results import Results as AsvResults
-
     try:
-        # Of the times asv would round each number by itself, which takes longer than all else.
-        upgraded: dict[str, Any] = AsvResults.update_to_2({**content, "results": {}})
         versions, starts = content.get("benchmark_version", {}), content.get("started_at", {})
-        upgraded["result_columns"] = ["params", "version", "started_at", *_COLUMNS]
-        upgraded["results"] = {
-            name: [*_of_format_1(value, versions.get(name), starts.get(name))]
-            for name, value in content["results"].items()
+        upgraded = {
+            **content,
+            "result_columns": ["params", "version", "started_at", *_COLUMNS],
+            "results": {
+                name: [*_of_format_1(value, versions.get(name), starts.get(name))]
+                for name, value in content["results"].items()
+            },
         }
+        if "env_name" not in content:
+            # Not at the top: asv imports all of its commands and plugins.
+            from asv.environment import get_env_name
+
+            named_by = content["python"], content["requirements"]
+            upgraded["env_name"] = get_env_name("", *named_by, {})
     except Exception as error:  # what is missing, or of another kind
         raise UnreadableFile(f"its format 1 cannot be converted: {error!r}") from error
     return upgraded

@@ -67,6 +67,14 @@ def test_format_1_is_read_as_what_asv_makes_of_it(tmp_path: Path, stored: object
     assert len(ours.benchmarks) == 1
 
 
+def test_an_environment_without_a_name_has_the_one_that_asv_gives_it(tmp_path: Path) -> None:
+    content = format_1(1.0)
+    del content["env_name"]
+    by_asv = Results.update_to_2(copy.deepcopy(content))["env_name"]
+
+    assert read(tmp_path / "ours.json", content).environment == by_asv == "py3.11-numpy"
+
+
 @pytest.mark.parametrize("stored", [{}, {"result": [1.0], "stats": [{"number": 1}]}])
 def test_a_damaged_format_1_is_refused(tmp_path: Path, stored: object) -> None:
     with pytest.raises(UnreadableFile, match="its format 1 cannot be converted"):
