@@ -13,6 +13,7 @@ import random
 import sys
 import time
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from distributed import Client, LocalCluster
@@ -38,13 +39,13 @@ def shares(mean: float) -> list[Share]:
     ]
 
 
-def sleep(share: Share, variables: Any) -> float:
+def sleep(share: Share, variables: Any, begun: Any) -> float:
     """In place of `asv run`."""
     time.sleep(share.seconds)
     return share.seconds
 
 
-def keep(parcel: Any, share: Share, machine: Machine) -> int:
+def keep(parcel: Any, share: Share, machine: Machine, begun: Any) -> int:
     """In place of putting results together."""
     return 1
 
@@ -63,10 +64,11 @@ def seconds(workers: int, work: list[Share]) -> float:
     ):
         machines = [Machine(f"m{n}", a, {}, (), ()) for n, a in enumerate(client.nthreads())]
         keepers = {machine.name: "lab" for machine in machines}
-        measured = partial(measure_all, client, machines, keepers, keep=keep, task=sleep)
-        measured(work[-workers:], say=lambda line: None)  # connections are made
+        measured = partial(measure_all, client, machines, keepers)
+        rest = Path(), keep, lambda line: None, sleep  # no machine has a record
+        measured(work[-workers:], *rest)  # connections are made
         start = time.perf_counter()
-        outcome = measured(work, say=lambda line: None)
+        outcome = measured(work, *rest)
         taken = time.perf_counter() - start
     assert outcome.kept == len(work)
     return taken

@@ -106,7 +106,7 @@ def run(
     from gpubench.fleet import coordinator
     from gpubench.fleet.checkout import git
     from gpubench.fleet.cluster import is_loopback
-    from gpubench.fleet.parcels import merge
+    from gpubench.fleet.parcels import merge, remove_leftovers
 
     here, say = Path(), partial(ERR.print, markup=False)
     plans = cache(partial(planned, (), os.environ.get("GPUBENCH_PRESET") or None))
@@ -122,6 +122,7 @@ def run(
         is_here = is_loopback(scheduler)
         repository = str(here.resolve()) if is_here else git(here, "remote", "get-url", "origin")
     with interruptible() as interrupted, connection as client:
+        remove_leftovers(results)
         coordinator.keep_logs(client, LOGS)
         machines, refused = coordinator.machines_of(client, repository, head, only, say)
         keepers, notes = {machine.name: machine.name for machine in machines}, dict[str, str]()
@@ -131,13 +132,13 @@ def run(
             machines, keepers, plans, chosen, results, skip_existing=skip_existing
         )
 
-        def keep(parcel: Any, share: Any, machine: Any) -> int:
+        def keep(parcel: Any, share: Any, machine: Any, begun: Any) -> int:
             facts = {"fleet": notes[machine.name]} if machine.name in notes else {}
-            return merge(parcel, share, machine.environments, results, facts)
+            return merge(parcel, share, machine.environments, results, facts, begun)
 
         variables = {name: os.environ[name] for name in VARIABLES if os.environ.get(name)}
         outcome = coordinator.measure_all(
-            client, machines, keepers, shares, keep, say, variables=variables
+            client, machines, keepers, shares, results, keep, say, variables=variables
         )
     if interrupted:
         sys.exit(INTERRUPTED)
@@ -167,7 +168,7 @@ def run(
     help="A Python that measures what is checked out, in place of asv's environments.",
 )
 @click.option("--name", help="Dask's name for the worker (default: the machine's).")
-@click.option("--host", help="Address of this machine at which it listens, with TLS.")
+@click.option("--host", help="Where it listens: an address of this machine, with :PORT or not.")
 @tls_options
 def worker(
     scheduler: str,

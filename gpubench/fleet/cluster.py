@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -24,12 +25,19 @@ from gpubench.backends.devices import known_gpus
 from gpubench.errors import GpubenchError
 from gpubench.fleet.checkout import Checkout
 from gpubench.fleet.equality import Times
-from gpubench.fleet.parcels import Parcel, pack
+from gpubench.fleet.parcels import Parcel, digest, going_on, pack, record_names
 from gpubench.fleet.shares import Machine, Share, resources
 from gpubench.measure.recorder import run_facts
 
 LINES = "gpubench-fleet"
 """Topic of Dask's events: what the processes of all machines write."""
+
+RECORDS = "gpubench-fleet-records"
+"""Topic of Dask's events: lines of the records of what is measured now."""
+
+LOOKS = 5.0
+"""Seconds between two looks at what is new in a record. A look reads what a case or two have
+written; what was measured since the last one is lost with a machine."""
 
 REACHABLE = 10.0
 """Seconds in which a scheduler has to answer: a hundred times what a connection across a continent
@@ -61,14 +69,14 @@ def security_for(address: str, ca_file: str | None, cert: str | None, key: str |
         raise GpubenchError(
             f"{address}: without TLS only addresses of the loopback interface are used, "
             "tcp://127.0.0.1:8786 for example; give --tls-ca-file, --tls-cert and --tls-key, or "
-            "forward a port of this machine to it (ssh -L)"
+            "forward ports by ssh (docs/fleet-ssh.md)"
         )
     return security
 
 
 def is_loopback(address: str) -> bool:
     """Whether an address of Dask's is of the loopback interface."""
-    host, _ = parse_host_port(parse_address(address)[1])
+    host, _ = parse_host_port(parse_address(address)[1], 0)
     with suppress(ValueError):
         return host == "localhost" or ip_address(host).is_loopback
     return False
@@ -134,6 +142,35 @@ class Measuring(WorkerPlugin):  # type: ignore[misc]
         finally:
             self._key, self.doing, self.progress = None, "", ""
 
+    @contextmanager
+    def sending(self, records: Sequence[Path]) -> Iterator[None]:
+        """Inside, whole lines that are new in these files are sent, and at the end the rest."""
+        over = threading.Event()
+        sent = {path: path.stat().st_size if path.exists() else 0 for path in records}
+
+        def watch() -> None:
+            is_over = False
+            while not is_over:
+                is_over = over.wait(LOOKS)
+                for path in filter(Path.exists, records):
+                    with path.open("rb") as file:
+                        file.seek(sent[path])
+                        new = file.read()
+                    lines = new[: new.rfind(b"\n") + 1]
+                    sent[path] += len(lines)
+                    of = {"machine": self.checkout.machine, "record": path.name}
+                    if lines:
+                        piece = {**of, "lines": lines, "digest": digest(lines)}
+                        self._worker.log_event(RECORDS, piece)
+
+        watching = threading.Thread(target=watch)
+        watching.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watching.join()
+
     def said(self, line: str) -> None:
         """A process wrote a line: it goes to who listens."""
         if found := _PROGRESS.search(line):
@@ -142,33 +179,39 @@ class Measuring(WorkerPlugin):  # type: ignore[misc]
         self._worker.log_event(LINES, said)
 
 
-def _task(what: str) -> Any:
-    return get_worker().plugins[Measuring.name].task(what)
+def _measuring() -> Measuring:
+    plugin: Measuring = get_worker().plugins[Measuring.name]
+    return plugin
 
 
 def join(repository: str, head: str) -> Machine:
     """On a worker: bring its checkout to a commit, and say what the machine is."""
-    with _task("preparing") as checkout:
+    with _measuring().task("preparing") as checkout:
         checkout.update(repository, head)
         _, environments = checkout.environments(checkout.machine)
         gpus = tuple(gpu.name for gpu in known_gpus())
         return Machine(checkout.machine, get_worker().address, run_facts(), gpus, environments)
 
 
-def measure(share: Share, variables: Mapping[str, str] | None) -> Parcel:
+def measure(
+    share: Share, variables: Mapping[str, str] | None, begun: Mapping[str, bytes]
+) -> Parcel:
     """On a worker: measure a share, and give what asv kept of it; without ``variables``, the
-    environment's, give it again."""
-    with _task(share.title) as checkout:
+    environment's, give it again. ``begun`` are the lines of each record that there are of it."""
+    with _measuring().task(share.title) as checkout:
         results_dir, environments = checkout.environments(share.keeper)
         if variables is not None:
-            checkout.measure(share, variables)
+            folder, names = results_dir / share.keeper, record_names(share, environments)
+            asked = going_on(results_dir, share, environments, begun)
+            with _measuring().sending([folder / name for name in names]):
+                checkout.measure(asked, variables)
         return pack(results_dir, share, environments)
 
 
 def time_cases(commands: Sequence[Sequence[str]]) -> Times:
     """On a worker: times of the cases of ``gpubench time`` with these arguments."""
     times: dict[str, tuple[float, ...]] = {}
-    with _task("comparing machines") as checkout:
+    with _measuring().task("comparing machines") as checkout:
         for case in (case for command in commands for case in checkout.times(command)):
             if seconds := case["seconds"]:
                 ends = (seconds[name] for name in ("median", "low", "high"))
@@ -196,8 +239,15 @@ async def serve(
 ) -> None:
     """Be a measuring worker until Ctrl-C, SIGTERM or the scheduler's end.
 
-    Raises ``GpubenchError`` where there is no scheduler, or where it has a worker of that name.
+    ``host``: where it listens, with a port or without. Raises ``GpubenchError`` where there is no
+    scheduler, where that has a worker of that name, and where others could reach the worker without
+    TLS.
     """
+    if not security.tls_ca_file and not is_loopback(host or "127.0.0.1"):
+        raise GpubenchError(
+            f"--host {host}: without TLS a worker listens on the loopback interface alone, at "
+            "127.0.0.1; give --tls-ca-file, --tls-cert and --tls-key"
+        )
     # Dask would look a hundred times a second at what its threads do.
     settings = {"distributed.worker.profile.enabled": False}
     with dask.config.set(settings), Folder("fleet") as folder:

@@ -12,14 +12,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from distributed import Client, Future, wait
 
 from gpubench.errors import GpubenchError
-from gpubench.fleet.cluster import LINES, describe, join, measure, time_cases
+from gpubench.fleet.cluster import LINES, RECORDS, describe, join, measure, time_cases
 from gpubench.fleet.equality import groups_of, proof_commands
-from gpubench.fleet.parcels import Damaged, result_name, rows_of, stored
+from gpubench.fleet.parcels import (
+    Damaged,
+    add_lines,
+    begun_before,
+    digest,
+    record_names,
+    result_name,
+    rows_of,
+    stored,
+)
 from gpubench.fleet.shares import Machine, Share, divide, next_share, offer_of, resources
 from gpubench.plan.plan import Plan
 
@@ -201,12 +211,48 @@ def durations_of(results_dir: Path) -> dict[str, float]:
 # --- measuring
 
 
+class Unfinished:
+    """Lines of the records of what machines measure now, which are kept as they come."""
+
+    def __init__(self, client: Client, results_dir: Path) -> None:
+        self._results_dir = results_dir
+        self._now: dict[str, Share] = {}
+        """What each machine was given last, by its name."""
+        self.lines: dict[Share, dict[str, bytes]] = {}
+        """Of each share that is begun and not kept yet, by any machine: lines of each record."""
+        self._pieces: SimpleQueue[tuple[float, Mapping[str, Any]]] = SimpleQueue()
+        client.subscribe_topic(RECORDS, self._pieces.put)
+
+    def begin(self, machine: Machine, share: Share) -> dict[str, bytes]:
+        """A machine is given a share: lines of each record that there are of it already."""
+        self._now[machine.name] = share
+        names = record_names(share, machine.environments)
+        begun = {**self.lines.setdefault(share, dict.fromkeys(names, b""))}
+        if share.skip_existing:
+            with suppress(OSError, ValueError):  # keeping the share will say so
+                begun = begun_before(self._results_dir, share, machine.environments)
+        return begun
+
+    def take(self) -> None:
+        """Keep the lines that have come. What cannot be kept now comes with the share again."""
+        while not self._pieces.empty():
+            _, piece = self._pieces.get()
+            name, new = piece["record"], piece["lines"]
+            share = self._now.get(piece["machine"])
+            lines = self.lines.get(share, {}) if share else {}
+            if share and name in lines and digest(new) == piece["digest"]:
+                with suppress(OSError, ValueError):
+                    add_lines(self._results_dir, share, name, lines[name], new)
+                    lines[name] += new
+
+
 def measure_all(
     client: Client,
     machines: Iterable[Machine],
     keepers: Mapping[str, str],
     shares: Sequence[Share],
-    keep: Callable[[Any, Share, Machine], int],
+    results_dir: Path,
+    keep: Callable[[Any, Share, Machine, Mapping[str, bytes]], int],
     say: Say,
     task: Callable[..., Any] = measure,
     variables: Mapping[str, str] | None = None,
@@ -214,17 +260,21 @@ def measure_all(
     """Have all shares measured; ``keep`` puts what came back with the rest, and tells how many
     benchmarks that were.
 
-    A share of a machine that vanished, or on which it failed, goes to another one with the same
-    keeper. When it is interrupted, what the machines are doing is cancelled.
+    Meanwhile lines of records are kept as they come. A share of a machine that vanished, or on
+    which it failed, goes to another one with the same keeper, which goes on with what had come.
+    When it is interrupted, what the machines are doing is cancelled.
     """
     idle, waiting, outcome = list(machines), list(shares), Outcome(len(shares))
     running: dict[Future, tuple[Machine, Share]] = {}
     installed, failures, damaged = dict[str, str](), Counter[str](), Counter[Share]()
     tried: dict[Share, set[str]] = defaultdict(set)
+    unfinished = Unfinished(client, results_dir)
 
     def submit(machine: Machine, share: Share, variables: Mapping[str, str] | None) -> None:
+        begun = {} if variables is None else unfinished.begin(machine, share)
         where = {"workers": [machine.address], "resources": resources(len(machine.gpus))}
-        running[client.submit(task, share, variables, pure=False, **where)] = machine, share
+        future = client.submit(task, share, variables, begun, pure=False, **where)
+        running[future] = machine, share
 
     def give_up(machine: Machine, share: Share, why: str) -> None:
         say(f"{machine.name}: {share.title}: {why}")
@@ -238,6 +288,7 @@ def measure_all(
     try:
         while True:
             alive = client.nthreads()
+            unfinished.take()
             idle = [machine for machine in idle if machine.address in alive]
             for future, (machine, share) in list(running.items()):
                 if machine.address not in alive:
@@ -258,10 +309,13 @@ def measure_all(
             client.set_metadata(METADATA, {**vars(outcome), "lost": len(outcome.lost)})
             if not running:
                 return outcome
-            for future in wait_some(running):
+            done = wait_some(running)
+            unfinished.take()  # what was written of a share comes before its parcel
+            for future in done:
                 machine, share = running.pop(future)
                 try:
-                    count = keep(future.result(timeout=FETCH), share, machine)
+                    parcel = future.result(timeout=FETCH)
+                    count = keep(parcel, share, machine, unfinished.lines[share])
                 except Damaged as error:
                     damaged[share] += 1
                     outcome.asked_again += 1
@@ -276,14 +330,16 @@ def measure_all(
                 else:
                     failures[machine.name] = 0
                     outcome.kept += 1
-                    done = f"{outcome.kept + len(outcome.lost)}/{len(shares)}"
-                    say(f"[{done}] {machine.name}: {share.title}: {count} benchmarks")
+                    del unfinished.lines[share]
+                    place = f"{outcome.kept + len(outcome.lost)}/{len(shares)}"
+                    say(f"[{place}] {machine.name}: {share.title}: {count} benchmarks")
                 if failures[machine.name] < IN_A_ROW:
                     idle.append(machine)
                 else:
                     say(f"{machine.name} gets no more: {IN_A_ROW} shares in a row failed")
     finally:
         client.cancel(list(running))
+        unfinished.take()
 
 
 def wait_some(futures: Iterable[Future]) -> list[Future]:

@@ -1,7 +1,8 @@
 """What comes back of a share, and how it is put with the rest in one results directory.
 
 A parcel holds asv's files whole, as they lie on the machine, each with a digest that was taken
-where it was read. Of these files only the share's benchmarks are taken.
+where it was read. Of these files only the share's benchmarks are taken. Before that, while a share
+is measured, lines of its records come as they are written: what a stopped run would have left.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,11 @@ def result_name(commit: str, environment: str) -> str:
     return record_name(commit, environment).removesuffix(SUFFIX) + ".json"
 
 
+def record_names(share: Share, environments: Sequence[str]) -> list[str]:
+    """Of the records that measuring a share writes to."""
+    return [record_name(share.commit, environment) for environment in environments]
+
+
 def pack(results_dir: Path, share: Share, environments: Sequence[str]) -> Parcel:
     """What there is of a share's commit."""
     folder = results_dir / share.keeper
@@ -76,12 +82,14 @@ def merge(
     environments: Sequence[str],
     results_dir: Path,
     facts: Mapping[str, str],
+    begun: Mapping[str, bytes],
 ) -> int:
     """Put a share's results and record with those in ``results_dir``; how many benchmarks they are.
 
     Each file is replaced in one step, the record before the results, as asv does. ``facts`` are
-    added to asv's description of the machine. Raises ``Damaged``, and ``GpubenchError`` where
-    nothing was measured, or where what lies in ``results_dir`` cannot be read.
+    added to asv's description of the machine; ``begun`` are the lines that ``add_lines`` has put
+    into records meanwhile. Raises ``Damaged``, and ``GpubenchError`` where nothing was measured, or
+    where what lies in ``results_dir`` cannot be read.
     """
     for name, sent in parcel.digests.items():
         if digest(parcel.files.get(name, b"")) != sent:
@@ -92,7 +100,8 @@ def merge(
         if name in parcel.files:
             results, count = merged_results(stored(folder / name), parcel.json(name), share.classes)
             if count:
-                before, arrived = _bytes(folder / record), parcel.files.get(record, b"")
+                before = _without(folder / record, begun.get(record, b""), share)
+                arrived = parcel.files.get(record, b"")
                 files[folder / record] = merged_record(before, arrived, share.classes)
                 files[folder / name] = json.dumps(results).encode()
                 added += count
@@ -127,31 +136,78 @@ def merged_results(
 
 def merged_record(before: bytes, arrived: bytes, classes: Collection[str]) -> bytes:
     """The record with the lines of these classes that are not in it yet: those of the last run that
-    has any of a benchmark, each run's after the facts of its machine."""
+    has any of a case, each run's after the facts of its machine."""
     runs = list(_runs(arrived))
-    last = {name: place for place, run in enumerate(runs) for name, _ in run}
+    last = {case: place for place, run in enumerate(runs) for case, _ in run}
     for place, run in enumerate(runs):
-        facts = [line for name, line in run if not name]
-        lines = [line for name, line in run if last[name] == place and class_of(name) in classes]
+        facts = [line for case, line in run if not case]
+        lines = [
+            line
+            for case, line in run
+            if case and last[case] == place and class_of(case[0]) in classes
+        ]
         text = b"".join([*facts, *lines])
         if lines and text not in before:
             before += text
     return before
 
 
-def _runs(record: bytes) -> Iterator[list[tuple[str, bytes]]]:
-    """Lines of each run with the benchmark that they are of, none for the facts it begins with.
-    What is no line of a record is left out: the machine may have lost its power."""
-    run: list[tuple[str, bytes]] = []
+def _runs(record: bytes) -> Iterator[list[tuple[tuple[str, str] | None, bytes]]]:
+    """Lines of each run with the benchmark and case that they are of, ``None`` for the facts it
+    begins with. What is no line of a record is left out: the machine may have lost its power."""
+    run: list[tuple[tuple[str, str] | None, bytes]] = []
     for line in record.splitlines(keepends=True):
         with suppress(GpubenchError):
             parsed = parse_line(line)
             if isinstance(parsed, RunRecord):
                 yield run
-                run = [("", line)]
+                run = [(None, line)]
             else:
-                run.append((parsed.benchmark, line))
+                run.append(((parsed.benchmark, parsed.case), line))
     yield run
+
+
+# --- of a share that is not finished
+
+
+def add_lines(results_dir: Path, share: Share, record: str, begun: bytes, new: bytes) -> None:
+    """Put lines that are ``new`` in the record of a share that is measured now with those that have
+    come of it before, so that they stand together."""
+    path = results_dir / share.keeper / record
+    if lines := merged_record(b"", begun + new, share.classes):
+        _replace(path, _without(path, begun, share) + lines)
+
+
+def _without(path: Path, begun: bytes, share: Share) -> bytes:
+    """A record without what ``add_lines`` has put into it."""
+    return _bytes(path).replace(merged_record(b"", begun, share.classes), b"")
+
+
+def begun_before(results_dir: Path, share: Share, environments: Sequence[str]) -> dict[str, bytes]:
+    """Of each record, the lines that are kept of a share, whoever has measured it."""
+    folder = results_dir / share.keeper
+    paths = [folder / name for name in record_names(share, environments)]
+    return {path.name: merged_record(b"", _bytes(path), share.classes) for path in paths}
+
+
+def going_on(
+    results_dir: Path, share: Share, environments: Sequence[str], begun: Mapping[str, bytes]
+) -> Share:
+    """On a machine: the share, as asv is to measure it, once the lines with which others have
+    ``begun`` it are on record here: asv goes on with them.
+
+    All is measured again where the machine has results of the share that are not to be used.
+    """
+    folder = results_dir / share.keeper
+    names = record_names(share, environments)
+    names += [result_name(share.commit, environment) for environment in environments]
+    here = b"".join(_bytes(folder / name) for name in names)
+    is_here = any(f'"suites.{class_name}.'.encode() in here for class_name in share.classes)
+    if not any(begun.values()) or (is_here and not share.skip_existing):
+        return share
+    for name, lines in begun.items():
+        _replace(folder / name, merged_record(_bytes(folder / name), lines, share.classes))
+    return replace(share, skip_existing=True)
 
 
 def merged_benchmarks(before: Mapping[str, Any], arrived: Mapping[str, Any]) -> dict[str, Any]:
@@ -198,3 +254,9 @@ def _replace(path: Path, content: bytes) -> None:
     except BaseException:
         Path(name).unlink()
         raise
+
+
+def remove_leftovers(results_dir: Path) -> None:
+    """Remove files that a coordinator was killed in the middle of."""
+    for path in results_dir.glob("**/.fleet-*.part"):
+        path.unlink()

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,28 +48,29 @@ import numpy as np
 from gpubench.backends.scripted import script
 
 
-def behave():
-    '''As the machine does: under asv, hang for good or be slow.'''
-    if "GPUBENCH_ASV" in os.environ and "FLEET_HANGS" in os.environ:
+def behave(seconds):
+    '''As the machine does: under asv, hang for good in what takes so long, or be slow.'''
+    hangs = "FLEET_HANGS" in os.environ and seconds <= float(os.environ.get("FLEET_HANGS_IN", 1))
+    if "GPUBENCH_ASV" in os.environ and hangs:
         Path(os.environ["FLEET_HANGS"]).touch()
         time.sleep(3600)
     time.sleep(float(os.environ.get("FLEET_SLOW", 0)))
 
 
-def computes(ufunc, other):
+def computes(ufunc, other, seconds):
     def function(a, out):
-        behave()
+        behave(seconds)
         ufunc(a, other, out=out)
-    return function
+    return script(seconds)(function)
 
 
-adding = script(4e-3)(computes(np.add, 1))
-adding_quick = script(1e-3)(computes(np.add, 1))
-doubling = script(3e-3)(computes(np.multiply, 2))
-doubling_quick = script(1e-3)(computes(np.multiply, 2))
-halving = script(2e-3)(computes(np.divide, 2))
-halving_quick = script(1e-3)(computes(np.divide, 2))
-wrong = script(1e-3)(computes(np.power, 3))
+adding = computes(np.add, 1, 4e-3)
+adding_quick = computes(np.add, 1, 1e-3)
+doubling = computes(np.multiply, 2, 3e-3)
+doubling_quick = computes(np.multiply, 2, 1e-3)
+halving = computes(np.divide, 2, 2e-3)
+halving_quick = computes(np.divide, 2, 1e-3)
+wrong = computes(np.power, 3, 1e-3)
 """
 
 DAMAGING = """
@@ -118,6 +119,10 @@ class Fleet:
     project: Project
     tls: tuple[str, ...] = ()
     """Options of every command."""
+    at: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What a command of a machine begins with; the coordinator's is ``coordinator``."""
+    python: tuple[str, ...] = ("--python", sys.executable)
+    """Options of every worker; none where asv makes environments."""
     workers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def start(self, name: str, first: str = "", **variables: str) -> None:
@@ -126,9 +131,11 @@ class Fleet:
         home.mkdir(exist_ok=True)
         checkout = home / "checkout"
         environment = machine_environment(home, checkout, FLEET_MARK=str(self.folder), **variables)
-        command = [sys.executable, "-c", first + WORKER, "fleet", "worker", self.address]
-        command += ["--checkout", str(checkout), "--machine", name, "--python", sys.executable]
-        command += self.tls
+        if not self.python:
+            del environment["ASV_PYTHONPATH"]
+        command = [*self.at.get(name, ()), sys.executable, "-c", first + WORKER, "fleet", "worker"]
+        command += [self.address, "--checkout", str(checkout), "--machine", name]
+        command += [*self.python, *self.tls]
         with (home / "worker.log").open("ab") as log:
             self.workers[name] = subprocess.Popen(
                 command, cwd=home, env=environment, stdout=log, stderr=log, start_new_session=True
@@ -146,14 +153,16 @@ class Fleet:
 
     def run(self, command: str, *arguments: str, code: int | None = 0) -> Any:
         """`gpubench fleet run` or `status` of the coordinator."""
-        words = [sys.executable, "-m", "gpubench", "fleet", command, *self.tls]
-        return self.project.run(*words, *arguments, "--scheduler", self.address, code=code)
+        return self.project.run(*self._words(command, *arguments), code=code)
+
+    def _words(self, command: str, *arguments: str) -> list[str]:
+        words = [*self.at.get("coordinator", ()), sys.executable, "-m", "gpubench", "fleet"]
+        return [*words, command, *self.tls, *arguments, "--scheduler", self.address]
 
     def begin(self, *arguments: str) -> subprocess.Popen[str]:
         """`gpubench fleet run`, going on."""
-        words = [sys.executable, "-m", "gpubench", "fleet", "run", *arguments]
         return subprocess.Popen(
-            [*words, "--scheduler", self.address],
+            self._words("run", *arguments),
             cwd=self.project.path,
             env=self.project.environment,
             stdout=subprocess.PIPE,
@@ -182,23 +191,44 @@ class Fleet:
         return found
 
 
+def imports() -> str:
+    """Where these tests have modules from."""
+    return os.pathsep.join(filter(None, sys.path))
+
+
 def machine_environment(home: Path, checkout: Path, **variables: str) -> dict[str, str]:
     """Of a machine: a home of its own, and modules from where these tests have them."""
-    imports = os.pathsep.join(filter(None, sys.path))
     return {
         **isolated_environment(home),
-        "PYTHONPATH": imports,
-        "ASV_PYTHONPATH": os.pathsep.join([str(checkout), imports]),
+        "PYTHONPATH": imports(),
+        "ASV_PYTHONPATH": os.pathsep.join([str(checkout), imports()]),
         "PYTHONDONTWRITEBYTECODE": "1",
         **variables,
     }
 
 
+def tls_options(folder: Path, name: str, trusted: str) -> tuple[str, ...]:
+    """Options of every command of who has the certificate ``name``, which is made where there is
+    none, and trusts one."""
+    cert, key = folder / f"{name}.pem", folder / f"{name}.key"
+    if not cert.exists():
+        new = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lab")
+        subprocess.run([*new, "-keyout", key, "-out", cert], check=True, capture_output=True)
+    files = {"ca-file": folder / f"{trusted}.pem", "cert": cert, "key": key}
+    return tuple(word for name, file in files.items() for word in (f"--tls-{name}", str(file)))
+
+
 @contextmanager
-def fleet_at(folder: Path, tls: tuple[str, ...] = ()) -> Iterator[Fleet]:
+def fleet_at(
+    folder: Path,
+    tls: tuple[str, ...] = (),
+    at: Mapping[str, Sequence[str]] | None = None,
+    host: str = "127.0.0.1",
+) -> Iterator[Fleet]:
     """A scheduler without workers, and the project that they measure; all is ended afterwards.
 
-    ``tls``: options that name certificates.
+    ``tls``: options that name certificates. ``at``: as of ``Fleet``. ``host``: where the scheduler
+    listens, which runs where the coordinator does.
     """
     home, path = folder / "coordinator", folder / "coordinator/project"
     home.mkdir(parents=True)
@@ -206,7 +236,8 @@ def fleet_at(folder: Path, tls: tuple[str, ...] = ()) -> Iterator[Fleet]:
     file = folder / "scheduler.json"
     scheduler = subprocess.Popen(
         [
-            *(sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1"),
+            *(at or {}).get("coordinator", ()),
+            *(sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", host),
             *("--port", "0", "--no-dashboard", "--dashboard-address", "127.0.0.1:0"),
             *("--scheduler-file", str(file)),
             *(("--protocol", "tls", *tls) if tls else ()),
@@ -219,7 +250,7 @@ def fleet_at(folder: Path, tls: tuple[str, ...] = ()) -> Iterator[Fleet]:
     fleet = None
     try:
         wait_until(lambda: file.exists() and bool(file.read_text()), lambda: "no scheduler")
-        fleet = Fleet(folder, json.loads(file.read_text())["address"], project, tls)
+        fleet = Fleet(folder, json.loads(file.read_text())["address"], project, tls, at or {})
         yield fleet
     finally:
         for process in (*(fleet.workers.values() if fleet else ()), scheduler):
@@ -239,13 +270,14 @@ def wait_until(happened: Callable[[], bool], said: Callable[[], str]) -> None:
 def statuses(project: Project, machine: str) -> dict[tuple[str, str], tuple[str, bool]]:
     """Of each benchmark and case that a machine has measured: its status on record, and whether asv
     has a time."""
-    records = _records(project, machine)
+    records = case_records(project, machine)
     timed = _times(project, machine)
     last = {(r.benchmark, r.case): r.status for r in records if r.status != "started"}
     return {place: (last[place], timed[place]) for place in timed.keys() | last.keys()}
 
 
-def _records(project: Project, machine: str) -> list[CaseRecord]:
+def case_records(project: Project, machine: str) -> list[CaseRecord]:
+    """Lines about cases of the one record of a machine, in their order."""
     (file,) = (project.results / machine).glob("*.gpubench.jsonl")
     lines = map(parse_line, file.read_text().splitlines())
     return [line for line in lines if isinstance(line, CaseRecord)]

@@ -64,6 +64,14 @@ def test_the_refusal_is_one_line(command: list[str]) -> None:
     assert result.output.count("\n") == 1
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1:9001", "lab1"])
+def test_without_tls_a_worker_listens_to_this_machine_alone(host: str, tmp_path: Path) -> None:
+    where = ["tcp://127.0.0.1:1", "--host", host, "--checkout", str(tmp_path)]
+    result = CliRunner().invoke(main, ["fleet", "worker", *where])
+    assert result.exit_code == 2
+    assert f"gpubench: --host {host}: without TLS a worker listens on" in result.output
+
+
 @pytest.mark.parametrize("name", ["../other", "a/b", ".hidden", "", "-x", "a\n", "a" * 101])
 def test_a_machines_name_is_a_folders_name(name: str) -> None:
     assert not MACHINE_NAME.fullmatch(name)

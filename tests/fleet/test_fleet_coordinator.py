@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,24 +16,31 @@ pytest.importorskip("distributed", reason="make test-systems has it")
 import distributed
 
 from gpubench.errors import GpubenchError
+from gpubench.fleet.cluster import RECORDS
 from gpubench.fleet.coordinator import ASKED_AGAIN, Outcome, keepers_of, measure_all
-from gpubench.fleet.parcels import Damaged
+from gpubench.fleet.parcels import Damaged, digest
 from gpubench.fleet.shares import Machine, Share
+from gpubench.record import CaseRecord, RunRecord, to_line
 
 pytestmark = pytest.mark.systems
 
-SHARES = [Share("c0ffee00", f"suite_{n}", (), "lab", 1.0) for n in range(6)]
+RECORD = "c0ffee00-env.gpubench.jsonl"
+SHARES = [Share("c0ffee00", f"suite_{n}", (f"suite_{n}__plain",), "lab", 1.0) for n in range(6)]
 
 
 class Scene:
     """Three machines and what they are given to do."""
 
-    def __init__(self, cluster: Any, client: Any) -> None:
-        self.cluster, self.client = cluster, client
+    def __init__(self, cluster: Any, client: Any, results: Path) -> None:
+        self.cluster, self.client, self.results = cluster, client, results
         addresses = sorted(client.nthreads())
         self.machines = [machine(name, a) for name, a in zip("abc", addresses, strict=True)]
         self.said: list[str] = []
         self.kept: list[tuple[str, str]] = []
+        self.begun: list[tuple[str, Mapping[str, bytes]]] = []
+        """Suites of shares that were given out, and their lines of records."""
+        self.came: dict[str, Mapping[str, bytes]] = {}
+        """By suite, lines of records that came before the parcel."""
 
     def name_of(self, address: str) -> str:
         return next(m.name for m in self.machines if m.address == address)
@@ -44,27 +54,34 @@ class Scene:
     ) -> Outcome:
         """``task`` gets the machine's name, the share and the variables."""
         global _task
-        _task = lambda share, variables: task(  # noqa: E731
-            self.name_of(distributed.get_worker().address), share, variables
-        )
 
-        def kept(parcel: Any, share: Share, machine: Machine) -> int:
+        def _task(share: Share, variables: Any, begun: Mapping[str, bytes]) -> Any:
+            self.begun.append((share.suite, begun))
+            return task(self.name_of(distributed.get_worker().address), share, variables)
+
+        def kept(parcel: Any, share: Share, machine: Machine, came: Mapping[str, bytes]) -> int:
             keep(parcel)
             self.kept.append((machine.name, share.suite))
+            self.came[share.suite] = came
             return 1
 
-        keepers = keepers or dict.fromkeys("abc", "lab")
+        keepers, say = keepers or dict.fromkeys("abc", "lab"), self.said.append
         return measure_all(
-            self.client, self.machines, keepers, shares, kept, self.said.append, task=run_task
+            self.client, self.machines, keepers, shares, self.results, kept, say, task=run_task
         )
 
+    def record(self) -> str:
+        """Of the commit that is measured, as far as it is kept."""
+        path = self.results / "lab" / RECORD
+        return path.read_text() if path.exists() else ""
 
-_task: Callable[[Share, Any], Any]
+
+_task: Callable[[Share, Any, Any], Any]
 
 
-def run_task(share: Share, variables: Any) -> Any:
+def run_task(share: Share, variables: Any, begun: Any) -> Any:
     """By its name, for Dask: workers of this process find it."""
-    return _task(share, variables)
+    return _task(share, variables, begun)
 
 
 def machine(name: str, address: str = "", cpu: str = "A") -> Machine:
@@ -72,7 +89,7 @@ def machine(name: str, address: str = "", cpu: str = "A") -> Machine:
 
 
 @pytest.fixture
-def scene() -> Iterator[Scene]:
+def scene(tmp_path: Path) -> Iterator[Scene]:
     with (
         distributed.LocalCluster(
             n_workers=3,
@@ -83,7 +100,7 @@ def scene() -> Iterator[Scene]:
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        yield Scene(cluster, client)
+        yield Scene(cluster, client, tmp_path / "results")
 
 
 def suites(shares: list[Share]) -> list[str]:
@@ -222,3 +239,79 @@ def test_only_machines_of_one_kind_divide_the_work(scene: Scene) -> None:
     for name in ("a", "../a", ""):
         with pytest.raises(GpubenchError, match="give a name that no machine has"):
             asked(a, b, name=name)
+
+
+def lines_of(machine: str, share: Share) -> str:
+    """What a machine has on record once it has finished a case of a share."""
+    case = CaseRecord(f"suites.{share.classes[0]}.time_kernel", "n=8", "ok", "2026-01-01")
+    return to_line(RunRecord("2026-01-01", {"host": machine, "run": share.suite})) + to_line(case)
+
+
+def send(machine: str, text: str, record: str = RECORD, **other: Any) -> None:
+    """As the worker of a machine does while it measures."""
+    piece = {"machine": machine, "record": record, "lines": text.encode()}
+    piece["digest"] = digest(text.encode())
+    distributed.get_worker().log_event(RECORDS, {**piece, **other})
+
+
+def wait_for(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_lines_of_a_record_are_kept_while_their_share_is_measured(scene: Scene) -> None:
+    def task(name: str, share: Share, variables: Any) -> None:
+        text = lines_of(name, share)
+        send(name, text)
+        wait_for(lambda: text in scene.record())
+
+    assert scene.measure(task).kept == 6
+    for name, suite in scene.kept:
+        (share,) = (share for share in SHARES if share.suite == suite)
+        assert scene.came[suite] == {RECORD: lines_of(name, share).encode()}
+    assert not any(lines for _, begun in scene.begun for lines in begun.values())
+
+
+def test_lines_that_are_damaged_or_of_something_else_are_not_kept(scene: Scene) -> None:
+    def task(name: str, share: Share, variables: Any) -> None:
+        text = lines_of(name, share)
+        send(name, text, digest="0")
+        send(name, text, record="../c0ffee00-env.gpubench.jsonl")
+        send(name, text, record="decaf000-env.gpubench.jsonl")
+        send("d", text)
+        send(name, lines_of(name, SHARES[5]))
+
+    assert scene.measure(task, shares=SHARES[:5]).kept == 5
+    assert not list(scene.results.rglob("*"))
+
+
+def test_what_a_vanished_machine_had_sent_stays_and_goes_to_the_next(scene: Scene) -> None:
+    vanished = threading.Event()
+
+    def task(name: str, share: Share, variables: Any) -> None:
+        if name == "a":
+            send(name, lines_of(name, share))
+            wait_for(lambda: lines_of(name, share) in scene.record())
+            worker = distributed.get_worker()
+            worker.loop.add_callback(worker.close, executor_wait=False, nanny=False)
+            vanished.wait(60)
+
+    assert scene.measure(task).kept == 6
+    vanished.set()
+    given = [begun for suite, begun in scene.begun if suite == "suite_0"]
+    assert given == [{RECORD: b""}, {RECORD: lines_of("a", SHARES[0]).encode()}]
+    assert scene.record() == lines_of("a", SHARES[0])
+
+
+def test_where_what_exists_is_skipped_all_that_is_kept_goes_along(scene: Scene) -> None:
+    (scene.results / "lab").mkdir(parents=True)
+    earlier = "".join(lines_of("x", share) for share in SHARES)
+    (scene.results / "lab" / RECORD).write_text(earlier)
+    skipping = [replace(share, skip_existing=True) for share in SHARES[:2]]
+    scene.measure(lambda *_: None, shares=skipping)
+    assert sorted(scene.begun) == [
+        (share.suite, {RECORD: lines_of("x", share).encode()}) for share in SHARES[:2]
+    ]
+    assert scene.record() == earlier

@@ -3,13 +3,15 @@ and what another sends is damaged on the way."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,10 +24,12 @@ from fleet_project import (
     PATIENCE,
     SUITES,
     Fleet,
+    case_records,
     fleet_at,
     machine_environment,
     make_fleet_project,
     statuses,
+    tls_options,
     wait_until,
 )
 
@@ -107,6 +111,44 @@ def test_what_a_vanished_machine_leaves_is_named_and_measured_later(fleet: Fleet
     assert "0 of 0 shares" in fleet.run("run", "--skip-existing").stdout
 
 
+def test_what_a_vanished_machine_had_sent_is_shown_and_not_measured_again(fleet: Fleet) -> None:
+    hanging = fleet.folder / "hanging"
+    fleet.start("alpha", FLEET_HANGS=str(hanging), FLEET_HANGS_IN="1e-3")  # not in the baselines
+    run = fleet.begin()
+    fleet.wait_for_hanging(run, hanging)
+    finished = {
+        (f"suites.{suite}__plain.time_kernel", f"n={n}") for suite in SUITES for n in (8, 16)
+    }
+
+    def kept() -> set[tuple[str, str]]:
+        if not list(fleet.project.results.glob("*/*.gpubench.jsonl")):
+            return set()
+        records = case_records(fleet.project, "alpha")
+        return {(r.benchmark, r.case) for r in records if r.status == "ok"}
+
+    wait_until(lambda: len(kept()) == 2, fleet.said)
+    fleet.workers["alpha"].kill()
+    said, _ = run.communicate(timeout=PATIENCE)
+    assert run.returncode == 1, said
+    assert kept() < finished
+    asked = 'select suite, "case" from results where seconds > 0'
+    query = fleet.project.run(sys.executable, "-m", "gpubench", "query", asked, "--json")
+    shown = {
+        (f"suites.{r['suite']}__plain.time_kernel", r["case"]) for r in json.loads(query.stdout)
+    }
+    assert shown == kept()
+
+    wait_until(lambda: not fleet.processes(), lambda: str(fleet.processes()))
+    shutil.rmtree(fleet.folder / "alpha/checkout")  # what it has itself is gone
+    fleet.start("alpha")
+    before = kept()
+    fleet.run("run", "--skip-existing")
+    records = case_records(fleet.project, "alpha")
+    begun = Counter((r.benchmark, r.case) for r in records if r.status == "started")
+    assert kept() >= finished
+    assert [begun[place] for place in before] == [1, 1]
+
+
 @pytest.mark.parametrize("how", ["ctrl-c", "killed"])
 def test_the_end_of_the_coordinator_ends_all_tasks(fleet: Fleet, how: str) -> None:
     hanging = fleet.folder / "hanging"
@@ -121,7 +163,7 @@ def test_the_end_of_the_coordinator_ends_all_tasks(fleet: Fleet, how: str) -> No
     assert run.returncode == (130 if how == "ctrl-c" else -9), said
     wait_until(lambda: not fleet.processes(), lambda: str(fleet.processes()))
     wait_until(lambda: fleet.machines()["alpha"]["does"] == "", fleet.said)
-    assert not list(fleet.project.results.glob("*/*-*.json*"))
+    assert not list(fleet.project.results.glob("*/*-*.json"))
 
 
 def test_a_worker_that_is_asked_to_end_ends_all_that_it_started(fleet: Fleet) -> None:
@@ -164,21 +206,7 @@ def test_a_machine_that_fails_is_named_with_its_last_words(fleet: Fleet) -> None
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")
 def test_with_tls_only_who_shows_a_certificate_takes_part(tmp_path: Path) -> None:
-    for name in ("ours", "others"):
-        subprocess.run(
-            [
-                *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lab"),
-                *("-keyout", tmp_path / f"{name}.key", "-out", tmp_path / f"{name}.pem"),
-            ],
-            check=True,
-            capture_output=True,
-        )
-
-    def options(name: str) -> tuple[str, ...]:
-        cert, key = str(tmp_path / f"{name}.pem"), str(tmp_path / f"{name}.key")
-        trusted = str(tmp_path / "ours.pem")
-        return ("--tls-ca-file", trusted, "--tls-cert", cert, "--tls-key", key)
-
+    options = partial(tls_options, tmp_path, trusted="ours")
     with fleet_at(tmp_path / "fleet", options("ours")) as fleet:
         assert fleet.address.startswith("tls://")
         fleet.start("alpha")

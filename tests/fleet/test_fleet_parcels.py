@@ -13,10 +13,14 @@ from gpubench.errors import GpubenchError
 from gpubench.fleet.parcels import (
     Damaged,
     Parcel,
+    add_lines,
+    begun_before,
     digest,
+    going_on,
     merge,
     merged_benchmarks,
     pack,
+    remove_leftovers,
     rows_of,
     stored,
 )
@@ -25,6 +29,7 @@ from gpubench.record import CaseRecord, RunRecord, parse_line, to_line
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 NAME = "01234567-env"
+RECORD = f"{NAME}.gpubench.jsonl"
 BLUR, SORT = "suites.blur__plain.time_kernel", "suites.sort__plain.time_kernel"
 
 
@@ -67,10 +72,14 @@ def results(folder: Path) -> dict[str, Any]:
     return {n: row["result"] for n, row in rows(folder).items()}
 
 
+def text(folder: Path) -> str:
+    return (folder / "lab" / RECORD).read_text()
+
+
 def record(folder: Path) -> list[tuple[str, str]]:
     """Each line's benchmark, and the host of the run that it belongs to."""
     found, host = [], ""
-    for line in (folder / f"lab/{NAME}.gpubench.jsonl").read_text().splitlines():
+    for line in text(folder).splitlines():
         parsed = parse_line(line)
         if isinstance(parsed, RunRecord):
             host = str(parsed.facts["host"])
@@ -86,7 +95,7 @@ def test_shares_of_one_commit_from_two_machines_come_together(tmp_path: Path) ->
     here = tmp_path / "here"
     for folder, name in ((one, "blur__plain"), (two, "sort__plain")):
         parcel = pack(folder, share(name), ["env"])
-        assert merge(parcel, share(name), ["env"], here, {"fleet": "equal"}) == 1
+        assert merge(parcel, share(name), ["env"], here, {"fleet": "equal"}, {}) == 1
     assert results(here) == {BLUR: [1.0], SORT: [3.0]}
     assert rows(here)[SORT]["duration"] == 2.0
     assert record(here) == [(BLUR, "a"), (SORT, "b")]
@@ -100,7 +109,7 @@ def test_a_parcel_that_comes_twice_changes_nothing(tmp_path: Path) -> None:
     one = machine(tmp_path / "1", {BLUR: 1.0}, run("a", "1"), case(BLUR, "started"), case(BLUR))
     parcel, here = pack(one, share("blur__plain"), ["env"]), tmp_path / "here"
     for _ in range(2):
-        merge(parcel, share("blur__plain"), ["env"], here, {})
+        merge(parcel, share("blur__plain"), ["env"], here, {}, {})
     assert record(here) == [(BLUR, "a")] * 2
     assert results(here) == {BLUR: [1.0]}
 
@@ -109,14 +118,14 @@ def test_of_a_benchmark_only_its_last_run_is_taken(tmp_path: Path) -> None:
     lines = [run("a", "1"), case(BLUR), case(SORT), run("a2", "2"), case(BLUR), "half a li"]
     one = machine(tmp_path / "1", {BLUR: 1.0, SORT: 1.0}, *lines)
     both = share("blur__plain", "sort__plain")
-    merge(pack(one, both, ["env"]), both, ["env"], tmp_path / "here", {})
+    merge(pack(one, both, ["env"]), both, ["env"], tmp_path / "here", {}, {})
     assert record(tmp_path / "here") == [(SORT, "a"), (BLUR, "a2")]
 
 
 def test_a_benchmark_that_is_measured_again_replaces_its_row(tmp_path: Path) -> None:
     here = machine(tmp_path / "here", {BLUR: 1.0, SORT: 2.0}, run("a", "1"), case(BLUR))
     again = machine(tmp_path / "1", {BLUR: 5.0, SORT: 7.0}, run("a", "2"), case(BLUR))
-    merge(pack(again, share("blur__plain"), ["env"]), share("blur__plain"), ["env"], here, {})
+    merge(pack(again, share("blur__plain"), ["env"]), share("blur__plain"), ["env"], here, {}, {})
     assert results(here) == {BLUR: [5.0], SORT: [2.0]}
 
 
@@ -151,6 +160,7 @@ def test_a_damaged_parcel_is_refused_whole(
             ["env"],
             here,
             {},
+            {},
         )
     assert not list(here.rglob("*"))
 
@@ -160,7 +170,7 @@ def test_a_parcel_without_the_shares_results_is_an_error(tmp_path: Path) -> None
     here, sort = tmp_path / "here", share("sort__plain")
     for folder in (one, tmp_path / "nowhere"):
         with pytest.raises(GpubenchError, match="asv kept no results of 01234567 sort") as refusal:
-            merge(pack(folder, sort, ["env"]), sort, ["env"], here, {})
+            merge(pack(folder, sort, ["env"]), sort, ["env"], here, {}, {})
         assert not isinstance(refusal.value, Damaged)
     assert not list(here.rglob("*"))
 
@@ -171,7 +181,7 @@ def test_what_lies_damaged_here_is_named_and_stays(tmp_path: Path) -> None:
     (here / "lab").mkdir(parents=True)
     (here / f"lab/{NAME}.json").write_text("{")
     with pytest.raises(GpubenchError, match="is damaged; move it away") as refusal:
-        merge(pack(one, share("blur__plain"), ["env"]), share("blur__plain"), ["env"], here, {})
+        merge(pack(one, share("blur__plain"), ["env"]), share("blur__plain"), ["env"], here, {}, {})
     assert not isinstance(refusal.value, Damaged)
     assert [path.name for path in here.rglob("*.json*")] == [f"{NAME}.json"]
 
@@ -186,7 +196,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(OSError, match="No space left"):
-        merge(parcel, share("blur__plain"), ["env"], here, {})
+        merge(parcel, share("blur__plain"), ["env"], here, {}, {})
     assert results(here) == before
     assert not list(here.rglob("*.part"))
 
@@ -197,3 +207,73 @@ def test_the_machine_with_more_cases_describes_a_benchmark() -> None:
     other = {"version": 2, BLUR: {"version": "2", "params": [["'n=8'"]]}}
     assert merged_benchmarks(few, many) == merged_benchmarks(many, few) == many
     assert merged_benchmarks(many, other) == other
+
+
+LINES = [run("a", "1"), case(BLUR, "started"), case(BLUR), case(SORT, "started"), case(SORT)]
+BOTH = share("blur__plain", "sort__plain")
+
+
+def test_lines_that_come_while_a_share_is_measured_stand_together_and_once(tmp_path: Path) -> None:
+    here, begun = tmp_path / "here", LINES[0].encode()
+    other = [run("b", "1"), case("suites.fill__plain.time_kernel")]
+    add_lines(here, BOTH, RECORD, b"", begun)
+    assert not here.exists()  # nothing of a case has come
+    for first, last in ((1, 2), (2, 5)):
+        new = "".join(LINES[first:last]).encode()
+        add_lines(here, BOTH, RECORD, begun, new)
+        begun += new
+        assert "".join(LINES[:last]) in text(here)
+        if first == 1:  # of another machine, in between
+            add_lines(here, share("fill__plain"), RECORD, b"", "".join(other).encode())
+    one = machine(tmp_path / "1", {BLUR: 1.0, SORT: 1.0}, *LINES)
+    merge(pack(one, BOTH, ["env"]), BOTH, ["env"], here, {}, {RECORD: begun})
+    assert sorted(text(here).splitlines()) == sorted("".join([*LINES, *other]).splitlines())
+    assert results(here) == {BLUR: [1.0], SORT: [1.0]}
+
+
+def test_lines_that_were_lost_on_the_way_come_with_the_share(tmp_path: Path) -> None:
+    here, begun = tmp_path / "here", "".join(LINES[:2] + LINES[3:4]).encode()
+    add_lines(here, BOTH, RECORD, b"", begun)
+    one = machine(tmp_path / "1", {BLUR: 1.0, SORT: 1.0}, *LINES)
+    merge(pack(one, BOTH, ["env"]), BOTH, ["env"], here, {}, {RECORD: begun})
+    assert text(here) == "".join(LINES)
+
+
+def test_another_machine_goes_on_with_what_one_has_begun(tmp_path: Path) -> None:
+    begun = {RECORD: "".join([*LINES[:3], case("suites.fill__plain.time_kernel")]).encode()}
+    asked = going_on(tmp_path, BOTH, ["env"], begun)
+    assert asked == replace(BOTH, skip_existing=True)
+    assert text(tmp_path) == "".join(LINES[:3])
+    assert going_on(tmp_path / "other", BOTH, ["env"], {RECORD: b""}) == BOTH
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_machine_with_results_that_are_not_asked_for_begins_anew(tmp_path: Path) -> None:
+    begun = {RECORD: "".join(LINES[:3]).encode()}
+    for name, lines in (("results", ()), ("record", (run("b", "2"), case(SORT, "started")))):
+        folder = machine(tmp_path / name, {BLUR: 5.0} if name == "results" else {}, *lines)
+        before = text(folder)
+        assert going_on(folder, BOTH, ["env"], begun) == BOTH
+        assert text(folder) == before
+        skipping = replace(BOTH, skip_existing=True)
+        assert going_on(folder, skipping, ["env"], begun) == skipping
+        assert text(folder) == before + "".join(LINES[:3])
+
+
+def test_what_is_kept_of_a_share_are_the_last_lines_of_each_case(tmp_path: Path) -> None:
+    again = [run("b", "2"), case(BLUR, "started"), case(BLUR)]
+    larger = to_line(CaseRecord(BLUR, "n=16", "ok", "2026-01-01"))
+    lines = [*LINES[:3], larger, LINES[4], *again, case("suites.fill__plain.time_kernel")]
+    folder = machine(tmp_path, {}, *lines)
+    kept = begun_before(folder, BOTH, ["env", "other"])
+    assert kept[RECORD].decode() == "".join([LINES[0], larger, LINES[4], *again])
+    assert kept["01234567-other.gpubench.jsonl"] == b""
+
+
+def test_files_that_a_killed_coordinator_left_half_written_are_removed(tmp_path: Path) -> None:
+    folder = machine(tmp_path, {BLUR: 1.0})
+    kept = sorted(folder.rglob("*"))
+    for place in (folder, folder / "lab"):
+        (place / ".fleet-abc123.part").write_text("{")
+    remove_leftovers(folder)
+    assert sorted(folder.rglob("*")) == kept
