@@ -206,9 +206,9 @@ def _line(rng: random.Random, text: str) -> str:
 
 
 def _value(rng: random.Random, text: str) -> str:
-    """Another value behind a colon."""
+    """Another value behind a colon, or at the end where a cut has left none."""
     colons = [place for place, character in enumerate(text) if character == ":"]
-    start = rng.choice(colons) + 1
+    start = rng.choice(colons or [len(text) - 1]) + 1
     ends = (text.find(character, start) for character in "\n,}")
     end = min((end for end in ends if end >= 0), default=len(text))
     return f"{text[:start]} {rng.choice(EVIL_YAML)}{text[end:]}"

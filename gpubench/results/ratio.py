@@ -34,6 +34,7 @@ Everything here works on arrays too, so that it is the same rule for one time an
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -160,10 +161,10 @@ def interval_of_rounds(rounds: Times) -> Times:
 @lru_cache(maxsize=256)
 def rank(rounds: int) -> int:
     """The largest ``k`` for so many rounds on either side; 0 where none will do."""
-    k = 0
-    while k < rounds and 2 * _chance_apart(rounds, rounds, k + 1) <= ERROR:
-        k += 1
-    return k
+    # The chance grows with k, and a record may hold thousands of rounds.
+    return bisect_right(
+        range(1, rounds + 1), ERROR, key=lambda k: 2 * _chance_apart(rounds, rounds, k)
+    )
 
 
 def _chance_apart(one: int, other: int, k: int) -> float:
@@ -172,10 +173,18 @@ def _chance_apart(one: int, other: int, k: int) -> float:
 
     That is: before the ``k``-th largest of the others come ``k - 1`` of the first at most. The
     orders are counted by how many these are (a precedence test; Balakrishnan and Ng, *Precedence-
-    Type Tests and Applications*, 2006, chapter 2).
+    Type Tests and Applications*, 2006, chapter 2), as logarithms: the numbers have thousands of
+    digits.
     """
-    orders = sum(math.comb(j + other - k, j) * math.comb(one - j + k - 1, k - 1) for j in range(k))
-    return orders / math.comb(one + other, one)
+    orders = _log_comb(one + other, one)
+    return math.fsum(
+        math.exp(_log_comb(j + other - k, j) + _log_comb(one - j + k - 1, k - 1) - orders)
+        for j in range(k)
+    )
+
+
+def _log_comb(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
 LEAST_PAIRS = 9

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -175,6 +176,14 @@ def test_the_chance_is_that_of_all_orders_counted_one_by_one(one: int, other: in
 def test_the_rank_is_the_largest_with_one_per_cent() -> None:
     assert [rank(n) for n in (1, 4, 5, 6, 8, 9, 11, 20)] == [0, 0, 1, 1, 1, 2, 3, 6]
     assert 2 * _chance_apart(20, 20, 6) <= 0.01 < 2 * _chance_apart(20, 20, 7)
+
+
+def test_the_rank_of_thousands_of_rounds_is_found_at_once() -> None:
+    """A record can hold so many; counted with whole numbers that took minutes. Of so many, ``k`` is
+    as far from the middle as two medians with normal errors are apart by chance."""
+    for rounds in (1_000, 100_000):
+        expected = rounds / 2 - NormalDist().inv_cdf(0.995) * math.sqrt(rounds / 2) / 2
+        assert rank(rounds) == pytest.approx(expected, rel=0.002)
 
 
 def test_the_interval_of_a_time_reaches_between_its_rounds() -> None:
