@@ -4,8 +4,9 @@ For each kernel with sizes that can be predicted: of those measured afresh by `g
 --verify`, and of each size left out of the stored results in turn, the median error of the
 estimates, the same against the times that were stored of these sizes (lines: what the estimates
 themselves are wrong by), by how much the times measured afresh differ from those (change, the
-median, a factor), the share within their intervals, how wide these are (a factor to each side), and
-the regret, the time of the chosen way over that of the best. Beside it stands the regret of an
+median, a factor), the error once some other sizes were measured again (refreshed), the share within
+their intervals, how wide these are (a factor to each side), and the regret, the time of the chosen
+way over that of the best. Beside it stands the regret of an
 adviser that always says what was the fastest at the largest size (naive). Estimates between sizes
 at most 4x apart count, with --wide all between sizes. A last table is of compile and start, which
 are predicted to be as they were stored. Nothing is measured here.
@@ -37,8 +38,8 @@ from gpubench.results import open_table
 from gpubench.tables.table import table
 
 COLUMNS = (
-    "kernel", "estimates", "error", "lines", "change", "coverage", "width", "choices", "regret",
-    "mean", "naive", "mean of naive",
+    "kernel", "estimates", "error", "lines", "change", "refreshed", "coverage", "width", "choices",
+    "regret", "mean", "naive", "mean of naive",
 )  # fmt: skip
 
 
@@ -106,6 +107,7 @@ def line(
     label: str, its: Sequence[Prediction], naive: dict[tuple[str, ...], Way]
 ) -> tuple[str, ...]:
     regrets = regrets_of(its)
+    again = [error for one in its if (error := one.refreshed_error) is not None]
     widths = [math.sqrt(one.high / one.low) for one in its if one.high and one.low]
     groups: dict[tuple[object, ...], list[Prediction]] = defaultdict(list)
     for one in its:
@@ -123,6 +125,7 @@ def line(
         f"{median(one.error for one in its):.1%}",
         f"{median(one.line_error for one in its):.1%}",
         f"{math.exp(median(one.change for one in its)):.2f}x",
+        f"{median(again):.1%}" if again else "",
         f"{fmean(one.holds for one in its):.0%}",
         f"{median(widths):.2f}x" if widths else "",
         str(len(regrets)),

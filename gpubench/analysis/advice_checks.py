@@ -31,6 +31,9 @@ from gpubench.analysis.estimates import (
     calibrated,
     of_ways,
     once_rows,
+    place_of,
+    references,
+    refreshed,
     variant_of,
     ways_of,
     where,
@@ -73,6 +76,9 @@ class Prediction:
     at: str
     """When it was measured, UTC, ISO 8601; the same for all that were hidden together. Empty:
     not afresh."""
+    refreshed: float | None = None
+    """What is said once some other sizes of the way were measured again, seconds; ``None`` where
+    they were not."""
 
     @property
     def error(self) -> float:
@@ -83,6 +89,11 @@ class Prediction:
     def line_error(self) -> float:
         """Against the time that was stored: what is wrong between sizes, at the same hour."""
         return abs(self.seconds / self.stored - 1)
+
+    @property
+    def refreshed_error(self) -> float | None:
+        """Of what is said once other sizes were measured again."""
+        return None if self.refreshed is None else abs(self.refreshed / self.measured - 1)
 
     @property
     def change(self) -> float:
@@ -110,6 +121,8 @@ class Checked:
     """Median, relative."""
     line_error: float
     """The same against the times that were stored: what the estimates themselves are wrong by."""
+    refreshed_error: float | None
+    """Median of what is said once other sizes were measured again; ``None`` where none was."""
     change: float
     """Median factor by which the times themselves differ from those that were stored."""
     once: int
@@ -146,10 +159,12 @@ def checked(predictions: Iterable[Prediction]) -> Checked | None:
     if not inside:
         return None
     regrets = regrets_of(sized) or [0.0]
+    again = [error for one in inside if (error := one.refreshed_error) is not None]
     return Checked(
         len(inside),
         median(one.error for one in inside),
         median(one.line_error for one in inside),
+        median(again) if again else None,
         math.exp(median(one.change for one in inside)),
         len(once),
         median([one.error for one in once] or [0.0]),
@@ -203,6 +218,7 @@ def left_out(key: tuple[str, str], ways: Iterable[Way]) -> list[Prediction]:
 def predicted(
     key: tuple[str, str], way: Way, time: str, at: Sequence[float], estimate: Estimate,
     stored: float, measured: float | None = None, fastest: float | None = None, when: str = "",
+    refreshed: float | None = None,
 ) -> Prediction:  # fmt: skip
     """What was said of a time that is known."""
     measured = stored if measured is None else measured
@@ -210,7 +226,7 @@ def predicted(
         *key, way.implementation, way.device, way.parameters,
         dict(zip(way.axes, at, strict=True)), time, estimate.kind, estimate.seconds, estimate.low,
         None if estimate.high == math.inf else estimate.high, stored, measured,
-        measured if fastest is None else fastest, when,
+        measured if fastest is None else fastest, when, refreshed,
     )  # fmt: skip
 
 
@@ -259,7 +275,8 @@ class Hidden:
     """Times of ``ONCE``, by a way's place: there is one of each, so that it is not hidden but
     measured again."""
     cases: frozenset[tuple[str, str, str]]
-    """What has to be measured: implementation, labelled time and identity."""
+    """What has to be measured: implementation, labelled time and identity. Beside what is hidden
+    that is what tells of another hour (``references``)."""
     drift: float
 
 
@@ -280,10 +297,12 @@ def hide(key: tuple[str, str], rows: Sequence[Row], drift: float) -> Hidden:
         for row in once_rows([row for _, row in groups[way.key]])
     )
     measured = [*sized, *(row for _, row in once)]
+    telling = references(shown)
     cases = frozenset(
         (row.name.implementation, row.name.time, row.name.case)
         for row in measured
-        if (at := where(row, axes)) and ((*at, row.name.time) in places or row.name.time in ONCE)
+        if (at := place_of(row, axes))
+        and (at[:3] in places or at in telling or row.name.time in ONCE)
     )
     return Hidden(key, axes, shown, taken, once, cases, drift)
 
@@ -291,14 +310,15 @@ def hide(key: tuple[str, str], rows: Sequence[Row], drift: float) -> Hidden:
 def told(hidden: Hidden, fresh: Iterable[Row], when: str) -> list[Prediction]:
     """What is said of the hidden places, and of what a process pays once, beside ``fresh`` rows
     that were measured there ``when``; those without one are left out."""
+    placed = ((place_of(row, hidden.axes), row.seconds) for row in fresh)
+    measured = {lies: seconds for lies, seconds in placed if lies and seconds}
     times: dict[tuple[object, ...], dict[str, float]] = defaultdict(dict)
-    for row in fresh:
-        if row.seconds and (at := where(row, hidden.axes)):
-            times[*at, row.name.time][variant_of(row)] = row.seconds
+    for lies, seconds in measured.items():
+        times[lies[:3]][lies[3]] = seconds
     predictions = []
     for (place, time), points in hidden.taken.items():
         way = hidden.shown[place]
-        curve = way.curves.get(time)
+        curve, newer = way.curves.get(time), refreshed(way, measured).curves.get(time)
         for point in points:
             of_place = times.get((way.key, point.at, time), {})
             estimate = curve.at(point.at) if curve else None
@@ -306,8 +326,19 @@ def told(hidden: Hidden, fresh: Iterable[Row], when: str) -> list[Prediction]:
                 best = min(of_place.values())
                 advised = of_place.get(curve.variant(point.at), best)
                 stored = math.exp(point.guess.log)
+                later = newer.at(point.at) if newer else None
                 of_way = hidden.key, way, time, point.at
-                predictions.append(predicted(*of_way, estimate, stored, advised, best, when))
+                predictions.append(
+                    predicted(
+                        *of_way,
+                        estimate,
+                        stored,
+                        advised,
+                        best,
+                        when,
+                        later.seconds if later else None,
+                    )
+                )
     for place, row in hidden.once:
         way, at = hidden.shown[place], where(row, hidden.axes)
         again = times.get((*at, row.name.time), {}).get(variant_of(row)) if at else None
@@ -344,7 +375,7 @@ def verifications(path: Path, results: Path) -> dict[tuple[str, str], list[Predi
             one = decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             continue
-        times = (one.seconds, one.stored, one.measured, one.fastest)
+        times = (one.seconds, one.stored, one.measured, one.fastest, one.refreshed or one.seconds)
         if not SHORTEST <= min(times) <= max(times) <= LONGEST:
             continue
         of_kernel = kept.setdefault((one.suite, one.kernel), [])

@@ -27,7 +27,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
-from statistics import fmean
+from statistics import fmean, median
 from typing import Literal, NamedTuple
 
 from gpubench.analysis.choice import compilation
@@ -53,6 +53,10 @@ another hour times differ by more, and ``advice_checks.LEAST_COVERAGE`` is what 
 FEWEST = 9
 """Hidden sizes of a kernel from which its intervals are calibrated: of fewer not even the largest
 error holds nine of ten."""
+
+REFERENCES = 3
+"""Sizes of a way that are measured again to tell what times have become since: of three one may
+have moved by itself."""
 
 LEAST_DRIFT = math.log(BASELINE_MOVED)
 """Logarithm of the factor by which times differ at another hour, where no more is known."""
@@ -387,6 +391,50 @@ def as_stored(row: Row, drift: float) -> Estimate:
     """A time as it will be measured again, at another hour."""
     seconds, widest = row.seconds or 0.0, math.exp(_guess(row, drift).half)
     return Estimate(seconds, seconds / widest, seconds * widest, "measured")
+
+
+# --- at another hour
+
+Place = tuple[WayKey, tuple[float, ...], str, str]
+"""Of a time: its way, where it is on the axes, the labelled time, and the launch."""
+
+
+def place_of(row: Row, axes: Sequence[str]) -> Place | None:
+    """``None`` where a row has none of these sizes above 0."""
+    at = where(row, axes)
+    return at and (*at, row.name.time, variant_of(row))
+
+
+def references(ways: Iterable[Way]) -> set[Place]:
+    """Times that tell of all others of their ways: some sizes, spread evenly."""
+    found = set()
+    for way in ways:
+        for time, curve in way.curves.items():
+            last = len(curve.points) - 1
+            for number in range(REFERENCES):
+                point = curve.points[round(number * last / (REFERENCES - 1))]
+                found.add((way.key, point.at, time, point.variant))
+    return found
+
+
+def refreshed(way: Way, fresh: Mapping[Place, float]) -> Way:
+    """The same with all times of a label as much longer or shorter as those, in seconds, are at
+    the median that were measured again."""
+    curves = {}
+    for time, curve in way.curves.items():
+        places = ((way.key, point.at, time, point.variant) for point in curve.points)
+        moved = [
+            math.log(fresh[place]) - point.guess.log
+            for place, point in zip(places, curve.points, strict=True)
+            if place in fresh
+        ]
+        by = median(moved) if moved else 0.0
+        points = (
+            point._replace(guess=point.guess._replace(log=point.guess.log + by))
+            for point in curve.points
+        )
+        curves[time] = replace(curve, points=tuple(points))
+    return replace(way, curves=curves)
 
 
 # --- calibration

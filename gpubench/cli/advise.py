@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,10 +88,15 @@ class Prices:
     "measured).",
 )
 @click.option("--cost", type=click.Path(path_type=Path), help="YAML: prices of an hour by device.")
+@click.option(
+    "--refresh",
+    is_flag=True,
+    help="First measure some sizes of each again, to know how fast the machine is now.",
+)
 @click.option("--verify", is_flag=True, help="Hide sizes, predict them, and measure them.")
 @preset_option
 @where_option
-@click.option("--samples", type=click.IntRange(min=1), help="With --verify: of each time.")
+@click.option("--samples", type=click.IntRange(min=1), help="Measured now, of each time.")
 @results_option
 @suites_option
 @machine_option
@@ -106,6 +111,7 @@ def advise(
     cached: bool,
     have: str | None,
     cost: Path | None,
+    refresh: bool,
     verify: bool,
     preset: str | None,
     where: str | None,
@@ -125,6 +131,8 @@ def advise(
     --verify hides every second size and the largest number of workers, predicts them from the rest,
     measures them on this machine, and keeps how wrong that was beside the results. A kernel whose
     intervals held less than 90 % gets no advice. Exit code 1 where one did.
+
+    The cases to measure, with --refresh and --verify, are those of a --preset.
     """
     from gpubench.project import project_table
     from gpubench.report.site import Site
@@ -144,8 +152,12 @@ def advise(
         ]
         if verify:
             cases = chosen_cases([target], preset, where, axes)
-            _verify(cases, site, histories, results, samples, as_json)
+            _verify(cases, site, _of_here(histories), results, samples, as_json)
             return
+        again: tuple[Sequence[Any], int | None] | None = None
+        if refresh:
+            histories = [_of_here(histories)]
+            again = chosen_cases([target], preset, where, ()), samples
         prices = _prices(cost)
         key = _kernel(target, site, histories)
         asked = _asked(axes)
@@ -154,7 +166,7 @@ def advise(
         _advise(
             key, site, histories, results, asked,
             calls=calls, from_host=source == "host", process="warm" if warm else process,
-            have=devices, prices=prices, as_json=as_json,
+            have=devices, prices=prices, as_json=as_json, again=again,
         )  # fmt: skip
 
 
@@ -247,9 +259,10 @@ def _advise(
     *,
     prices: Prices,
     as_json: bool,
+    again: tuple[Sequence[Any], int | None] | None,
     **how: Any,
 ) -> None:
-    """Print what to use."""
+    """Print what to use. ``again``: cases of which some are measured first, and samples of each."""
     from gpubench.analysis import advice
     from gpubench.analysis.estimates import CURVES
     from gpubench.report.exports import plain
@@ -268,6 +281,9 @@ def _advise(
     ways, notes = _trusted_ways(key, of_setup, results, asked, tuple(sizes))
     if not ways:
         raise GpubenchError("; ".join(notes) or f"{label} has no times with these parameters")
+    if again:
+        ways, words = _refreshed(ways, every, tuple(sizes), *again)
+        notes.append(words)
     ask = advice.Ask(sizes, prices=prices.per_hour, **how)
     advices = advice.advise(ways, ask)
     if not advices:
@@ -335,6 +351,39 @@ def _trusted_ways(
         notes.append(verified_words(found, checked(left_out(key, its)), "::".join(key)))
         ways += its
     return ways, notes
+
+
+def _refreshed(
+    ways: Sequence[Way],
+    rows: Sequence[Row],
+    axes: tuple[str, ...],
+    cases: Sequence[Any],
+    samples: int | None,
+) -> tuple[list[Way], str]:
+    """The ways with times as they are now, and what that came to."""
+    from gpubench.analysis.estimates import place_of, references, refreshed
+    from gpubench.report import text
+
+    telling = references(ways)
+    stored = {at: row for row in rows if (at := place_of(row, axes)) in telling}
+    names = {(row.name.implementation, row.name.time, row.name.case) for row in stored.values()}
+    wanted = _jobs(cases, samples, names)
+    if not wanted:
+        raise GpubenchError(
+            "none of the stored sizes is a case here, to be measured again: give the --preset of "
+            "the results"
+        )
+    placed = ((place_of(row, axes), row.seconds) for row in _fresh_rows(wanted))
+    fresh = {at: seconds for at, seconds in placed if at and seconds}
+    factors = [seconds / (stored[at].seconds or seconds) for at, seconds in fresh.items()]
+    if not factors:
+        raise GpubenchError("other work disturbed all times: end it, or ask later")
+    words = (
+        f"refreshed: {text.plural(len(factors), 'time')} measured now took {min(factors):.2f}x to "
+        f"{max(factors):.2f}x as long as stored, and the others of each way are taken to have "
+        "changed like its own"
+    )
+    return [refreshed(way, fresh) for way in ways], words
 
 
 def _lines(one: Advice, ask: Ask, label: str, currency: str, several: bool) -> Iterator[str]:
@@ -425,10 +474,42 @@ def crossing_words(crossing: Crossing, name: str) -> str:
     return f"from {value}{span} on {crossing.after}, before it {crossing.before}"
 
 
+def _jobs(
+    cases: Sequence[Any], samples: int | None, names: Container[tuple[str, str, str]]
+) -> list[Any]:
+    """The jobs of these implementations, labelled times and identities."""
+    from gpubench.measure.direct import jobs
+
+    return [
+        job
+        for job in jobs(cases, samples)
+        if (job.case.implementation_name, job.time, job.case.identity) in names
+    ]
+
+
+def _of_here(histories: Sequence[History]) -> History:
+    """The one history whose times can be measured again here."""
+    from gpubench.measure.recorder import run_facts
+
+    if len(histories) != 1:
+        setups = "; ".join(f"{h.setup.machine}, {h.setup.environment}" for h in histories)
+        raise GpubenchError(
+            f"one machine and environment can be measured again at a time: there are "
+            f"{setups or 'none'}; choose with --machine and --environment"
+        )
+    (history,) = histories
+    stored, here = history.snapshots[-1].facts.get("cpu"), run_facts().get("cpu")
+    if stored is not None and stored != here:
+        raise GpubenchError(
+            f"the results are of another machine ({stored}; this is {here}): measure them there"
+        )
+    return history
+
+
 def _verify(
     cases: Sequence[Any],
     site: Site,
-    histories: Sequence[History],
+    history: History,
     results: Path,
     samples: int | None,
     as_json: bool,
@@ -441,21 +522,8 @@ def _verify(
         verification_path,
         verifications,
     )
-    from gpubench.measure.recorder import run_facts
     from gpubench.report.advise import checked_words, refusal
 
-    if len(histories) != 1:
-        setups = "; ".join(f"{h.setup.machine}, {h.setup.environment}" for h in histories)
-        raise GpubenchError(
-            f"one machine and environment can be verified at a time: there are "
-            f"{setups or 'none'}; choose with --machine and --environment"
-        )
-    (history,) = histories
-    stored, here = history.snapshots[-1].facts.get("cpu"), run_facts().get("cpu")
-    if stored is not None and stored != here:
-        raise GpubenchError(
-            f"the results are of another machine ({stored}; this is {here}): verify them there"
-        )
     path = verification_path(results, history.setup)
     drift = drift_of(verifications(path, results).values())
     predictions = _measured(cases, site, history, samples, drift)
@@ -485,7 +553,6 @@ def _measured(
 ) -> list[Prediction]:
     """Predictions of what is hidden, beside what was measured now."""
     from gpubench.analysis.advice_checks import hide, told
-    from gpubench.measure.direct import jobs
     from gpubench.measure.recorder import now
 
     there: dict[Key, list[Any]] = {}
@@ -496,11 +563,7 @@ def _measured(
         kernel = site.current(history).get(key)
         one = hide(key, [*kernel.cases.values()] if kernel else [], drift)
         hidden.append(one)
-        wanted += [
-            job
-            for job in jobs(its, samples)
-            if (job.case.implementation_name, job.time, job.case.identity) in one.cases
-        ]
+        wanted += _jobs(its, samples, one.cases)
     if not wanted:
         raise GpubenchError(
             "there is nothing to hide: three sizes of a kernel at least have to be measured with "

@@ -208,6 +208,10 @@ def checked_words(found: Checked) -> str:
             f"; the times themselves had changed by {found.change:.2f}x since they were stored, "
             f"and against the stored ones the error was {found.line_error:.1%}"
         )
+    if found.refreshed_error is not None:
+        words += (
+            f"; with some sizes measured again first (--refresh) it is {found.refreshed_error:.1%}"
+        )
     if found.choices:
         words += (
             f"; the chosen way took {found.regret:.1%} longer than the best (median of "

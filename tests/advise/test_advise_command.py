@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -230,9 +231,7 @@ def test_verifying_hides_measures_and_keeps(
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     write_sums(RESULTS)
-    Path("suites").mkdir()
-    Path("suites/sums.yaml").write_text(SUITE)
-    Path("sums_functions.py").write_text(FUNCTIONS)
+    write_project(tmp_path)
 
     # Whether intervals of two sizes hold is left to chance, and to what else the machine does.
     result = CliRunner().invoke(main, ["advise", "--verify", "sums"])
@@ -247,12 +246,61 @@ def test_verifying_hides_measures_and_keeps(
     assert "sums::sums" in result.stdout or "disturbed" in result.output
 
 
-def test_results_of_another_machine_are_not_verified_here(project: Path) -> None:
-    Path("suites").mkdir()
-    Path("suites/sums.yaml").write_text(SUITE)
-    Path("sums_functions.py").write_text(FUNCTIONS)
+def write_project(directory: Path) -> None:
+    (directory / "suites").mkdir()
+    (directory / "suites/sums.yaml").write_text(SUITE)
+    (directory / "sums_functions.py").write_text(FUNCTIONS)
 
-    error = run("--verify", "sums", code=2).stderr
+
+def test_some_sizes_are_measured_again_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    write_sums(RESULTS)
+    write_project(tmp_path)
+    asked = ["sums", "-a", "n=3000", "--warm", "--json"]
+    before = seconds_by_implementation(json.loads(run(*asked).stdout))
+
+    result = CliRunner().invoke(main, ["advise", *asked, "--refresh"])
+
+    if result.exit_code:  # on a busy machine
+        assert "other work disturbed all times" in result.output
+        return
+    content = json.loads(result.stdout)
+    (words,) = [one for one in content["notes"] if one.startswith("refreshed: ")]
+    assert re.match(r"refreshed: [1-6] times? measured now took .*x to .*x as long as", words)
+    after = seconds_by_implementation(content)
+    assert before.keys() == after.keys() == {"numpy", "numba"}
+    assert before != after
+
+
+def seconds_by_implementation(content: Any) -> dict[str, float]:
+    (one,) = content["advice"]
+    return {total["implementation"]: total["seconds"] for total in one["totals"]}
+
+
+def test_what_is_no_case_cannot_be_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_sums(RESULTS)
+    write_project(tmp_path)
+    path = tmp_path / "suites/sums.yaml"
+    path.write_text(path.read_text().replace("[1024, 2048, 4096, 8192, 16384]", "[100, 200]"))
+
+    error = run("sums", "-a", "n=3000", "--refresh", code=2).stderr
+
+    assert "none of the stored sizes is a case here" in error
+
+
+@pytest.mark.parametrize("how", [["--verify"], ["--refresh", "-a", "n=3000"]])
+def test_results_of_another_machine_are_not_measured_again_here(
+    project: Path, how: list[str]
+) -> None:
+    write_project(project)
+
+    error = run(*how, "sums", code=2).stderr
 
     assert "the results are of another machine (Example EPYC; this is" in error
     assert not verification_path(RESULTS, SETUP).exists()

@@ -25,12 +25,16 @@ from gpubench.analysis.advice_checks import (
 )
 from gpubench.analysis.estimates import (
     LEAST_DRIFT,
+    REFERENCES,
     Curve,
     Guess,
     Point,
     Way,
     axes_of,
     calibrated,
+    place_of,
+    references,
+    refreshed,
     ways_of,
 )
 from gpubench.errors import ResultsError
@@ -241,9 +245,35 @@ def test_compilation_and_start_are_measured_again_and_predicted_as_they_were_sto
     assert found.change == pytest.approx(1.25)
     assert found.error == pytest.approx(0.2, abs=0.02)  # that of the hour
     assert found.line_error < 0.02  # that of the lines
+    assert found.refreshed_error is not None
+    assert found.refreshed_error < 0.02  # sizes that were shown tell of the hour
     assert found.coverage < LEAST_COVERAGE
     never = [one for one in said if one.time not in ("compile", "start")]
     assert found.choices == checked(never).choices  # type: ignore[union-attr]
+
+
+def test_each_way_is_refreshed_by_sizes_of_its_own(tmp_path: Path) -> None:
+    write_scale(tmp_path)
+    axes, rows = ("n",), rows_of(tmp_path)
+    ways = [way for way in ways_of(rows, axes) if way.device == "cpu"]
+    telling = references(ways)
+    factors = {"numpy": 2.0, "numba": 0.5}
+    seconds = {at: row.seconds for row in rows if row.seconds and (at := place_of(row, axes))}
+    fresh = {at: seconds[at] * factors[at[0][0]] for at in telling if at[0][0] in factors}
+    for way in ways:
+        sizes = sorted(at[1] for at in telling if at[0] == way.key and at[2] == "kernel")
+        points = way.curves["kernel"].points
+        assert [sizes[0], sizes[-1]] == [points[0].at, points[-1].at]
+        assert len(sizes) == min(REFERENCES, len(points)) == 3
+        fresh[way.key, sizes[1], "kernel", points[0].variant] *= 10.0  # moved by itself
+
+    for way in ways:
+        before = way.curves["kernel"].at((3000.0,))
+        after = refreshed(way, fresh).curves["kernel"].at((3000.0,))
+        assert before is not None and after is not None
+        assert after.seconds / before.seconds == pytest.approx(factors[way.implementation])
+        assert after.high / after.seconds == pytest.approx(before.high / before.seconds)
+        assert refreshed(way, {}) == way
 
 
 def prediction(**fields: object) -> Prediction:
