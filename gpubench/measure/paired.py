@@ -142,6 +142,14 @@ def take_pairs(
         theirs.runs //= parts
         with _runs_of(mine, mine.runs // parts):
             pairs = _watched(mine, theirs, plan, rounds, size)
+            crowded = mine.is_crowded or theirs.is_crowded
+            if crowded and _in_one_thread(mine) != _in_one_thread(theirs):
+                reason = (
+                    f"not paired: others kept the cores busy, and of {case.implementation_name} "
+                    f"and {other.implementation_name} one works on several threads, which waited "
+                    "for them; end the other work, or measure later"
+                )
+                pairs = Pairs(warnings=(reason,))
         look(execution, theirs.timed_runs)
         return pairs
 
@@ -173,10 +181,13 @@ def _brief_pairs(
             theirs = _measurement(execution, mine, look)
             theirs.size(brief)
             rounds = _fitting((mine, theirs), plan, allowed)
-            if one_thread and _in_one_thread(theirs):
-                pairs = _watched(mine, theirs, plan, *rounds) if rounds else Pairs()
-            else:
-                pairs = _crowded(mine, theirs) if mine.is_crowded else Pairs()
+            pairs = Pairs()
+            if _in_one_thread(theirs) != one_thread:
+                pass  # on a crowded machine the one on several threads waits for others
+            elif one_thread:
+                pairs = _watched(mine, theirs, plan, *rounds) if rounds else pairs
+            elif mine.is_crowded:
+                pairs = _crowded(mine, theirs)
             if pairs.ratios:
                 look(execution, theirs.timed_runs)
             return pairs

@@ -198,19 +198,35 @@ def test_processor_time_tells_of_threads(monkeypatch, threads, in_one):
     assert _in_one_thread(Noted([], "any", [0.0])) == in_one
 
 
-@pytest.mark.parametrize("in_one_thread", [(False,), (True, False)])
-def test_on_a_crowded_machine_it_is_paired_by_the_quickest_of_brief_samples(
-    tmp_path, monkeypatch, in_one_thread
-):
-    """One sample in four takes fifty times as long."""
+def on_a_crowded_machine(tmp_path, monkeypatch, in_one_thread, sampling="repeat: 10"):
+    """The record of a case one sample in four of which takes fifty times as long."""
     crowded(monkeypatch, True)
     asked = iter(in_one_thread)
     monkeypatch.setattr("gpubench.measure.paired._in_one_thread", lambda side: next(asked))
     monkeypatch.setattr("gpubench.measure.paired.PAUSE", 0.0)
-    recording = Recording(tmp_path, case(tmp_path, "waits_at_times", "repeat: 10"))
+    recording = Recording(tmp_path, case(tmp_path, "waits_at_times", sampling))
     recording.preparation.prepare()
-    assert recording.last.pair_ratios == (2.0,) * ROUNDS
-    assert recording.last.pair_rounds == (1,) * ROUNDS
+    return recording.last
+
+
+def test_on_a_crowded_machine_several_threads_are_paired_by_the_quickest_of_brief_samples(
+    tmp_path, monkeypatch
+):
+    record = on_a_crowded_machine(tmp_path, monkeypatch, (False, False))
+    assert record.pair_ratios == (2.0,) * ROUNDS
+    assert record.pair_rounds == (1,) * ROUNDS
+
+
+@pytest.mark.parametrize("in_one_thread", [(False, True), (True, False)])
+def test_on_a_crowded_machine_several_threads_are_not_paired_with_one(
+    tmp_path, monkeypatch, in_one_thread
+):
+    """Of these the several wait for others: 8 times as fast came out as 5 times as slow."""
+    briefly = on_a_crowded_machine(tmp_path, monkeypatch, in_one_thread)
+    assert (briefly.pair_ratios, briefly.warnings) == ((), ())
+    asked = on_a_crowded_machine(tmp_path, monkeypatch, in_one_thread, "repeat: 4, paired: true")
+    assert asked.pair_ratios == ()
+    assert asked.warnings[-1].startswith("not paired: others kept the cores busy")
 
 
 def test_a_half_whose_samples_all_waited_is_taken_again(monkeypatch):
