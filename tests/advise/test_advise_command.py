@@ -225,14 +225,23 @@ def write_sums(directory: Path) -> None:
     files.write()
 
 
-def test_verifying_hides_measures_and_keeps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def write_project(directory: Path) -> None:
+    (directory / "suites").mkdir()
+    (directory / "suites/sums.yaml").write_text(SUITE)
+    (directory / "sums_functions.py").write_text(FUNCTIONS)
+
+
+@pytest.fixture
+def sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project whose results can be measured again here."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     write_sums(RESULTS)
     write_project(tmp_path)
+    return tmp_path
 
+
+def test_verifying_hides_measures_and_keeps(sums: Path) -> None:
     # Whether intervals of two sizes hold is left to chance, and to what else the machine does.
     result = CliRunner().invoke(main, ["advise", "--verify", "sums"])
 
@@ -246,19 +255,7 @@ def test_verifying_hides_measures_and_keeps(
     assert "sums::sums" in result.stdout or "disturbed" in result.output
 
 
-def write_project(directory: Path) -> None:
-    (directory / "suites").mkdir()
-    (directory / "suites/sums.yaml").write_text(SUITE)
-    (directory / "sums_functions.py").write_text(FUNCTIONS)
-
-
-def test_some_sizes_are_measured_again_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    write_sums(RESULTS)
-    write_project(tmp_path)
+def test_some_sizes_are_measured_again_first(sums: Path) -> None:
     asked = ["sums", "-a", "n=3000", "--warm", "--json"]
     before = seconds_by_implementation(json.loads(run(*asked).stdout))
 
@@ -280,13 +277,8 @@ def seconds_by_implementation(content: Any) -> dict[str, float]:
     return {total["implementation"]: total["seconds"] for total in one["totals"]}
 
 
-def test_what_is_no_case_cannot_be_measured_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_sums(RESULTS)
-    write_project(tmp_path)
-    path = tmp_path / "suites/sums.yaml"
+def test_what_is_no_case_cannot_be_measured_again(sums: Path) -> None:
+    path = sums / "suites/sums.yaml"
     path.write_text(path.read_text().replace("[1024, 2048, 4096, 8192, 16384]", "[100, 200]"))
 
     error = run("sums", "-a", "n=3000", "--refresh", code=2).stderr
