@@ -70,7 +70,7 @@ TICKS = 0.012
 """Seconds of work that tell of a thread on another core: Linux adds its time a tick at a time, of
 10 ms at most (``CONFIG_HZ``)."""
 
-LONGEST = 10.0
+LONGEST = 30.0
 """Seconds for the rounds of such pairs: those of a kernel of some milliseconds fit in beside four
 neighbours, those of one of a tenth of a second would take minutes."""
 
