@@ -14,7 +14,8 @@
    arithmetic in one thread and in all; and without neighbours a kernel that sorts in place, one
    whose work is random, and one that becomes slower from call to call. Each against itself and
    against twice the work. Targets: at most 1 alarm in 100; found, or said to be disturbed, in at
-   least 95 of 100.
+   least 95 of 100. And work that is shared among all threads against the same on one thread, which
+   waits less for others. Target: never called slower.
 
 6. How many rounds of pairs that takes (`pair_rounds`): kernels with 5 % more work in twenty rounds
    of five pairs, of which fewer are counted, judged by the sign test and by signed ranks, at 99 %.
@@ -30,6 +31,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from multiprocessing import get_context
@@ -110,6 +112,12 @@ def twice_the_work(a, out):
 def in_threads(a, out):
     for i in prange(32):
         out[i % 1] = chain(a[0], 2000)
+
+
+@njit(cache=True)
+def in_one_thread(a, out):
+    for _ in range(32):
+        out[0] = chain(a[0], 2000)
 
 
 @njit(parallel=True, cache=True)
@@ -250,12 +258,14 @@ WITH_NEIGHBOURS = {
     "one_thread": ("work", "twice_the_work", "numba"),
     "all_threads": ("in_threads", "twice_in_threads", "numba"),
 }
+BESIDE_ONE = {"beside_one": ("in_one_thread", "in_threads", "numba")}
 ALONE = {
     "in_place": ("sort", "sort_twice", "numba"),
     "random": ("random_work", "twice_the_random_work", "numba"),
     "drifting": ("drifting", "twice_the_drifting_work", "numpy"),
 }
-"""Functions of the kernels of the fifth part, and their backend."""
+"""Functions of the kernels of the fifth part, and their backend. The one thread of `BESIDE_ONE` is
+its baseline."""
 
 NEXT = 4
 """A process is compared with those of the other commit that come less than so many later: commits
@@ -331,6 +341,7 @@ def main() -> None:
                 for name in (*WITH_NEIGHBOURS, *(() if count else ALONE)):
                     counts = given.comparisons, given.slower or given.comparisons
                     beside(count, name, planned(folder, name), *counts)
+                threads_beside_one(count, planned(folder, "beside_one")["slower"], counts[1])
         if "pair_rounds" in parts:
             for suite in ("real_default", "memory"):
                 rounds_needed(suite, planned(folder, suite)["slower"], given.comparisons)
@@ -350,7 +361,7 @@ def main() -> None:
 def files(noise: float, spread: float) -> dict[str, str]:
     made = {"control_kernels.py": KERNELS, "memory.yaml": MEMORY, "large.yaml": LARGE}
     made["real_commits.yaml"] = REAL.format(mode="commits", sampling=DEFAULT)
-    for name, (base, slower, backend) in (WITH_NEIGHBOURS | ALONE).items():
+    for name, (base, slower, backend) in (WITH_NEIGHBOURS | BESIDE_ONE | ALONE).items():
         intent = "inout" if name == "in_place" else "in"
         functions = {"base": base, "slower": slower, "backend": backend}
         made[f"{name}.yaml"] = BESIDE.format(name=name, intent=intent, **functions)
@@ -416,6 +427,16 @@ def beside(
         "   target at least 95 % together",
         flush=True,
     )
+
+
+def threads_beside_one(neighbours: int, case: Case, comparisons: int) -> None:
+    """Work in all threads, which is twice as fast on two cores, against the same in one."""
+    title = f"all threads against one, {neighbours} neighbours"
+    with busy(neighbours), forked() as take:
+        found = rows(case, comparisons, title, take)
+    verdicts = Counter(row.speedup.verdict if row.speedup else "none" for row in found)
+    told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
+    print(f"{title:42} of {comparisons}: {told}   target none slower", flush=True)
 
 
 def rounds_needed(kind: str, case: Case, comparisons: int) -> None:

@@ -144,11 +144,15 @@ def _started_seconds() -> float:
     for one in watcher.family(os.getpid()):
         with suppress(OSError):  # it has just ended
             if one != os.getpid():
-                # Its name may have spaces: what follows begins behind the bracket (proc(5)).
-                fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
-                ticks += sum(map(int, fields[11:15]))  # utime, stime, cutime, cstime
+                # utime, stime, cutime, cstime
+                ticks += sum(map(int, _stat(f"/proc/{one}/stat")[11:15]))
     seconds = ended.children_user + ended.children_system
     return seconds + (ticks / os.sysconf("SC_CLK_TCK") if ticks else 0.0)
+
+
+def _stat(file: str) -> list[str]:
+    """Fields of a process or a thread that follow its name, which may have spaces (proc(5))."""
+    return Path(file).read_text().rpartition(")")[2].split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +239,9 @@ class Watch:
         known = waited(before, after)
         if known is None:
             return Sample(seconds, None, switches, 0.0)
-        waiting, ran = known
+        waiting, threads = known
         share = waiting / max(after.at - before.at, 1e-9)
-        if share > WAITED and ran > 1 and not self._others_are_at_work():
+        if share > WAITED and threads > 1 and not self._others_are_at_work():
             share = 0.0
         return Sample(seconds, waiting, switches, share)
 
@@ -256,12 +260,24 @@ def waited(before: Counters, after: Counters) -> tuple[float, int] | None:
     how many of them ran; ``None`` where the system does not say."""
     if before.threads is None or after.threads is None:
         return None
-    waiting, ran = 0.0, 0
-    for number, thread in after.threads.items():
-        then = before.threads.get(number, Thread(0.0, 0.0))
-        waiting += thread.waiting - then.waiting
-        ran += thread.running > then.running
-    return waiting, ran
+    old = {number: before.threads.get(number, Thread(0.0, 0.0)) for number in after.threads}
+    waiting = sum(one.waiting - old[number].waiting for number, one in after.threads.items())
+    return waiting, len(ran(before, after))
+
+
+def ran(before: Counters, after: Counters) -> list[int]:
+    """Threads of this process, by number, that had a core between two readings."""
+    then, now = before.threads or {}, after.threads or {}
+    return [
+        int(number)
+        for number, thread in now.items()
+        if number not in then or thread.running > then[number].running
+    ]
+
+
+def core_of(thread: int) -> int:
+    """Where one of this process runs, or ran last."""
+    return int(_stat(f"/proc/self/task/{thread}/stat")[36])  # processor
 
 
 def others(before: Machine, after: Machine) -> float | None:

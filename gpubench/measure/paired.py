@@ -7,16 +7,19 @@ changes steadily cancels over two pairs. The first of a round alternates too.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import cycle
+from threading import get_native_id
 from time import perf_counter, process_time, sleep
 
 from gpubench.backends.software import NAME
 from gpubench.collecting import without_collecting
 from gpubench.measure.conditions import changes_process
-from gpubench.measure.disturbance import counters, waited
+from gpubench.measure.disturbance import WAITED, core_of, counters, ran, waited
 from gpubench.measure.execution import Execution, opened
 from gpubench.measure.inputs import Inputs
 from gpubench.measure.sampling import ROUNDS, SAMPLE_TIME, TRIES, Measurement, SamplePlan, looked_at
@@ -61,10 +64,6 @@ of OpenBLAS do so for 2**26 cycles (``THREAD_TIMEOUT``), which is 27 ms at 2.5 G
 SOME = 5
 """Brief samples before all are said to have waited: with four neighbours on two cores one of the
 first five of a half did not, in nine halves of ten."""
-
-WAITED_TOO = 2.0
-"""Times the quickest half of a side from which another half of it waited: where arrays lie can
-double a time, and threads that share a core take turns of 4 ms."""
 
 TICKS = 0.012
 """Seconds of work that tell of a thread on another core: Linux adds its time a tick at a time, of
@@ -195,35 +194,63 @@ def _brief_pairs(
 
 def _crowded(mine: Measurement, theirs: Measurement) -> Pairs:
     """Pairs on several threads while others are at work: samples wait for a core then, nearly all
-    of them, and say nothing. So a half is the quickest of some brief ones."""
-    halves: dict[Measurement, list[float]] = {mine: [], theirs: []}
+    of them, and say nothing. So a half is the quickest of some brief ones that did not."""
+    ratios: list[float] = []
     end = perf_counter() + LONGEST
     with without_collecting():
         for number in range(ROUNDS):
             if number and perf_counter() > end:
                 break
+            halves: dict[Measurement, float] = {}
             for side in (mine, theirs) if number % 2 else (theirs, mine):
                 if number:
                     side.begin_round()
-                halves[side].append(_quickest(side, halves[side]))
-    most = {side: WAITED_TOO * min(times) for side, times in halves.items()}
-    both = zip(halves[mine], halves[theirs], strict=True)
-    kept = [
-        _ratio(*pair) for pair in both if 0 < pair[0] <= most[mine] and 0 < pair[1] <= most[theirs]
-    ]
-    return Pairs(tuple(kept), (1,) * len(kept))
+                halves[side] = _quickest(side)
+            if all(0 < seconds < math.inf for seconds in halves.values()):
+                ratios.append(_ratio(halves[mine], halves[theirs]))
+    return Pairs(tuple(ratios), (1,) * len(ratios))
 
 
-def _quickest(side: Measurement, before: Sequence[float]) -> float:
-    """Seconds of the quickest of some brief samples; of more where all of these waited, as they do
-    while all threads share one core: then they took far longer than some ``before``."""
+def _quickest(side: Measurement) -> float:
+    """Seconds of the quickest of some brief samples, of those that did not wait for a core; endless
+    where all did. Then the threads may lie on one core, where Linux leaves them for seconds: they
+    are moved apart, and more samples are taken."""
     quickest = math.inf
     for _ in range(TRIES):
         sleep(PAUSE)
-        quickest = min(quickest, *(side.warmed_sample() for _ in range(SOME)))
-        if quickest <= WAITED_TOO * min(before, default=quickest):
+        began = counters()
+        for _ in range(SOME):
+            before = counters()
+            seconds = side.warmed_sample()
+            after = counters()
+            known = waited(before, after)
+            if known is None or known[0] <= WAITED * (after.at - before.at):
+                quickest = min(quickest, seconds)
+        if quickest < math.inf:
             break
+        with _on_other_cores(ran(began, after)):
+            side.warmed_sample()
     return quickest
+
+
+@contextmanager
+def _on_other_cores(threads: Iterable[int]) -> Iterator[None]:
+    """Keep other threads of this process, by number, off the core of this one, and off each other's
+    as far as there are cores. This one stays free, as those do that it starts."""
+    cores = os.sched_getaffinity(0)
+    free = sorted(cores - {core_of(own := get_native_id())}) or sorted(cores)
+    moved = dict(zip((one for one in threads if one != own), cycle(free)))
+    before = {}
+    for thread, core in moved.items():
+        with suppress(OSError):  # it has just ended
+            before[thread] = os.sched_getaffinity(thread)
+            os.sched_setaffinity(thread, {core})
+    try:
+        yield
+    finally:
+        for thread, cores in before.items():
+            with suppress(OSError):
+                os.sched_setaffinity(thread, cores)
 
 
 def _ratio(own: float, other: float) -> float:
