@@ -4,12 +4,13 @@ For each kernel with sizes that can be predicted: of those measured afresh by `g
 --verify`, and of each size left out of the stored results in turn, the median error of the
 estimates, the same against the times that were stored of these sizes (lines: what the estimates
 themselves are wrong by), by how much the times measured afresh differ from those (change, the
-median, a factor), the error once some other sizes were measured again (refreshed), the share within
-their intervals, how wide these are (a factor to each side), and the regret, the time of the chosen
-way over that of the best. Beside it stands the regret of an
-adviser that always says what was the fastest at the largest size (naive). Estimates between sizes
-at most 4x apart count, with --wide all between sizes. A last table is of compile and start, which
-are predicted to be as they were stored. Nothing is measured here.
+median, a factor), the share within their intervals, how many of these have ends and how wide they
+are (a factor to each side), and the regret, the time of the chosen way over that of the best.
+Beside it stands the regret of an adviser that always says what was the fastest at the largest size
+(naive). A second table is of the same estimates once some other sizes were measured again, as with
+--refresh. Estimates between sizes at most 4x apart count, with --wide all between sizes. A last
+table is of compile and start, which are predicted to be as they were stored. Nothing is measured
+here.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from rich.console import Console
 
 from gpubench.analysis.advice_checks import (
     Prediction,
-    drift_of,
+    anew,
+    drifts_of,
     left_out,
     regrets_of,
     verification_path,
@@ -38,7 +40,7 @@ from gpubench.results import open_table
 from gpubench.tables.table import table
 
 COLUMNS = (
-    "kernel", "estimates", "error", "lines", "change", "refreshed", "coverage", "width", "choices",
+    "kernel", "estimates", "error", "lines", "change", "coverage", "with ends", "width", "choices",
     "regret", "mean", "naive", "mean of naive",
 )  # fmt: skip
 
@@ -60,14 +62,16 @@ def main() -> None:
                 for key, now in site.current(history).items():
                     rows = [row for row in now.cases.values() if row.seconds]
                     axes = axes_of(row for row in rows if row.name.time in CURVES)
-                    drift = drift_of(kept.values())
+                    drift = drifts_of(kept.values()).stored
                     stored += left_out(key, ways_of(rows, axes, drift=drift))
                     afresh += kept.get(key, [])
     console = Console(width=200)
     kinds = ("predicted", "wide") if given.wide else ("predicted",)
     inside = f"between sizes{'' if given.wide else f' at most {MOST_APART:g}x apart'}"
+    between = [one for one in afresh if one.kind in kinds]
     of_table = {
-        f"measured afresh, {inside}": [one for one in afresh if one.kind in kinds],
+        f"measured afresh, {inside}": between,
+        f"the same, with some sizes measured again first, {inside}": anew(between),
         f"left out of stored results, {inside}": [one for one in stored if one.kind in kinds],
         "compile and start, measured afresh": [one for one in afresh if one.time in ONCE],
     }
@@ -107,7 +111,6 @@ def line(
     label: str, its: Sequence[Prediction], naive: dict[tuple[str, ...], Way]
 ) -> tuple[str, ...]:
     regrets = regrets_of(its)
-    again = [error for one in its if (error := one.refreshed_error) is not None]
     widths = [math.sqrt(one.high / one.low) for one in its if one.high and one.low]
     groups: dict[tuple[object, ...], list[Prediction]] = defaultdict(list)
     for one in its:
@@ -125,8 +128,8 @@ def line(
         f"{median(one.error for one in its):.1%}",
         f"{median(one.line_error for one in its):.1%}",
         f"{math.exp(median(one.change for one in its)):.2f}x",
-        f"{median(again):.1%}" if again else "",
         f"{fmean(one.holds for one in its):.0%}",
+        str(len(widths)),
         f"{median(widths):.2f}x" if widths else "",
         str(len(regrets)),
         *(f"{value:.1%}" for value in stats(regrets)),

@@ -9,8 +9,10 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from statistics import fmean, median
+from typing import NamedTuple
 
 import msgspec
 
@@ -76,9 +78,9 @@ class Prediction:
     at: str
     """When it was measured, UTC, ISO 8601; the same for all that were hidden together. Empty:
     not afresh."""
-    refreshed: float | None = None
-    """What is said once some other sizes of the way were measured again, seconds; ``None`` where
-    they were not."""
+    refreshed: tuple[float, float, float | None] | None = None
+    """As ``seconds``, ``low`` and ``high`` once some other sizes of the way were measured again;
+    ``None`` where they were not."""
 
     @property
     def error(self) -> float:
@@ -89,11 +91,6 @@ class Prediction:
     def line_error(self) -> float:
         """Against the time that was stored: what is wrong between sizes, at the same hour."""
         return abs(self.seconds / self.stored - 1)
-
-    @property
-    def refreshed_error(self) -> float | None:
-        """Of what is said once other sizes were measured again."""
-        return None if self.refreshed is None else abs(self.refreshed / self.measured - 1)
 
     @property
     def change(self) -> float:
@@ -121,8 +118,6 @@ class Checked:
     """Median, relative."""
     line_error: float
     """The same against the times that were stored: what the estimates themselves are wrong by."""
-    refreshed_error: float | None
-    """Median of what is said once other sizes were measured again; ``None`` where none was."""
     change: float
     """Median factor by which the times themselves differ from those that were stored."""
     once: int
@@ -142,6 +137,8 @@ class Checked:
     extrapolated_worst: float
     at: str
     """As of ``Prediction``."""
+    refreshed: Checked | None
+    """The same of what is said once other sizes were measured again."""
 
     @property
     def holds(self) -> bool:
@@ -159,12 +156,10 @@ def checked(predictions: Iterable[Prediction]) -> Checked | None:
     if not inside:
         return None
     regrets = regrets_of(sized) or [0.0]
-    again = [error for one in inside if (error := one.refreshed_error) is not None]
     return Checked(
         len(inside),
         median(one.error for one in inside),
         median(one.line_error for one in inside),
-        median(again) if again else None,
         math.exp(median(one.change for one in inside)),
         len(once),
         median([one.error for one in once] or [0.0]),
@@ -176,16 +171,47 @@ def checked(predictions: Iterable[Prediction]) -> Checked | None:
         median(outside or [0.0]),
         max(outside, default=0.0),
         max(one.at for one in every),
+        checked(anew(every)),
     )
 
 
-def drift_of(verified: Iterable[Iterable[Prediction]]) -> float:
-    """By how much times of the same sizes differ at another hour: the logarithm of the factor that
-    holds ``LEVEL`` of all that were measured afresh on a setup; ``LEAST_DRIFT`` of few."""
-    ratios = sorted(abs(math.log(one.measured / one.stored)) for its in verified for one in its)
-    if len(ratios) < FEWEST:
+def anew(predictions: Iterable[Prediction]) -> list[Prediction]:
+    """Those that are known once other sizes were measured again."""
+    later = []
+    for one in predictions:
+        if one.refreshed:
+            seconds, low, high = one.refreshed
+            later.append(replace(one, seconds=seconds, low=low, high=high, refreshed=None))
+    return later
+
+
+class Drifts(NamedTuple):
+    """By how much times of the same sizes differ at another hour: logarithms of factors that hold
+    ``LEVEL`` of all that were measured afresh on a setup; ``LEAST_DRIFT`` of few."""
+
+    stored: float = LEAST_DRIFT
+    refreshed: float = LEAST_DRIFT
+    """Where some sizes of each way are measured again first."""
+
+
+def drifts_of(verified: Iterable[Iterable[Prediction]]) -> Drifts:
+    """What verifications found."""
+    every = [*chain.from_iterable(verified)]
+    return Drifts(
+        _drift(one.measured / one.stored for one in every),
+        _drift(
+            one.measured / one.stored * one.seconds / one.refreshed[0]
+            for one in every
+            if one.refreshed
+        ),
+    )
+
+
+def _drift(ratios: Iterable[float]) -> float:
+    logs = sorted(abs(math.log(ratio)) for ratio in ratios)
+    if len(logs) < FEWEST:
         return LEAST_DRIFT
-    return max(ratios[min(math.ceil(LEVEL * (len(ratios) + 1)), len(ratios)) - 1], LEAST_DRIFT)
+    return max(logs[min(math.ceil(LEVEL * (len(logs) + 1)), len(logs)) - 1], LEAST_DRIFT)
 
 
 def regrets_of(predictions: Iterable[Prediction]) -> list[float]:
@@ -218,16 +244,22 @@ def left_out(key: tuple[str, str], ways: Iterable[Way]) -> list[Prediction]:
 def predicted(
     key: tuple[str, str], way: Way, time: str, at: Sequence[float], estimate: Estimate,
     stored: float, measured: float | None = None, fastest: float | None = None, when: str = "",
-    refreshed: float | None = None,
+    refreshed: Estimate | None = None,
 ) -> Prediction:  # fmt: skip
     """What was said of a time that is known."""
     measured = stored if measured is None else measured
     return Prediction(
         *key, way.implementation, way.device, way.parameters,
-        dict(zip(way.axes, at, strict=True)), time, estimate.kind, estimate.seconds, estimate.low,
-        None if estimate.high == math.inf else estimate.high, stored, measured,
-        measured if fastest is None else fastest, when, refreshed,
+        dict(zip(way.axes, at, strict=True)), time, estimate.kind, *_ends(estimate),
+        stored, measured, measured if fastest is None else fastest, when,
+        _ends(refreshed) if refreshed else None,
     )  # fmt: skip
+
+
+def _ends(estimate: Estimate) -> tuple[float, float, float | None]:
+    """Its seconds and its interval, as JSON can hold them."""
+    high = None if estimate.high == math.inf else estimate.high
+    return estimate.seconds, estimate.low, high
 
 
 def is_hidden(way: Way, at: Sequence[float], sizes: Sequence[float], axis: int) -> bool:
@@ -243,7 +275,7 @@ def without_hidden(
     """The ways as they are known without the hidden places, calibrated anew, and these by the way's
     place and the labelled time. Sizes are hidden along the axis that has the most."""
     every = [(way, curve.points) for way in ways for curve in way.curves.values()]
-    axes = len(ways[0].axes) - (WORKERS in ways[0].axes)
+    axes = len(ways[0].axes) - (WORKERS in ways[0].axes) if ways else 0
     columns = [sorted({p.at[axis] for _, points in every for p in points}) for axis in range(axes)]
     if not columns:
         return tuple(ways), {}
@@ -269,6 +301,8 @@ class Hidden:
     axes: tuple[str, ...]
     shown: tuple[Way, ...]
     """As they are known without these."""
+    anew: tuple[Way, ...]
+    """The same, once other sizes are measured again."""
     taken: dict[tuple[int, str], list[Point]]
     """By a way's place among them and the labelled time."""
     once: tuple[tuple[int, Row], ...]
@@ -277,16 +311,17 @@ class Hidden:
     cases: frozenset[tuple[str, str, str]]
     """What has to be measured: implementation, labelled time and identity. Beside what is hidden
     that is what tells of another hour (``references``)."""
-    drift: float
+    drifts: Drifts
 
 
-def hide(key: tuple[str, str], rows: Sequence[Row], drift: float) -> Hidden:
+def hide(key: tuple[str, str], rows: Sequence[Row], drifts: Drifts) -> Hidden:
     """Hide places of a kernel with these rows on one setup."""
     rows = [row for row in rows if row.seconds]
     sized = [row for row in rows if row.name.time in CURVES]
     axes = axes_of(sized)
-    ways = ways_of(sized, axes, drift=drift)
-    shown, taken = without_hidden(ways) if ways else ((), {})
+    ways = ways_of(sized, axes, drift=drifts.stored)
+    shown, taken = without_hidden(ways)
+    later, _ = without_hidden(ways_of(sized, axes, drift=drifts.refreshed))
     places = {
         (ways[way].key, point.at, time) for (way, time), points in taken.items() for point in points
     }
@@ -304,7 +339,7 @@ def hide(key: tuple[str, str], rows: Sequence[Row], drift: float) -> Hidden:
         if (at := place_of(row, axes))
         and (at[:3] in places or at in telling or row.name.time in ONCE)
     )
-    return Hidden(key, axes, shown, taken, once, cases, drift)
+    return Hidden(key, axes, shown, later, taken, once, cases, drifts)
 
 
 def told(hidden: Hidden, fresh: Iterable[Row], when: str) -> list[Prediction]:
@@ -317,33 +352,27 @@ def told(hidden: Hidden, fresh: Iterable[Row], when: str) -> list[Prediction]:
         times[lies[:3]][lies[3]] = seconds
     predictions = []
     for (place, time), points in hidden.taken.items():
-        way = hidden.shown[place]
-        curve, newer = way.curves.get(time), refreshed(way, measured).curves.get(time)
+        way, later = hidden.shown[place], refreshed(hidden.anew[place], measured)
+        of_way = hidden.key, way, time
         for point in points:
             of_place = times.get((way.key, point.at, time), {})
-            estimate = curve.at(point.at) if curve else None
+            estimate = (curve := way.curves.get(time)) and curve.at(point.at)
             if curve and estimate and of_place:
                 best = min(of_place.values())
                 advised = of_place.get(curve.variant(point.at), best)
-                stored = math.exp(point.guess.log)
-                later = newer.at(point.at) if newer else None
-                of_way = hidden.key, way, time, point.at
+                seconds = math.exp(point.guess.log)
+                newer = later.curves[time].at(point.at)
                 predictions.append(
-                    predicted(
-                        *of_way,
-                        estimate,
-                        stored,
-                        advised,
-                        best,
-                        when,
-                        later.seconds if later else None,
-                    )
+                    predicted(*of_way, point.at, estimate, seconds, advised, best, when, newer)
                 )
     for place, row in hidden.once:
         way, at = hidden.shown[place], where(row, hidden.axes)
         again = times.get((*at, row.name.time), {}).get(variant_of(row)) if at else None
         if at and again:
-            estimate, of_way = as_stored(row, hidden.drift), (hidden.key, way, row.name.time, at[1])
+            estimate, of_way = (
+                as_stored(row, hidden.drifts.stored),
+                (hidden.key, way, row.name.time, at[1]),
+            )
             predictions.append(predicted(*of_way, estimate, estimate.seconds, again, again, when))
     return predictions
 
@@ -375,7 +404,7 @@ def verifications(path: Path, results: Path) -> dict[tuple[str, str], list[Predi
             one = decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             continue
-        times = (one.seconds, one.stored, one.measured, one.fastest, one.refreshed or one.seconds)
+        times = (one.seconds, one.stored, one.measured, one.fastest, *(one.refreshed or ())[:1])
         if not SHORTEST <= min(times) <= max(times) <= LONGEST:
             continue
         of_kernel = kept.setdefault((one.suite, one.kernel), [])

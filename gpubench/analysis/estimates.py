@@ -9,14 +9,15 @@ by the smaller of the two (the limiter of Harten, Engquist, Osher and Chakravart
 
 **Its interval** has two parts, which add by their squares. One is the ends' own: the interval of
 each time, and the factor by which times differ at another hour: ``BASELINE_MOVED``, or what
-verifications on this setup found where that is more (``advice_checks.drift_of``). The other is what
-lies between: a line that bends by a slope somewhere between two sizes misses it by up to that slope
-times ``reach``, which is ``h t (1 - t)`` at the share ``t`` of a gap of ``h`` (logarithms), and
-beyond the last size the distance to it. How much lines bend is learned by hiding each size in turn
-and predicting it from the others: the mean square of ``error / reach`` of a curve, with that of its
-whole kernel as one more. Then all intervals of a kernel are widened by one factor, so that they
-hold ``LEVEL`` of the hidden sizes, each judged without itself (conformal prediction with a local
-scale: Lei, G'Sell, Rinaldo, Tibshirani and Wasserman, JASA 113, 2018, section 5.2).
+verifications on this setup found where that is more (``advice_checks.drifts_of``). The other is
+what lies between: a line that bends by a slope somewhere between two sizes misses it by up to that
+slope times ``reach``, which is ``h t (1 - t)`` at the share ``t`` of a gap of ``h`` (logarithms),
+and beyond the last size the distance to it. How much lines bend is learned by hiding each size in
+turn and predicting it from the others: the mean square of ``error / reach`` of a curve, with that
+of its whole kernel as one more. Then all intervals of a kernel are widened by one factor, so that
+they hold ``LEVEL`` of the hidden sizes, each judged without itself (conformal prediction with a
+local scale: Lei, G'Sell, Rinaldo, Tibshirani and Wasserman, JASA 113, 2018, section 5.2). A kernel
+with few sizes bends by ``USUAL_BEND``.
 """
 
 from __future__ import annotations
@@ -112,6 +113,11 @@ class Bend(NamedTuple):
 
 
 UNKNOWN = Bend(math.inf, 1.0)
+
+USUAL_BEND = Bend(1.0, 1.0)
+"""Of a kernel of which fewer than ``FEWEST`` sizes tell: as if times that did not depend on the
+size became proportional to it within a factor of e. Intervals by it held 94 % of 1,399 hidden sizes
+of the library and of the suites of systems, 2x apart, and 95 % of 549 that were 4x apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,8 +463,8 @@ def calibrated(ways: Sequence[Way]) -> tuple[Way, ...]:
     residuals = [[[*hidden(curve)] for curve in way.curves.values()] for way in ways]
     flat = [*chain.from_iterable(residuals)]
     inside, beyond = (
-        iter(_bends([[one for one, is_out in own if is_out is out] for own in flat]))
-        for out in (False, True)
+        iter(_bends([[one for one, is_out in own if is_out is out] for own in flat], few))
+        for out, few in ((False, USUAL_BEND), (True, UNKNOWN))
     )
     return tuple(
         replace(
@@ -482,12 +488,13 @@ def hidden(curve: Curve) -> Iterator[tuple[Residual, bool]]:
             yield Residual(error, guess.half, guess.reach), guess.kind == _EXTRAPOLATED
 
 
-def _bends(of_curves: Sequence[Sequence[Residual]]) -> list[Bend]:
-    """How wrong the lines of each curve are by its residuals, shrunk to the mean of all by one."""
+def _bends(of_curves: Sequence[Sequence[Residual]], few: Bend) -> list[Bend]:
+    """How wrong the lines of each curve are by its residuals, shrunk to the mean of all by one;
+    ``few`` where there are fewer than ``FEWEST``."""
     slopes = [[(one.error / one.reach) ** 2 for one in own] for own in of_curves]
     every = [*chain.from_iterable(slopes)]
     if len(every) < FEWEST:
-        return [UNKNOWN] * len(of_curves)
+        return [few] * len(of_curves)
     shared = fmean(every)
 
     def slope(own: Sequence[float]) -> float:

@@ -40,7 +40,7 @@ from gpubench.suite.folder import MAX_BYTES, asked_folder
 
 if TYPE_CHECKING:  # a command imports what reads results only when it runs: --help answers at once
     from gpubench.analysis.advice import Advice, Ask, Crossing, Total
-    from gpubench.analysis.advice_checks import Prediction
+    from gpubench.analysis.advice_checks import Drifts, Prediction
     from gpubench.analysis.estimates import Way
     from gpubench.report.site import Site
     from gpubench.results import History, Row, Setup
@@ -278,7 +278,7 @@ def _advise(
     if not every:
         raise GpubenchError(f"{label} has no times: run `gpubench choose {label}` for the reasons")
     sizes = _sizes(asked, every, label)
-    ways, notes = _trusted_ways(key, of_setup, results, asked, tuple(sizes))
+    ways, notes = _trusted_ways(key, of_setup, results, asked, tuple(sizes), again is not None)
     if not ways:
         raise GpubenchError("; ".join(notes) or f"{label} has no times with these parameters")
     if again:
@@ -316,12 +316,14 @@ def _trusted_ways(
     results: Path,
     asked: Mapping[str, str],
     axes: tuple[str, ...],
+    anew: bool,
 ) -> tuple[list[Way], list[str]]:
     """The ways of each setup at the parameters that are asked for, without those of a setup whose
-    verification did not hold; and what verification found of each."""
+    verification did not hold; and what verification found of each. ``anew``: for when some of their
+    sizes are measured again."""
     from gpubench.analysis.advice_checks import (
         checked,
-        drift_of,
+        drifts_of,
         left_out,
         verification_path,
         verifications,
@@ -343,10 +345,13 @@ def _trusted_ways(
             )
         ]
         verified = verifications(verification_path(results, setup), results)
-        its = ways_of(kept, axes, setup_label(setup), drift_of(verified.values()))
+        drifts = drifts_of(verified.values())
+        drift = drifts.refreshed if anew else drifts.stored
+        its = ways_of(kept, axes, setup_label(setup), drift)
         found = checked(verified.get(key, ()))
-        if found and not found.holds:
-            notes.append(f"{setup_label(setup)}: {refusal(found)}")
+        judged = (anew and found and found.refreshed) or found
+        if judged and not judged.holds:
+            notes.append(f"{setup_label(setup)}: {refusal(judged)}")
             continue
         notes.append(verified_words(found, checked(left_out(key, its)), "::".join(key)))
         ways += its
@@ -517,7 +522,7 @@ def _verify(
     """Hide, predict, measure afresh, keep and print."""
     from gpubench.analysis.advice_checks import (
         checked,
-        drift_of,
+        drifts_of,
         keep,
         verification_path,
         verifications,
@@ -525,8 +530,8 @@ def _verify(
     from gpubench.report.advise import checked_words, refusal
 
     path = verification_path(results, history.setup)
-    drift = drift_of(verifications(path, results).values())
-    predictions = _measured(cases, site, history, samples, drift)
+    drifts = drifts_of(verifications(path, results).values())
+    predictions = _measured(cases, site, history, samples, drifts)
     keep(predictions, path, results)
     of_kernel: dict[Key, list[Prediction]] = {}
     for one in predictions:
@@ -549,7 +554,7 @@ def _verify(
 
 
 def _measured(
-    cases: Sequence[Any], site: Site, history: History, samples: int | None, drift: float
+    cases: Sequence[Any], site: Site, history: History, samples: int | None, drifts: Drifts
 ) -> list[Prediction]:
     """Predictions of what is hidden, beside what was measured now."""
     from gpubench.analysis.advice_checks import hide, told
@@ -561,7 +566,7 @@ def _measured(
     hidden, wanted = [], []
     for key, its in there.items():
         kernel = site.current(history).get(key)
-        one = hide(key, [*kernel.cases.values()] if kernel else [], drift)
+        one = hide(key, [*kernel.cases.values()] if kernel else [], drifts)
         hidden.append(one)
         wanted += _jobs(its, samples, one.cases)
     if not wanted:

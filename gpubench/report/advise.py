@@ -19,7 +19,7 @@ from gpubench.analysis.advice_checks import (
     LEAST_COVERAGE,
     Checked,
     checked,
-    drift_of,
+    drifts_of,
     left_out,
     verification_path,
     verifications,
@@ -139,7 +139,7 @@ def kernel_data(history: History, key: KernelKey, site: Site) -> dict[str, Any]:
     timed = [row for row in rows if row.name.time in CURVES]
     axes = axes_of(timed)
     verified = _verified(history, site)
-    ways = ways_of(rows, axes, drift=drift_of(verified.values()))
+    ways = ways_of(rows, axes, drift=drifts_of(verified.values()).stored)
     found = checked(verified.get(key, ()))
     return {
         "axes": [
@@ -208,10 +208,6 @@ def checked_words(found: Checked) -> str:
             f"; the times themselves had changed by {found.change:.2f}x since they were stored, "
             f"and against the stored ones the error was {found.line_error:.1%}"
         )
-    if found.refreshed_error is not None:
-        words += (
-            f"; with some sizes measured again first (--refresh) it is {found.refreshed_error:.1%}"
-        )
     if found.choices:
         words += (
             f"; the chosen way took {found.regret:.1%} longer than the best (median of "
@@ -222,17 +218,26 @@ def checked_words(found: Checked) -> str:
             f"; {found.extrapolated} extrapolated: wrong by {found.extrapolated_error:.0%} "
             f"(median), {found.extrapolated_worst:.0%} at most"
         )
+    if later := found.refreshed:
+        words += (
+            f"; with some sizes measured again first (--refresh) the error was {later.error:.1%}, "
+            f"{later.coverage:.0%} were within, and the chosen way took {later.regret:.1%} longer "
+            f"(mean {later.mean_regret:.1%})"
+        )
     return words
 
 
 def refusal(found: Checked) -> str:
     """Why there is no advice, and what mends it."""
-    return (
+    words = (
         f"no advice: verified {found.at[:10]}, its intervals held {found.coverage:.0%} of "
         f"{text.plural(found.count, 'time')}, and {LEAST_COVERAGE:.0%} are needed; measure more "
         "sizes, closer to each other, with `asv run`, and verify again, which also widens "
         "intervals where times differ from hour to hour"
     )
+    if found.refreshed and found.refreshed.holds:
+        words += f"; with --refresh they held {found.refreshed.coverage:.0%}: ask with it"
+    return words
 
 
 KIND_WORDS = {

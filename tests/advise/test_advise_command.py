@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -270,6 +271,22 @@ def test_some_sizes_are_measured_again_first(sums: Path) -> None:
     after = seconds_by_implementation(content)
     assert before.keys() == after.keys() == {"numpy", "numba"}
     assert before != after
+
+
+def test_intervals_that_hold_only_once_refreshed_need_refresh(sums: Path) -> None:
+    def verified(high: float) -> list[Prediction]:
+        of_sums = [replace(one, suite="sums", kernel="sums") for one in predictions(0.5)]
+        return [replace(one, refreshed=(1.0, 0.9, high)) for one in of_sums]
+
+    path, asked = verification_path(RESULTS, SETUP), ["sums", "-a", "n=3000"]
+    keep(verified(1.1), path, RESULTS)
+    assert "its intervals held 0% of 20 times" in run(*asked, "--refresh", code=2).stderr
+    path.unlink()
+    keep(verified(1.6), path, RESULTS)
+
+    assert "with --refresh they held 100%: ask with it" in run(*asked, code=2).stderr
+    result = CliRunner().invoke(main, ["advise", *asked, "--refresh"])
+    assert result.exit_code == 0 or "other work disturbed all times" in result.output
 
 
 def seconds_by_implementation(content: Any) -> dict[str, float]:

@@ -12,9 +12,10 @@ from advise_sample import SIZES, numpy, write_scale
 
 from gpubench.analysis.advice_checks import (
     LEAST_COVERAGE,
+    Drifts,
     Prediction,
     checked,
-    drift_of,
+    drifts_of,
     hide,
     keep,
     left_out,
@@ -110,6 +111,20 @@ def test_without_calibration_only_measured_sizes_have_an_interval() -> None:
     assert between is not None and there is not None
     assert (between.low, between.high) == (0.0, math.inf)
     assert there.low == pytest.approx(2 * math.exp(-0.1))
+
+
+def test_between_few_sizes_lines_bend_as_usual(tmp_path: Path) -> None:
+    """Beyond them nothing is known."""
+    times: dict[object, float] = {n: 1e-9 * n for n in (1000, 4000, 16000)}
+    (way,) = calibrated([Way("a", "cpu", "", "", ("n",), {"kernel": curve(times)})])
+
+    between, beyond = (way.curves["kernel"].at((n,)) for n in (2000.0, 32000.0))
+
+    assert between is not None and beyond is not None
+    reach = math.log(4) / 4  # in the middle of sizes that are 4x apart
+    assert between.high / between.seconds == pytest.approx(math.exp(math.hypot(0.1, reach)))
+    assert between.seconds / between.low == pytest.approx(between.high / between.seconds)
+    assert (beyond.low, beyond.high) == (0.0, math.inf)
 
 
 def row(sizes: dict[str, float]) -> Row:
@@ -222,7 +237,7 @@ def test_compilation_and_start_are_measured_again_and_predicted_as_they_were_sto
 ) -> None:
     write_scale(tmp_path)
     rows = rows_of(tmp_path)
-    hidden = hide(KEY, rows, LEAST_DRIFT)
+    hidden = hide(KEY, rows, Drifts())
     wanted = [
         row
         for row in rows
@@ -245,9 +260,11 @@ def test_compilation_and_start_are_measured_again_and_predicted_as_they_were_sto
     assert found.change == pytest.approx(1.25)
     assert found.error == pytest.approx(0.2, abs=0.02)  # that of the hour
     assert found.line_error < 0.02  # that of the lines
-    assert found.refreshed_error is not None
-    assert found.refreshed_error < 0.02  # sizes that were shown tell of the hour
     assert found.coverage < LEAST_COVERAGE
+    assert found.refreshed is not None
+    assert found.refreshed.count == found.count
+    assert found.refreshed.error < 0.02  # sizes that were shown tell of the hour
+    assert found.refreshed.holds
     never = [one for one in said if one.time not in ("compile", "start")]
     assert found.choices == checked(never).choices  # type: ignore[union-attr]
 
@@ -303,6 +320,23 @@ def test_regret_is_of_the_chosen_way_over_the_best() -> None:
     assert not found.holds
 
 
+def test_once_refreshed_estimates_count_with_intervals_of_their_own() -> None:
+    found = checked(
+        [
+            prediction(seconds=2.0, low=1.9, high=2.1, refreshed=(1.0, 0.9, 1.1)),
+            prediction(
+                implementation="numba", measured=0.5, fastest=0.5, refreshed=(1.2, 1.1, None)
+            ),
+            prediction(place={"n": 16.0}, high=None),
+        ]
+    )
+
+    assert found is not None and found.refreshed is not None
+    assert (found.count, found.coverage, found.regret) == (3, pytest.approx(1 / 3), 0.0)
+    again = found.refreshed
+    assert (again.count, again.coverage, again.regret, again.refreshed) == (2, 0.5, 1.0, None)
+
+
 def test_compile_and_start_count_for_coverage_and_nobody_chooses_by_them() -> None:
     once = {"time": "compile", "kind": "measured", "measured": 2.0}
     found = checked(
@@ -321,13 +355,18 @@ def test_compile_and_start_count_for_coverage_and_nobody_chooses_by_them() -> No
 
 def test_times_that_differ_at_another_hour_widen_every_interval(tmp_path: Path) -> None:
     write_scale(tmp_path)
-    verified = [prediction(stored=1.0, measured=1.0 + 0.05 * place) for place in range(20)]
+    verified = [
+        prediction(stored=1.0, measured=1.0 + 0.05 * place, refreshed=(1.5, 1.4, 1.6))
+        for place in range(20)
+    ]
 
-    drift = drift_of([verified])
+    drift, refreshed = drifts_of([verified])
 
     assert math.exp(drift) == pytest.approx(1.95)
-    assert drift_of([[prediction(measured=1.5, stored=1.0)] * 8]) == LEAST_DRIFT  # of too few
-    assert drift_of([[prediction()] * 20]) == LEAST_DRIFT  # never none
+    # They had been expected to take 1.5 times as long since others of their ways did.
+    assert math.exp(refreshed) == pytest.approx(1.5)
+    assert drifts_of([[prediction(measured=1.5, stored=1.0)] * 8]) == Drifts()  # of too few
+    assert drifts_of([[prediction()] * 20]) == Drifts()  # never none
     axes, rows = ("n",), rows_of(tmp_path)
     before, after = (ways_of(rows, axes, drift=d)[0].curves["kernel"] for d in (LEAST_DRIFT, drift))
     one, other = before.at((3000.0,)), after.at((3000.0,))
