@@ -142,7 +142,7 @@ def take_pairs(
         with _runs_of(mine, mine.runs // parts):
             pairs = _watched(mine, theirs, plan, rounds, size)
             crowded = mine.is_crowded or theirs.is_crowded
-            if crowded and _in_one_thread(mine) != _in_one_thread(theirs):
+            if crowded and _in_one_thread(mine) != _in_one_thread(theirs, rested=True):
                 reason = (
                     f"not paired: others kept the cores busy, and of {case.implementation_name} "
                     f"and {other.implementation_name} one works on several threads, which waited "
@@ -181,7 +181,7 @@ def _brief_pairs(
             theirs.size(brief)
             rounds = _fitting((mine, theirs), plan, allowed)
             pairs = Pairs()
-            if _in_one_thread(theirs) != one_thread:
+            if _in_one_thread(theirs, rested=mine.is_crowded) != one_thread:
                 pass  # on a crowded machine the one on several threads waits for others
             elif one_thread:
                 pairs = _watched(mine, theirs, plan, *rounds) if rounds else pairs
@@ -287,8 +287,14 @@ def _part(runs: int) -> int:
     return max(1, runs // PARTS)
 
 
-def _in_one_thread(measurement: Measurement) -> bool:
-    """Whether samples keep no more than one thread busy, or waiting for a core."""
+def _in_one_thread(measurement: Measurement, *, rested: bool = False) -> bool:
+    """Whether samples keep no more than one thread busy, or waiting for a core. ``rested``: once
+    threads of the other side sleep, which may spin for long where they wait for cores too."""
+    for _ in range(TRIES if rested else 0):
+        before = counters()
+        sleep(PAUSE)
+        if not {*ran(before, counters())} - {get_native_id()}:
+            break
     before, began = counters(), process_time()
     after, busy = before, 0.0
     # On a crowded machine that may take long, and a kernel that sleeps takes no processor time.

@@ -17,6 +17,7 @@ from gpubench.asv_benchmarks import benchmark_classes
 from gpubench.measure.direct import jobs, measure, take_turn
 from gpubench.measure.disturbance import Counters, Thread, counters
 from gpubench.measure.paired import (
+    PAUSE,
     SOME,
     Pairs,
     _crowded,
@@ -194,7 +195,7 @@ def test_work_of_several_threads_is_not_paired_without_being_asked_for(
     """Of the case or of its baseline."""
     crowded(monkeypatch, False)
     asked = iter(in_one_thread)
-    monkeypatch.setattr("gpubench.measure.paired._in_one_thread", lambda side: next(asked))
+    monkeypatch.setattr("gpubench.measure.paired._in_one_thread", lambda side, **_: next(asked))
     recording = Recording(tmp_path, case(tmp_path, "one_ms", "repeat: 10"))
     recording.preparation.prepare()
     assert (recording.last.pair_ratios, next(asked, None)) == ((), None)
@@ -207,11 +208,25 @@ def test_processor_time_tells_of_threads(monkeypatch, threads, in_one):
     assert _in_one_thread(Noted([], "any", [0.0])) == in_one
 
 
+def test_other_threads_come_to_rest_before_one_is_counted(monkeypatch):
+    """Beside others those of the other side spun for so long that one thread seemed to be two."""
+    naps, spins = [], 2
+
+    def counters():
+        spun = min(len(naps), spins)
+        return Counters(perf_counter(), {"1": Thread(float(spun), float(spun))}, None)
+
+    monkeypatch.setattr("gpubench.measure.paired.counters", counters)
+    monkeypatch.setattr("gpubench.measure.paired.sleep", naps.append)
+    assert _in_one_thread(Noted([], "any", [0.0]), rested=True)
+    assert naps == [PAUSE] * (spins + 1)
+
+
 def on_a_crowded_machine(tmp_path, monkeypatch, in_one_thread, sampling="repeat: 10"):
     """The record of a case one sample in four of which takes fifty times as long."""
     crowded(monkeypatch, True)
     asked = iter(in_one_thread)
-    monkeypatch.setattr("gpubench.measure.paired._in_one_thread", lambda side: next(asked))
+    monkeypatch.setattr("gpubench.measure.paired._in_one_thread", lambda side, **_: next(asked))
     monkeypatch.setattr("gpubench.measure.paired.PAUSE", 0.0)
     recording = Recording(tmp_path, case(tmp_path, "waits_at_times", sampling))
     recording.preparation.prepare()
