@@ -248,9 +248,10 @@ def predicted(
 ) -> Prediction:  # fmt: skip
     """What was said of a time that is known."""
     measured = stored if measured is None else measured
+    seconds, low, high = _ends(estimate)
     return Prediction(
         *key, way.implementation, way.device, way.parameters,
-        dict(zip(way.axes, at, strict=True)), time, estimate.kind, *_ends(estimate),
+        dict(zip(way.axes, at, strict=True)), time, estimate.kind, seconds, low, high,
         stored, measured, measured if fastest is None else fastest, when,
         _ends(refreshed) if refreshed else None,
     )  # fmt: skip
@@ -353,7 +354,6 @@ def told(hidden: Hidden, fresh: Iterable[Row], when: str) -> list[Prediction]:
     predictions = []
     for (place, time), points in hidden.taken.items():
         way, later = hidden.shown[place], refreshed(hidden.anew[place], measured)
-        of_way = hidden.key, way, time
         for point in points:
             of_place = times.get((way.key, point.at, time), {})
             estimate = (curve := way.curves.get(time)) and curve.at(point.at)
@@ -362,8 +362,9 @@ def told(hidden: Hidden, fresh: Iterable[Row], when: str) -> list[Prediction]:
                 advised = of_place.get(curve.variant(point.at), best)
                 seconds = math.exp(point.guess.log)
                 newer = later.curves[time].at(point.at)
+                of_point = hidden.key, way, time, point.at
                 predictions.append(
-                    predicted(*of_way, point.at, estimate, seconds, advised, best, when, newer)
+                    predicted(*of_point, estimate, seconds, advised, best, when, newer)
                 )
     for place, row in hidden.once:
         way, at = hidden.shown[place], where(row, hidden.axes)

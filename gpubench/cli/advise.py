@@ -386,7 +386,7 @@ def _refreshed(
     words = (
         f"refreshed: {text.plural(len(factors), 'time')} measured now took {min(factors):.2f}x to "
         f"{max(factors):.2f}x as long as stored, and the others of each way are taken to have "
-        "changed like its own"
+        "changed by what lies between"
     )
     return [refreshed(way, fresh) for way in ways], words
 

@@ -273,24 +273,42 @@ def test_each_way_is_refreshed_by_sizes_of_its_own(tmp_path: Path) -> None:
     write_scale(tmp_path)
     axes, rows = ("n",), rows_of(tmp_path)
     ways = [way for way in ways_of(rows, axes) if way.device == "cpu"]
-    telling = references(ways)
-    factors = {"numpy": 2.0, "numba": 0.5}
     seconds = {at: row.seconds for row in rows if row.seconds and (at := place_of(row, axes))}
-    fresh = {at: seconds[at] * factors[at[0][0]] for at in telling if at[0][0] in factors}
-    for way in ways:
-        sizes = sorted(at[1] for at in telling if at[0] == way.key and at[2] == "kernel")
-        points = way.curves["kernel"].points
-        assert [sizes[0], sizes[-1]] == [points[0].at, points[-1].at]
-        assert len(sizes) == min(REFERENCES, len(points)) == 3
-        fresh[way.key, sizes[1], "kernel", points[0].variant] *= 10.0  # moved by itself
 
+    def factor(implementation: str, n: float) -> float:
+        """NumPy takes twice as long, and Numba the longer the larger the arrays are."""
+        return 2.0 if implementation == "numpy" else (n / SIZES[0]) ** 0.1
+
+    fresh = {
+        at: seconds[at] * factor(at[0][0], at[1][0])
+        for at in references(ways)
+        if at[0][0] in ("numpy", "numba")
+    }
     for way in ways:
-        before = way.curves["kernel"].at((3000.0,))
-        after = refreshed(way, fresh).curves["kernel"].at((3000.0,))
-        assert before is not None and after is not None
-        assert after.seconds / before.seconds == pytest.approx(factors[way.implementation])
-        assert after.high / after.seconds == pytest.approx(before.high / before.seconds)
+        points = way.curves["kernel"].points
+        sizes = sorted(at[1] for at in fresh if at[0] == way.key and at[2] == "kernel")
+        assert [sizes[0], sizes[-1]] == [points[0].at, points[-1].at]
+        assert len(sizes) == REFERENCES < len(points)
+
+        before, after = way.curves["kernel"], refreshed(way, fresh).curves["kernel"]
+        for n in (3000.0, SIZES[3], SIZES[-1]):
+            old, new = before.at((n,)), after.at((n,))
+            assert old is not None and new is not None
+            expected = factor(way.implementation, n)
+            assert new.seconds / old.seconds == pytest.approx(expected, rel=1e-3)
+            assert new.high / new.seconds == pytest.approx(old.high / old.seconds)
         assert refreshed(way, {}) == way
+
+
+def test_what_lies_beyond_the_sizes_measured_again_moved_like_all_of_them() -> None:
+    times: dict[object, float] = {n: 1e-9 * n for n in (1000, 2000, 4000, 8000)}
+    way = Way("a", "cpu", "", "", ("n",), {"kernel": curve(times)})
+    again = {2000: 2.0, 4000: 8.0}
+
+    newer = refreshed(way, {(way.key, (n,), "kernel", ""): times[n] * f for n, f in again.items()})
+
+    moved = [math.exp(p.guess.log) / times[p.at[0]] for p in newer.curves["kernel"].points]
+    assert moved == pytest.approx([4.0, 2.0, 8.0, 4.0])
 
 
 def prediction(**fields: object) -> Prediction:
