@@ -110,6 +110,7 @@ $(VENV)/installed-gpu: $(VENV)/bin/python pyproject.toml
 
 $(SYSTEMS)/installed: $(SYSTEMS)/bin/python pyproject.toml
 	$(SYSTEMS)/bin/python -m pip install --quiet --editable '.[test,systems,cupy]' '$(TORCH)'
+	$(SYSTEMS)/bin/python -m pip install --quiet --no-deps 'dask-kubernetes>=2026.3'  # its operator's schema; all else that it needs is 240 MB
 	-$(SYSTEMS)/bin/python scripts/build_pycuda.py  # where it cannot be built, its tests are skipped
 	touch $@
 

@@ -4,9 +4,20 @@ own worker here: it stands where a cluster starts ``python -m distributed.cli.da
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
+
+import click
 
 from gpubench.cli import main
 from gpubench.cli.fleet import worker
 
-worker.context_settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+if find_spec("distributed"):  # without, the command says how to install it
+    from distributed.cli.dask_worker import main as dask_worker
+
+    # They are parsed, so that no value of theirs is taken for the scheduler's address.
+    taken = {name for parameter in worker.params for name in parameter.opts}
+    for parameter in dask_worker.params:
+        if isinstance(parameter, click.Option) and taken.isdisjoint(parameter.opts):
+            parameter.expose_value = False
+            worker.params.append(parameter)
 main(["fleet", "worker", *sys.argv[1:]], prog_name="gpubench")

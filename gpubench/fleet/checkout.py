@@ -136,13 +136,15 @@ class Checkout:
     ) -> list[str]:
         """Lines that a process writes; raises ``GpubenchError`` with the last ones where it ends
         with another code, or is ended."""
+        # Dask that is measured is not to find the fleet, nor to encrypt as it does.
+        inherited = {name: os.environ[name] for name in os.environ if not name.startswith("DASK_")}
         with self._lock:
             if self._ended:
                 raise GpubenchError("ended before it began")
             process = self._process = subprocess.Popen(
                 command,
                 cwd=self.folder,
-                env={**os.environ, **(variables or {})},
+                env={**inherited, **(variables or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

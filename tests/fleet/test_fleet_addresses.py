@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -62,6 +64,26 @@ def test_the_refusal_is_one_line(command: list[str]) -> None:
     assert result.exit_code == 2
     assert result.output.startswith(f"gpubench: {address}: without TLS only addresses of the")
     assert result.output.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        # dask-kubernetes, dask-jobqueue and `dask ssh`; the first says the address by a variable.
+        "--name a --dashboard --dashboard-address 8788",
+        "tcp://192.0.2.2:1 --name a --nthreads 1 --memory-limit 0.93GiB --nanny --death-timeout 60",
+        "--checkout here tcp://192.0.2.2:1 --nthreads 1 --host lab1 --local-directory /tmp",
+    ],
+)
+def test_in_place_of_dasks_worker_it_finds_the_address_among_its_options(words: str) -> None:
+    address = next((word for word in words.split() if "://" in word), "tcp://192.0.2.1:8786")
+    done = subprocess.run(
+        [sys.executable, "-m", "gpubench.fleet", *words.split()],
+        env={**os.environ, "DASK_SCHEDULER_ADDRESS": "tcp://192.0.2.1:8786"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr.startswith(f"gpubench: {address}: without TLS only addresses of the"), done
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1:9001", "lab1"])

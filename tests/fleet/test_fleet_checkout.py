@@ -87,6 +87,16 @@ def test_what_fails_says_its_last_words(tmp_path: Path) -> None:
     assert own.run([sys.executable, "-c", "raise SystemExit(3)"], ok=(3,)) == []
 
 
+def test_dask_that_is_measured_does_not_find_the_fleet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("DASK_CONFIG", "DASK_SCHEDULER_ADDRESS", "DASK_DISTRIBUTED__COMM__TLS__CA_FILE"):
+        monkeypatch.setenv(name, "of the fleet")
+    own = Checkout(tmp_path, "alpha")
+    program = "import os; print(*(name for name in os.environ if name.startswith('DASK_')))"
+    assert own.run([sys.executable, "-c", program]) == [""]
+
+
 STUBBORN = """
 import os, signal, subprocess, sys, time
 signal.signal(signal.SIGINT, signal.SIG_IGN)
