@@ -9,6 +9,7 @@ from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from itertools import chain, islice
 from multiprocessing import get_context
+from pathlib import Path
 from typing import TypeVar
 
 from gpubench.environment import environment
@@ -21,7 +22,11 @@ SAFE_PATH = "PYTHONSAFEPATH"
 
 
 def in_processes(
-    function: Callable[[T], R], parts: Iterable[T], processes: int | None = None
+    function: Callable[[T], R],
+    parts: Iterable[T],
+    processes: int | None = None,
+    *,
+    ahead: int = 2,
 ) -> Iterator[R]:
     """What ``function`` gives for each part, in their order.
 
@@ -30,6 +35,8 @@ def in_processes(
     whether there is more. ``processes`` counts this one, and is by default one for each processor
     that it may use. With one, for a single part, and where processes cannot be started, all is done
     here. No more parts and results wait in memory than three for each other process, and one.
+    ``ahead`` parts at most are given to each other process, with the one that it works on: one
+    where parts take so long that none should wait there while this process has none.
     """
     rest, others = iter(parts), (processes or processors()) - 1
     first = [*islice(rest, 2)]
@@ -49,12 +56,13 @@ def in_processes(
         with (
             suppress(OSError, BrokenExecutor),
             without_working_folder(),
-            ProcessPoolExecutor(others, get_context("spawn")) as pool,
+            # They would begin where multiprocessing was imported.
+            ProcessPoolExecutor(others, get_context("spawn"), os.chdir, (Path.cwd(),)) as pool,
         ):
             for part in rest:
-                # Each other process has a part, and the next one. Meanwhile this one does its own.
+                # Each other process has its parts. Meanwhile this one does its own.
                 waiting.append(part)
-                if sum(not future.done() for future in futures) < 2 * others:
+                if sum(not future.done() for future in futures) < ahead * others:
                     futures.append(pool.submit(function, part))
                 else:
                     futures.append(Future())

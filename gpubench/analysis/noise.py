@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from gpubench.results import ABSENT, CaseHistories
 
 RECENT = 30
-"""Newest times of each case whose scatter counts: older ones may be another machine in all but
-name, and a long history would cost more than it tells."""
+"""Newest commits, and times of each case, whose scatter counts: older ones may be another machine
+in all but name, and a long history would cost more than it tells."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ from gpubench.report.comparison_view import (
     markdown,
 )
 from gpubench.report.findings import case_words
+from gpubench.report.lists import FIRST
 from gpubench.report.machines import fact_words
 from gpubench.report.site import Navigation, Site, State, setup_label
 from gpubench.results import ABSENT, STATUSES, History, Setup, Snapshot
@@ -56,7 +57,8 @@ MOST_ROWS = 200
 """Rows of one comparison on the page; the file of Markdown and the command say more."""
 
 MOST_SETUPS = 12
-"""Machines and environments that a page sets against its own without being asked."""
+"""Machines and environments that a page sets against its own without being asked; of each of these
+comparisons it has as many rows as a long list shows at first (``FIRST``)."""
 
 FOLDER = "compare-data"
 """Of the scripts, beside the pages; all of it belongs to the report."""
@@ -85,6 +87,7 @@ class ShownComparison:
     address: str
     """Of this choice, after ``#``."""
     markdown: str
+    """Empty against other machines and environments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +117,14 @@ def build(history: History, site: Site) -> ComparePage:
     """The comparisons of one setup."""
     snapshots, setup = history.snapshots, history.setup
     newest = _newest(history, site) if len(snapshots) > 1 else None
-    other_setups = [other for other in site.histories if other.setup != setup][:MOST_SETUPS]
     others = tuple(
-        _shown(setup_label(other.setup), snapshots[-1], other.snapshots[-1], site)
-        for other in other_setups
+        ShownComparison(
+            setup_label(other.setup),
+            _compared(snapshots[-1], other, site, FIRST),
+            pair_address(snapshots[-1], other),
+            markdown="",
+        )
+        for other in _others(history, site)
     )
     first = newest or (others[0] if others else None)
     state = State(
@@ -141,10 +148,20 @@ def build(history: History, site: Site) -> ComparePage:
     )
 
 
-def _shown(heading: str, old: Snapshot, new: Snapshot, site: Site) -> ShownComparison:
-    comparison = compare_rows(old, new, site.rows(old), site.rows(new))
-    view = comparison_view(comparison, most=MOST_ROWS)
-    return ShownComparison(heading, view, pair_address(old, new), markdown(view))
+def stamp(history: History, site: Site) -> str:
+    """Changes with the snapshots that the page compares."""
+    compared = (*history.snapshots[-2:], *_others(history, site))
+    return repr([snapshot.digest for snapshot in compared])
+
+
+def _others(history: History, site: Site) -> list[Snapshot]:
+    """The newest of other setups, which the page sets against its own."""
+    others = [other.snapshots[-1] for other in site.histories if other.setup != history.setup]
+    return others[:MOST_SETUPS]
+
+
+def _compared(old: Snapshot, new: Snapshot, site: Site, most: int) -> ComparisonView:
+    return comparison_view(compare_rows(old, new, site.rows(old), site.rows(new)), most=most)
 
 
 def _verdict(newest: ShownComparison | None) -> str:
@@ -176,8 +193,12 @@ def newest_in_markdown(history: History, site: Site) -> str:
 
 
 def _newest(history: History, site: Site) -> ShownComparison:
-    old, new = history.snapshots[-2:]
-    return site.once("newest", history, lambda: _shown("", old, new, site))
+    def make() -> ShownComparison:
+        old, new = history.snapshots[-2:]
+        view = _compared(old, new, site, MOST_ROWS)
+        return ShownComparison("", view, pair_address(old, new), markdown(view))
+
+    return site.once("newest", history, make)
 
 
 def pair_address(old: Snapshot, new: Snapshot) -> str:
@@ -192,6 +213,11 @@ def pair_address(old: Snapshot, new: Snapshot) -> str:
 def setup_key(setup: Setup) -> str:
     """Short name of a setup in file names; it stays while others come and go."""
     return hashlib.sha256(f"{setup.machine}\0{setup.environment}".encode()).hexdigest()[:10]
+
+
+def index_stamp(site: Site) -> str:
+    """Changes with what there is to choose from."""
+    return repr([(history.setup, history.commits) for history in site.histories])
 
 
 def index_script(site: Site) -> str:

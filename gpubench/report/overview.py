@@ -177,6 +177,7 @@ class Overview:
     changes_note: str | None = None
     reasons: tuple[ReasonView, ...] = ()
     setups: tuple[SetupRow, ...] = ()
+    """On the first page of the report alone."""
     problems: tuple[Problem, ...] = ()
     states: tuple[State, ...] = ()
 
@@ -201,9 +202,8 @@ def build(history: History | None, site: Site) -> Overview:
             problems=site.table.problems,
             states=(state,),
         )
-    # Of its own setup last, whose rows other pages need as well.
-    setups = [_setup_row(other, site) for other in site.histories if other != history]
-    setups.insert(site.histories.index(history), _setup_row(history, site))
+    # Its own is the last, whose rows other pages need as well.
+    setups = [_setup_row(other, site) for other in reversed(_side_by_side(history, site))]
     kernels, rows = _kernels(history, site), site.rows_now(history)
     computing, counts = _computing(kernels), count(rows)
     best = _best(computing)
@@ -240,22 +240,31 @@ def build(history: History | None, site: Site) -> Overview:
         improvements=faster,
         changes_note=history_length(len(history.commits)),
         reasons=reason_views(rows),
-        setups=tuple(setups),
+        setups=tuple(reversed(setups)),
         problems=site.table.problems,
         states=tuple(_states(history)),
     )
 
 
-def _setup_row(history: History, site: Site) -> SetupRow:
-    def make() -> SetupRow:
-        return SetupRow(
-            setup=Link(setup_label(history.setup), site.address(history.setup)),
-            commit=commit_label(history.latest),
-            speedup=geometric_mean([*_best(_computing(_kernels(history, site))).values()]),
-            counts=counts_in_words(count(site.rows_now(history))),
-        )
+def stamp(history: History, site: Site) -> str:
+    """Changes with what an overview shows beside the history of its setup."""
+    machine = site.table.machines.get(history.setup.machine)
+    others = [other.digest_now for other in _side_by_side(history, site)]
+    return repr((site.table.problems, machine, others))
 
-    return site.once("setup row", history, make)
+
+def _side_by_side(history: History, site: Site) -> Sequence[History]:
+    """All setups on the first page: on every one, each new commit would change all of them."""
+    return site.histories if history is site.histories[0] else ()
+
+
+def _setup_row(history: History, site: Site) -> SetupRow:
+    return SetupRow(
+        setup=Link(setup_label(history.setup), site.address(history.setup)),
+        commit=commit_label(history.latest),
+        speedup=geometric_mean([*_best(_computing(_kernels(history, site))).values()]),
+        counts=counts_in_words(count(site.rows_now(history))),
+    )
 
 
 def _states(history: History) -> Iterator[State]:

@@ -12,11 +12,12 @@ import hashlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib.resources import files
+from importlib.resources import files as resources
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
@@ -36,9 +37,11 @@ from jinja2.loaders import split_template_path
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from gpubench import __version__
+from gpubench.analysis.changes import Stops
 from gpubench.collecting import without_collecting
 from gpubench.errors import GpubenchError
 from gpubench.links import leads_out
+from gpubench.parallel import in_processes, processors
 from gpubench.report import (
     advise,
     changes,
@@ -54,7 +57,7 @@ from gpubench.report import (
     text,
 )
 from gpubench.report.site import Site
-from gpubench.results import Table
+from gpubench.results import History, Setup, Table
 
 if sys.platform != "win32":
     import fcntl
@@ -64,8 +67,8 @@ ASSETS = ("gpubench.css", "text.js", "lists.js", "charts.js", "compare.js", "adv
 
 PLOTLY = "plotly.min.js"
 
-GENERATOR = '<meta name="generator" content="gpubench '
-"""Tells pages of an earlier report from other files."""
+SOURCES = "gpubench-sources"
+"""Stands before the mark, and tells files of an earlier report from others."""
 
 MARK_WITHIN = 1024
 """Bytes at the beginning of a page or a script in which its mark stands."""
@@ -74,17 +77,26 @@ PARTS = ".gpubench-new-"
 """Beginning of the name of the folder in which a report makes its files."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReportPage:
-    """One page before it is made."""
+MUCH = 300
+"""Pages from which several processes make them: that many take some three seconds. Of fewer a
+process is ready too late: with 52, of three machines, a report took longer."""
 
-    template: str
-    """Named like the module of its view model."""
+PROCESSES = 2
+"""That make pages, at most: each holds some 200 MB, and a report should take 600 MB in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFile:
+    """One page, script or Markdown before it is made."""
+
     address: str
-    """File name in the folder of the report."""
-    view: Callable[[], Any]
+    """In the folder of the report."""
     digest: str
-    """Changes with anything that the view is made from."""
+    """Changes with anything that it is made from."""
+    make: Callable[[], Any]
+    """The view model of a page, the text of another file."""
+    template: str = ""
+    """Of a page: named like the module of its view model."""
 
 
 @without_collecting()
@@ -100,34 +112,51 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
     folders = filter(None, (packaged_templates(), overrides))
     templates = (path for folder in folders for path in folder.glob("*.*") if path.is_file())
     made_by = f"{code_stamp()}{_stamp(templates)}"
-
-    def mark(sources: str) -> str:
-        return hashlib.sha256(f"{made_by}{sources}".encode()).hexdigest()[:32]
-
-    listed = list(pages(site))
-    outdated = [page for page in listed if not _holds(output_dir / page.address, mark(page.digest))]
+    scripts = output_dir / compare.FOLDER
+    if scripts.is_symlink():
+        raise GpubenchError(f"{scripts} is a symbolic link; remove it, it is of the report")
+    addresses: set[str] = set()
+    parts: list[Part] = []
+    for place, history in enumerate(groups(site)):
+        files = {file.address: _mark(made_by, file) for file in files_of(history, site)}
+        addresses |= files.keys()
+        outdated = {name for name, mark in files.items() if not _holds(output_dir / name, mark)}
+        parts.append((place, outdated))
+    *of_setups, of_all = parts
+    several = [part for part in of_setups if part[1]]
+    pages = sum(address.endswith(".html") for _, outdated in several for address in outdated)
+    processes = 1
+    if pages >= MUCH and len(several) > 1 and table.is_kept:
+        processes, site.processes = min(processors(), PROCESSES), 1
     is_new = not output_dir.exists()
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
         # All is made before a page is replaced, since any of them may fail; on disk, since they
         # are many.
         with _folder_of_parts(output_dir) as folder:
-            for page in outdated:
-                made = _render(environment, page, mark(page.digest))
-                (folder / page.address).write_text(made, encoding="utf-8", newline="")
+            (folder / compare.FOLDER).mkdir()
+            _at_work[folder] = environment, site
+            make = partial(_make, table=table, overrides=overrides, made_by=made_by, folder=folder)
+            fits: dict[Setup, Mapping[bytes, Stops]] = {}
+            # What shows all setups is made here, where the exports need the same of them.
+            for made in chain(in_processes(make, several, processes, ahead=1), map(make, [of_all])):
+                fits |= made
             _make_unmarked(environment, site, folder)
-            for path in folder.iterdir():
-                _put(path, output_dir / path.name)
-            _write_scripts(site, output_dir, folder, mark)
-        site.keep_fits()
-        kept = {page.address for page in listed}
-        for path in output_dir.glob("*.html"):
-            if path.name not in kept and _holds(path, GENERATOR):
+            scripts.mkdir(exist_ok=True)
+            for path in chain(folder.glob("*.*"), (folder / compare.FOLDER).iterdir()):
+                _put(path, output_dir / path.relative_to(folder))
+        if fits:  # the table's file is opened anew for it
+            table.keep_fits(fits)
+        beside = *output_dir.glob("*.html"), *output_dir.glob("*.md")
+        earlier = *scripts.glob("*.js"), *(path for path in beside if _holds(path, SOURCES))
+        for path in earlier:
+            if path.relative_to(output_dir).as_posix() not in addresses:
                 path.unlink()
     except OSError as error:
         hint = "give another folder with --output"
         raise GpubenchError(f"the report cannot be written: {error}; {hint}") from error
     finally:
+        _at_work.clear()
         if is_new:
             with suppress(OSError):  # there is something in it, unless it failed
                 output_dir.rmdir()
@@ -136,67 +165,104 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
 
 def view_models(table: Table) -> dict[str, Any]:
     """What the pages say, as JSON-ready data by address; unknown bounds are ``None``."""
-    return {page.address: exports.plain(page.view()) for page in pages(Site(table))}
+    site = Site(table)
+    files = (file for history in groups(site) for file in files_of(history, site))
+    return {file.address: exports.plain(file.make()) for file in files if file.template}
 
 
-def pages(site: Site) -> Iterator[ReportPage]:
-    """Every page of the report; the overview of the first setup first."""
-    for history in site.histories:
-        setup = history.setup
-        view: Callable[[], Any] = partial(overview.build, history, site)
-        yield ReportPage("overview.html", site.address(setup), view, site.digest)
-        kernels = site.kernels(history)
-        for key in kernels:
-            view = partial(kernel.build, history, key, site)
-            shown = repr((history.digest, site.linked(history, key), site.sources.get(key)))
-            yield ReportPage("kernel.html", site.address(setup, key), view, shown)
-        elsewhere = [choose.elsewhere(key, history, site) for key in kernels]
-        for name, module, sources in (
-            ("changes", changes, history.digest),
-            ("choose", choose, f"{history.digest}{elsewhere}"),
-            ("compare", compare, site.digest),
-            ("advise", advise, f"{history.digest}{advise.stamp(history, site)}"),
-        ):
-            view = partial(module.build, history, site)
-            shown = repr((sources, site.linked(history)))
-            yield ReportPage(f"{name}.html", site.page_address(name, setup), view, shown)
-    if site.histories:
-        view = partial(machines.build, site)
-        yield ReportPage("machines.html", "machines.html", view, site.digest)
-    else:
-        view = partial(overview.build, None, site)
-        yield ReportPage("overview.html", site.address(None), view, site.digest)
+def groups(site: Site) -> list[History | None]:
+    """Whose files are made together: each setup's, and at last those of all."""
+    return [*site.histories, None]
 
 
-def scripts(site: Site) -> Iterator[tuple[str, Callable[[], str], str]]:
-    """What the compare page reads when a reader chooses: address, content, digest of each file."""
-    if site.histories:
-        yield compare.INDEX, partial(compare.index_script, site), site.digest
-    for history in site.histories:
-        key = f"{compare.FOLDER}/{compare.setup_key(history.setup)}"
-        yield f"{key}.js", partial(compare.cases_script, history), history.digest
-        names = hashlib.sha256(repr(history.names).encode()).hexdigest()
-        for place, snapshot in enumerate(history.snapshots):
-            address = f"{key}-{snapshot.commit.hash[:8]}.js"
-            content = partial(compare.snapshot_script, history, place, site)
-            yield address, content, names + snapshot.digest
-        for address, asked in advise.scripts(history, site).items():
-            content = partial(advise.script, history, asked, site)
-            yield address, content, f"{history.digest}{advise.stamp(history, site)}"
+def files_of(history: History | None, site: Site) -> Iterator[ReportFile]:
+    """Pages and scripts of one setup, its overview first; ``None``: those of all setups."""
+    if history is None:
+        if site.histories:
+            view: Callable[[], Any] = partial(machines.build, site)
+            yield ReportFile("machines.html", site.digest, view, "machines.html")
+            stamp = compare.index_stamp(site)
+            yield ReportFile(compare.INDEX, stamp, partial(compare.index_script, site))
+        else:
+            view = partial(overview.build, None, site)
+            yield ReportFile(site.address(None), site.digest, view, "overview.html")
+        return
+    setup, links = history.setup, site.linked(history)
+    view = partial(overview.build, history, site)
+    shown = f"{history.digest}{overview.stamp(history, site)}{links}"
+    yield ReportFile(site.address(setup), shown, view, "overview.html")
+    for key in site.kernels(history):
+        view = partial(kernel.build, history, key, site)
+        shown = repr((history.digest, site.linked(history, key), site.sources.get(key)))
+        yield ReportFile(site.address(setup, key), shown, view, "kernel.html")
+    compared = compare.stamp(history, site)
+    advised = f"{history.digest_now}{advise.stamp(history, site)}"
+    elsewhere = [choose.elsewhere(key, history, site) for key in site.kernels(history)]
+    for name, module, shown in (
+        ("changes", changes, history.digest),
+        ("choose", choose, f"{history.digest_now}{elsewhere}"),
+        ("compare", compare, compared),
+        ("advise", advise, advised),
+    ):
+        view = partial(module.build, history, site)
+        yield ReportFile(site.page_address(name, setup), f"{shown}{links}", view, f"{name}.html")
+    if len(history.snapshots) > 1:
+        view = partial(compare.newest_in_markdown, history, site)
+        yield ReportFile(compare.markdown_address(history, site), compared, view)
+    start = f"{compare.FOLDER}/{compare.setup_key(setup)}"
+    yield ReportFile(f"{start}.js", history.digest_now, partial(compare.cases_script, history))
+    names = hashlib.sha256(repr(history.names).encode()).hexdigest()
+    for place, snapshot in enumerate(history.snapshots):
+        view = partial(compare.snapshot_script, history, place, site)
+        address = f"{start}-{snapshot.commit.hash[:8]}.js"
+        yield ReportFile(address, names + snapshot.digest, view)
+    for address, asked in advise.scripts(history, site).items():
+        yield ReportFile(address, advised, partial(advise.script, history, asked, site))
+
+
+Part = tuple[int, Collection[str]]
+"""Index into ``groups``, and addresses of its files that are to be made."""
+
+_at_work: dict[Path, tuple[Environment, Site]] = {}
+"""What this process makes files with, by the folder: it lasts over parts, which other processes get
+one by one."""
+
+
+@without_collecting()
+def _make(
+    part: Part, table: Table, overrides: Path | None, made_by: str, folder: Path
+) -> Mapping[Setup, Mapping[bytes, Stops]]:
+    """Make files of one group, in a folder; gives the fits that were made for them."""
+    place, wanted = part
+    if folder not in _at_work:
+        _at_work[folder] = _environment(overrides), Site(table, processes=1)
+    environment, site = _at_work[folder]
+    for file in files_of(groups(site)[place], site):
+        if file.address in wanted:
+            mark = _mark(made_by, file)
+            if file.template:
+                content = _render(environment, file, mark)
+            elif file.address.endswith(".md"):  # whose first line others look for
+                content = file.make().replace("\n", f"\n<!-- {SOURCES}: {mark} -->\n", 1)
+            else:
+                content = f"// {SOURCES}: {mark}\n{file.make()}"
+            (folder / file.address).write_text(content, encoding="utf-8", newline="")
+    return site.taken_fits()
+
+
+def _mark(made_by: str, file: ReportFile) -> str:
+    """What a file says of what it was made from."""
+    return hashlib.sha256(f"{made_by}{file.digest}".encode()).hexdigest()[:32]
 
 
 def _make_unmarked(environment: Environment, site: Site, folder: Path) -> None:
-    """Write what says nowhere what it was made from: styles, data, Markdown."""
+    """Write what says nowhere what it was made from: styles and data."""
     loader = cast(BaseLoader, environment.loader)
     for asset in ASSETS:
         (folder / asset).write_bytes(loader.get_source(environment, asset)[0].encode())
-    (folder / PLOTLY).write_bytes(files("plotly").joinpath("package_data", PLOTLY).read_bytes())
+    (folder / PLOTLY).write_bytes(resources("plotly").joinpath("package_data", PLOTLY).read_bytes())
     if site.histories:
         exports.write(site, folder)
-    for history in site.histories:
-        if len(history.snapshots) > 1:
-            content = compare.newest_in_markdown(history, site)
-            (folder / compare.markdown_address(history, site)).write_bytes(content.encode())
 
 
 def packaged_templates() -> Path:
@@ -274,8 +340,8 @@ def _environment(overrides: Path | None) -> Environment:
     return environment
 
 
-def _render(environment: Environment, page: ReportPage, mark: str) -> str:
-    shown = {"page": page.view(), "address": page.address}
+def _render(environment: Environment, page: ReportFile, mark: str) -> str:
+    shown = {"page": page.make(), "address": page.address}
     try:
         template = environment.get_template(page.template)
         return template.render(**shown, version=__version__, sources=mark)
@@ -340,25 +406,6 @@ def locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _write_scripts(site: Site, output_dir: Path, parts: Path, mark: Callable[[str], str]) -> None:
-    """Write scripts one after the other; those that are no longer part of the report go."""
-    folder = output_dir / compare.FOLDER
-    if folder.is_symlink():
-        raise GpubenchError(f"{folder} is a symbolic link; remove it, it is a folder of the report")
-    folder.mkdir(exist_ok=True)
-    stale = set(folder.glob("*.js"))
-    for address, content, digest in scripts(site):
-        path = output_dir / address
-        line = f"// gpubench-sources: {mark(digest)}\n"
-        if path not in stale or not _holds(path, line):
-            new = parts / path.name
-            new.write_bytes(f"{line}{content()}".encode())
-            new.replace(path)  # which its line tells from this one
-        stale.discard(path)
-    for path in stale:
-        path.unlink()
 
 
 def _put(new: Path, path: Path) -> None:

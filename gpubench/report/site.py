@@ -17,7 +17,7 @@ from gpubench.analysis.causes import ExplainedChange, explained_changes, newest_
 from gpubench.analysis.changes import Change, Stops, changes_of_parts, is_much
 from gpubench.analysis.comparison import DISTURBED, FAILURES
 from gpubench.analysis.headline import KernelKey, KernelNow, current
-from gpubench.analysis.noise import Noise, noise
+from gpubench.analysis.noise import RECENT, Noise, noise
 from gpubench.parallel import processors
 from gpubench.report import text
 from gpubench.results import (
@@ -96,8 +96,10 @@ class Site:
     """The table as pages see it. What several pages show is read or calculated once; of the setup
     whose pages are made, as long as they are."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, processes: int | None = None) -> None:
         self.table = table
+        self.processes = processes or processors()
+        """That may look for changes."""
         self._made: dict[tuple[str, Setup], Any] = {}
         self._setup: Setup | None = None
         self._of_setup: dict[str, Any] = {}
@@ -140,7 +142,13 @@ class Site:
 
     def current(self, history: History) -> Mapping[KernelKey, KernelNow]:
         """Each kernel at the newest commit at which it was measured on that setup."""
-        return self._while("current", history, lambda: current(history, self.table.rows))
+
+        def rows(snapshot: Snapshot, names: Collection[CaseName]) -> Mapping[CaseName, Row]:
+            # Of the newest commit, where most are, other setups' pages and the exports show them.
+            is_newest = snapshot is history.snapshots[-1]
+            return self.rows(snapshot) if is_newest else self.table.rows(snapshot, names)
+
+        return self._while("current", history, lambda: current(history, rows))
 
     def rows_now(self, history: History) -> list[Row]:
         """Each case of those kernels."""
@@ -236,7 +244,7 @@ class Site:
             kept = self.table.fits(history.setup)
             several = is_much(len(history.names) * len(history.snapshots), kept)
             changes, fits = changes_of_parts(
-                self.parts(history), kept, processors() if several else 1
+                self.parts(history), kept, self.processes if several else 1
             )
             if fits != kept:
                 self._fits[history.setup] = fits
@@ -244,11 +252,10 @@ class Site:
 
         return self._while("changes", history, find)
 
-    def keep_fits(self) -> None:
-        """Have the next report find what this one has fitted. Once, since the table's file is
-        opened anew for it."""
-        if self._fits:
-            self.table.keep_fits(self._fits)
+    def taken_fits(self) -> Mapping[Setup, Mapping[bytes, Stops]]:
+        """What was fitted since the last time, for the next report to find."""
+        fits, self._fits = self._fits, {}
+        return fits
 
     def explained(self, history: History) -> tuple[ExplainedChange, ...]:
         """Every change on a setup with its cause, the newest first, then the largest."""
@@ -273,7 +280,15 @@ class Site:
 
     def noise(self, history: History) -> Noise:
         """How much times scatter on a setup."""
-        return self.once("noise", history, lambda: noise(self.parts(history)))
+
+        def parts() -> Iterator[CaseHistories]:
+            newest = history.snapshots[-RECENT:]
+            size = max(TOGETHER // len(newest), 1)
+            for start in range(0, len(history.names), size):
+                names = history.names[start : start + size]
+                yield self.table.history(history.setup, names, newest)
+
+        return self.once("noise", history, lambda: noise(parts()))
 
     def failures(self, history: History, place: int) -> Mapping[CaseName, str]:
         """Why cases failed, or have a time without a verdict, at one commit."""
@@ -297,7 +312,7 @@ class Site:
 
     @cached_property
     def digest(self) -> str:
-        """Changes with anything that pages show, but for the benchmarks' code."""
+        """Changes with anything that the page of all machines shows."""
         table = self.table
         shown = [table.problems, table.machines, table.commits, sorted(self._slugs.items())]
         shown += [history.digest for history in self.histories]

@@ -106,6 +106,13 @@ class History:
         """Changes with anything that a snapshot of it is made from."""
         return store.digest(*(snapshot.digest for snapshot in self.snapshots))
 
+    @cached_property
+    def digest_now(self) -> str:
+        """Changes with any row of a case at the newest snapshot that has it, with the cases that
+        there are, and with the newest commit."""
+        places = {*self.newest.places.tolist(), len(self.snapshots) - 1}
+        return store.digest(*(self.snapshots[place].digest for place in sorted(places)))
+
 
 @dataclass(frozen=True, eq=False)
 class CaseHistories(History):
@@ -176,6 +183,16 @@ class Table:
     _outlines: dict[Setup, History] = field(default_factory=dict)
     folder: Path = Path()
     """asv's results directory."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process, which opens the file as well; so it has to have one."""
+        same = self.commits, self.machines, self.problems, self.sources, self._snapshots
+        return _opened_again, (self._path, *same, {}, self.folder)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it has a file."""
+        return self._path is not None
 
     def close(self) -> None:
         """Let other processes write the table's file."""
@@ -539,6 +556,10 @@ def open_table(
     return Table(*made, folder=results_dir)
 
 
+def _opened_again(path: Path, *same: Any) -> Table:
+    return Table(store.connect(path, read_only=True), path, *same)
+
+
 @lru_cache(maxsize=2**12)
 def _detail(content: str) -> Mapping[str, Any]:
     """Fields of a ``Row``, mostly the same in many snapshots."""
@@ -567,6 +588,7 @@ def _snapshot(head: Mapping[str, Any], commit: Commit, key: str) -> Snapshot:
     )
 
 
+@lru_cache(maxsize=2**14)
 def natural_order(name: CaseName) -> tuple[object, ...]:
     """Sorts cases by their names with the numbers in them as numbers: ``n=64`` before ``n=256``."""
     case = natural(name.case), name.case  # the numbers alone do not tell 0.1 from 0.01

@@ -19,7 +19,8 @@ from gpubench.report import compare
 from gpubench.report.compare import ComparePage, pair_address, setup_key
 from gpubench.report.comparison_view import baseline_words, comparison_view, escaped, markdown
 from gpubench.report.findings import case_words
-from gpubench.report.render import scripts, write_report
+from gpubench.report.lists import FIRST
+from gpubench.report.render import files_of, groups, write_report
 from gpubench.report.site import Site
 from gpubench.results import Commit, Setup, Snapshot, Table, open_table
 
@@ -149,6 +150,21 @@ def test_other_machines_are_set_against_this_one_at_their_newest_commits(tmp_pat
     )
 
 
+def test_of_other_machines_as_many_rows_are_listed_as_a_long_list_shows(tmp_path: Path) -> None:
+    for machine, seconds in (("runner", 1.0), ("other", 2.0)):
+        files = commit(tmp_path / "results", "a", 1, machine)
+        for n in range(FIRST + 5):
+            files.time(NUMBA, f"n={n}", seconds)
+        files.write()
+    table = open_table(tmp_path / "results")
+
+    (other,) = page_of(table, "runner").others
+    page = (write_report(table, tmp_path / "site").parent / "compare.html").read_text()
+
+    assert (len(other.comparison.rows), other.comparison.more) == (FIRST, 5)
+    assert '<p class="muted">and 5 more cases.</p>' in page
+
+
 def test_one_commit_says_what_a_comparison_needs(tmp_path: Path) -> None:
     commit(tmp_path, "a", 1).time(NUMBA, "n=4", 1.0).write()
 
@@ -168,7 +184,9 @@ def test_an_address_escapes_what_a_name_holds() -> None:
 
 def arguments(table: Table) -> dict[str, list[Any]]:
     """Arguments of the call that each script is, by its address."""
-    calls = {address: content() for address, content, _ in scripts(Site(table))}
+    site = Site(table)
+    files = [file for history in groups(site) for file in files_of(history, site)]
+    calls = {file.address: file.make() for file in files if file.address.endswith(".js")}
     return {
         address: json.loads(call[call.index("(...") + 4 : call.rindex(");")])
         for address, call in calls.items()

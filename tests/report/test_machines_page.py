@@ -11,6 +11,7 @@ import pytest
 from full_kernel import write_full_kernel
 from result_files import CommitFiles
 
+from gpubench.analysis.noise import RECENT
 from gpubench.report import exports, machines
 from gpubench.report.machines import MachinesPage
 from gpubench.report.render import write_report
@@ -44,6 +45,22 @@ def test_every_setup_has_its_facts_and_its_noise(sample: Table) -> None:
         "Half of the intervals are narrower than \N{PLUS-MINUS SIGN}2.0 % (68 times at the newest "
         "commit).",
         "From one commit to the next a time typically differs by 0.78 % (784 pairs of neighbours).",
+    )
+
+
+def test_noise_is_of_the_newest_commits(tmp_path: Path) -> None:
+    for day in range(RECENT + 9):
+        files = CommitFiles(tmp_path, f"{day:08x}" * 5, 86_400 * (day + 1))
+        files.time("suites.add__numpy.time_kernel", "n=4", 1.0 + (day < 9) * (day % 2))
+        if day < 9:
+            files.time("suites.gone__numpy.time_kernel", "n=4", 1.0 + day)
+        files.write()
+
+    (setup,) = page_of(open_table(tmp_path)).setups
+
+    assert setup.noise[1] == (
+        f"From one commit to the next a time typically differs by 0 % ({RECENT - 1} pairs of "
+        "neighbours)."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -10,12 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from report_sample import write_sample
-from result_files import CommitFiles
+from report_sample import START, commit_hash, write_sample
+from result_files import CommitFiles, write_machine
 from stored_asv_project import PAIR, write_benchmarks, write_format_2
 
 from gpubench.analysis.changes import Logarithms, best_pieces
 from gpubench.errors import GpubenchError
+from gpubench.parallel import in_processes
 from gpubench.report import changes, choose, compare, kernel, overview, render
 from gpubench.report.charts import MOST_ROWS
 from gpubench.report.render import view_models, write_report
@@ -46,6 +48,61 @@ def test_changes_that_other_processes_look_for_meanwhile_make_the_same_pages(
     monkeypatch.setattr("gpubench.analysis.changes.MUCH", 1)
 
     assert contents(write_report(open_table(results), tmp_path / "html").parent) == expected
+
+
+def test_pages_made_in_several_processes_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for machine in ("a", "b", "c"):
+        stepping(tmp_path / "results", range(12), machine)
+    expected = contents(write_report(open_table(tmp_path / "results"), tmp_path / "alone").parent)
+    by_others: list[int] = []
+    monkeypatch.setattr(render, "MUCH", 1)
+    monkeypatch.setattr(render, "processors", lambda: 2)
+    monkeypatch.setattr(render, "in_processes", noting_parts(by_others))
+    monkeypatch.chdir(tmp_path)  # where paths begin, in other processes too
+
+    with closing(open_table(Path("results"), path=tmp_path / "kept.table")) as table:
+        found = contents(write_report(table, Path("html")).parent)
+        kept = [len(table.fits(setup)) for setup in table.setups]
+
+    assert found == expected
+    assert by_others == [2, 3]
+    assert kept == [1, 1, 1], "the fits of every machine"
+
+
+def noting_parts(seen: list[int]) -> Callable[..., Any]:
+    """``in_processes`` that notes how many processes it is given, and how many parts it did."""
+
+    def noted(function: Any, parts: Any, processes: int, **how: int) -> Any:
+        done = [*in_processes(function, parts, processes, **how)]
+        seen.extend((processes, len(done)))
+        return done
+
+    return noted
+
+
+def stepping(directory: Path, days: range, machine: str) -> None:
+    """A kernel that became slower after six days, on one machine."""
+    for day in days:
+        files = CommitFiles(directory, f"{day:08x}" * 5, 86_400 * (day + 1), machine=machine)
+        files.time("suites.add__numpy.time_kernel", "n=4", 4.0)
+        files.time("suites.add__numba.time_kernel", "n=4", 2.0 if day > 5 else 1.0).write()
+
+
+def test_a_template_that_fails_in_another_process_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_two_machines(tmp_path / "results", range(3), "a", "b")
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/kernel.html").write_text("{{ page.nothing }}")
+    monkeypatch.setattr(render, "MUCH", 1)
+    monkeypatch.setattr(render, "processors", lambda: 2)
+
+    with pytest.raises(GpubenchError, match=r"^the template of kernel-add.*fails: .*nothing"):
+        report(tmp_path, tmp_path / "own")
+
+    assert not (tmp_path / "html").exists()
 
 
 def test_files_that_hold_the_same_are_left_alone(tmp_path: Path) -> None:
@@ -86,7 +143,7 @@ def test_the_table_of_a_long_history_has_its_newest_commits(tmp_path: Path) -> N
 def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Which views were made: page and machine."""
     names: list[str] = []
-    for module in (kernel, overview, changes, choose):
+    for module in (kernel, overview, changes, choose, compare):
         monkeypatch.setattr(module, "build", noting(module.build, module.__name__, names))
     return names
 
@@ -115,6 +172,7 @@ def report(folder: Path, overrides: Path | None = None) -> Path:
 
 def anew(folder: Path) -> dict[str, bytes]:
     """The same report, made of nothing that is kept."""
+    shutil.rmtree(folder / "anew", ignore_errors=True)
     return contents(write_report(open_table(folder / "results"), folder / "anew").parent)
 
 
@@ -124,7 +182,7 @@ def test_a_page_is_made_again_only_where_its_sources_changed(
     on_two_machines(tmp_path / "results", range(3), "a", "b")
     report(tmp_path)
     assert sorted(built) == [
-        "changes a", "changes b", "choose a", "choose b",
+        "changes a", "changes b", "choose a", "choose b", "compare a", "compare b",
         "kernel a", "kernel b", "overview a", "overview b",
     ]  # fmt: skip
 
@@ -134,8 +192,112 @@ def test_a_page_is_made_again_only_where_its_sources_changed(
 
     on_two_machines(tmp_path / "results", range(3, 4), "b")
     pages = contents(report(tmp_path))
-    assert sorted(built) == ["changes b", "choose b", "kernel b", "overview a", "overview b"]
+    assert sorted(built) == [
+        "changes b", "choose b", "compare a", "compare b", "kernel b", "overview a", "overview b",
+    ]  # fmt: skip
     assert anew(tmp_path) == pages
+
+    built.clear()
+    on_two_machines(tmp_path / "results", range(4, 5), "a")
+    pages = contents(report(tmp_path))
+    assert sorted(built) == [
+        "changes a", "choose a", "compare a", "compare b", "kernel a", "overview a",
+    ]  # fmt: skip
+    assert anew(tmp_path) == pages
+
+
+def test_a_comparison_is_made_again_only_where_a_side_of_it_changed(
+    tmp_path: Path, built: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare, "MOST_SETUPS", 1)  # a against b, b and c against a
+    on_two_machines(tmp_path / "results", range(3), "a", "b", "c")
+    report(tmp_path)
+
+    for day, machine, expected in ((3, "c", ["c"]), (3, "b", ["a", "b"]), (0, "a", [])):
+        built.clear()
+        on_two_machines(tmp_path / "results", range(day, day + 1), machine)
+        pages = contents(report(tmp_path))
+        assert sorted(name[-1] for name in built if name.startswith("compare")) == expected
+        assert anew(tmp_path) == pages
+
+
+def test_an_old_commit_measured_again_changes_no_page_of_the_newest(
+    tmp_path: Path, built: list[str]
+) -> None:
+    on_two_machines(tmp_path / "results", range(4), "a", "b")
+    report(tmp_path)
+    built.clear()
+    files = CommitFiles(tmp_path / "results", f"{1:08x}" * 5, 86_400 * 2, machine="b")
+    files.time("suites.add__numba.time_kernel", "n=4", 1.5).write()
+
+    pages = contents(report(tmp_path))
+
+    assert sorted(built) == ["changes b", "kernel b", "overview b"], "the first page neither"
+    assert anew(tmp_path) == pages
+
+
+def measured(results: Path, index: int, machine: str = "runner") -> Path:
+    """One kernel at a commit of the sample, or a later one, in place of what there was."""
+    files = CommitFiles(results, commit_hash(index), START + index * 90_000, machine=machine)
+    files.time("suites.norm__numpy.time_kernel", "n=1024", 3.0)
+    files.time("suites.norm__numba_parallel.time_kernel", "n=1024", 2.0)
+    return files.write().result_path
+
+
+def one_more_commit(results: Path) -> None:
+    measured(results, 12)
+
+
+def one_more_machine(results: Path) -> None:
+    measured(results, 11, "another")
+
+
+def changed_at_first(results: Path) -> None:
+    measured(results, 0)
+
+
+def changed_at_last(results: Path) -> None:
+    measured(results, 11)
+
+
+def removed_at_first(results: Path) -> None:
+    path = measured(results, 0)
+    path.unlink()
+    path.with_suffix(".gpubench.jsonl").unlink()
+
+
+def removed_at_last(results: Path) -> None:
+    path = measured(results, 11)
+    path.unlink()
+    path.with_suffix(".gpubench.jsonl").unlink()
+
+
+def one_machine_less(results: Path) -> None:
+    shutil.rmtree(results / "gpu-box")
+
+
+def another_description(results: Path) -> None:
+    write_machine(results, "runner", cpu="Example 9999")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        one_more_commit, one_more_machine, changed_at_first, changed_at_last, removed_at_first,
+        removed_at_last, one_machine_less, another_description,
+    ],
+)  # fmt: skip
+def test_a_report_after_a_change_is_a_first_report(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    write_sample(tmp_path / "results")
+    before = contents(report(tmp_path))
+    change(tmp_path / "results")
+
+    after = contents(report(tmp_path))
+
+    assert after != before
+    assert anew(tmp_path) == after
 
 
 def test_scripts_of_other_commits_stay_when_one_is_added(
@@ -258,9 +420,9 @@ def test_pages_are_made_again_by_other_templates_and_other_code(
     (tmp_path / "own/kernel.html").write_text('{% extends "packaged/kernel.html" %}<!-- mine -->')
 
     report(tmp_path, tmp_path / "own")
-    assert len(built) == 4
+    assert len(built) == 5
 
     built.clear()
     monkeypatch.setattr(render, "code_stamp", lambda: "of tomorrow")
     report(tmp_path, tmp_path / "own")
-    assert len(built) == 4
+    assert len(built) == 5

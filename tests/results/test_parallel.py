@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,10 @@ def fail(word: str) -> int:
 
 def doer(_: str) -> int:
     return os.getpid()
+
+
+def folder(_: str) -> Path:
+    return Path.cwd()
 
 
 WORDS = ["a" * n for n in range(11)]
@@ -42,6 +47,20 @@ def test_without_processes_the_work_is_done_here(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(parallel, "ProcessPoolExecutor", refuse)
 
     assert list(in_processes(len, iter(WORDS), 2)) == list(range(11))
+
+
+def test_other_processes_work_in_the_same_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert {*in_processes(folder, WORDS, 2)} == {Path.cwd()}
+
+
+def test_no_more_parts_are_given_away_than_asked_for() -> None:
+    done_by = list(in_processes(doer, WORDS[:2], 2, ahead=1))
+
+    assert done_by.count(os.getpid()) == 1
 
 
 def test_an_error_is_raised_here() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import pickle
 import random
 import subprocess
 import sys
@@ -94,6 +95,13 @@ def test_a_score_is_a_column_and_stays_over_reading(tmp_path: Path) -> None:
         table.close()
     described = {name: meaning for name, _, meaning in kept(results).described()[1]}
     assert described["score"] == "what its outputs are worth, where the suite has a score"
+
+
+def test_another_process_gets_the_same_table(directory: Path) -> None:
+    table = kept(directory)
+    other = pickle.loads(pickle.dumps(table))
+
+    assert content(other) == content(table)
 
 
 def test_histories_hold_what_the_rows_do(directory: Path) -> None:
