@@ -10,11 +10,13 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal, get_args
 
 Value = int | float | bool | str
 """One value of an axis, as YAML gives it."""
 
-TIMES = ("kernel", "end_to_end", "transfer", "launch", "compile", "cold", "start")
+Time = Literal["kernel", "end_to_end", "transfer", "launch", "compile", "cold", "start"]
+TIMES: tuple[str, ...] = get_args(Time)
 """The labelled times, in the order in which they are shown."""
 
 FRESH_TIMES = frozenset({"compile", "start"})

@@ -5,7 +5,7 @@
 
 const gpubenchAdvice = (() => {
   const { DASH, digits, seconds: secondsText, secondsInterval } = gpubenchText;
-  const { make: element, parts, plural, remember } = gpubenchLists;
+  const { decoded, load, make: element, parts, plural, remember, scrolling } = gpubenchLists;
 
   const form = document.getElementById("ask");
   const rules = JSON.parse(form.dataset.rules);
@@ -14,7 +14,6 @@ const gpubenchAdvice = (() => {
   const fields = form.elements;
   const [PREDICTED, WIDE, EXTRAPOLATED] = [1, 2, 3]; // indices into rules.kinds
   const kernels = new Map();
-  const loading = new Map();
   let turn = 0;
 
   // Estimates
@@ -302,15 +301,7 @@ const gpubenchAdvice = (() => {
   const shownAdvice = (one, ask, price) => {
     const caption = `Time to the result, fastest first${one.parameters ? `, ${one.parameters}` : ""}.`;
     const heads = [["Way"], ["Time", "number"], ...(price ? [["Price", "number"]] : []), ["Made of"], ["Note"]];
-    const table = element(
-      "table", {},
-      element("caption", {}, element("span", {}, caption)),
-      element("thead", {}, element("tr", {}, ...heads.map(([text, className = ""]) => element("th", { scope: "col", className }, text)))),
-      element("tbody", {}, ...one.totals.map((total) => tableRow(total, one.totals[0], price))),
-    );
-    const region = element("div", { className: "scroll", tabIndex: 0 }, table);
-    region.setAttribute("role", "region");
-    region.setAttribute("aria-label", caption);
+    const body = element("tbody", {}, ...one.totals.map((total) => tableRow(total, one.totals[0], price)));
     const [name] = Object.keys(ask.sizes);
     const sentences = [
       ...one.over_size.map((crossing) => `${crossingText(crossing, name)}, at ${plural(ask.calls, "call")}`),
@@ -324,20 +315,9 @@ const gpubenchAdvice = (() => {
     if (one.left_out.length) sentences.push(`no estimate here: ${one.left_out.join(", ")}`);
     return [
       ...(one.parameters ? [element("h3", {}, element("code", {}, one.parameters))] : []),
-      region,
+      scrolling(caption, heads, body),
       element("ul", { className: "sentences" }, ...sentences.map((sentence) => element("li", {}, sentence))),
     ];
-  };
-
-  const load = (option) => {
-    if (!loading.has(option.value)) {
-      loading.set(option.value, new Promise((resolve, reject) => {
-        const script = element("script", { src: option.value, onload: resolve });
-        script.onerror = () => reject(new Error(`${option.value} is missing; write the report again`));
-        document.head.append(script);
-      }));
-    }
-    return loading.get(option.value);
   };
 
   const chosen = () => fields.kernel.selectedOptions[0];
@@ -391,7 +371,7 @@ const gpubenchAdvice = (() => {
   const choose = async (asked) => {
     const mine = (turn += 1);
     try {
-      await load(chosen());
+      await load(chosen().value);
     } catch (error) {
       if (mine === turn) output.replaceChildren(element("p", {}, error.message));
       return;
@@ -414,16 +394,9 @@ const gpubenchAdvice = (() => {
 
   const read = () => {
     const asked = parts();
-    const decoded = (name) => {
-      try {
-        return decodeURIComponent(asked.get(name) ?? "");
-      } catch {
-        return "";
-      }
-    };
     const options = [...fields.kernel.options];
-    fields.kernel.selectedIndex = Math.max(options.findIndex(({ dataset }) => dataset.label === decoded("kernel")), 0);
-    for (const name of NAMES) if (asked.has(name)) fields[name].value = decoded(name);
+    fields.kernel.selectedIndex = Math.max(options.findIndex(({ dataset }) => dataset.label === decoded(asked.get("kernel") ?? "")), 0);
+    for (const name of NAMES) if (asked.has(name)) fields[name].value = decoded(asked.get(name));
     choose(asked);
   };
 

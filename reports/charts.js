@@ -175,18 +175,11 @@
     element.on("plotly_relayout", remember);
   };
 
-  let plotly = null;
-
-  const loaded = () =>
-    (plotly ??= new Promise((resolve) => {
-      document.head.append(gpubenchLists.make("script", { src: "plotly.min.js", onload: resolve }));
-    }));
-
   const observe = () => {
     const near = new IntersectionObserver((entries) => {
       for (const { target } of entries.filter((entry) => entry.isIntersecting)) {
         near.unobserve(target);
-        loaded().then(() => start(target));
+        gpubenchLists.load("plotly.min.js").then(() => start(target));
       }
     }, { rootMargin: "50%" });
     document.querySelectorAll(".chart").forEach((element) => near.observe(element));

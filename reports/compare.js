@@ -9,7 +9,7 @@ const gpubench = (() => {
   const CLASSES = { slower: "worse", failed: "broken", faster: "better", mended: "better" };
   const COLUMNS = 6; // median and ends of its interval, speedup and, where it is of pairs, its ends
   const { DASH, digits, known, ratioText, seconds, secondsInterval } = gpubenchText;
-  const { list, make: element, named, parts, plural, remember } = gpubenchLists;
+  const { decoded, list, load, make: element, named, parts, plural, remember, scrolling } = gpubenchLists;
 
   const form = document.getElementById("sides");
   const fields = form.elements;
@@ -25,7 +25,6 @@ const gpubench = (() => {
 
   const cases = new Map();
   const snapshots = new Map();
-  const loading = new Map();
   let index = null;
   let turn = 0;
 
@@ -226,16 +225,7 @@ const gpubench = (() => {
   const table = (rows, caption) => {
     const body = element("tbody");
     const heads = [["Case"], ["Change"], ["Before", "number"], ["After", "number"], ["Speedup", "number"], ["Note"]];
-    const made = element(
-      "table", { className: "differences" },
-      element("caption", {}, element("span", {}, caption)),
-      element("thead", {}, element("tr", {}, ...heads.map(([text, className = ""]) => element("th", { scope: "col", className }, text)))),
-      body,
-    );
-    const region = element("div", { className: "scroll", tabIndex: 0 }, made);
-    region.setAttribute("role", "region");
-    region.setAttribute("aria-label", caption);
-    const root = element("div", { className: "list" }, region);
+    const root = element("div", { className: "list" }, scrolling(caption, heads, body, { className: "differences" }));
     Object.assign(root.dataset, { list: "cases", noun: "case" });
     list(root, rows.map((row) => ({
       data: listed(row),
@@ -297,17 +287,6 @@ const gpubench = (() => {
 
   // Choosing
 
-  const load = (name) => {
-    if (!loading.has(name)) {
-      loading.set(name, new Promise((resolve, reject) => {
-        const script = element("script", { src: `${FOLDER}${name}.js`, onload: resolve });
-        script.onerror = () => reject(new Error(`${FOLDER}${name}.js is missing; write the report again`));
-        document.head.append(script);
-      }));
-    }
-    return loading.get(name);
-  };
-
   const side = (letter) => {
     const setup = index.setups[fields[`${letter}-setup`].value];
     const commit = fields[`${letter}-commit`].value;
@@ -336,7 +315,7 @@ const gpubench = (() => {
     }
     tell("Reading the times …");
     try {
-      await Promise.all([old.setup.key, now.setup.key, old.name, now.name].map(load));
+      await Promise.all([old.setup.key, now.setup.key, old.name, now.name].map((name) => load(`${FOLDER}${name}.js`)));
     } catch (error) {
       if (mine === turn) tell(error.message);
       return;
@@ -359,14 +338,6 @@ const gpubench = (() => {
     if (older) options.push(new Option(`${plural(older, "older commit")} …`, ""));
     fields[`${letter}-commit`].replaceChildren(...options);
     if (commits.some(([short]) => short === wanted)) fields[`${letter}-commit`].value = wanted;
-  };
-
-  const decoded = (text) => {
-    try {
-      return decodeURIComponent(text);
-    } catch {
-      return text;
-    }
   };
 
   const choose = (letter, text) => {

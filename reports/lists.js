@@ -7,7 +7,7 @@
 // stands in the address, beside what other scripts keep there. With data-plain a list has no tools.
 "use strict";
 
-// eslint-disable-next-line no-unused-vars -- used by charts.js and compare.js
+// eslint-disable-next-line no-unused-vars -- used by the other scripts
 const gpubenchLists = (() => {
   const FIRST = 40; // rows shown at first, as FIRST in gpubench/report/lists.py
   const MORE = 200; // that "Show more" adds
@@ -22,6 +22,30 @@ const gpubenchLists = (() => {
   };
 
   const plural = (count, noun) => `${count.toLocaleString("en-US")} ${noun}${count === 1 ? "" : "s"}`;
+
+  // Adds a script that stands beside the page, once.
+  const loading = new Map();
+  const load = (address) => {
+    if (!loading.has(address)) {
+      loading.set(address, new Promise((resolve, reject) => {
+        const script = make("script", { src: address, onload: resolve });
+        script.onerror = () => reject(new Error(`${address} is missing; write the report again`));
+        document.head.append(script);
+      }));
+    }
+    return loading.get(address);
+  };
+
+  // A table under its caption, which scrolls by itself, as `region` of parts.html has it.
+  const scrolling = (caption, heads, body, properties = {}) => {
+    const cells = heads.map(([text, className = ""]) => make("th", { scope: "col", className }, text));
+    const title = make("caption", {}, make("span", {}, caption));
+    const table = make("table", properties, title, make("thead", {}, make("tr", {}, ...cells)), body);
+    const region = make("div", { className: "scroll", tabIndex: 0 }, table);
+    region.setAttribute("role", "region");
+    region.setAttribute("aria-label", caption);
+    return region;
+  };
 
   // The address after "#": parts "name=value" joined by "&". Each script has names of its own.
 
@@ -41,6 +65,7 @@ const gpubenchLists = (() => {
     history.replaceState(null, "", address ? `#${address}` : location.href.split("#")[0]);
   };
 
+  // A part of the address; one that somebody has cut in the midst of a character stays as it is.
   const decoded = (text) => {
     try {
       return decodeURIComponent(text);
@@ -269,5 +294,5 @@ const gpubenchLists = (() => {
   };
 
   start();
-  return { list, make, named: (name) => lists.get(name), parts, plural, remember };
+  return { decoded, list, load, make, named: (name) => lists.get(name), parts, plural, remember, scrolling };
 })();

@@ -21,10 +21,6 @@ Cause = Literal["kernel", "baseline", "environment", "shared"]
 _PASSING = {"run", "host", "machine", "version", "no_gpu", "ram", "memory_bytes"}
 """Facts that tell one run from another and explain no speed."""
 
-_UNOWNED = {"blas", "blas_version", "blas_threads"}
-"""Facts of earlier releases: of whichever BLAS was found first, NumPy's in one run and SciPy's in
-the next. They say nothing of a change."""
-
 _LIBRARIES = ("_blas", "_blas_threads")
 """Endings of facts about a library that only some processes load."""
 
@@ -132,7 +128,7 @@ def changed_facts(old: Snapshot, new: Snapshot) -> tuple[FactChange, ...]:
 
 def explains(name: str) -> bool:
     """Whether a fact of that name can explain a change of speed."""
-    return name not in _PASSING | _UNOWNED and not name.endswith(_READINGS)
+    return name not in _PASSING and not name.endswith(_READINGS)
 
 
 def _facts_between(

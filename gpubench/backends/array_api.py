@@ -77,7 +77,7 @@ class Namespaced(Session):
         }
 
 
-class DaskSession(CellSession):
+class DaskThreadsSession(CellSession):
     """Dask's arrays on threads of this process, in chunks as Dask makes them by itself (128 MiB at
     most). A call computes what a function returns, so that the work is in its time."""
 
@@ -142,7 +142,7 @@ class JaxNamespace(Namespaced, JaxSession):
     library = "jax"
 
 
-class DaskNamespace(Namespaced, DaskSession):
+class DaskNamespace(Namespaced, DaskThreadsSession):
     library = "dask"
 
 

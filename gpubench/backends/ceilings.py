@@ -18,7 +18,7 @@ LEAST_BYTES = 2**26
 """Of one array, where the cache is small or unknown."""
 
 
-Seconds = Callable[[int], float]
+BatchTimer = Callable[[int], float]
 """Seconds that so many runs of one kernel take together."""
 
 
@@ -32,7 +32,7 @@ def array_bytes(cache_bytes: int, times_cache: int, most: int, item: int) -> int
 def memory_ceilings(
     arrays: Sequence[Native],
     nbytes: int,
-    timer: Callable[[str, Sequence[Native]], Seconds],
+    timer: Callable[[str, Sequence[Native]], BatchTimer],
     samples: int,
     runs: int,
 ) -> dict[str, float]:

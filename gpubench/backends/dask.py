@@ -180,7 +180,7 @@ class DaskSession(Session):
         yield
 
 
-class PoolSession(DaskSession):
+class SchedulerSession(DaskSession):
     """Dask's schedulers in this process, with a pool of threads or processes that stays open:
     Dask's own pool of processes is another one for every call."""
 
@@ -515,7 +515,7 @@ class DaskBackend(Backend):
             )
         if is_cluster:
             return ClusterSession(device, chunks, memory)
-        return PoolSession(device, chunks)
+        return SchedulerSession(device, chunks)
 
 
 def _is_frame(value: object) -> bool:

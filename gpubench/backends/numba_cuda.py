@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gpubench.backends import devices
-from gpubench.backends.ceilings import BLOCK, Seconds, array_bytes, memory_ceilings
+from gpubench.backends.ceilings import BLOCK, BatchTimer, array_bytes, memory_ceilings
 from gpubench.backends.cuda_sampling import BestWay
 from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed
 from gpubench.backends.protocol import ONE_THREAD, Call, Description, Launch, Limits, Native, Target
@@ -165,7 +165,7 @@ class NumbaCudaSession(CudaSession):
         arrays = [self.allocate(nbytes) for _ in range(3)]
         launch = Launch(block=(BLOCK, 1, 1), grid=(-(-nbytes // ITEM // BLOCK), 1, 1))
 
-        def timer(name: str, used: Sequence[Native]) -> Seconds:
+        def timer(name: str, used: Sequence[Native]) -> BatchTimer:
             call = self.kernel(name, launch, used)
             call()  # compiles
             return BestWay(self, call).seconds

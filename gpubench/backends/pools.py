@@ -209,7 +209,7 @@ def locks_without_names() -> Iterator[None]:
                 finalizer()
 
 
-class Block:
+class SharedMapping:
     """Memory that processes share. It has no name that could be left behind: other processes open
     it by this one's descriptor, and it is gone with the last that has it, however they end.
 
@@ -237,32 +237,32 @@ class Block:
         weakref.finalize(self, os.close, descriptor)
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any], order: Any) -> SharedArray:
-        """An array that fills the block."""
+        """An array that fills it."""
         array = np.ndarray(shape, dtype, self.memory, order=order).view(SharedArray)
-        array.block = self
+        array.mapping = self
         return array
 
 
 class SharedArray(np.ndarray[Any, np.dtype[Any]]):
-    """An array in a block, or a view of one, that goes to another process as the place where it
-    lies. What is computed from it lies elsewhere and goes as its values."""
+    """An array in such memory, or a view of one, that goes to another process as the place where
+    it lies. What is computed from it lies elsewhere and goes as its values."""
 
-    block: Block | None = None
+    mapping: SharedMapping | None = None
 
     def __array_finalize__(self, array: Array | None) -> None:
-        self.block = getattr(array, "block", None)
+        self.mapping = getattr(array, "mapping", None)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         first = int(self.__array_interface__["data"][0])
-        if self.block is None or not self.block.first <= first <= self.block.last:
+        mapping = self.mapping
+        if mapping is None or not mapping.first <= first <= mapping.last:
             return np.asarray(self).__reduce_ex__(protocol)
-        block = self.block
-        place = first - block.first, self.shape, self.strides, self.dtype
-        return attached, (block.path, block.number, *place)
+        place = first - mapping.first, self.shape, self.strides, self.dtype
+        return attached, (mapping.path, mapping.number, *place)
 
 
 _attached: dict[tuple[str, int], mmap.mmap] = {}
-"""Blocks that this process has opened, by path and number."""
+"""Memory that this process has opened, by path and number."""
 
 
 def attached(
@@ -273,13 +273,13 @@ def attached(
     strides: tuple[int, ...],
     dtype: np.dtype[Any],
 ) -> Array:
-    """The array that lies there, in a worker; its block is opened once."""
+    """The array that lies there, in a worker; its memory is opened once."""
     if (path, number) not in _attached:
-        for block in list(_attached):  # those that have been given back since
+        for opened in list(_attached):  # those that have been given back since
             with suppress(OSError):
-                if Path(block[0]).stat().st_ino == block[1]:
+                if Path(opened[0]).stat().st_ino == opened[1]:
                     continue
-            del _attached[block]
+            del _attached[opened]
         descriptor = os.open(path, os.O_RDWR)
         try:
             _attached[path, number] = mmap.mmap(descriptor, 0)
@@ -293,6 +293,7 @@ class SharedSession(PoolSession):
 
     def to_native(self, array: Array) -> Native:
         fortran = array.flags.f_contiguous and not array.flags.c_contiguous
-        native = Block(array.nbytes).array(array.shape, array.dtype, "F" if fortran else "C")
+        order = "F" if fortran else "C"
+        native = SharedMapping(array.nbytes).array(array.shape, array.dtype, order)
         native[...] = array
         return native

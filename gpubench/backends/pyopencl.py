@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.backends.ceilings import BLOCK, Seconds, array_bytes, memory_ceilings
+from gpubench.backends.ceilings import BLOCK, BatchTimer, array_bytes, memory_ceilings
 from gpubench.backends.devices import STEADY_FACTS
 from gpubench.backends.limits import launch_fault
 from gpubench.backends.opencl_program import CompiledKernel, defines, opencl
@@ -136,13 +136,14 @@ class QueueSampler:
 
     warnings: tuple[str, ...] = ()
 
-    def __init__(self, device: str, queue: Any, call: Call, held: bool) -> None:
-        self._device, self._queue, self._call, self._held = device, queue, call, held
+    def __init__(self, errors: Errors, queue: Any, call: Call) -> None:
+        self._errors, self._queue, self._call = errors, queue, call
+        self._held = held = isinstance(call, OnlyQueues)
         self.method = "held-back queue" if held else "event loop"
 
     def seconds(self, runs: int) -> float:
         whole, rest = divmod(runs, MOST_HELD) if self._held else (0, runs)
-        with opencl_errors(self._device):
+        with self._errors:
             return sum(map(self._batch, [MOST_HELD] * whole + [rest] * bool(rest)))
 
     def _batch(self, runs: int) -> float:
@@ -161,19 +162,8 @@ class QueueSampler:
         return float(end.profile.end - begin.profile.end) * 1e-9
 
 
-class BoundCall:
-    """One run, with OpenCL's errors as gpubench's."""
-
-    def __init__(self, run: Call, device: str, only_queues: bool) -> None:
-        self._run, self._device, self.only_queues = run, device, only_queues
-
-    def __call__(self) -> Any:
-        try:
-            return self._run()
-        except Exception as error:
-            if device_error := translated(error, self._device):
-                raise device_error from error
-            raise
+class OnlyQueues(partial[Any]):
+    """A call that does nothing but queue, so that a batch of it can be held back."""
 
 
 class PyOpenCLSession(Session):
@@ -182,9 +172,10 @@ class PyOpenCLSession(Session):
     def __init__(self, name: str, device: Any, limits: Limits | None) -> None:
         cl = opencl()
         self._name, self._device, self._limits = name, device, limits
+        self._errors = opencl_errors(name)
         self._kernels: dict[Source, CompiledKernel] = {}
         self._scratch: Any = None
-        with opencl_errors(name):
+        with self._errors:
             self._context = cl.Context([device])
             self._queue = cl.CommandQueue(
                 self._context, properties=cl.command_queue_properties.PROFILING_ENABLE
@@ -200,13 +191,13 @@ class PyOpenCLSession(Session):
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
         """A ``pyopencl.array.Array`` with the same layout; one that is not contiguous becomes C."""
         array = array if array.flags.forc else np.ascontiguousarray(array)
-        with opencl_errors(self._name):
+        with self._errors:
             return _arrays().to_device(self._queue, array)
 
     def to_host(self, native: Native) -> np.ndarray[Any, Any]:
         if not isinstance(native, _arrays().Array):
             return np.array(native)
-        with opencl_errors(self._name):
+        with self._errors:
             host: np.ndarray[Any, Any] = native.get(self._queue)
         return host
 
@@ -218,7 +209,7 @@ class PyOpenCLSession(Session):
             pristine = self.to_native(ordered)
         if native.nbytes == 0:
             return
-        with opencl_errors(self._name):
+        with self._errors:
             opencl().enqueue_copy(
                 self._queue, native.base_data, pristine.base_data, byte_count=native.nbytes
             )
@@ -235,9 +226,9 @@ class PyOpenCLSession(Session):
             raise DeviceError(fault)
         if target.launcher is not None:
             shape = replace(launch or ONE_THREAD, stream=self._queue)
-            return BoundCall(partial(target.launcher, shape, *arguments), self._name, False)
+            return self._errors.around(partial(target.launcher, shape, *arguments))
         if target.function is not None:
-            return BoundCall(partial(target.function, *arguments), self._name, False)
+            return self._errors.around(partial(target.function, *arguments))
         if target.source is None or target.entry is None:
             raise KernelError("an OpenCL 'source' needs an 'entry', the name of its kernel")
         if launch is None:
@@ -252,26 +243,25 @@ class PyOpenCLSession(Session):
                 self._kernels[source] = CompiledKernel(self._name, self._context, *source)
             return self._kernels[source].bound(self._queue, launch, arguments)
 
-        return BoundCall(made_at_first_call(compiled), self._name, only_queues=True)
+        return OnlyQueues(self._errors.around(made_at_first_call(compiled)))
 
     def sampler(self, call: Call) -> Sampler:
         """A source is held back until a batch is queued; other calls may wait inside."""
-        held = isinstance(call, BoundCall) and call.only_queues
-        return QueueSampler(self._name, self._queue, call, held)
+        return QueueSampler(self._errors, self._queue, call)
 
     def empty(self) -> Call:
         """A kernel that does nothing: its time is the floor under all others."""
         return self.bind(_NOTHING, ONE_THREAD, ())
 
     def synchronize(self) -> None:
-        with opencl_errors(self._name):
+        with self._errors:
             self._queue.finish()
 
     def flush(self) -> None:
         """Queue a write of a buffer that is larger than the device's cache."""
         cl = opencl()
         size = flush_bytes(self._device)
-        with opencl_errors(self._name):
+        with self._errors:
             if self._scratch is None:
                 self._scratch = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size)
             cl.enqueue_fill_buffer(self._queue, self._scratch, np.uint8(1), 0, size)
@@ -284,14 +274,14 @@ class PyOpenCLSession(Session):
         width = min(BLOCK, device.max_work_group_size)
         nbytes = array_bytes(cache_bytes(device), TIMES_CACHE, most, width * ITEM)
         launch = Launch(block=(width, 1, 1), grid=(nbytes // ITEM // width, 1, 1))
-        with opencl_errors(self._name):
+        with self._errors:
             arrays = [_arrays().empty(self._queue, nbytes // ITEM, np.float32) for _ in range(3)]
             for array in arrays:
                 # Pages of a CPU's memory that nothing has written are all the same page.
                 one = np.float32(1)
                 opencl().enqueue_fill_buffer(self._queue, array.base_data, one, 0, nbytes)
 
-        def timer(name: str, used: Sequence[Native]) -> Seconds:
+        def timer(name: str, used: Sequence[Native]) -> BatchTimer:
             call = self.bind(Target(source=MOVING, entry=name), launch, used)
             call()  # compiles
             return self.sampler(call).seconds

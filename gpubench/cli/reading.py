@@ -1,4 +1,4 @@
-"""Commands that read stored results: report, serve, choose, compare, query."""
+"""Commands that read stored results."""
 
 from __future__ import annotations
 

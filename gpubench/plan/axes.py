@@ -14,6 +14,7 @@ from gpubench.names import Value
 from gpubench.suite.model import (
     Array,
     Column,
+    DeclaredAxis,
     FunctionFill,
     Implementation,
     Kernel,
@@ -22,7 +23,6 @@ from gpubench.suite.model import (
     axis_values,
     formulas,
 )
-from gpubench.suite.model import Axis as DeclaredAxis
 
 
 @dataclass(frozen=True, slots=True)

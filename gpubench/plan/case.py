@@ -19,6 +19,7 @@ from gpubench.suite import tree
 from gpubench.suite.elementwise import PIECE, elements, why_not_held
 from gpubench.suite.expressions import Expression, ExpressionError
 from gpubench.suite.model import (
+    DeclaredTable,
     Fill,
     FormulaFill,
     FunctionFill,
@@ -28,7 +29,6 @@ from gpubench.suite.model import (
     Kernel,
     LikeFill,
     Suite,
-    Table,
     extents,
 )
 from gpubench.suite.types import INDICES, TEXTS, Extent
@@ -207,7 +207,7 @@ class Case:
             if table.intent == "in"
         }
 
-    def _columns(self, name: str, table: Table) -> dict[str, ColumnSpec]:
+    def _columns(self, name: str, table: DeclaredTable) -> dict[str, ColumnSpec]:
         rows = self._whole(table.rows or 0, ("tables", name, "rows"))
         specs = {}
         for column, declared in table.columns.items():

@@ -422,7 +422,7 @@ def _backend(loaded: LoadedSuite, kernel_name: str, name: str) -> tuple[str, str
         if not path.is_file():
             return backend, f"there is no source {implementation.source!r} in {path.parent}"
     if (tables := loaded.suite.kernels[kernel_name].tables) and not found.takes_tables:
-        takers = ", ".join(filter(_takes_tables, registry.names()))
+        takers = ", ".join(one.name for one in registry.usable() if one.takes_tables)
         return backend, (
             f"the backend {backend} takes no tables, and the kernel declares {', '.join(tables)}; "
             f"use one of {takers}"
@@ -433,13 +433,6 @@ def _backend(loaded: LoadedSuite, kernel_name: str, name: str) -> tuple[str, str
     except KernelError as error:
         return backend, str(error)
     return backend, None
-
-
-def _takes_tables(name: str) -> bool:
-    try:
-        return registry.get(name).takes_tables
-    except BackendError:  # one that cannot be loaded
-        return False
 
 
 def compiled_apart(cases: Iterable[Case]) -> tuple[Case, ...]:

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from gpubench.suite.expressions import Expression
-from gpubench.suite.model import Kernel, Launch
+from gpubench.suite.model import DeclaredLaunch, Kernel
 
 PROTOCOL = 1
 """Raised when the way in which times are taken changes what they mean."""
@@ -36,7 +36,7 @@ def benchmark_version(kernel: Kernel, implementation_name: str, time: str) -> st
         "time": time,
         "kernel": _fields(kernel, _OF_KERNEL),
         "implementation": _fields(implementation, _OF_IMPLEMENTATION),
-        "launch": _fields(implementation.launch or Launch(), _OF_LAUNCH),
+        "launch": _fields(implementation.launch or DeclaredLaunch(), _OF_LAUNCH),
     }
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=_formula)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -31,10 +31,6 @@ SUITE = Path("suites/saxpy.yaml")
 NOT_TRACKED = (".asv/", "reports/html/")
 """What asv and ``gpubench report`` write, as lines of ``.gitignore``."""
 
-APART = ("modin", "cudf", "cuml")
-"""Systems that pin versions of pandas, Numba or scikit-learn which others do not bear: each gets an
-environment of its own."""
-
 
 @dataclass(frozen=True, slots=True)
 class Written:
@@ -156,8 +152,9 @@ def environments_of(systems: Iterable[str]) -> tuple[tuple[str, ...], ...]:
     Raises ``ProjectError`` for what is no system that is installed by an extra of gpubench.
     """
     names = list(dict.fromkeys(systems))
-    together = [name for name in names if name not in APART]
-    return (software_of(together), *(software_of([name]) for name in names if name in APART))
+    apart = [name for name in names if name in registry.names() and registry.get(name).pins]
+    together = [name for name in names if name not in apart]
+    return (software_of(together), *(software_of([name]) for name in apart))
 
 
 def software_of(systems: Iterable[str]) -> tuple[str, ...]:

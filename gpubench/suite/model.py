@@ -1,7 +1,8 @@
 """The suite format as a model: what a person may write, and what every field means.
 
 The loader validates against these classes; the JSON Schema for editors and the reference page in
-``docs/`` are generated from them. A field's docstring is its documentation there.
+``docs/`` are generated from them. A field's docstring is its documentation there. Of a
+thing that is a class elsewhere too, what a file says is a ``DeclaredLaunch``, ``DeclaredTable`` ...
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, model_validator
 
-from gpubench.names import Value, format_identity
+from gpubench.names import Time, Value, format_identity
 from gpubench.suite.expressions import Expression
 from gpubench.suite.types import (
     FILL_FORMS,
@@ -57,7 +58,6 @@ from gpubench.suite.types import (
     problem,
 )
 
-Time = Literal["kernel", "end_to_end", "transfer", "launch", "compile", "cold", "start"]
 Intent = Literal["in", "out", "inout", "scratch"]
 
 RANGE_FORMS = ("values", "pow2", "geometric", "linear")
@@ -140,7 +140,7 @@ class SizeRange(Range):
 
 Values = Annotated[tuple[AxisValue, ...], Field(min_length=1), Distinct, LIST]
 SizeValues = Annotated[tuple[SizeValue, ...], Field(min_length=1), Distinct, LIST]
-Axis = Annotated[
+DeclaredAxis = Annotated[
     Values | Annotated[Range, MAPPING],
     by_form(f"a list of values, or a mapping with one of {', '.join(RANGE_FORMS)}"),
 ]
@@ -253,7 +253,7 @@ class Column(Model):
     drawn."""
 
 
-class Table(Model):
+class DeclaredTable(Model):
     """One table: columns of equal length that a kernel reads, or a table that it returns."""
 
     rows: Extent | None = None
@@ -285,7 +285,7 @@ class Scalar(Model):
     """NumPy's name of a type, or of a parameter; absent: a Python number."""
 
 
-Shape = Annotated[
+LaunchShape = Annotated[
     Annotated[LaunchExtent, SINGLE]
     | Annotated[tuple[LaunchExtent, ...], Field(min_length=1, max_length=3), LIST],
     by_form("a whole number from 1, a formula, or a list of one to three of them"),
@@ -304,10 +304,10 @@ Grid = Annotated[
 ]
 
 
-class Launch(Model):
+class DeclaredLaunch(Model):
     """Shape of a launch on a device with blocks of threads."""
 
-    block: tuple[Shape, ...] = ()
+    block: tuple[LaunchShape, ...] = ()
     """Block shapes to measure, each a number, a formula, or up to three of them."""
     grid: Grid = "cover"
     """Grid shapes to measure. `cover`: enough blocks to give every element of `over` a thread. A
@@ -321,7 +321,7 @@ class Launch(Model):
     """Whether blocks wait for one another."""
 
     @model_validator(mode="after")
-    def _check(self) -> Launch:
+    def _check(self) -> DeclaredLaunch:
         if any(grid != "cover" and len(grid) > 3 for grid in self.grids()):
             raise problem(
                 "a flat list with formulas is one grid of up to three extents;"
@@ -372,7 +372,7 @@ class Implementation(Model):
     backend: Name | None = None
     """Name of the backend; absent: the implementation's name where that is a backend's, else the
     suite's `backend`."""
-    launch: Launch | None = None
+    launch: DeclaredLaunch | None = None
     """Blocks and grids to measure."""
     threads: Annotated[tuple[LaunchExtent, ...], Field(min_length=1)] = ()
     """Numbers of CPU threads to measure; absent: as the machine is set."""
@@ -553,7 +553,7 @@ class Include(Model):
     """Name of the implementation."""
     values: dict[AxisName, AxisValue]
     """Value of every axis that it uses."""
-    block: Shape | None = None
+    block: LaunchShape | None = None
     """Block shape; absent: the first declared."""
     grid: GridShape | None = None
     """Grid shape; absent: the first declared."""
@@ -572,14 +572,14 @@ class Kernel(Model):
     """What it does and teaches."""
     sizes: dict[AxisName, Size] = Field({})
     """Whole numbers by name: axes that become the extents of arrays."""
-    parameters: dict[AxisName, Axis] = Field({})
+    parameters: dict[AxisName, DeclaredAxis] = Field({})
     """Any other axis: dtypes, tile widths, options."""
     let: dict[AxisName, Computed] = Field({})
     """Constants and intermediate values by name: a number, a boolean, or a formula over axes and
     other names of `let`. Every formula and the call may use them; no case is named by them."""
     arrays: dict[Identifier, Array] = Field({})
     """What the kernel works on, by name."""
-    tables: dict[Identifier, Table] = Field({})
+    tables: dict[Identifier, DeclaredTable] = Field({})
     """Tables that the kernel reads or returns, by name."""
     init: Init | None = None
     """A function that makes several arrays at once."""
@@ -658,7 +658,7 @@ class ScalarOverlay(Model):
 class ImplementationOverlay(Model):
     """What a preset changes in one implementation."""
 
-    launch: Launch | None = None
+    launch: DeclaredLaunch | None = None
     """Blocks and grids to measure instead."""
     threads: Annotated[tuple[LaunchExtent, ...], Field(min_length=1)] | None = None
     """Numbers of CPU threads to measure instead."""
@@ -669,7 +669,7 @@ class Overlay(Model):
 
     sizes: dict[AxisName, Size] = Field({})
     """Values of sizes, instead."""
-    parameters: dict[AxisName, Axis] = Field({})
+    parameters: dict[AxisName, DeclaredAxis] = Field({})
     """Values of parameters, instead."""
     let: dict[AxisName, Computed] = Field({})
     """Constants and intermediate values, instead."""
@@ -677,7 +677,7 @@ class Overlay(Model):
     """Changes of single arrays."""
     scalars: dict[Identifier, ScalarOverlay] = Field({})
     """Changes of single scalars."""
-    launch: Launch | None = None
+    launch: DeclaredLaunch | None = None
     """Blocks and grids, for every implementation that declares a launch."""
     devices: Annotated[tuple[DeviceName, ...], Field(min_length=1)] | None = None
     """Devices, instead."""
@@ -698,7 +698,7 @@ class Preset(Overlay):
     """Changes of single kernels."""
 
 
-class Pair(Model):
+class DeclaredPair(Model):
     """Two benchmarks that an existing asv project already runs, or many such pairs by a pattern."""
 
     name: Name | None = None
@@ -731,7 +731,7 @@ class Suite(Model):
     """Named changes, one chosen by `--preset`."""
     kernels: dict[Name, Kernel] = Field({})
     """The kernels, by name."""
-    pairs: tuple[Pair, ...] = ()
+    pairs: tuple[DeclaredPair, ...] = ()
     """Instead of kernels: pairs of benchmarks that an asv project runs."""
 
 

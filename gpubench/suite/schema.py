@@ -142,12 +142,12 @@ _SECTIONS = (
     ("Range", "`parameters.NAME`, as a range"),
     ("Array", "`arrays.NAME`"),
     ("FormulaFill", "`fill`, as a formula"),
-    ("Table", "`tables.NAME`"),
+    ("DeclaredTable", "`tables.NAME`"),
     ("Column", "`tables.NAME.columns.NAME`"),
     ("Init", "`init`"),
     ("Scalar", "`scalars.NAME`"),
     ("Implementation", "`implementations.NAME`"),
-    ("Launch", "`launch`"),
+    ("DeclaredLaunch", "`launch`"),
     ("Work", "`work`"),
     ("Check", "`check`"),
     ("OutputCheck", "`check.outputs.NAME`"),
@@ -160,7 +160,7 @@ _SECTIONS = (
     ("ArrayOverlay", "`presets.NAME.arrays.NAME`"),
     ("ScalarOverlay", "`presets.NAME.scalars.NAME`"),
     ("ImplementationOverlay", "`presets.NAME.implementations.NAME`"),
-    ("Pair", "an item of `pairs`"),
+    ("DeclaredPair", "an item of `pairs`"),
 )
 
 

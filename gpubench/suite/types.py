@@ -247,11 +247,6 @@ _DEVICE = re.compile(
 def _device(value: str) -> str:
     if _DEVICE.fullmatch(value):
         return value
-    if value == "cudasim":  # Numba's simulator, which earlier releases ran
-        raise problem(
-            "'cudasim' is no device any more; write cuda:0, and run `gpubench verify` to check"
-            " results without a GPU"
-        )
     raise expected("cpu, cuda:0, cuda:*, or another backend's device like cl:0:0")
 
 

@@ -94,7 +94,6 @@ def test_a_fact_that_changed_elsewhere_explains_nothing() -> None:
         (NUMBA, "numba_cuda", "kernel"),
         (CUDA, "numba", "environment"),
         (NUMPY, "numba", "baseline"),
-        (NUMPY, "blas_version", "baseline"),  # of earlier releases: of NumPy or SciPy
         (NUMBA, "run", "kernel"),
         (NUMBA, "host", "kernel"),
         (NUMBA, "copy_bytes_per_second", "kernel"),

@@ -18,7 +18,7 @@ from gpubench.measure.verification import verify
 from gpubench.plan.case import Case
 from gpubench.plan.plan import Plan, build_plan
 from gpubench.suite.loading import load_suites
-from gpubench.suite.model import Kernel, Launch, Zip
+from gpubench.suite.model import DeclaredLaunch, Kernel, Zip
 
 FOLDER = Path(__file__).parents[2] / "suites"
 
@@ -153,7 +153,7 @@ def _small_zip(axis: Zip, given: dict[str, tuple[Any, ...]], sizes: tuple[int, .
     return axis.model_copy(update={"zip": {name: given.get(name, sizes) for name in axis.zip}})
 
 
-def _small_launch(launch: Launch, own: bool) -> Launch:
+def _small_launch(launch: DeclaredLaunch, own: bool) -> DeclaredLaunch:
     """Numbers become small ones, after the launch's own where these are wanted; formulas and
     ``cover`` stay."""
     blocks: list[Any] = list(launch.blocks()) if own else []

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from gpubench.suite.model import Axis, Launch, axis_default, axis_values
+from gpubench.suite.model import DeclaredAxis, DeclaredLaunch, axis_default, axis_values
 
-AXIS: TypeAdapter[Any] = TypeAdapter(Axis)
+AXIS: TypeAdapter[Any] = TypeAdapter(DeclaredAxis)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_only_an_axis_written_as_a_mapping_has_a_default() -> None:
     ],
 )
 def test_grids_have_one_normal_form(written: Any, grids: tuple[object, ...]) -> None:
-    launch = Launch.model_validate({"grid": written})
+    launch = DeclaredLaunch.model_validate({"grid": written})
     shown = tuple(
         grid if grid == "cover" else tuple(e if isinstance(e, int) else str(e) for e in grid)
         for grid in launch.grids()
@@ -63,5 +63,5 @@ def test_grids_have_one_normal_form(written: Any, grids: tuple[object, ...]) -> 
 
 
 def test_blocks_have_one_normal_form() -> None:
-    launch = Launch.model_validate({"block": [4, [8, 8], [1, 2, 3]]})
+    launch = DeclaredLaunch.model_validate({"block": [4, [8, 8], [1, 2, 3]]})
     assert launch.blocks() == ((4,), (8, 8), (1, 2, 3))

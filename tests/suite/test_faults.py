@@ -36,7 +36,6 @@ def test_the_suite_that_the_tests_change_has_no_fault(faults: Faults) -> None:
         ("[a, b]\n", "[a, b]\n    measure: [¦kernels]\n", "measure[0]: found 'kernels'; did you mean 'kernel'? Allowed: 'kernel', 'end_to_end', 'transfer', 'launch', 'compile', 'cold' or 'start'"),
         ("[a, b]\n", "[a, b]\n    measure: [kernel, ¦kernel]\n", "measure[1]: kernel is there twice"),
         ("[a, b]\n", "[a, b]\n    devices: [¦cuda]\n", "devices[0]: found 'cuda'; allowed: cpu, cuda:0, cuda:*, or another backend's device like cl:0:0"),
-        ("[a, b]\n", "[a, b]\n    devices: [¦cudasim]\n", "devices[0]: 'cudasim' is no device any more; write cuda:0, and run `gpubench verify` to check results without a GPU"),
         ("[a, b]\n", "[a, b]\n    sampling: {repeat: ¦0}\n", "repeat: found 0; allowed: a whole number from 1"),
         ("[a, b]\n", "[a, b]\n    sampling: {timeout: ¦soon}\n", "timeout: found 'soon'; allowed: a number of seconds from 0.1"),
         ("[a, b]\n", "[a, b]\n    check: {rtol: {¦float3: 0.1}}\n", "unknown dtype 'float3'; did you mean 'float32'?"),

@@ -171,13 +171,12 @@ def _files(layout: Layout) -> Iterable[str]:
 
 
 def _module(layout: Layout) -> str:
-    counts = {"kernels": len(layout.entries), "globals": len(layout.globals)}
     fields = {
         "abi": "SC_ABI",
         "kernels": "kernels" if layout.entries else "NULL",
-        "kernel_count": counts["kernels"],
+        "kernel_count": len(layout.entries),
         "globals": "globals" if layout.globals else "NULL",
-        "global_count": counts["globals"],
+        "global_count": len(layout.globals),
         "shared": "shared" if layout.shared else "NULL",
         "shared_count": len(layout.shared),
         "shared_window": layout.shared_window,

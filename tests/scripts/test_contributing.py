@@ -1,0 +1,40 @@
+"""CONTRIBUTING.md is true: files that its recipes name are there, with what they are to hold."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+CHECKOUT = Path(__file__).parents[2]
+RECIPES = (
+    (CHECKOUT / "CONTRIBUTING.md").read_text().partition("## Recipes")[2].partition("\n## ")[0]
+)
+FOLDERS = (CHECKOUT, CHECKOUT / "gpubench", CHECKOUT / "gpubench/cli")
+"""Where paths begin: a recipe that is in a room leaves it out."""
+
+
+def file_of(path: str) -> Path | None:
+    """The file or folder that a recipe calls so; a part in angle brackets is the reader's own."""
+    there = (folder / re.sub("/?[^/]*<.*", "", path) for folder in FOLDERS)
+    return next((one for one in there if one.exists()), None)
+
+
+def test_the_files_that_recipes_name_are_there() -> None:
+    paths = re.findall(r"`([\w./<>-]+(?:/|\.(?:py|md|html|toml)))`", RECIPES)
+    assert len(set(paths)) > 30
+    assert [path for path in paths if file_of(path) is None] == []
+
+
+def test_the_files_hold_what_recipes_say_that_they_hold() -> None:
+    text = " ".join(RECIPES.split())
+    places = re.findall(
+        r"((?:`\w+(?:\(\))?`[^`.;:]{0,40}?){1,2}) (?:of|in|to) `([\w/]+\.py)`", text
+    )
+    named = {(name, path) for names, path in places for name in re.findall(r"`(\w+)", names)}
+    assert {("PAGES", "report/site.py"), ("_CELLS", "results/rows.py")} <= named
+    missing = [
+        (name, path)
+        for name, path in sorted(named)
+        if (file := file_of(path)) is None or not re.search(rf"\b{name}\b", file.read_text())
+    ]
+    assert missing == []
