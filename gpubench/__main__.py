@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
-from gpubench.cli import main
+import sys
 
-main(prog_name="gpubench")
+
+def main() -> None:
+    """The command line. Ctrl-C while it is imported ends it as at any other moment."""
+    try:
+        from gpubench.cli import main as commands
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)  # as INTERRUPTED of gpubench.cli.console, which may not be there yet
+    commands(prog_name="gpubench")
+
+
+if __name__ == "__main__":
+    main()

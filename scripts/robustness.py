@@ -1,6 +1,6 @@
 """Campaigns against gpubench, and the table of `docs/robustness.md` that states what came of them:
 `python scripts/robustness.py`, or some of them: `python scripts/robustness.py suites=20000 kills`;
-`seed=2` makes other tries.
+`seed=2` makes other tries. `table LOG ...` adds up what several runs have printed.
 
 | campaign | what is tried |
 | --- | --- |
@@ -11,82 +11,56 @@
 | fleet | `gpubench fleet run`, or the machine that measures, in the same way |
 | strings | texts that try to be markup or code, in all that results say; every page in chromium |
 
-Exit code 1 where one escaped. Kills need Linux, `fleet` needs Dask, and `strings` chromium.
+Of kills and fleets so many are made as are asked for, and what ends before comes on top. Exit code
+1 where one escaped. Kills need Linux, `fleet` needs Dask, and `strings` chromium.
 """
 
 from __future__ import annotations
 
+import io
+import math
+import os
 import random
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, redirect_stderr, redirect_stdout, suppress
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
-from urllib.parse import quote
 
-from hostile_files import HEAD, ROOT, TOGETHER, Counts, Outcome, all_tried, versions
+from hostile_files import (
+    COLUMNS,
+    HEAD,
+    ROOT,
+    TOGETHER,
+    Counts,
+    Outcome,
+    all_tried,
+    versions,
+)
 
+from gpubench import cli
 from gpubench.parallel import processors
+from gpubench.record import RoundsRecord
+from gpubench.report.render import PARTS
+from gpubench.results import open_table
 
-for room in ("browser", "end_to_end", "fleet", "results"):
+for room in ("browser", "end_to_end", "fleet"):
     sys.path.insert(0, str(ROOT / "tests" / room))
 
 TRIES = {"suites": 18_000, "generated": 4_000, "results": 2_000}
-TRIES |= {"kills": 80, "fleet": 20, "strings": 40}
+TRIES |= {"kills": 100, "fleet": 20, "strings": 40}
 """Unless the command line says otherwise."""
-
-STRINGS = (
-    "<script>alert(1)</script>",
-    "</script><script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    "<svg onload=alert(1)>",
-    "<svg><script href='data:,alert(1)'/>",
-    "<iframe src='javascript:alert(1)'>",
-    "<object data='http://example.org/x'>",
-    "<link rel=stylesheet href=http://example.org/x.css>",
-    "<img src=http://example.org/x.png>",
-    "<base href=http://example.org/>",
-    "<meta http-equiv=refresh content='0;url=http://example.org/'>",
-    "<style>@import 'http://example.org/x.css';</style>",
-    "<form action=http://example.org><button autofocus onfocus=alert(1)>",
-    "<details open ontoggle=alert(1)>",
-    "<math><mtext><table><mglyph><style><img src=x onerror=alert(1)>",
-    "<template><script>alert(1)</script></template>",
-    "<!--<script>alert(1)//--></script>",
-    "<![CDATA[<script>alert(1)</script>]]>",
-    "<plaintext>",
-    "<textarea><title>",
-    '" onmouseover="alert(1)',
-    "' onfocus='alert(1)' autofocus='",
-    "` onload=`alert(1)",
-    "javascript:alert(1)",
-    "data:text/html,<script>alert(1)</script>",
-    "&lt;script&gt;alert(1)&lt;/script&gt;",
-    "&#60;script&#62;alert(1)&#60;/script&#62;",
-    "\\u003cscript\\u003ealert(1)\\u003c/script\\u003e",
-    "\\x3cscript>alert(1)</script>",
-    "%3Cscript%3Ealert(1)%3C/script%3E",
-    "{{ 7 * 7 }}{% for x in range(10**9) %}{% endfor %}",
-    "${alert(1)}#{alert(1)}",
-    "');alert(1);//",
-    '"};alert(1);//',
-    "__proto__",
-    "constructor",
-    "]]>--></style></script></textarea></title><script>alert(1)</script>",
-    "\u202e\u2066</script>\u2028alert(1)\u2029",
-    "[link](javascript:alert(1)) ![x](http://example.org/x.png) | a | b",
-    "\x1b]8;;http://example.org\x07link\x1b]8;;\x07\x1b[31m\r\n\t",
-)
-"""What tries to be markup, script, a template, a request or something of a terminal's."""
 
 
 def files_campaign(what: str, tries: int, seed: str) -> tuple[str, bool]:
@@ -101,116 +75,242 @@ def files_campaign(what: str, tries: int, seed: str) -> tuple[str, bool]:
     return counts.line(what), bool(counts.of["escaped"])
 
 
-def kills_campaign(tries: int, seed: str) -> tuple[str, bool]:
-    """Half of them `asv run`, the rest commands that read."""
+def kills_campaign(kills: int, seed: str) -> tuple[str, bool]:
+    """Half of them `asv run`, the rest commands that read. What ends before it is killed is tried
+    too, and is no kill."""
     from asv_project import isolated_environment
     from stepping_project import make_stepping_project
 
     rng, counts = random.Random(seed), Counts()
     with TemporaryDirectory(prefix="gpubench-kills-") as folder:
-        home = Path(folder, "home")
+        home, path = Path(folder, "home"), Path(folder, "steps")
         home.mkdir()
-        project = make_stepping_project(Path(folder, "steps"), isolated_environment(home))
-        _kill_runs(project, rng, counts, tries // 2)
-        _kill_readers(project, rng, counts, tries - tries // 2)
+        project = make_stepping_project(path, isolated_environment(home))
+        (path / "suites/steps.yaml").write_text(STEPS)
+        (path / "steps_kernels.py").write_text(STEPS_KERNELS)
+        # The tree of this script, whatever is installed.
+        paths = {"PYTHONPATH": f"{ROOT}", "ASV_PYTHONPATH": f"{path}{os.pathsep}{ROOT}"}
+        project.environment.update(paths)
+        _kill_runs(project, rng, counts, kills // 2)
+        _kill_readers(project, rng, counts, kills - kills // 2)
     return counts.line("kills"), bool(counts.of["escaped"])
 
 
-def _kill_runs(project: Any, rng: random.Random, counts: Counts, tries: int) -> None:
+STEPS = """\
+version: 1
+suite: steps
+kernels:
+  add:
+    sizes: {n: [8, 16, 32]}
+    arrays: {a: {shape: [n], dtype: float64, fill: normal, intent: inout}}
+    call: [a]
+    implementations:
+      numpy: {function: "steps_kernels:add", backend: numpy}
+      failing: {function: "steps_kernels:fail", backend: numpy}
+    sampling: {rounds: 2, repeat: 5, warmup_time: 0, sample_time: 0.0001}
+"""
+STEPS_KERNELS = """\
+def add(a):
+    a += 1
+
+
+def fail(a):
+    raise ValueError("as it always does")
+"""
+"""Nothing that takes long to import or to compile, so that a run takes some seconds."""
+
+TICK = 0.02
+"""Seconds between two looks at what a command has used: two of Linux's clock."""
+
+RESTING = 100
+"""Looks at which a command has used nothing more, after which it is killed: it serves."""
+
+
+def _used(roots: Collection[int]) -> float:
+    """Seconds of the processor that processes, and all that they have started, have used."""
+    used, parents = dict[int, int](), dict[int, int]()
+    for folder in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):  # it has ended; something else
+            process, stat = int(folder.name), (folder / "stat").read_text()
+            fields = stat.rpartition(")")[2].split()
+            parents[process] = int(fields[1])
+            used[process] = sum(map(int, fields[11:15]))  # proc_pid_stat(5): utime to cstime
+
+    def is_of_it(process: int) -> bool:
+        while process and process not in roots:
+            process = parents.get(process, 0)
+        return bool(process)
+
+    return sum(used[one] for one in used if is_of_it(one)) / os.sysconf("SC_CLK_TCK")
+
+
+def _run_until(process: Any, moment: float = math.inf, others: Collection[int] = ()) -> float:
+    """Until a command and ``others`` that work for it have used so many seconds of the processor,
+    which do not go on where the machine is suspended or busy, or it rests, or has ended; what they
+    have used."""
+    roots = {process.pid, *others}
+    used, still, before = 0.0, 0, _used(others)
+    while process.poll() is None and used < moment and (still < RESTING or moment == math.inf):
+        time.sleep(TICK)
+        now = max(_used(roots) - before, used)
+        used, still = now, 0 if now > used else still + 1
+    return used
+
+
+def _kill_runs(project: Any, rng: random.Random, counts: Counts, kills: int) -> None:
     """Each run goes on with what the ones before it have left, until one comes to its end."""
-    from stepping_project import RUN, started
+    from stepping_project import RUN, start, started
 
-    begun = time.monotonic()
-    project.asv(*RUN, code=2)
-    lasting = time.monotonic() - begun
-    needed = Counter(started(project))
-    ended, kills = 0, 0
-
-    def afresh() -> None:
-        shutil.rmtree(project.results)
-        project.asv("machine", "--yes")
-
-    afresh()
-    for number in range(tries):
-        resumed = ["--skip-existing"] if kills else []
-        faults, was_killed = _killed(project, rng, lasting, "asv", *RUN, *resumed)
-        kills += was_killed
-        if not was_killed:  # whole: nothing was measured twice but what a kill had cut
+    # As `gpubench init` has it, and asv where it can: one process that is forked for each case.
+    command = ["asv", *("forkserver" if word == "spawn" else word for word in RUN)]
+    whole = start(project, *command)
+    lasting = _run_until(whole)
+    if whole.wait() != FAILING:
+        sys.exit("asv run does not come to its end")
+    needed, times = Counter(started(project)), project.times("only")
+    ended, killed, in_a_row = 0, 0, 0
+    shutil.rmtree(project.results)
+    while killed < kills:
+        resumed = ["--skip-existing"] if in_a_row else []
+        code, faults = _killed(project, rng, lasting, *command, *resumed)
+        if code is None:
+            killed, in_a_row = killed + 1, in_a_row + 1
+        else:  # whole: nothing was measured twice but what a kill had cut
             twice = Counter(started(project)) - needed
-            if twice.total() > kills:
-                faults.append(f"{twice.total()} measured again after {kills} kills")
-            lost = needed.keys() - set(started(project))
-            faults += [f"lost: {place}" for place in lost]
-            ended, kills = ended + 1, 0
-            afresh()
-        counts.add(f"asv run {number}", _outcome(was_killed, faults))
-    project.asv(*RUN, code=2)
+            if twice.total() > in_a_row:
+                faults.append(f"{twice.total()} measured again after {in_a_row} kills")
+            faults += [f"lost: {place}" for place in needed.keys() - set(started(project))]
+            if code not in (0, FAILING):  # 0: asv had stored all when it was killed
+                faults.append(f"asv ended with {code}")
+            elif _timed(project.times("only")) != _timed(times):
+                faults.append("lost: asv has other times than after one run")
+            print(f"  to its end after {in_a_row} kills: {twice.total()} measured again")
+            ended, in_a_row = ended + 1, 0
+            shutil.rmtree(project.results)
+        counts.add(f"asv run {killed}", _outcome(code is None, faults))
+    project.run(*command, code=FAILING)
     print(f"kills: {ended} runs of asv came to their end")
 
 
-def _kill_readers(project: Any, rng: random.Random, counts: Counts, tries: int) -> None:
-    """Reports from nothing, from a table, and over the report of before."""
-    from gpubench.report.render import PARTS
+FAILING = 2
+"""Exit code of asv where a benchmark fails, as one does."""
 
-    begun = time.monotonic()
-    project.run("gpubench", "report")
-    lasting = time.monotonic() - begun
+GPUBENCH = (sys.executable, "-m", "gpubench")
+
+
+def _has_traceback(said: str) -> bool:
+    """Whether a command ended in one, not a Python that was just beginning."""
+    return "Traceback" in said and any(of in said for of in (f"{ROOT}", "site-packages"))
+
+
+def _timed(times: Mapping[Any, float | None]) -> set[tuple[Any, bool]]:
+    return {(place, seconds is None) for place, seconds in times.items()}
+
+
+def _kill_readers(project: Any, rng: random.Random, counts: Counts, kills: int) -> None:
+    """Reports from nothing, from a table, and over the report of before."""
+    from stepping_project import start
+
+    lasting = _run_until(start(project, *GPUBENCH, "report"))
     html = project.path / "reports/html"
     whole = {page.name: page.read_bytes() for page in html.glob("*.html")}
-    for number in range(tries):
+    killed = 0
+    while killed < kills:
         for made in (project.path / "reports", project.path / ".asv/.gpubench-cache"):
             if rng.random() < 0.7:
                 shutil.rmtree(made, ignore_errors=True)
-        command = (("report",), ("serve", "--port", "0"), ("query", "from results"))[number % 3]
-        faults, was_killed = _killed(project, rng, lasting, "gpubench", *command)
+        command = (("report",), ("serve", "--port", "0"), ("query", "from results"))[killed % 3]
+        code, faults = _killed(project, rng, lasting, *GPUBENCH, *command)
         pages = {page.name: page.read_bytes() for page in html.glob("*.html")}
         faults += [f"{name} is another" for name in whole if pages.get(name) != whole[name]]
-        counts.add(f"{command[0]} {number}", _outcome(was_killed, faults))
+        if code:
+            faults.append(f"it ended with {code}")
+        killed += code is None
+        counts.add(f"{command[0]} {killed}", _outcome(code is None, faults))
     if left := [*project.path.rglob(f"{PARTS}*")]:
         counts.add("report", Outcome("escaped", words=f"{len(left)} folders are left behind"))
 
 
-def fleet_campaign(tries: int, seed: str) -> tuple[str, bool]:
-    """The coordinator of a fleet, or its one machine, which then joins again."""
-    from fleet_project import PATIENCE, fleet_at, statuses
+LOOKING_OFTEN = "from gpubench.fleet import cluster; cluster.LOOKS = 0.3\n"
+"""Lines of records come several times in a share of some seconds."""
 
-    rng, counts, ended = random.Random(seed), Counts(), 0
+
+def fleet_campaign(kills: int, seed: str) -> tuple[str, bool]:
+    """The coordinator of a fleet, or its one machine, which then joins again: half of them at any
+    moment of a run, half while it measures."""
+    import fleet_project
+    from fleet_project import SUITES, fleet_at, statuses
+    from stepping_project import started
+
+    fleet_project.PATIENCE = 86_400  # a machine that is suspended ends nothing
+    os.environ["DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL"] = "1 day"
+    rng, counts, killed, ended, in_a_row = random.Random(seed), Counts(), 0, 0, 0
     with TemporaryDirectory(prefix="gpubench-fleet-") as folder, fleet_at(Path(folder)) as fleet:
-        project = fleet.project
-        fleet.start("alpha")
-        begun = time.monotonic()
-        fleet.run("run")
-        lasting = time.monotonic() - begun
-        whole = statuses(project, "alpha")
+        project, checkout = fleet.project, Path(folder, "alpha/checkout")
+        (project.path / f"suites/{SUITES[-1]}.yaml").unlink()  # two shares are enough
+        project.commit("two", 2)
+        there = replace(project, path=checkout)
+
+        def measured(where: Any) -> int:  # of whole lines: there may be half a one
+            files = where.results.glob("*/*.gpubench.jsonl")
+            return sum(file.read_bytes().count(b'"kind": "rounds"') for file in files)
+
+        def run_until(run: Any, moment: float = math.inf) -> float:
+            return _run_until(run, moment, [fleet.workers["alpha"].pid])
+
+        fleet.start("alpha", LOOKING_OFTEN)
+        run = fleet.begin()
+        lasting = run_until(run)
+        run.communicate()
+        whole, most = statuses(project, "alpha"), measured(project)
+        needed = Counter(started(project))
 
         def afresh() -> None:
-            for each in (project.path, fleet.folder / "alpha/checkout"):
+            for each in (project.path, checkout):
                 shutil.rmtree(each / ".asv")
 
         afresh()
-        for number in range(tries):
+        while killed < kills:
             run = fleet.begin("--skip-existing")
-            _wait(partial(_has_ended, run), rng.uniform(0, lasting * 1.2))
+            if rng.random() < 0.5:
+                used = run_until(run, rng.uniform(0, lasting))
+            else:
+                wanted = rng.randrange(most)
+                while not _has_ended(run) and measured(there) <= wanted:
+                    time.sleep(TICK)
+                used = run_until(run, rng.uniform(0, 0.3))
             was_killed = not _has_ended(run)
             victim = rng.choice(("coordinator", "ctrl-c", "machine"))
-            if victim == "machine":
+            if not was_killed:
+                victim = "nobody"
+            elif victim == "machine":
                 fleet.workers["alpha"].kill()
                 fleet.workers["alpha"].wait()
             else:
                 run.send_signal(signal.SIGKILL if victim == "coordinator" else signal.SIGINT)
-            said, _ = run.communicate(timeout=PATIENCE)
-            faults = [f"{victim}: {said[-300:]}"] if "Traceback" in said else []
-            _wait(lambda: not fleet.processes(), PATIENCE)
+            said, _ = run.communicate()
+            faults = [f"{victim}: {said[-300:]}"] if _has_traceback(said) else []
+            _wait(lambda: not fleet.processes(), 12_000)
             faults += [f"{victim}: {process} goes on" for process in fleet.processes()]
+            print(
+                f"  {victim} after {used:.1f} of {lasting:.1f} s: of {most} processes "
+                f"{measured(there)} are on record there, {measured(project)} here",
+                flush=True,
+            )
             if victim == "machine":
-                fleet.start("alpha")
+                fleet.start("alpha", LOOKING_OFTEN)
             faults += _left_by(project)
+            killed, in_a_row = killed + was_killed, in_a_row + was_killed
             if run.returncode == 0:
                 if statuses(project, "alpha") != whole:
                     faults.append("lost: what was measured is not what one run measures")
+                twice = (Counter(started(there)) - needed).total()
+                print(f"  to its end after {in_a_row} kills: {twice} measured again")
                 afresh()
-                ended += 1
-            counts.add(f"fleet {number}", _outcome(was_killed, faults))
+                ended, in_a_row = ended + 1, 0
+            elif not was_killed:
+                faults.append(f"it ended with {run.returncode}: {said[-300:]}")
+            counts.add(f"fleet {killed}", _outcome(was_killed, faults))
     print(f"fleet: {ended} runs came to their end")
     return counts.line("fleet"), bool(counts.of["escaped"])
 
@@ -221,11 +321,12 @@ def _outcome(was_killed: bool, faults: list[str]) -> Outcome:
     return Outcome(how, words="; ".join(faults))
 
 
-def _wait(happened: Callable[[], object], seconds: float) -> None:
-    """Until something has happened, some seconds at most."""
-    end = time.monotonic() + seconds
-    while not happened() and time.monotonic() < end:
-        time.sleep(0.005)
+def _wait(happened: Callable[[], object], looks: int) -> None:
+    """Until something has happened, so many looks at most, which are not made while the machine is
+    suspended."""
+    while looks and not happened():
+        time.sleep(0.05)
+        looks -= 1
 
 
 def _has_ended(process: Any) -> bool:
@@ -234,47 +335,94 @@ def _has_ended(process: Any) -> bool:
 
 def _killed(
     project: Any, rng: random.Random, lasting: float, *command: str
-) -> tuple[list[str], bool]:
-    """Kill a command that lasts some seconds at some moment; what is wrong then, and whether it was
-    still running."""
-    from stepping_project import kill, start
+) -> tuple[int | None, list[str]]:
+    """Kill a command that uses the processor for some seconds at some moment; the exit code of one
+    that ended before, and what is wrong then."""
+    from stepping_project import kill, processes_of, start
 
-    process = start(project, *command)
-    _wait(partial(_has_ended, process), rng.uniform(0, lasting * 1.2))
-    was_killed = not _has_ended(process)
-    kill(process, rng.choice(("first", "all", "ctrl-c")))
-    return _left_by(project), was_killed
+    with TemporaryFile() as errors:
+        process = start(project, *command, errors=errors)
+        used = _run_until(process, rng.uniform(0, lasting))
+        time.sleep(rng.uniform(0, TICK))
+        code, how = process.poll(), rng.choice(("first", "all", "ctrl-c"))
+        if how == "first":
+            process.kill()
+            _wait(lambda: not processes_of(process.pid), 1_200)
+            if processes_of(process.pid):  # it waits for an asv that is gone
+                print("  asv's process that is forked for each case is left, and ended now")
+                how = "first, then all"
+        kill(process, how)
+        errors.seek(0)
+        said = errors.read().decode(errors="replace")
+    name = command[1] if command[0] == "asv" else command[len(GPUBENCH)]
+    print(f"  {name}, {how if code is None else 'ended'} after {used:.2f} of {lasting:.2f} s")
+    faults = _left_by(project)
+    if command[0] != "asv" and _has_traceback(said):
+        faults.append(f"{how}: {said[-2000:]}")
+    return code, faults
 
 
 def _left_by(project: Any) -> list[str]:
     """What is wrong with what a killed command has left."""
     from stepping_project import lines
 
-    faults = []
+    faults, finished = list[str](), set[tuple[str, str]]()
     try:
-        lines(project)
+        of_rounds = (line for line in lines(project) if isinstance(line, RoundsRecord))
+        finished = {(line.benchmark, line.case) for line in of_rounds}
     except Exception as error:  # a line that is not whole
         faults.append(f"record: {error}")
-    pages = project.path.glob("reports/html/**/*.html")
     faults += [
         f"{page} is not whole"
-        for page in pages
-        if not page.read_text().rstrip().endswith("</html>")
+        for page in project.path.glob("reports/html/**/*.html")
+        if PARTS not in f"{page}" and not page.read_text().rstrip().endswith("</html>")
     ]
     if project.results.exists():
-        done = project.run("gpubench", "report", code=None)
-        if done.returncode or "Traceback" in done.stdout:
-            faults.append(f"report: {done.stdout[-200:]}")
+        # A fork has imported what it needs: a Python of its own would take five times as long.
+        context = get_context("fork")
+        telling, told = context.Pipe(duplex=False)
+        process = context.Process(target=_report, args=(project, told))
+        process.start()
+        told.close()
+        try:
+            code, said, shown = telling.recv()
+        except EOFError:
+            code, said, shown = 1, "it tells nothing", set()
+        process.join()
+        if code or "Traceback" in said:
+            faults.append(f"report: {said[-200:]}")
+        elif missing := finished - shown:
+            faults.append(f"of {len(finished)} that were finished {len(missing)} are not shown")
     return faults
+
+
+def _report(project: Any, told: Any) -> None:
+    """In a process of its own: write the report; tell the exit code, what was said, and each
+    benchmark and case with a time."""
+    os.chdir(project.path)
+    os.environ.clear()
+    os.environ.update(project.environment)
+    said, code = io.StringIO(), None
+    with redirect_stdout(said), redirect_stderr(said):
+        try:
+            cli.main(["report"])
+        except SystemExit as end:
+            code = end.code
+    with closing(open_table(Path(".asv/results"))) as table:
+        rows = [table.rows(each) for setup in table.setups for each in table.snapshots(setup)]
+    shown = {
+        (name.benchmark.asv_name, name.case)
+        for of_snapshot in rows
+        for name, row in of_snapshot.items()
+        if row.seconds is not None
+    }
+    told.send((code, said.getvalue(), shown))
 
 
 def strings_campaign(tries: int, _: str) -> tuple[str, bool]:
     """Each text in a report of its own, every page of which is opened and used."""
-    from opened_pages import Watched
+    from hostile_strings import STRINGS, faults_of, faults_of_text
     from playwright.sync_api import sync_playwright
-
-    from gpubench.report.render import write_report
-    from gpubench.results import Pair, open_table
 
     counts, seen = Counts(), Counter[str]()
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
@@ -284,152 +432,38 @@ def strings_campaign(tries: int, _: str) -> tuple[str, bool]:
         )
         context = browser.new_context(offline=True)
         context.set_default_timeout(1_800_000)  # a machine that is suspended ends nothing
-
-        def faults_of(address: str, text: str = "") -> list[str]:
-            watched = Watched(context.new_page())
-            watched.page.goto(address)
-            if text:
-                _use(watched.page, address, text)
-            watched.page.wait_for_timeout(50)  # what a text starts begins at once
-            watched.page.close()
-            return watched.faults
-
-        noticed = faults_of("data:text/html,<script>alert(1)</script><img src=http://example.org>")
-        if len(noticed) < 2:
+        both = "data:text/html,<script>alert(1)</script><img src=http://example.org>"
+        if len(noticed := faults_of(context, both)) < 2:
             sys.exit(f"a script and a request of a page are not noticed, only {noticed}")
         for number, text in enumerate(STRINGS[:tries]):
             with TemporaryDirectory(prefix="gpubench-strings-") as folder:
-                project = Path(folder, "project")
-                benchmarks = _write_everywhere(project, text)
-                before = set(Path(folder).rglob("*"))
-                pair = Pair(text, text, *benchmarks)
-                table = open_table(project / ".asv/results", project, [pair])
-                pages = project / "reports/html"
-                write_report(table, pages)
-                faults = [
-                    f"file: {path}"
-                    for path in {*Path(folder).rglob("*")} - before
-                    if not path.is_relative_to(project / "reports")
-                    and not path.is_relative_to(project / ".asv/.gpubench-cache")
-                ]
-                for page in sorted(pages.rglob("*.html")):
-                    faults += [f"{page.name}: {fault}" for fault in faults_of(page.as_uri(), text)]
-                    seen[re.sub("-.*", "", page.stem)] += 1
-                how = "escaped" if faults else "accepted"
-                counts.add(f"string {number} {text!r}", Outcome(how, words="; ".join(faults)[:500]))
+                faults, opened = faults_of_text(context, Path(folder), text)
+            seen.update(re.sub("-.*", "", name) for name in opened)
+            how = "escaped" if faults else "accepted"
+            counts.add(f"string {number} {text!r}", Outcome(how, words="; ".join(faults)[:500]))
         browser.close()
     opened = ", ".join(f"{name} {count}" for name, count in sorted(seen.items()))
     print(f"strings: {seen.total()} pages opened ({opened})")
     return counts.line("strings"), bool(counts.of["escaped"])
 
 
-_USED = """(text) => {
-  document.querySelectorAll("details").forEach((one) => { one.open = true; });
-  document.querySelectorAll("select, input[type=text], input[type=search]").forEach((field) => {
-    if (field.options) field.selectedIndex = field.options.length - 1;
-    else field.value = text;
-    for (const kind of ["input", "change"]) field.dispatchEvent(new Event(kind, { bubbles: true }));
-  });
-}"""
-
-
-def _use(page: Any, address: str, text: str) -> None:
-    """What a reader can do on a page: unfold, draw, choose, type the text, and come by an address
-    that has it."""
-    from opened_pages import draw_charts, until
-
-    draw_charts(page)
-    if "advise" in address:
-        until(page, "() => !!document.querySelector('#advice table')")
-    page.evaluate(_USED, text)
-    parts = page.evaluate("location.hash.slice(1)").split("&")
-    names = [part.partition("=")[0] for part in parts]
-    for state in (quote(text), "&".join(f"{name}={quote(text)}" for name in names)):
-        page.goto("about:blank")
-        page.goto(f"{address}#{state}")
-
-
-def _write_everywhere(project: Path, text: str) -> tuple[str, str]:
-    """Two commits in which all that may be any text is this one; asv's names of two benchmarks that
-    gpubench does not name."""
-    import json
-
-    from result_files import CommitFiles, write_machine
-
-    from gpubench.analysis.advice_checks import Prediction, keep, verification_path
-    from gpubench.results import Setup
-
-    name = text.replace("/", "\u2215").replace("\0", "")  # of a file
-    results = project / ".asv/results"
-    others = f"suites.{name}.time_a", f"suites.{name}.time_b"
-    for number, commit in enumerate(_commits(project, text)):
-        made = CommitFiles(results, commit, 19_000 * 86_400 + number * 90_000, name, name)
-        made.facts(run=text, cpu=text, numpy=f"{number} {text}", **{text: text})
-        for speed, implementation in enumerate(("numpy", "numba"), 1):
-            benchmark = f"suites.norm__{implementation}.time_kernel"
-            for n in (64, 128, 256, 512):
-                case = f"n={n} of={text}"
-                made.versions[benchmark] = text
-                made.time(benchmark, case, n * 1e-6 / (speed + number))
-                made.record(
-                    benchmark,
-                    case,
-                    values={"n": n, "of": text},
-                    sizes=("n",),
-                    bytes=8 * n,
-                    **dict.fromkeys(("backend", "device", "title", "method", "reason"), text),
-                    conditions={"threads": text, text: text},
-                    **dict.fromkeys(("warnings", "tags", "capabilities"), (text,)),
-                )
-                made.rounds(benchmark, case, *(n * 1e-6 / (speed + number),) * 6)
-        for status in ("failed", "wrong", "skipped", "timed_out"):
-            benchmark = f"suites.norm__{status}.time_kernel"
-            made.missing(benchmark, "n=64").record(benchmark, "n=64", status, reason=text)
-        for other in others:
-            made.versions[other] = text
-            made.time(other, text, 1e-3)
-        made.write()
-    write_machine(results, name, **dict.fromkeys(("cpu", "os", "ram", "arch", "fleet"), text))
-    verified = [
-        Prediction(
-            *("norm", "norm", text, text, text, {"n": float(n), text: 1.0}, "kernel", "predicted"),
-            *(1.0, 0.5, 2.0, 1.0, 1.0, 1.0, text),
-        )
-        for n in range(1, 11)
-    ]
-    keep(verified, verification_path(results, Setup(name, name)), results)
-    described = {
-        benchmark: {
-            "name": benchmark,
-            "param_names": ["case"],
-            "code": f"{text}\n# declared in {text}\n{text}",
-        }
-        for benchmark in (
-            *(f"suites.norm__{each}.time_kernel" for each in ("numpy", "numba", "failed")),
-            *others,
-        )
-    }
-    (results / "benchmarks.json").write_text(json.dumps({"version": 2, **described}))
-    (results / name / f"{name[:40]}.json").write_text("{")
-    return others
-
-
-def _commits(project: Path, text: str) -> list[str]:
-    """Hashes of two commits whose subject is the text."""
-    project.mkdir()
-    person = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
-    commit = ("commit", "--quiet", "--allow-empty", "--cleanup=verbatim", "--file=-")
-    made = []
-    for command in (("init",), (*person, *commit), (*person, *commit)):
-        git = partial(subprocess.run, cwd=project, capture_output=True, check=True, text=True)
-        git(["git", *command], input=text)
-        if command != ("init",):
-            made.append(git(["git", "rev-parse", "HEAD"]).stdout.strip())
-    return made
+def added(logs: Iterable[str]) -> list[str]:
+    """Lines of the table of campaigns that were run before: what this script has printed of each,
+    added up."""
+    counts: dict[str, Counts] = {what: Counts() for what in TRIES}
+    for log in logs:
+        for line in Path(log).read_text().splitlines():
+            what, *numbers = line.strip("| ").replace(",", "").split(" | ")
+            if line.endswith("|") and what in counts:
+                counts[what].of.update(dict(zip(COLUMNS, map(int, numbers), strict=True)))
+    return [of.line(what) for what, of in counts.items() if of.of["tried"]]
 
 
 def main() -> None:
     """Run the campaigns, and print the table."""
+    if sys.argv[1:2] == ["table"]:
+        print(HEAD, *added(sys.argv[2:]), sep="\n")
+        return
     asked = dict(each.partition("=")[::2] for each in sys.argv[1:])
     seed = asked.pop("seed", "1")
     asked = asked or dict.fromkeys(TRIES, "")

@@ -9,6 +9,7 @@ import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from asv_project import CHECKOUT, CUDA_SAMPLE, HERE, Project
 
@@ -88,14 +89,16 @@ def started(project: Project) -> list[Place]:
     return [(record.benchmark, record.case) for record in records if record.status == "started"]
 
 
-def start(project: Project, *command: str) -> subprocess.Popen[bytes]:
-    """A command in a session of its own."""
+def start(
+    project: Project, *command: str, errors: int | IO[bytes] = subprocess.DEVNULL
+) -> subprocess.Popen[bytes]:
+    """A command in a session of its own; ``errors`` gets what it writes to standard error."""
     return subprocess.Popen(
         command,
         cwd=project.path,
         env=project.environment,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=errors,
         start_new_session=True,
     )
 

@@ -252,3 +252,22 @@ def test_a_clock_that_jumps_back_ends_nothing(project: Path) -> None:
         "n=8": "killed",
         "n=16": "failed",
     }
+
+
+def test_ctrl_c_while_commands_are_imported_says_so(project: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", _INTERRUPTED], cwd=project, capture_output=True)
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"interrupted\n")
+
+
+_INTERRUPTED = """
+import runpy, sys
+
+class CtrlC:
+    def find_spec(self, name, *_):
+        if name == "gpubench.cli.reading":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, CtrlC())
+runpy.run_module("gpubench", run_name="__main__")
+"""
