@@ -76,7 +76,8 @@ def test_the_operator_takes_the_resource_of_the_page() -> None:
 
 def test_the_operator_makes_pods_that_keep_apart_and_find_the_scheduler() -> None:
     operator = pytest.importorskip(
-        "dask_kubernetes.operator.controller.controller", reason="make test-systems has it"
+        "dask_kubernetes.operator.controller.controller",
+        reason="needs dask-kubernetes with all that it needs (240 MB)",
     )
     scheduler, worker = (fleet_yaml()["spec"][role] for role in ("scheduler", "worker"))
     service = operator.build_scheduler_service_spec("gpubench", scheduler["service"], {}, {})
