@@ -370,11 +370,9 @@ def told(hidden: Hidden, fresh: Iterable[Row], when: str) -> list[Prediction]:
         way, at = hidden.shown[place], where(row, hidden.axes)
         again = times.get((*at, row.name.time), {}).get(variant_of(row)) if at else None
         if at and again:
-            estimate, of_way = (
-                as_stored(row, hidden.drifts.stored),
-                (hidden.key, way, row.name.time, at[1]),
-            )
-            predictions.append(predicted(*of_way, estimate, estimate.seconds, again, again, when))
+            estimate = as_stored(row, hidden.drifts.stored)
+            of_row = hidden.key, way, row.name.time, at[1]
+            predictions.append(predicted(*of_row, estimate, estimate.seconds, again, again, when))
     return predictions
 
 
