@@ -153,13 +153,15 @@ class Cluster:
     def check_store(self) -> None:
         """Raises ``DeviceMemoryError`` where objects had to go to disk: times would be the
         disk's."""
-        spilled = self.folder and next(self.folder.path.glob("session_*/ray_spilled_objects*/*"), 0)
-        if spilled:
-            size = self.facts["object_store_bytes"]
-            raise DeviceMemoryError(
-                f"the object store of {size:,} bytes is full, and Ray wrote objects to disk; use "
-                "smaller sizes, or set `options: {memory: ...}`"
-            )
+        if self.folder and next(self.folder.path.glob("session_*/ray_spilled_objects*/*"), None):
+            raise self.is_full("Ray wrote objects to disk")
+
+    def is_full(self, consequence: str) -> DeviceMemoryError:
+        """To be raised where the object store is."""
+        return DeviceMemoryError(
+            f"the object store of {self.facts['object_store_bytes']:,} bytes is full, and "
+            f"{consequence}; use smaller sizes, or set `options: {{memory: ...}}`"
+        )
 
 
 class RaySession(Session):
@@ -252,6 +254,8 @@ class RaySession(Session):
                 f"{self._device} is out of memory: {_words(error)}; use smaller sizes, or set "
                 "`options: {memory: ...}`"
             ) from error
+        except errors.OutOfDiskError as error:
+            raise self._cluster.is_full("so is the disk, where Ray would write objects") from error
         except (errors.WorkerCrashedError, errors.ActorDiedError) as error:
             raise DeviceError(
                 f"a worker of {self._device} died while it ran a task: {_words(error)}; look "

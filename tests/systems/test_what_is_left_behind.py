@@ -336,11 +336,7 @@ NO_MEMORY = ways(
     (
         *("dask", "dask:2:1", "cluster_functions:dask_greedy", "failed"),
         *("a worker of dask:2:1 exceeded its memory: ", 120, {"memory": 400 * 2**20}),
-    ),
-    (  # Ray takes no less than 75 MiB
-        *("ray", "ray:1", "cluster_functions:ray_hoarding", "failed"),
-        *("the object store of 83,886,080 bytes is full", 120, {"memory": 80 * 2**20}),
-    ),
+    )
 )
 
 
@@ -348,6 +344,22 @@ NO_MEMORY = ways(
 def test_a_case_says_how_it_ended_and_leaves_nothing(way: Way, tmp_path: Path) -> None:
     with nothing_left(tmp_path) as scene:
         check(scene, way)
+
+
+@pytest.mark.parametrize(
+    ("used", "reason"), [("1", "and Ray wrote objects to disk"), ("0", "and so is the disk")]
+)
+def test_a_full_store_of_ray(
+    used: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ray")
+    # Ray writes objects to a disk of which no more than this share is used.
+    monkeypatch.setenv("RAY_local_fs_capacity_threshold", used)
+    least = 80 * 2**20  # Ray takes no less than 75 MiB
+    reason = f"the object store of {least:,} bytes is full, {reason}"
+    hoarding = ("ray", "ray:1", "cluster_functions:ray_hoarding", "failed")
+    with nothing_left(tmp_path) as scene:
+        check(scene, Way(*hoarding, reason, options={"memory": least}))
 
 
 EACH = ways(
