@@ -242,7 +242,7 @@ def build(history: History | None, site: Site) -> Overview:
         reasons=reason_views(rows),
         setups=tuple(reversed(setups)),
         problems=site.table.problems,
-        states=tuple(_states(history)),
+        states=tuple(_states(history, site)),
     )
 
 
@@ -267,14 +267,18 @@ def _setup_row(history: History, site: Site) -> SetupRow:
     )
 
 
-def _states(history: History) -> Iterator[State]:
+def _states(history: History, site: Site) -> Iterator[State]:
     if len(history.commits) == 1:
         yield ONE_COMMIT
-    dropped = sorted({name for snapshot in history.snapshots for name in snapshot.superseded})
+    dropped = {name for snapshot in history.snapshots for name in snapshot.superseded}
     if dropped:
+        # Their newer values may be of another setup alone.
+        names = {name.benchmark for each in site.histories for name in each.names}
+        of_dropped = (each for each in names if each.asv_name in dropped)
+        labels = sorted({kernel_label((each.suite, each.kernel)) for each in of_dropped})
         yield State(
             "Older values are left out",
-            f"What {text.join(dropped)} measures has changed since; its older values belong to "
+            f"What {text.some(labels)} measured has changed since; older values belong to "
             "another history.",
             "asv run --skip-existing HEAD~10..HEAD",
         )
@@ -294,7 +298,9 @@ def _best(kernels: _Kernels) -> dict[KernelKey, Ratio]:
 def _alone(kernels: Collection[KernelKey], history: History) -> str:
     benchmarks = text.plural(len(kernels), "benchmark")
     where = f"at {commit_label(history.latest).short} on {history.setup.machine}"
-    return f"Times of {benchmarks} {where}; none is compared with another (`--pair` names pairs)."
+    if not kernels:
+        return f"Nothing is known {where} of what is measured today."
+    return f"Times of {benchmarks} {where}; none is compared with another (--pair names pairs)."
 
 
 def _verdict(kernels: Collection[KernelKey], history: History, mean: Ratio | None) -> str:

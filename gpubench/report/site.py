@@ -129,8 +129,10 @@ class Site:
 
     @cached_property
     def histories(self) -> tuple[History, ...]:
-        """One for each setup, those that still measure first."""
-        return tuple(self.table.outline(setup) for setup in self.table.setups)
+        """One for each setup, those that still measure first; last those of which nothing is left,
+        since what was measured there has changed."""
+        histories = map(self.table.outline, self.table.setups)
+        return tuple(sorted(histories, key=lambda history: not history.names))
 
     def rows(self, snapshot: Snapshot) -> Mapping[CaseName, Row]:
         """Each case of one snapshot. The last that were asked for are kept, two at least."""
@@ -296,7 +298,9 @@ class Site:
         reasons: dict[int, dict[CaseName, str | None]] = self._while("reasons", history, dict)
         if snapshot.id not in reasons:
             # Those of some commits at once: a query takes as long for one.
-            several = history.snapshots[place : place + max(TOGETHER // len(history.names), 1)]
+            # There may be commits without any case that is still measured.
+            together = TOGETHER // max(len(history.names), 1)
+            several = history.snapshots[place : place + max(together, 1)]
             reasons = {one.id: {} for one in several} | self.table.reasons(several, FAILURES)
             self._of(history)["reasons"] = reasons
         said = reasons[snapshot.id].items()

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from generated_store import PAIRS, SHAPES, hashes, write_store
+from result_files import CommitFiles
 from stored_asv_project import PAIR, PARAMETERS, write_benchmarks, write_format_1, write_format_2
 
 from gpubench.cli import main
@@ -228,3 +229,25 @@ def test_a_wrong_pattern_is_refused(project: Path, pattern: str, words: str) -> 
 
     assert words in re.sub(r"\s+", " ", said.output)
     assert not (project / "reports").exists()
+
+
+def test_an_environment_of_which_nothing_is_measured_today_stands_last(tmp_path: Path) -> None:
+    at = "suites.add__numpy.time_kernel"
+    for letter, day, python, version in (("a", 1, "3.11", "v0"), ("b", 2, "3.12", "v1")):
+        environment = f"virtualenv-py{python}"
+        files = CommitFiles(tmp_path / "results", letter * 40, day * 86_400, "runner", environment)
+        files.versions[at] = version
+        files.time(at, "n=4", 1.0).write()
+    table = open_table(tmp_path / "results")
+
+    write_report(table, tmp_path / "html")
+
+    assert [setup.environment for setup in table.setups] == [
+        "virtualenv-py3.11",
+        "virtualenv-py3.12",
+    ]
+    first = (tmp_path / "html/index.html").read_text()
+    last = (tmp_path / "html/index--runner-virtualenv-py3.11.html").read_text()
+    assert "No speedup can be stated for 1 kernel" in first
+    assert "Nothing is known at aaaaaaaa on runner of what is measured today." in last
+    assert "What add measured has changed since" in last
