@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -51,7 +50,8 @@ def draw_charts(page: Page) -> None:
 
 def until(page: Page, script: str, argument: Any = None) -> None:
     """Wait until a script gives true; Playwright's own way is eval, which a page's policy bars."""
-    end = time.monotonic() + 20
-    while not page.evaluate(script, argument):
-        assert time.monotonic() < end, f"never true: {script}"
+    for _ in range(1_000):  # not for some seconds: a machine may be suspended meanwhile
+        if page.evaluate(script, argument):
+            return
         page.wait_for_timeout(20)
+    raise AssertionError(f"never true: {script}")
