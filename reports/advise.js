@@ -345,7 +345,7 @@ const gpubenchAdvice = (() => {
   };
 
   const show = () => {
-    const data = kernels.get(chosen().dataset.label);
+    const data = kernels.get(chosen().value);
     const sizes = Object.fromEntries(inputs().map(({ name, value }) => [name.slice(5), Number(value)]));
     const calls = Math.floor(Number(fields.calls.value));
     const wrong = !(calls >= 1) || Object.values(sizes).some((value) => !(value > 0 && value < Infinity));
@@ -377,7 +377,7 @@ const gpubenchAdvice = (() => {
       return;
     }
     if (mine !== turn) return;
-    fillSizes(kernels.get(chosen().dataset.label), asked);
+    fillSizes(kernels.get(chosen().value), asked);
     show();
   };
 
@@ -389,7 +389,7 @@ const gpubenchAdvice = (() => {
     const before = [...parts().keys()].filter((name) => name.startsWith("size-")).map((name) => [name, ""]);
     remember({ ...Object.fromEntries(before), kernel: encodeURIComponent(chosen().dataset.label), ...values, ...Object.fromEntries(sizes) });
     if (event.target.name === "kernel") choose(new Map());
-    else if (kernels.has(chosen().dataset.label)) show(); // else it is being loaded, and shown then
+    else if (kernels.has(chosen().value)) show(); // else it is being loaded, and shown then
   };
 
   const read = () => {
@@ -409,5 +409,5 @@ const gpubenchAdvice = (() => {
   };
 
   window.addEventListener("DOMContentLoaded", start);
-  return { advise, kernel: (label, data) => kernels.set(label, data), kernels };
+  return { advise, kernel: (data) => kernels.set(document.currentScript.getAttribute("src"), data), kernels };
 })();

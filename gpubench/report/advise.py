@@ -129,8 +129,8 @@ def scripts(history: History, site: Site) -> dict[str, KernelKey]:
 
 def script(history: History, key: KernelKey, site: Site) -> str:
     """Points of every way to a kernel's result, and how wrong estimates between them were."""
-    content = msgspec.json.encode([kernel_label(key), kernel_data(history, key, site)]).decode()
-    return f"gpubenchAdvice.kernel(...{content});\n"
+    content = msgspec.json.encode(kernel_data(history, key, site)).decode()
+    return f"gpubenchAdvice.kernel({content});\n"
 
 
 def kernel_data(history: History, key: KernelKey, site: Site) -> dict[str, Any]:

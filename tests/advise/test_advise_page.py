@@ -44,11 +44,9 @@ def data(results: Path) -> dict[str, Any]:
     """As the page gets it."""
     site = Site(open_table(results))
     text = advise.script(site.histories[0], KEY, site)
-    start, end = "gpubenchAdvice.kernel(...", ");\n"
+    start, end = "gpubenchAdvice.kernel(", ");\n"
     assert text.startswith(start) and text.endswith(end)
-    label, content = json.loads(text.removeprefix(start).removesuffix(end))
-    assert label == "scale"
-    made: dict[str, Any] = content
+    made: dict[str, Any] = json.loads(text.removeprefix(start).removesuffix(end))
     return made
 
 

@@ -23,7 +23,7 @@ from playwright.sync_api import BrowserContext
 
 pytestmark = pytest.mark.browser
 
-SOME = [STRINGS[2], STRINGS[20], "__proto__", STRINGS[36]]
+SOME = [STRINGS[2], STRINGS[20], "__proto__", STRINGS[36], STRINGS[39]]
 
 
 @pytest.fixture(scope="module")
