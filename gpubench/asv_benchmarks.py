@@ -23,9 +23,10 @@ from typing import Any, TypeVar
 
 from gpubench.backends import registry
 from gpubench.backends.devices import gpu_count, is_cuda
+from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.software import requested
 from gpubench.errors import GpubenchError
-from gpubench.measure.asv_settings import asv_settings, say_if_without_plugin
+from gpubench.measure.asv_settings import asv_settings, say_if_without_plugin, started_by_asv
 from gpubench.measure.preparation import Preparation, Skipped
 from gpubench.measure.recorder import Recorder, now
 from gpubench.measure.resuming import RecordedSamples, finished_before
@@ -73,6 +74,8 @@ def benchmark_classes(suites: Path) -> dict[str, type]:
         groups = [group for group in groups if group.class_name == asked.class_name]
     classes = {group.class_name: benchmark_class(group, count) for group in groups}
     if sys.argv[1:2] == ["run_server"]:  # asv forks this process for each case
+        # Where asv was killed between two cases, this process would wait for the next one for ever.
+        end_with_parent()
         for name in sorted({name for group in groups for name in group.backends}):
             with suppress(Exception):  # its cases say what is wrong
                 registry.get(name).preload()
@@ -246,6 +249,8 @@ class TimedBenchmark:
             return work()
 
     def _prepare(self, identity: str) -> None:
+        if started_by_asv():  # which sees to the time limit, itself or as the process it forks
+            end_with_parent()
         if self._preparation is not None:
             self._preparation.close()
         self._identity, self._measurement, self._rounds = identity, None, []

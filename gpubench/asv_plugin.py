@@ -15,20 +15,24 @@ import io
 import os
 import sys
 import time
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from asv import runner
 from asv.console import log
 from asv.publishing import OutputPublisher
 
+from gpubench.backends import registry
 from gpubench.backends.clusters import remove_abandoned
 from gpubench.errors import GpubenchError
 from gpubench.measure.asv_settings import VARIABLE, AsvSettings, asv_settings
-from gpubench.measure.disturbance import busy_since, machine
+from gpubench.measure.disturbance import busy_since, core_use
+from gpubench.measure.recorder import Recorder, now
 from gpubench.names import parse_benchmark_name
-from gpubench.record import SUFFIX, CaseRecord, RunRecord, parse_line
+from gpubench.record import SUFFIX, CaseRecord, RoundsRecord, RunRecord, parse_line
 
 FOLDER = "gpubench"
 """Of the report, inside asv's ``html_dir``."""
@@ -55,7 +59,7 @@ def export_settings() -> None:
         return
     if not hasattr(arguments, "func"):  # ``asv`` without a command
         return
-    if _command(arguments) in KEEPING and (warning := busy_since(machine())):
+    if _command(arguments) in KEEPING and (warning := busy_since(core_use())):
         log.warning(f"gpubench: {warning}")
     try:
         _settings(arguments).export()
@@ -111,24 +115,11 @@ def say_what_is_compiled_anew() -> None:
 
     Each case has a process of its own, and compiles them again.
     """
-    settings = asv_settings()
-    if settings.results_dir is None:
-        return
-    began = float(settings.run.partition("-")[2])
-    compiled = set()  # a process may tell of its case several times
-    for path in Path(settings.results_dir, settings.machine).glob(f"*{SUFFIX}"):
-        if path.stat().st_mtime < began - 1:  # `run` is in whole seconds
-            continue
-        of_run = False
-        for line in path.read_text(encoding="utf-8").splitlines():
-            if '"kind": "run"' in line:
-                record = parse_line(line)
-                of_run = isinstance(record, RunRecord) and record.facts.get("run") == settings.run
-            elif of_run and '"compile_seconds"' in line:
-                record = parse_line(line)
-                if isinstance(record, CaseRecord):
-                    seconds = float(str(record.conditions["compile_seconds"]))
-                    compiled.add((record.benchmark, record.case, seconds))
+    compiled = {  # a process may tell of its case several times
+        (record.benchmark, record.case, float(str(record.conditions["compile_seconds"])))
+        for _, record in _lines_of_run("compile_seconds")
+        if isinstance(record, CaseRecord)
+    }
     if not compiled:
         return
     from gpubench.tables.table import compiled_line  # brings rich
@@ -138,6 +129,54 @@ def say_what_is_compiled_anew() -> None:
     if said:
         log.info(f"gpubench: {said}")
         log.flush()  # the end of the line, which asv has written already after its own last one
+
+
+def record_what_was_lost() -> None:
+    """At the end of a run: put on record which cases ended without an outcome on a device that is
+    no more. Ray ends a process that has lost its head, before that can say so."""
+    last = {(line.benchmark, line.case): (path, line) for path, line in _lines_of_run("benchmark")}
+    # With `-a repeat=` a case whose samples asv has may have no line of rounds.
+    before = ("started",) if "repeat" in asv_settings().attributes else ("started", "ok")
+    for path, line in last.values():
+        if isinstance(line, CaseRecord) and line.status in before:
+            with suppress(GpubenchError):  # a backend that is not there any more
+                if lost := registry.get(line.backend).lost(line.device):
+                    reason = f"its process ended without an outcome; {lost}"
+                    Recorder(path).write(replace(line, status="killed", at=now(), reason=reason))
+
+
+def _lines_of_run(field: str) -> Iterator[tuple[Path, CaseRecord | RoundsRecord]]:
+    """Those of this run that have such a field, each with its record; damaged ones are left out."""
+    settings = asv_settings()
+    if settings.results_dir is None:
+        return
+    began = float(settings.run.partition("-")[2])
+    for path in Path(settings.results_dir, settings.machine).glob(f"*{SUFFIX}"):
+        if path.stat().st_mtime < began - 1:  # `run` is in whole seconds
+            continue
+        of_run = False
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if not any(name in line for name in (f'"{field}"', '"kind": "run"')):
+                continue
+            with suppress(GpubenchError):
+                record = parse_line(line)
+                if isinstance(record, RunRecord):
+                    of_run = record.facts.get("run") == settings.run
+                elif of_run:
+                    yield path, record
+
+
+class ForkServer(runner.ForkServer):  # type: ignore[misc]
+    """asv's, ended by Ctrl-C while it starts too: asv would wait for ever for one that it does not
+    know yet."""
+
+    def __init__(self, *environment_and_root: Any) -> None:
+        try:
+            super().__init__(*environment_and_root)
+        except KeyboardInterrupt:
+            self.interrupt()
+            self.close()
+            raise
 
 
 class GpubenchReport(OutputPublisher):  # type: ignore[misc]
@@ -175,5 +214,7 @@ class GpubenchReport(OutputPublisher):  # type: ignore[misc]
 
 
 export_settings()
+runner.ForkServer = ForkServer
 atexit.register(remove_abandoned)  # of cases that asv ended
 atexit.register(say_what_is_compiled_anew)
+atexit.register(record_what_was_lost)

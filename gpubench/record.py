@@ -40,8 +40,8 @@ MAX_REASON = 20_000
 """Characters of a reason: a traceback of hundreds of lines. An exception may quote an array."""
 
 Status = Literal["started", "ok", "verified", "skipped", "failed", "wrong", "timed_out", "killed"]
-"""``verified``: right on a device in software, which has no times. ``killed`` stands in no file:
-the process that measured ended, and ``gpubench time``, which had started it, says how."""
+"""``verified``: right on a device in software, which has no times. ``killed``: the process that
+measured ended, and who had started it says how; in files, where its device was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +100,9 @@ class CaseRecord:
     """Largest absolute difference from the baseline's outputs."""
     max_rel_error: float | None = None
     """Largest error over the baseline's element, or over the root mean square of the output where
-    that is larger; earlier releases left out elements that are zero, and took no mean."""
+    that is larger."""
     score: float | None = None
     """What its outputs are worth, by the suite's score; ``None`` where outputs are compared."""
-    simulated: bool = False
-    """Of earlier releases: True, beside ``ok``, for what is ``verified`` now."""
     method: str | None = None
     """How samples were taken: ``host loop``, ``event loop``, ``graph replay`` ..., followed by
     ``, fresh inputs for each run`` where they are single runs."""
@@ -120,14 +118,14 @@ class CaseRecord:
     pair_rounds: tuple[int, ...] = ()
     """How many of ``pair_ratios`` each round gave; empty where they are all of one round."""
     compiled: bool | None = None
-    """Whether its backend compiles, so that ``compile`` means something; ``None`` in the records of
-    earlier releases."""
+    """Whether its backend compiles, so that ``compile`` means something; ``None`` where that cannot
+    be had."""
     capabilities: tuple[str, ...] | None = None
-    """What its backend can do (``gpubench.backends.protocol.Capability``); ``None`` in the records
-    of earlier releases."""
+    """What its backend can do (``gpubench.backends.protocol.Capability``); ``None`` where that
+    cannot be had."""
     version: str | None = None
     """Of the asv benchmark, a hash of what it measures (``gpubench.plan.version``); ``None`` in the
-    records of earlier releases and of ``gpubench time``."""
+    records of ``gpubench time``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +172,7 @@ class RoundsRecord:
     """Median of the samples of each round, in seconds of one run; empty where samples have no
     rounds, as those of ``compile``."""
     disturbance: Disturbance | None = None
-    """``None`` where the system does not tell of waiting, where a device timed the samples, and in
-    records of earlier releases."""
+    """``None`` where the system does not tell of waiting, and where a device timed the samples."""
     samples: tuple[float, ...] = ()
     """All samples in seconds of one run; empty where they are ``rounds``, one in each."""
 
@@ -216,8 +213,7 @@ FinishedCases = dict[tuple[str, str], list[FinishedProcess]]
 
 
 def finished_runs(lines: Iterable[Line]) -> dict[Value, FinishedCases]:
-    """What each run has finished, by its ``run`` fact, in the order of their beginnings; nothing of
-    earlier releases, which had no such fact."""
+    """What each run has finished, by its ``run`` fact, in the order of their beginnings."""
     of_runs: dict[Value | None, list[CaseRecord | RoundsRecord]] = {None: []}
     run = None
     for line in lines:
@@ -242,7 +238,8 @@ def _finished_cases(lines: Sequence[CaseRecord | RoundsRecord]) -> FinishedCases
             timed[key] = line  # asv has yet to take its samples
         else:
             timed.pop(key, None)
-            if line.status != "started" and (line.status != "failed" or place < len(lines)):
+            is_last_failure = line.status == "failed" and place == len(lines)
+            if line.status not in ("started", "killed") and not is_last_failure:
                 cases[key].append(FinishedProcess(line))
     return cases
 

@@ -86,11 +86,15 @@ def asv_settings() -> AsvSettings:
     return replace(settings, benchmarks=tuple(settings.benchmarks))
 
 
+def started_by_asv() -> bool:
+    """Whether asv started this process to measure, or forked it from one that it started."""
+    return sys.argv[1:2] in (["run"], ["run_server"])  # of asv's benchmark.py
+
+
 def say_if_without_plugin() -> None:
     """In a process that asv started to measure: a line on standard error where no plugin ran.
 
     asv shows it with ``--show-stderr``.
     """
-    started_by_asv = sys.argv[1:2] in (["run"], ["run_server"])  # asv_runner's benchmark.py
-    if started_by_asv and VARIABLE not in os.environ:
+    if started_by_asv() and VARIABLE not in os.environ:
         print(NO_PLUGIN, file=sys.stderr)

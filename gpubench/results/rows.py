@@ -56,10 +56,6 @@ INTERRUPTED = "asv was stopped before it stored a time; run `asv run --skip-exis
 NO_BASELINE = (
     f"no baseline: `{DEFAULT_BASELINE}` has no case for these sizes; name one with `baseline:`"
 )
-SIMULATED = (
-    "checked by an earlier release on Numba's simulator, whose times mean nothing; "
-    "run it on a machine with an NVIDIA GPU to measure"
-)
 
 _TIMEOUT_SHARE = 0.95
 """A case that ran for this share of its timeout was most likely ended by it: between its
@@ -402,8 +398,6 @@ def _settle(story: CaseStory | None, stored: int) -> Outcome:
             return "skipped", NOT_APPLICABLE, None
         return "failed", NO_RECORD, None
     outcome, pending = story.outcome, story.pending
-    if outcome and outcome.simulated and outcome.status == "ok":
-        return "verified", outcome.reason or SIMULATED, outcome
     if outcome and outcome.status != "ok":
         reason = outcome.reason or (
             f"the record gives no reason for {outcome.status}; run `asv run --show-stderr`"

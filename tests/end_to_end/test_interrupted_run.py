@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from asv_project import Project
+from stepping_project import kill, processes_of, start
 
 RUN = ("run", "--bench", "increment", "slower..main")
 NEWER, OLDER = "mended", "wrong"
@@ -58,3 +59,20 @@ def test_a_finished_run_is_not_measured_again(history: Project, tmp_path: Path) 
     before = {tag: copy.records(tag) for tag in ("good", "slower", "wrong", "mended")}
     copy.asv("run", "--skip-existing", "start..main")
     assert {tag: copy.records(tag) for tag in before} == before
+
+
+def test_a_run_that_is_interrupted_while_it_starts_its_server_ends(
+    project: Project, tmp_path: Path
+) -> None:
+    """asv has begun to start the process that it forks for each case, and not yet heard of it."""
+    copy = project.copy(tmp_path / "toolkit")
+    process = start(copy, "asv", *RUN, "--launch-method", "forkserver")
+    while process.poll() is None and not serving(process.pid):
+        time.sleep(0.001)
+
+    assert kill(process, "ctrl-c") != 0
+
+
+def serving(session: int) -> bool:
+    commands = (Path(f"/proc/{one}/cmdline") for one in processes_of(session))
+    return any(b"run_server" in command.read_bytes() for command in commands if command.exists())

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from statistics import median
@@ -10,7 +14,16 @@ from typing import Any
 
 import pytest
 from asv_project import Project, isolated_environment
-from stepping_project import RUN, Place, kill, lines, make_stepping_project, start, started
+from stepping_project import (
+    RUN,
+    Place,
+    kill,
+    lines,
+    make_stepping_project,
+    processes_of,
+    start,
+    started,
+)
 
 from gpubench.names import BenchmarkName
 from gpubench.record import CaseRecord, FinishedProcess, RoundsRecord, finished_runs
@@ -120,6 +133,70 @@ def test_who_does_not_ask_to_skip_measures_anew(copy: Project) -> None:
     stopped_run(copy, 3, "all")
     copy.asv(*RUN, "--bench", "twice__numpy")
     assert started(copy).count(("suites.steps__twice__numpy.time_kernel", "n=8")) == 3
+
+
+FORKING = tuple("forkserver" if word == "spawn" else word for word in RUN)
+ENDING = 60.0
+"""Seconds that processes may take to be gone on a busy machine."""
+
+HANGING = """\
+version: 1
+suite: hanging
+kernels:
+  sleep:
+    arrays: {a: {shape: [8], dtype: float64, fill: normal, intent: inout}}
+    call: [a]
+    implementations:
+      numpy: {function: "hanging_kernels:sleep", backend: numpy}
+    sampling: {timeout: 3600}
+"""
+
+
+def children(process: int) -> str:
+    return Path(f"/proc/{process}/task/{process}/children").read_text()
+
+
+def killed_with_all_it_started(process: subprocess.Popen[bytes]) -> bool:
+    """Kill asv alone, as by a lack of memory; whether all that it had started ends."""
+    session = process.pid
+    try:
+        process.kill()
+        process.wait()
+        end = time.monotonic() + ENDING
+        while (left := processes_of(session)) and time.monotonic() < end:
+            time.sleep(0.02)
+        return not left
+    finally:
+        for one in processes_of(session):
+            os.kill(one, signal.SIGKILL)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a process ends with its parent on Linux alone")
+def test_what_asv_forks_for_each_case_ends_with_it_between_two_cases(copy: Project) -> None:
+    process = start(copy, "asv", *FORKING)
+    while process.poll() is None and not timed(copy):
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGSTOP)  # it gives no further case
+    # asv's own process has a child, which forks one for each case.
+    while children(server := int(children(process.pid))):
+        time.sleep(0.01)
+    assert processes_of(process.pid) == [process.pid, server]
+
+    assert killed_with_all_it_started(process)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a process ends with its parent on Linux alone")
+@pytest.mark.parametrize("run", [RUN, FORKING], ids=["spawned", "forked"])
+def test_a_case_ends_with_asv(copy: Project, run: tuple[str, ...]) -> None:
+    """The limit of its time is asv's to keep."""
+    (copy.path / "suites/hanging.yaml").write_text(HANGING)
+    kernels = "import time\n\n\ndef sleep(a):\n    time.sleep(3600)\n"
+    (copy.path / "hanging_kernels.py").write_text(kernels)
+    process = start(copy, "asv", *run, "--bench", "hanging")
+    while process.poll() is None and not (copy.results.exists() and started(copy)):
+        time.sleep(0.01)
+
+    assert killed_with_all_it_started(process)
 
 
 def middle(processes: list[FinishedProcess]) -> float:

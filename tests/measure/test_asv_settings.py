@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 
@@ -16,7 +17,7 @@ from gpubench.measure.asv_settings import (
     say_if_without_plugin,
 )
 from gpubench.measure.recorder import Recorder
-from gpubench.record import SUFFIX, CaseRecord, RunRecord
+from gpubench.record import SUFFIX, CaseRecord, RoundsRecord, RunRecord, finished_runs
 
 COMMIT = "0123456789" * 4
 FORKING = ["benchmark.py", "run_server", "benchmarks", "socket"]
@@ -210,3 +211,35 @@ def test_what_cases_compiled_anew_is_said_once_at_the_end_of_a_run(project, monk
         "gpubench: 3.00 s went into compiling sort numba, which is done again in every process; "
         "with `cache=True` Numba keeps the code"
     ]
+
+
+def test_who_lost_its_device_is_said_at_the_end_of_a_run(project, monkeypatch):
+    """By an address at which nobody answers; a case that goes on may be ended by anything else."""
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # and does not listen
+        lost = f"ray:127.0.0.1:{nobody.getsockname()[1]}"
+        settings = exported(monkeypatch, "run")
+        recorder = Recorder(project / "kept" / "desk" / f"{COMMIT[:8]}-environment{SUFFIX}")
+        name = "suites.sort__ray.time_kernel"
+        begun = [("n=8", "cpu"), *((case, lost) for case in ("n=16", "n=32", "n=64", "n=128"))]
+        recorder.write(RunRecord("now", {"run": "of another"}))
+        recorder.write(CaseRecord(name, "n=4", "started", "now", backend="ray", device=lost))
+        recorder.write(RunRecord("now", {"run": settings.run}))
+        for case, device in begun:
+            for status in ("started", "ok") if case in ("n=32", "n=64") else ("started",):
+                line = CaseRecord(name, case, status, "now", backend="ray", device=device)
+                recorder.write(line)
+        recorder.write(RoundsRecord(name, "n=64", "now", (1.0,)))
+        recorder.write(CaseRecord(name, "n=128", "failed", "now", backend="ray", device=lost))
+        before = recorder.lines()
+        asv_plugin.record_what_was_lost()
+    lines = recorder.lines()
+    assert lines[: len(before)] == before
+    assert [(line.case, line.status) for line in lines[len(before) :]] == [
+        ("n=16", "killed"),
+        ("n=32", "killed"),
+    ]
+    reason = f"its process ended without an outcome; {lost} lost its head: nothing answers at "
+    assert all(line.reason.startswith(reason) for line in lines[len(before) :])
+    (finished,) = (of for run, of in finished_runs(lines).items() if run == settings.run)
+    assert finished.keys() == {(name, "n=64"), (name, "n=128")}

@@ -95,15 +95,6 @@ def test_a_case_that_was_verified_in_software_has_no_time(tmp_path: Path) -> Non
     assert (row.status, row.reason, row.seconds) == ("verified", "because", None)
 
 
-def test_what_earlier_releases_simulated_counts_as_verified(tmp_path: Path) -> None:
-    commit(tmp_path).time(ADD, CASE, 1.0).record(ADD, CASE, "ok", simulated=True).write()
-
-    row = only_row(tmp_path)
-
-    assert (row.status, row.seconds) == ("verified", None)
-    assert row.reason is not None and "Numba's simulator" in row.reason
-
-
 def test_no_value_and_no_record_is_a_failure_with_the_next_step(tmp_path: Path) -> None:
     commit(tmp_path).missing(ADD, CASE).write()
 
