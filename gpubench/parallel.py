@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, wait
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import chain, islice
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from threading import Thread
 from typing import TypeVar
 
 from gpubench.environment import environment
@@ -20,13 +22,16 @@ R = TypeVar("R")
 SAFE_PATH = "PYTHONSAFEPATH"
 """Python's environment variable for its option ``-P``."""
 
+WAITING = 8
+"""Parts and results in memory for each other process, at most: while one starts, this one reads
+six parts of a report's results."""
+
+_kept: list[ProcessPoolExecutor] | None = None
+"""What ``processes_kept`` keeps, once it is started."""
+
 
 def in_processes(
-    function: Callable[[T], R],
-    parts: Iterable[T],
-    processes: int | None = None,
-    *,
-    ahead: int = 2,
+    function: Callable[[T], R], parts: Iterable[T], processes: int | None = None
 ) -> Iterator[R]:
     """What ``function`` gives for each part, in their order.
 
@@ -34,13 +39,10 @@ def in_processes(
     These import what they need, which takes about as long as a second of work: the caller decides
     whether there is more. ``processes`` counts this one, and is by default one for each processor
     that it may use. With one, for a single part, and where processes cannot be started, all is done
-    here. No more parts and results wait in memory than three for each other process, and one.
-    ``ahead`` parts at most are given to each other process, with the one that it works on: one
-    where parts take so long that none should wait there while this process has none.
+    here. No more parts and results wait in memory than ``WAITING`` for each other process, and two.
     """
     rest, others = iter(parts), (processes or processors()) - 1
-    first = [*islice(rest, 2)]
-    rest = chain(first, rest)
+    coming = deque(islice(rest, 2))
     waiting: deque[T] = deque()
     futures: deque[Future[R]] = deque()
 
@@ -51,26 +53,80 @@ def in_processes(
             waiting.popleft()
             yield result
 
-    if len(first) > 1 and others:
-        # New processes: a fork would share locks that threads of this one may hold.
-        with (
-            suppress(OSError, BrokenExecutor),
-            without_working_folder(),
-            # They would begin where multiprocessing was imported.
-            ProcessPoolExecutor(others, get_context("spawn"), os.chdir, (Path.cwd(),)) as pool,
-        ):
-            for part in rest:
-                # Each other process has its parts. Meanwhile this one does its own.
-                waiting.append(part)
-                if sum(not future.done() for future in futures) < ahead * others:
-                    futures.append(pool.submit(function, part))
-                else:
-                    futures.append(Future())
-                    futures[-1].set_result(function(part))
-                yield from results(3 * others)
-            yield from results(0)
-    for part in chain(waiting, rest):
+    if len(coming) > 1 and others:
+        with suppress(OSError, BrokenExecutor), _others(others) as pool:
+            try:
+                while coming:
+                    waiting.append(coming.popleft())
+                    coming.extend(islice(rest, 1))
+                    # Each other process has a part and the next one. Meanwhile this one does its
+                    # own, and the last one, unless another has nothing to do.
+                    most = 2 * others if coming else others
+                    if sum(not future.done() for future in futures) < most:
+                        futures.append(pool.submit(function, waiting[-1]))
+                    else:
+                        done: Future[R] = Future()
+                        done.set_result(function(waiting[-1]))
+                        futures.append(done)
+                    # Two, since the others wait for parts while the caller is busy with results.
+                    yield from islice(results(WAITING * others), 2)
+                yield from results(0)
+            finally:
+                wait(futures)  # which may write where the caller cleans up
+    for part in chain(waiting, coming, rest):
         yield function(part)
+
+
+@contextmanager
+def processes_kept() -> Iterator[None]:
+    """The processes that the first ``in_processes`` starts meanwhile work for later ones, too."""
+    global _kept
+    _kept = []
+    try:
+        with without_working_folder():
+            yield
+    finally:
+        end_kept()
+        _kept = None
+
+
+def end_kept() -> None:
+    """These processes end, with what they have open. The next call starts others."""
+    while _kept:
+        _kept.pop().shutdown()
+
+
+def are_ready() -> bool:
+    """Whether there are other processes that need not be started."""
+    return bool(_kept)
+
+
+@contextmanager
+def _others(number: int) -> Iterator[ProcessPoolExecutor]:
+    """Those that are kept, or else so many new ones."""
+    if _kept:
+        yield _kept[0]
+        return
+    with without_working_folder():
+        # New processes: a fork would share locks that threads of this one may hold.
+        pool = ProcessPoolExecutor(number, get_context("spawn"), _begin, (Path.cwd(),))
+        if _kept is not None:
+            _kept.append(pool)
+            yield pool
+        else:
+            with pool:
+                yield pool
+
+
+def _begin(folder: Path) -> None:
+    """In another process: work where this one does, and end when it ends, however that is."""
+    os.chdir(folder)  # else that is where multiprocessing was imported
+    Thread(target=_end_with, args=(parent_process(),), daemon=True).start()
+
+
+def _end_with(parent: BaseProcess) -> None:
+    parent.join()
+    os._exit(1)
 
 
 def without_working_folder() -> AbstractContextManager[None]:

@@ -284,18 +284,19 @@ def write_benchmarks(path: Path, names: Iterable[CaseName]) -> None:
 
 
 WAITS = """\
-import resource, subprocess, sys
+import resource, subprocess, sys, time
 with open("output.txt", "w") as output:
+    start = time.perf_counter()
     status = subprocess.call(sys.argv[1:], stdout=output, stderr=subprocess.STDOUT)
+    seconds = time.perf_counter() - start
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(status, used.ru_maxrss, used.ru_utime + used.ru_stime)
+print(status, seconds, used.ru_maxrss, used.ru_utime + used.ru_stime)
 """
 """A small process in between: a new process counts as memory what the one that forked it had."""
 
 
 def run(command: Sequence[str], folder: Path) -> Used:
     """Time of one process, and the largest memory of it and of those that it waited for."""
-    start = time.perf_counter()
     waits = [sys.executable, "-c", WAITS, *command]
     together = 0
     with subprocess.Popen(waits, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
@@ -303,8 +304,7 @@ def run(command: Sequence[str], folder: Path) -> Used:
             together = max(together, proportional(process.pid))
             time.sleep(0.1)
         output = process.stdout.read() if process.stdout else ""
-    seconds = time.perf_counter() - start
-    status, kilobytes, processor = map(float, output.split())
+    status, seconds, kilobytes, processor = map(float, output.split())
     if status:
         raise SystemExit(f"{' '.join(command)} failed:\n{(folder / 'output.txt').read_text()}")
     return Used(seconds, kilobytes / 1024, together / 1024, processor)

@@ -41,7 +41,7 @@ from gpubench.analysis.changes import Stops
 from gpubench.collecting import without_collecting
 from gpubench.errors import GpubenchError
 from gpubench.links import leads_out
-from gpubench.parallel import in_processes, processors
+from gpubench.parallel import are_ready, end_kept, in_processes, processors
 from gpubench.report import (
     advise,
     changes,
@@ -79,7 +79,8 @@ PARTS = ".gpubench-new-"
 
 MUCH = 300
 """Pages from which several processes make them: that many take some three seconds. Of fewer a
-process is ready too late: with 52, of three machines, a report took longer."""
+process is ready too late, unless it has read results: with 52, of three machines, a report took
+longer."""
 
 PROCESSES = 2
 """That make pages, at most: each holds some 200 MB, and a report should take 600 MB in all."""
@@ -108,6 +109,8 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
     part of it are removed. Raises ``GpubenchError`` for a template that fails, with all pages as
     they were, and for a folder that cannot be written.
     """
+    if overrides and not any(map(Path.is_file, overrides.glob("*"))):
+        overrides = None  # the folder of the pages is there alone, and a sandbox takes longer
     environment, site = _environment(overrides), Site(table)
     folders = filter(None, (packaged_templates(), overrides))
     templates = (path for folder in folders for path in folder.glob("*.*") if path.is_file())
@@ -126,7 +129,7 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
     several = [part for part in of_setups if part[1]]
     pages = sum(address.endswith(".html") for _, outdated in several for address in outdated)
     processes = 1
-    if pages >= MUCH and len(several) > 1 and table.is_kept:
+    if (pages >= MUCH or are_ready()) and len(several) > 1 and table.is_kept:
         processes, site.processes = min(processors(), PROCESSES), 1
     is_new = not output_dir.exists()
     try:
@@ -139,13 +142,14 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
             make = partial(_make, table=table, overrides=overrides, made_by=made_by, folder=folder)
             fits: dict[Setup, Mapping[bytes, Stops]] = {}
             # What shows all setups is made here, where the exports need the same of them.
-            for made in chain(in_processes(make, several, processes, ahead=1), map(make, [of_all])):
+            for made in chain(in_processes(make, several, processes), map(make, [of_all])):
                 fits |= made
             _make_unmarked(environment, site, folder)
             scripts.mkdir(exist_ok=True)
             for path in chain(folder.glob("*.*"), (folder / compare.FOLDER).iterdir()):
                 _put(path, output_dir / path.relative_to(folder))
-        if fits:  # the table's file is opened anew for it
+        if fits:  # the table's file is opened anew for it, which no process may have open
+            end_kept()
             table.keep_fits(fits)
         beside = *output_dir.glob("*.html"), *output_dir.glob("*.md")
         earlier = *scripts.glob("*.js"), *(path for path in beside if _holds(path, SOURCES))

@@ -79,7 +79,7 @@ _NAN = -1e308
 """Stands for a NaN, asv's "n/a", which Python writes into JSON and a strict reader refuses."""
 
 # Takes every byte once, also of a string that does not end.
-_STRING_OR_NAN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|NaN', re.DOTALL)
+_STRING = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+"?)', re.DOTALL)
 
 
 class UnreadableFile(GpubenchError):
@@ -307,7 +307,9 @@ def _read_results(path: Path) -> dict[str, Any]:
     try:
         content = read_limited(path)
         if b"NaN" in content:
-            content = _STRING_OR_NAN.sub(_without_nan, content)
+            parts = _STRING.split(content)  # every second one is a string
+            parts[::2] = [part.replace(b"NaN", b"%r" % _NAN) for part in parts[::2]]
+            content = b"".join(parts)
         try:
             return msgspec.structs.asdict(_CONTENT.decode(content))
         except msgspec.ValidationError:  # format 1
@@ -315,10 +317,6 @@ def _read_results(path: Path) -> dict[str, Any]:
     # Damaged, or with an infinity.
     except (OSError, UnicodeError, msgspec.MsgspecError, RecursionError):
         return _as_format_2(_read_json(path, dict))
-
-
-def _without_nan(match: re.Match[bytes]) -> bytes:
-    return b"%r" % _NAN if match[0] == b"NaN" else match[0]
 
 
 def _as_format_2(content: dict[str, Any]) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -48,10 +48,6 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
     # What was read stays in memory up to here: the file itself is in the system's cache.
     "memory_limit": "128MB",
 }
-
-IN_TRANSACTION = 2**17
-"""Rows from which a transaction ends: DuckDB has them in memory until then, in some 250 bytes each,
-whatever the limit above says. Its row groups have 122,880; smaller parts compress less."""
 
 Numbers = NDArray[np.int32]
 """Of rows in a table."""
@@ -163,6 +159,17 @@ class Busy(GpubenchError):
     """The file cannot be opened or written now."""
 
 
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C ends a query inside: DuckDB makes an error of it, as a damaged file could give one."""
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) != "Query interrupted":
+            raise
+        raise KeyboardInterrupt from error
+
+
 def in_memory(
     files: Sequence[SnapshotFiles], roles: Roles, pairs: Sequence[Pair]
 ) -> DuckDBPyConnection:
@@ -197,6 +204,7 @@ def up_to_date(
         raise Busy(f"it cannot be written: {str(error).splitlines()[0]}") from error
 
 
+@interruptible()
 def _up_to_date(
     path: Path, files: Sequence[SnapshotFiles], roles: Roles, pairs: Sequence[Pair]
 ) -> DuckDBPyConnection:
@@ -254,7 +262,8 @@ def _update(
 ) -> None:
     """Read what is new or has changed, and forget what is no longer there.
 
-    The key comes last: a file without it, which somebody stopped on the way, is made anew.
+    In one transaction: what somebody stopped on the way is as it was, and DuckDB writes rows once.
+    Of several transactions it kept them until the file was closed, and wrote them again.
     """
     changed, lost = _outdated(connection, files)
     run = connection.execute
@@ -265,14 +274,8 @@ def _update(
         for table in ("rows", "versions"):
             run(f"delete from {table} where snapshot in (select unnest(?))", [lost])
     shared: dict[str, tuple[Numbers, Numbers]] = {}
-    waiting = 0
     for batch in read_all(changed, roles, pairs):
         _insert(connection, batch, shared)
-        waiting += len(batch.cells["case"])
-        if waiting >= IN_TRANSACTION:
-            run("commit")
-            run("begin")
-            waiting = 0
     # A record alone knows eight characters of its commit; other files may know the rest.
     run("""
         update snapshots set "commit" = coalesce(

@@ -198,6 +198,7 @@ class Table:
         """Let other processes write the table's file."""
         self._connection.close()
 
+    @store.interruptible()
     def _run(self, sql: str, *parameters: Any) -> duckdb.DuckDBPyConnection:
         """Raises ``ResultsError`` for a damaged file."""
         try:
@@ -418,6 +419,7 @@ class Table:
         ).fetchall()
         return {bytes.fromhex(key): tuple(stops) for key, stops in rows}
 
+    @store.interruptible()
     def keep_fits(self, fits: Mapping[Setup, Mapping[bytes, Sequence[int]]]) -> None:
         """Keep these fits of setups in place of others; where the table's file cannot be written,
         leave them."""
@@ -445,6 +447,7 @@ class Table:
                 self.close()
                 self._connection = store.connect(self._path, read_only=True)
 
+    @store.interruptible()
     def query(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Names of the columns and rows of a query; raises ``ResultsError``."""
         try:
@@ -461,6 +464,7 @@ class Table:
         """)
 
 
+@store.interruptible()
 def open_table(
     results_dir: Path,
     repository: Path | None = None,

@@ -183,10 +183,11 @@ def test_an_address_escapes_what_a_name_holds() -> None:
 
 
 def arguments(table: Table) -> dict[str, list[Any]]:
-    """Arguments of the call that each script is, by its address."""
+    """Arguments of the call that each script of this page is, by its address."""
     site = Site(table)
     files = [file for history in groups(site) for file in files_of(history, site)]
-    calls = {file.address: file.make() for file in files if file.address.endswith(".js")}
+    scripts = [f for f in files if f.address.endswith(".js") and "/advice-" not in f.address]
+    calls = {file.address: file.make() for file in scripts}
     return {
         address: json.loads(call[call.index("(...") + 4 : call.rindex(");")])
         for address, call in calls.items()

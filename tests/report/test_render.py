@@ -9,9 +9,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from jinja2 import Environment
 from result_files import CommitFiles
 
 from gpubench.errors import GpubenchError
+from gpubench.report import render
 from gpubench.report.render import packaged_templates, view_models, write_report
 from gpubench.report.site import PAGES
 from gpubench.results import Table, open_table
@@ -211,6 +213,27 @@ def test_a_project_overrides_a_single_page(sample: Table, tmp_path: Path) -> Non
     assert "<!-- ours -->" in overview
     assert "Over 6 kernels" in overview
     assert "<!-- ours -->" not in (site / "kernel-norm.html").read_text(encoding="utf-8")
+
+
+def test_a_folder_that_holds_pages_alone_has_no_templates(
+    sample: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path | None] = []
+    environment = render._environment
+
+    def noted(overrides: Path | None) -> Environment:
+        asked.append(overrides)
+        return environment(overrides)
+
+    monkeypatch.setattr(render, "_environment", noted)
+    reports = tmp_path / "reports"
+    write_report(sample, reports / "html")
+    write_report(sample, reports / "html", reports)
+    (reports / "kernel.html").write_text("mine")
+    write_report(sample, reports / "html", reports)
+
+    assert asked == [None, None, reports], "a sandbox takes longer, and is for templates"
+    assert {page.read_text() for page in (reports / "html").glob("kernel-*")} == {"mine"}
 
 
 def test_a_project_overrides_the_styles(sample: Table, tmp_path: Path) -> None:

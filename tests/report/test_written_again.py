@@ -17,11 +17,11 @@ from stored_asv_project import PAIR, write_benchmarks, write_format_2
 
 from gpubench.analysis.changes import Logarithms, best_pieces
 from gpubench.errors import GpubenchError
-from gpubench.parallel import in_processes
+from gpubench.parallel import in_processes, processes_kept
 from gpubench.report import changes, choose, compare, kernel, overview, render
 from gpubench.report.charts import MOST_ROWS
 from gpubench.report.render import view_models, write_report
-from gpubench.results import History, Pair, open_table
+from gpubench.results import History, Pair, open_table, reading
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -50,19 +50,27 @@ def test_changes_that_other_processes_look_for_meanwhile_make_the_same_pages(
     assert contents(write_report(open_table(results), tmp_path / "html").parent) == expected
 
 
+@pytest.mark.parametrize("ready", [False, True])
 def test_pages_made_in_several_processes_are_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ready: bool
 ) -> None:
     for machine in ("a", "b", "c"):
         stepping(tmp_path / "results", range(12), machine)
     expected = contents(write_report(open_table(tmp_path / "results"), tmp_path / "alone").parent)
     by_others: list[int] = []
-    monkeypatch.setattr(render, "MUCH", 1)
+    if ready:  # what reads the results then makes pages, however few
+        monkeypatch.setattr(reading, "MUCH", 1)
+        monkeypatch.setattr(reading, "processors", lambda: 2)
+    else:
+        monkeypatch.setattr(render, "MUCH", 1)
     monkeypatch.setattr(render, "processors", lambda: 2)
     monkeypatch.setattr(render, "in_processes", noting_parts(by_others))
     monkeypatch.chdir(tmp_path)  # where paths begin, in other processes too
 
-    with closing(open_table(Path("results"), path=tmp_path / "kept.table")) as table:
+    with (
+        processes_kept(),
+        closing(open_table(Path("results"), path=tmp_path / "kept.table")) as table,
+    ):
         found = contents(write_report(table, Path("html")).parent)
         kept = [len(table.fits(setup)) for setup in table.setups]
 

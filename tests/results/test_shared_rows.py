@@ -97,10 +97,6 @@ def verified(files: CommitFiles, benchmark: str, case: str) -> None:
     files.time(benchmark, case, 1e-3).record(benchmark, case, "verified")
 
 
-def simulated_before(files: CommitFiles, benchmark: str, case: str) -> None:
-    files.time(benchmark, case, 1e-3).record(benchmark, case, "ok", simulated=True)
-
-
 def of_rounds(files: CommitFiles, benchmark: str, case: str) -> None:
     ok(files, benchmark, case)
     files.rounds(benchmark, case, *(1e-3 * (1 + files.date % place) for place in range(1, 7)))
@@ -114,7 +110,7 @@ RARE = (
     ok_without_record, of_another_baseline, two_rounds, measured_again, before_any_run,
     failed_at_first, failed_in_a_round, wrong,
     skipped, not_applicable, missing, stopped, timed_out, in_the_record_alone, verified,
-    simulated_before, of_rounds, paired,
+    of_rounds, paired,
 )  # fmt: skip
 
 

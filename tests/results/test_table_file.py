@@ -7,10 +7,12 @@ import math
 import os
 import pickle
 import random
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import duckdb
@@ -440,7 +442,6 @@ def test_a_file_whose_making_was_stopped_is_made_anew(
 ) -> None:
     expected = content(open_table(directory))
     monkeypatch.setattr(reading, "BATCH", 1)
-    monkeypatch.setattr(store, "IN_TRANSACTION", 1)
     stop_at_batch(3, directory, monkeypatch)
     reads.clear()
 
@@ -448,19 +449,63 @@ def test_a_file_whose_making_was_stopped_is_made_anew(
     assert len(reads) == 3
 
 
-def test_rows_wait_in_memory_until_there_are_so_many(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_file_whose_update_was_stopped_is_as_it_was(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, reads: list[str]
 ) -> None:
-    results = tmp_path / "results"
-    for day in range(1, 6):
-        write_commit(results, day)
-    monkeypatch.setattr(reading, "BATCH", 1)  # a file, of eight rows
-    monkeypatch.setattr(store, "IN_TRANSACTION", 9)
-    stop_at_batch(4, results, monkeypatch)
+    def rows() -> object:
+        with duckdb.connect(table_path(directory), read_only=True) as connection:
+            return connection.execute("select count(*) from rows").fetchall()
 
-    with duckdb.connect(table_path(results), read_only=True) as connection:
-        (count,) = connection.execute("select count(*) from rows").fetchall()
-    assert count == (16,), "those of two files; the third one waited"
+    kept(directory).close()
+    before = rows()
+    monkeypatch.setattr(reading, "BATCH", 1)
+    for day in (4, 5, 6):
+        write_commit(directory, day)
+    stop_at_batch(3, directory, monkeypatch)
+    assert rows() == before
+
+    reads.clear()
+    assert content(kept(directory)) == content(open_table(directory))
+    assert len(reads) == 3 + 6, "those that are new, and without the file all of them"
+
+
+ENDLESS = "select sum(a.range * b.range) from range(1000000) a, range(1000000) b"
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[Callable[[], None]]:
+    """Asks for a Ctrl-C that comes while the next query runs."""
+    timer = Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
+    yield timer.start
+    timer.cancel()
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_ends_a_query(directory: Path, ctrl_c: Callable[[], None]) -> None:
+    table = open_table(directory)
+    # Of several threads another one may work, while this one waits for it and looks for no signal.
+    table._connection = duckdb.connect(config={"threads": 1})
+    with pytest.raises(KeyboardInterrupt):
+        ctrl_c()
+        table.query(ENDLESS)
+
+
+def test_ctrl_c_ends_an_update_and_is_no_damage(
+    directory: Path, ctrl_c: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept(directory).close()
+    before = table_path(directory).stat().st_ino
+    write_commit(directory, 4)
+    monkeypatch.setattr(store, "_insert", lambda connection, *_: connection.execute(ENDLESS))
+    with pytest.raises(KeyboardInterrupt):
+        ctrl_c()
+        kept(directory)
+    monkeypatch.undo()
+
+    assert table_path(directory).stat().st_ino == before
+    table = kept(directory)
+    assert len(table.snapshots(table.setups[0])) == 4
 
 
 def test_the_name_of_the_file_is_that_of_the_results(tmp_path: Path) -> None:
