@@ -12,13 +12,6 @@ MOST_BYTES = 2**26
 something else. Reading 64 MiB takes some 300 MB of memory."""
 
 
-class NoFile(OSError):
-    """What is there is no regular file: reading it may wait for ever, or never come to an end."""
-
-    def __init__(self) -> None:
-        super().__init__("it is no regular file (a folder, a pipe or a device)")
-
-
 class TooLarge(ValueError):
     """A file of more bytes than what is expected in it could have."""
 
@@ -29,11 +22,12 @@ class TooLarge(ValueError):
 def read_regular(path: Path, most: int) -> bytes:
     """Content of a regular file of at most so many bytes; nothing else is opened.
 
-    Raises ``OSError``, ``NoFile`` among them, and ``TooLarge``.
+    Raises ``OSError`` and ``TooLarge``.
     """
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
-        raise NoFile
+        # Reading it may wait for ever, or never come to an end.
+        raise OSError("it is no regular file (a folder, a pipe or a device)")
     if status.st_size > most:
         raise TooLarge(status.st_size, most)
     with path.open("rb") as file:

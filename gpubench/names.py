@@ -15,6 +15,9 @@ from typing import Literal, get_args
 Value = int | float | bool | str
 """One value of an axis, as YAML gives it."""
 
+CPU = "cpu"
+"""The device of an ordinary function; an identity does not name it."""
+
 Time = Literal["kernel", "end_to_end", "transfer", "launch", "compile", "cold", "start"]
 TIMES: tuple[str, ...] = get_args(Time)
 """The labelled times, in the order in which they are shown."""
@@ -54,6 +57,11 @@ class BenchmarkName:
     def asv_name(self) -> str:
         """The benchmark's name in asv: ``suites.vector_add__numba_cuda.time_kernel``."""
         return f"suites.{self.class_name}.time_{self.time}"
+
+
+def kernel_title(suite: str, kernel: str) -> str:
+    """Name of a kernel among all: ``vector_add``, or ``suite.kernel`` where the two differ."""
+    return kernel if suite == kernel else f"{suite}.{kernel}"
 
 
 @lru_cache(maxsize=2**14)

@@ -20,7 +20,6 @@ from gpubench.backends import devices
 from gpubench.backends.cupy import CupySession
 from gpubench.backends.host import (
     CPU_AND_CUDA,
-    DEVICE,
     Cell,
     HostBackend,
     cpu,
@@ -33,7 +32,7 @@ from gpubench.backends.numpy import NumpySession, blas_facts, blas_libraries
 from gpubench.backends.protocol import Backend, Call, Launch, Native, Session, Target
 from gpubench.backends.torch import TorchCudaSession, TorchSession
 from gpubench.errors import BackendError
-from gpubench.names import Value
+from gpubench.names import CPU, Value
 
 COMPILE = "compile"
 """The value of ``wrap`` for a function that goes through ``torch.compile``."""
@@ -181,42 +180,43 @@ class ArrayApiBackend(HostBackend):
         """Of these libraries CuPy alone runs on a device in software; ``start`` refuses one that it
         does not know."""
         needs_a_gpu = options.get("library", "numpy") in NAMESPACES.keys() - {"cupy"}
-        if device == DEVICE or needs_a_gpu:
+        if device == CPU or needs_a_gpu:
             return self.unavailable(device)
         return Backend.unavailable(self, device) or devices.no_such_gpu(device, in_software=True)
 
     def start(
         self, device: str, threads: int | None, library: str = "numpy", wrap: str | None = None
     ) -> Namespaced:
-        session = _session(device, threads, library, wrap)
+        """A session of the library. Raises ``BackendError`` where it, the wrapper or the device is
+        not one that goes with the others."""
+        if library not in NAMESPACES:
+            raise BackendError(f"library of {library!r}; allowed: {', '.join(NAMESPACES)}")
+        if wrap not in (None, WRAPS.get(library)):
+            pairs = ", ".join(f"{wrapper} with {name}" for name, wrapper in WRAPS.items())
+            raise BackendError(
+                f"wrap of {wrap!r} with {library}; allowed: {pairs}, or leave it out"
+            )
+        places = ON_CPU if device == CPU else ON_CUDA
+        if library not in places:
+            raise BackendError(
+                f"{device}: {library} does not compute there; allowed: {', '.join(sorted(places))}"
+            )
+        if importlib.util.find_spec(library) is None:
+            raise BackendError(f"{library} is not installed; pip install 'gpubench[{library}]'")
+        compiled = wrap is not None
+        session: Namespaced
+        match library:
+            case "torch" if device == CPU:
+                session = TorchNamespace(threads, compiled=compiled)
+            case "torch":
+                session = TorchCudaNamespace(device, threads, compiled=compiled)
+            case "jax":
+                session = JaxNamespace(device, threads, jit=compiled)
+            case "dask":
+                session = DaskNamespace(threads)
+            case "cupy":
+                session = CupyNamespace(device, ARCHITECTURE_LIMITS)
+            case _:
+                session = NumpyNamespace(threads)
         session.wrap = wrap
         return session
-
-
-def _session(device: str, threads: int | None, library: str, wrap: str | None) -> Namespaced:
-    """A session of the library; raises ``BackendError`` where it, the wrapper or the device is not
-    one that goes with the others."""
-    if library not in NAMESPACES:
-        raise BackendError(f"library of {library!r}; allowed: {', '.join(NAMESPACES)}")
-    if wrap not in (None, WRAPS.get(library)):
-        pairs = ", ".join(f"{wrapper} with {name}" for name, wrapper in WRAPS.items())
-        raise BackendError(f"wrap of {wrap!r} with {library}; allowed: {pairs}, or leave it out")
-    places = ON_CPU if device == DEVICE else ON_CUDA
-    if library not in places:
-        raise BackendError(
-            f"{device}: {library} does not compute there; allowed: {', '.join(sorted(places))}"
-        )
-    if importlib.util.find_spec(library) is None:
-        raise BackendError(f"{library} is not installed; pip install 'gpubench[{library}]'")
-    match library:
-        case "torch" if device == DEVICE:
-            return TorchNamespace(threads, compiled=wrap is not None)
-        case "torch":
-            return TorchCudaNamespace(device, threads, compiled=wrap is not None)
-        case "jax":
-            return JaxNamespace(device, threads, jit=wrap is not None)
-        case "dask":
-            return DaskNamespace(threads)
-        case "cupy":
-            return CupyNamespace(device, ARCHITECTURE_LIMITS)
-    return NumpyNamespace(threads)

@@ -83,7 +83,11 @@ def remove_abandoned() -> None:
     """Remove such folders of processes that are gone."""
     for place in {Path(tempfile.gettempdir()), SHORT}:
         for path in place.glob("gpubench-*/in-use"):
-            _remove_unlocked(path)
+            # Not where it is somebody else's, in use, or gone meanwhile.
+            with suppress(OSError), path.open("r+") as lock:
+                if fcntl is not None:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    _remove(path.parent)
 
 
 def _remove(folder: Path) -> None:
@@ -94,15 +98,6 @@ def _remove(folder: Path) -> None:
         if time.monotonic() > deadline:
             return
         time.sleep(PRESENT)
-
-
-def _remove_unlocked(path: Path) -> None:
-    with suppress(OSError):  # somebody else's, in use, or gone meanwhile
-        lock = path.open("r+")
-        with lock:
-            if fcntl is not None:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                _remove(path.parent)
 
 
 def who_am_i(_: object = None) -> int:

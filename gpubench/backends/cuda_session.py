@@ -46,7 +46,7 @@ from gpubench.names import Value
 FLOOR_RUNS, FLOOR_SAMPLES = 100, 9
 """The floor is the median of so many samples, each of ``FLOOR_RUNS`` runs."""
 
-_LOST = {
+LOST = {
     "ILLEGAL_ADDRESS": "illegal memory access",
     "ILLEGAL_INSTRUCTION": "illegal instruction",
     "INVALID_ADDRESS_SPACE": "invalid address space",
@@ -96,7 +96,7 @@ class CudaSession(Session):
         self.device, self._limits = device, limits
         self._raised: tuple[type[Exception], ...] = (CUDAError, *errors)
         self._errors = Errors(self._translated)
-        self.simulated = software.running_device() is not None
+        self.simulated = software.is_running()
         self.floor_seconds: float | None = None
         """Of the way of timing that ``floor`` was asked for last; ``None`` before."""
         self._floors: dict[tuple[str, bool], float | None] = {}
@@ -327,7 +327,7 @@ class CudaSession(Session):
                 f"{device} is out of memory: {text}; use smaller sizes, or free memory on the "
                 "device"
             )
-        if any(name in text or words in lower for name, words in _LOST.items()):
+        if any(name in text or words in lower for name, words in LOST.items()):
             where = "compute-sanitizer or `gpubench verify --sanitize` tells where, and "
             # Of a device in software, what it has seen stands beside the error.
             return DeviceLostError(

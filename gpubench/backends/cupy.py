@@ -56,7 +56,7 @@ class CupySession(CudaSession):
             # Without the default stream, so that nothing else waits for it or has it wait.
             stream = cuda.Stream(non_blocking=True)
             stream.use()
-            pool = cuda.MemoryPool()
+            pool = self._pool = cuda.MemoryPool()
             self._cleanup.callback(pool.free_all_blocks)
             self._cleanup.enter_context(cuda.using_allocator(pool.malloc))
             self._use(stream, int(stream.ptr))
@@ -140,9 +140,9 @@ class CupySession(CudaSession):
         return stays
 
     def peak_bytes(self, run: Call) -> int | None:
-        """What CuPy's pool, emptied before, has taken from the device after the run: it gives
-        nothing back by itself."""
-        pool = self.cupy.get_default_memory_pool()
+        """What the session's pool, emptied before, has taken from the device after the run: it
+        gives nothing back by itself."""
+        pool = self._pool
         pool.free_all_blocks()
         before = int(pool.total_bytes())
         run()

@@ -30,9 +30,8 @@ from gpubench.backends.protocol import (
     Target,
 )
 from gpubench.errors import KernelError
-from gpubench.names import Value
+from gpubench.names import CPU, Value
 
-DEVICE = "cpu"
 CPU_AND_CUDA, CUDA = r"cpu|cuda:\d+", r"cuda:\d+"
 """Device names of libraries that run on both, and on GPUs alone."""
 
@@ -184,7 +183,7 @@ class HostBackend(Backend):
 
     def devices(self) -> Sequence[Description]:
         """The processor, where it serves that; others tell of GPUs."""
-        if not self.serves(DEVICE):
+        if not self.serves(CPU):
             return ()
         here = cpu()
         caches = " ".join(f"{level}={size}" for level, size in here.caches.items())
@@ -196,7 +195,7 @@ class HostBackend(Backend):
             "memory_bytes": here.memory_bytes,
         }
         known = {name: value for name, value in facts.items() if value is not None}
-        return (Description(DEVICE, here.name, known),)
+        return (Description(CPU, here.name, known),)
 
     def too_many_threads(self, threads: int) -> str | None:
         """More than there are processors would take turns, which is another case's time."""

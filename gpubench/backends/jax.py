@@ -22,7 +22,6 @@ import numpy as np
 from gpubench.backends import devices
 from gpubench.backends.host import (
     CPU_AND_CUDA,
-    DEVICE,
     Cell,
     HostBackend,
     HostSession,
@@ -41,7 +40,7 @@ from gpubench.backends.protocol import (
     Target,
 )
 from gpubench.errors import BackendError
-from gpubench.names import Value
+from gpubench.names import CPU, Value
 
 _PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
 """Modules that bring CUDA, one for each major version of it."""
@@ -104,7 +103,7 @@ class JaxSession(CellSession):
                 f"threads of {threads}: XLA takes all processors of the process, and no call sets "
                 "how many; leave 'threads' out, or start the whole run under `taskset`"
             )
-        if device != DEVICE:
+        if device != CPU:
             # Else JAX takes three quarters of the device's memory when it starts.
             os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         self.jax = import_module("jax")
@@ -183,7 +182,7 @@ class JaxSession(CellSession):
 
     def flush(self) -> None:
         super().flush()
-        if self.device != DEVICE:
+        if self.device != CPU:
             with self._errors:
                 made = self.jax.numpy.ones(FLUSHED_BYTES, np.uint8, device=self._device)
                 self.jax.block_until_ready(made)
@@ -193,7 +192,7 @@ class JaxSession(CellSession):
         flags = os.environ.get("XLA_FLAGS")
         return {
             **super().facts(),
-            **(devices.facts_now(self.device) if self.device != DEVICE else {}),
+            **(devices.facts_now(self.device) if self.device != CPU else {}),
             **({"xla_flags": flags} if flags else {}),
             "jax": str(self.jax.__version__),
             "jaxlib": metadata.version("jaxlib"),
@@ -241,7 +240,7 @@ class JaxBackend(HostBackend):
     def unavailable(self, device: str) -> str | None:
         if reason := super().unavailable(device):
             return reason
-        if device == DEVICE or any(map(find_spec, _PLUGINS)):
+        if device == CPU or any(map(find_spec, _PLUGINS)):
             return None
         return f"{device}: the installed JAX has no CUDA; pip install 'jax[cuda13]'"
 

@@ -19,15 +19,16 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from gpubench.backends.clusters import COUNT, wait_for_all
+from gpubench.backends.numpy import blas_libraries
 from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.pools import (
+    ONE_THREAD,
     PoolBackend,
     SharedSession,
     a_worker_died,
     blas_threads,
     how_it_ended,
     locks_without_names,
-    one_thread_for_good,
     starting_workers,
     workers_of,
 )
@@ -202,5 +203,6 @@ class MultiprocessingBackend(PoolBackend):
 
 
 def _one_thread_and_no_longer_than_the_parent() -> None:
-    one_thread_for_good()
+    os.environ.update(ONE_THREAD)  # of libraries that are loaded later
+    blas_libraries().limit(limits=1)
     end_with_parent()

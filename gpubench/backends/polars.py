@@ -17,7 +17,6 @@ from gpubench.arrow import pyarrow
 from gpubench.backends.devices import ordinal
 from gpubench.backends.host import (
     CPU_AND_CUDA,
-    DEVICE,
     HostBackend,
     HostSession,
     cpu,
@@ -25,7 +24,7 @@ from gpubench.backends.host import (
 )
 from gpubench.backends.protocol import Call, Launch, Native, Target, not_installed
 from gpubench.errors import BackendError, KernelError
-from gpubench.names import Value
+from gpubench.names import CPU, Value
 
 EAGER = "eager"
 ENGINES = (EAGER, "in-memory", "streaming")
@@ -123,13 +122,13 @@ class PolarsBackend(HostBackend):
 
     def unavailable(self, device: str) -> str | None:
         reason = super().unavailable(device)
-        if reason or device == DEVICE:
+        if reason or device == CPU:
             return reason
         return not_installed(device, "'gpubench[cudf]'", "cudf_polars")
 
     def start(self, device: str, threads: int | None, engine: object = None) -> PolarsSession:
-        if engine is not None and (engine not in ENGINES or device != DEVICE):
-            allowed = ", ".join(ENGINES) if device == DEVICE else "none; the GPU has its own"
+        if engine is not None and (engine not in ENGINES or device != CPU):
+            allowed = ", ".join(ENGINES) if device == CPU else "none; the GPU has its own"
             raise BackendError(f"the option engine is {engine!r}; allowed on {device}: {allowed}")
         # One pool of threads for as long as a process lives: none is chosen for a case alone.
         if threads not in (None, used := _pool_threads()):
@@ -137,7 +136,7 @@ class PolarsBackend(HostBackend):
                 f"threads of {threads}: Polars has {used}; set {THREADS}={threads} before Python "
                 "starts, or leave out 'threads'"
             )
-        if device != DEVICE:
+        if device != CPU:
             return PolarsCudaSession(device)
         return PolarsSession(str(engine or EAGER))
 

@@ -23,14 +23,13 @@ from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 
+from gpubench.arrow import Array
 from gpubench.backends.host import HostBackend, HostSession, cpu, function_of, nothing
 from gpubench.backends.numpy import blas_libraries
 from gpubench.backends.protocol import Call, DeviceMemoryError, Launch, Native, Target
 from gpubench.environment import environment
 from gpubench.errors import BackendError
 from gpubench.names import Value
-
-Array = np.ndarray[Any, Any]
 
 ONE_THREAD = dict.fromkeys(
     (
@@ -138,12 +137,6 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     are forked, do not multiply it."""
     limited: AbstractContextManager[Any] = blas_libraries().limit(limits=1)
     return limited
-
-
-def one_thread_for_good() -> None:
-    """In a worker: its libraries have one thread each, those that are loaded and those to come."""
-    os.environ.update(ONE_THREAD)
-    blas_libraries().limit(limits=1)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 import numpy as np
 
 from gpubench.errors import BackendError, GpubenchError, KernelError
-from gpubench.names import Value
+from gpubench.names import CPU, Value
 
 Native = Any
 """An array, data frame or handle of the backend's own kind."""
@@ -347,7 +347,7 @@ class Backend(ABC):
     times: ClassVar[tuple[str, ...]]
     """Labelled times that mean something here (``gpubench.names.TIMES``): work in host memory has
     no ``transfer``, a function that is not compiled has no ``compile``."""
-    device_names: ClassVar[str] = "cpu"
+    device_names: ClassVar[str] = CPU
     """The devices that it serves: a regular expression of their whole names."""
     runs_on: ClassVar[str] = "cpu only; list cpu under 'devices'"
     """The same for people: ``cuda:0, cuda:1 ...``."""
@@ -429,7 +429,7 @@ class Backend(ABC):
     def runs_here(self, device: str) -> bool:
         """Whether what runs hold is memory of this machine's host alone, in this process and those
         that it started, so that it can be watched from outside."""
-        return device.partition(":")[0] in ("cpu", "processes", "threads")
+        return device.partition(":")[0] in (CPU, "processes", "threads")
 
     def lost(self, device: str) -> str | None:
         """Why the device is no more, with the next step: asked where a process has ended that used

@@ -95,11 +95,6 @@ Source = tuple[str, str, tuple[str, ...]]
 _NOTHING = Target(source="__kernel void nothing(void) {}", entry="nothing")
 
 
-def opencl_errors(device: str) -> Errors:
-    """Of OpenCL on this device."""
-    return Errors(partial(translated, device=device))
-
-
 def translated(error: Exception, device: str) -> DeviceError | None:
     """What OpenCL raised, in gpubench's words; ``None`` for an error that is not OpenCL's."""
     if not isinstance(error, opencl().Error):
@@ -172,7 +167,7 @@ class PyOpenCLSession(Session):
     def __init__(self, name: str, device: Any, limits: Limits | None) -> None:
         cl = opencl()
         self._name, self._device, self._limits = name, device, limits
-        self._errors = opencl_errors(name)
+        self._errors = Errors(partial(translated, device=name))
         self._kernels: dict[Source, CompiledKernel] = {}
         self._scratch: Any = None
         with self._errors:

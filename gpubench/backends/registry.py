@@ -9,6 +9,7 @@ from importlib.metadata import EntryPoint, EntryPoints, entry_points
 
 from gpubench.backends.protocol import Backend, Description
 from gpubench.errors import BackendError, did_you_mean
+from gpubench.names import CPU
 
 GROUP = "gpubench.backends"
 
@@ -92,7 +93,7 @@ def describe_devices() -> list[Description]:
     for backend in usable():
         for line in backend.devices():
             lines.setdefault(line.device, line)
-    return sorted(lines.values(), key=lambda line: line.device != "cpu")
+    return sorted(lines.values(), key=lambda line: line.device != CPU)
 
 
 def _distribution(entry: EntryPoint) -> str:

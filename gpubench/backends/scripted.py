@@ -20,7 +20,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from gpubench.backends.host import DEVICE, function_of, nothing
+from gpubench.backends.host import function_of, nothing
 from gpubench.backends.limits import ARCHITECTURE_LIMITS
 from gpubench.backends.protocol import (
     Backend,
@@ -36,7 +36,7 @@ from gpubench.backends.protocol import (
     Target,
 )
 from gpubench.errors import BackendError
-from gpubench.names import TIMES, Value
+from gpubench.names import CPU, TIMES, Value
 
 Seconds = float | Sequence[float] | Callable[..., float]
 Fault = Literal["out of memory", "illegal address", "hang"]
@@ -180,7 +180,7 @@ class ScriptedBackend(Backend):
 
     def device_facts(self, device: str) -> DeviceFacts:
         """A device with the limits of every CUDA architecture and round numbers."""
-        if device == DEVICE:
+        if device == CPU:
             return DeviceFacts("scripted CPU", scope={"device": device})
         return DeviceFacts(
             "scripted device",

@@ -15,7 +15,7 @@ from gpubench.environment import environment
 from gpubench.errors import BackendError
 
 if TYPE_CHECKING:
-    from gpubench.softcuda import SoftwareDevice
+    from gpubench.softcuda import Report, SoftwareDevice
 
 NAME = "softcuda"
 """What NVML and the driver call it: a device of this name has no times."""
@@ -76,9 +76,9 @@ def switched_on() -> AbstractContextManager[None]:
     return environment({SWITCH: "1"})
 
 
-def running_device() -> SoftwareDevice | None:
-    """The same where this process has started it; starts nothing."""
-    return _started
+def is_running() -> bool:
+    """Whether this process has started it; starts nothing."""
+    return _started is not None
 
 
 def name_arrays(arrays: Mapping[str, Any]) -> None:
@@ -93,7 +93,14 @@ def name_arrays(arrays: Mapping[str, Any]) -> None:
             _started.name(address, name)
 
 
-def set_sanitize(on: bool) -> None:
-    """Modules that are loaded later are watched at every access."""
+def set_option(name: str, value: str) -> None:
+    """``order``, of threads and blocks of later launches: ``ascending``, ``descending`` or a seed;
+    ``sanitize``, ``0`` or ``1``: modules that are loaded later are watched at every access. Does
+    nothing in a process that has not started it."""
     if _started is not None:
-        _started.set("sanitize", "1" if on else "0")
+        _started.set(name, value)
+
+
+def take_faults() -> tuple[Report, ...]:
+    """Faults that it saw since this was asked last, oldest first."""
+    return () if _started is None else tuple(_started.reports())

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from gpubench.arrow import Array
 from gpubench.backends.host import HostBackend
 from gpubench.backends.protocol import (
     QUEUES,
@@ -33,8 +34,6 @@ from gpubench.backends.protocol import (
 )
 from gpubench.errors import GpubenchError, KernelError
 from gpubench.names import Value
-
-Array = np.ndarray[Any, Any]
 
 ROUNDS = 2
 """Times that portions are made as large as parts are fast. How fast one is depends on its portion,

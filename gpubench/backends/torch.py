@@ -22,9 +22,9 @@ import numpy as np
 
 from gpubench.backends import devices
 from gpubench.backends.cuda_sampling import STARVED, warm_up
+from gpubench.backends.cuda_session import LOST
 from gpubench.backends.host import (
     CPU_AND_CUDA,
-    DEVICE,
     HostBackend,
     HostSession,
     function_of,
@@ -41,18 +41,7 @@ from gpubench.backends.protocol import (
     Target,
 )
 from gpubench.errors import BackendError, KernelError
-from gpubench.names import Value
-
-_LOST = (
-    *("illegal memory access", "illegal instruction", "misaligned address"),
-    *("invalid program counter", "device-side assert", "unspecified launch failure"),
-    *("launch timed out", "uncorrectable ECC", "hardware stack error"),
-)
-"""Parts of CUDA's messages after which its context answers nothing else (CUDA runtime API,
-``cudaError_t``)."""
-
-Between = Callable[[Any, Any], float]
-"""Seconds between two events that have taken place."""
+from gpubench.names import CPU, Value
 
 
 class Event(Protocol):
@@ -73,11 +62,12 @@ class EventSampler:
         call: Call,
         synchronize: Call,
         event: Callable[[], Event],
-        between: Between,
+        between: Callable[[Any, Any], float],
         *,
-        warm: bool = False,
+        warm: bool,
     ) -> None:
-        """``warm``: the same call has just run on other arrays, so that one run is enough."""
+        """``between`` gives the seconds between two events that have taken place. ``warm``: the
+        same call has just run on other arrays, so that one run is enough."""
         self._call, self._synchronize, self._between = call, synchronize, between
         self._begin, self._end = event(), event()
         self.warnings: tuple[str, ...] = ()
@@ -113,7 +103,7 @@ class TorchSession(HostSession):
     Raises ``BackendError`` where PyTorch does not take that many threads.
     """
 
-    device = DEVICE
+    device = CPU
 
     def __init__(self, threads: int | None, *, compiled: bool = False) -> None:
         super().__init__("torch")
@@ -315,7 +305,7 @@ class TorchBackend(HostBackend):
     def unavailable(self, device: str) -> str | None:
         if reason := super().unavailable(device):
             return reason
-        if device == DEVICE or not metadata.version("torch").endswith("+cpu"):
+        if device == CPU or not metadata.version("torch").endswith("+cpu"):
             return None
         return (
             f"{device}: the installed PyTorch is built without CUDA; install a build with it "
@@ -327,7 +317,7 @@ class TorchBackend(HostBackend):
         import_module("torch")
 
     def start(self, device: str, threads: int | None) -> TorchSession:
-        return TorchSession(threads) if device == DEVICE else TorchCudaSession(device, threads)
+        return TorchSession(threads) if device == CPU else TorchCudaSession(device, threads)
 
 
 def translated(error: Exception, device: str) -> DeviceError | None:
@@ -340,7 +330,7 @@ def translated(error: Exception, device: str) -> DeviceError | None:
         return DeviceMemoryError(f"{device} is out of memory: {first}; use smaller sizes")
     if "CUDA error" not in text:  # what all messages of its CUDA part begin with
         return None
-    if any(words in text for words in _LOST):
+    if any(words in text.lower() for words in LOST.values()):
         return DeviceLostError(
             f"the work crashed on {device}: {first}; only a fresh process can use the device again"
         )

@@ -17,7 +17,6 @@ from typing import Any
 from gpubench.backends import devices
 from gpubench.backends.host import (
     CPU_AND_CUDA,
-    DEVICE,
     HostBackend,
     HostSession,
     cpu,
@@ -26,7 +25,7 @@ from gpubench.backends.host import (
 )
 from gpubench.backends.protocol import Call, DeviceError, Launch, Target
 from gpubench.errors import BackendError
-from gpubench.names import Value
+from gpubench.names import CPU, Value
 
 
 class XGBoostSession(HostSession):
@@ -114,7 +113,7 @@ class XGBoostBackend(HostBackend):
     def unavailable(self, device: str) -> str | None:
         if reason := super().unavailable(device):
             return reason
-        if device != DEVICE and not _installed("xgboost") and _installed("xgboost-cpu"):
+        if device != CPU and not _installed("xgboost") and _installed("xgboost-cpu"):
             return f"{device}: {_WITHOUT_CUDA}"
         return None
 
@@ -123,7 +122,7 @@ class XGBoostBackend(HostBackend):
         import_module("xgboost")
 
     def start(self, device: str, threads: int | None) -> XGBoostSession:
-        if device == DEVICE:
+        if device == CPU:
             return XGBoostSession(device, threads)
         if not import_module("xgboost").build_info().get("USE_CUDA"):
             raise BackendError(f"{device}: {_WITHOUT_CUDA}")

@@ -12,10 +12,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from gpubench.arrow import Array
 from gpubench.measure.scores import Scorer
 from gpubench.suite.model import Check
-
-Array = np.ndarray[Any, Any]
 
 # In units of the dtype's rounding (`numpy.finfo(...).eps`) these are some 10, 84 and 4,500. A sum
 # of n terms in another order differs by about sqrt(n) of them, and by n at worst (Higham, *Accuracy

@@ -17,8 +17,8 @@ from gpubench.errors import GpubenchError, KernelError
 from gpubench.measure.memory import may_be_the_limit, why_no_limit
 from gpubench.measure.recorder import Recorder
 from gpubench.measure.sampling import Measurement
-from gpubench.names import Value
-from gpubench.plan.case import HOME, Case
+from gpubench.names import CPU, Value
+from gpubench.plan.case import Case
 from gpubench.plan.rules import skip_reason
 from gpubench.record import CaseRecord, RunRecord
 
@@ -131,7 +131,7 @@ def bandwidth(session: Session, device: str, time: str, recorder: Recorder) -> M
     every case in a process of its own. So the figures go on record with each case, and later cases
     of the run take them from there.
     """
-    if time not in BANDWIDTH_TIMES or device == HOME:
+    if time not in BANDWIDTH_TIMES or device == CPU:
         return {}
     for record in recorder.backwards(BANDWIDTHS[0], '"kind": "run"'):
         if isinstance(record, RunRecord):  # with which a run begins

@@ -72,7 +72,7 @@ class Counters:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class CoreUse:
     """Of the cores that this process may use, so far; ``None`` where the system does not say."""
 
     at: float
@@ -114,8 +114,8 @@ def _switches() -> int | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
-def machine(clocks: bool = False) -> Machine:
-    """Read those of the machine; with ``clocks`` frequency and heat too, of which each core has a
+def core_use(clocks: bool = False) -> CoreUse:
+    """Read how the cores are used; with ``clocks`` frequency and heat too, of which each core has a
     file that takes long."""
     cores = [f"cpu{core}" for core in getattr(os, "sched_getaffinity", lambda _: ())(0)]
     busy = steal = frequency = throttled = None
@@ -134,7 +134,7 @@ def machine(clocks: bool = False) -> Machine:
         files = [folder / "thermal_throttle" / "core_throttle_count" for folder in folders]
         throttled = sum(int(file.read_text()) for file in files) if files else None
     now, own = time.perf_counter(), time.process_time() + _started_seconds()
-    return Machine(now, processors(), busy, steal, own, frequency, throttled)
+    return CoreUse(now, processors(), busy, steal, own, frequency, throttled)
 
 
 def _started_seconds() -> float:
@@ -177,18 +177,18 @@ class Watch:
 
     def __init__(
         self,
-        again: int = 0,
-        seconds: float = 0.0,
+        again: int,
+        seconds: float,
         *,
-        earlier: Machine | None = None,
+        earlier: CoreUse | None = None,
         counters: Callable[[], Counters] = counters,
-        machine: Callable[[bool], Machine] = machine,
+        core_use: Callable[[bool], CoreUse] = core_use,
     ) -> None:
         """So many samples may be taken ``again``, in so many seconds together. ``earlier`` is asked
         for what others do while the watch has not lasted long enough to tell."""
         self._left, self._seconds = again, seconds
-        self._counters, self._machine = counters, machine
-        self._before = machine(True)
+        self._counters, self._core_use = counters, core_use
+        self._before = core_use(True)
         self._earlier = earlier or self._before
         self._again = 0
         self._samples: list[Sample] = []
@@ -212,7 +212,7 @@ class Watch:
 
     def disturbance(self) -> Disturbance | None:
         """What others did to the samples so far; ``None`` where nothing is known."""
-        before, after = self._before, self._machine(True)
+        before, after = self._before, self._core_use(True)
         if not self._samples or any(one.waiting is None for one in self._samples):
             return None
         used = self._others(after)
@@ -246,11 +246,11 @@ class Watch:
         return Sample(seconds, waiting, switches, share)
 
     def _others_are_at_work(self) -> bool:
-        now = self._machine(False)
+        now = self._core_use(False)
         used = self._others(now)
         return used is not None and used > OTHERS * now.cores
 
-    def _others(self, now: Machine) -> float | None:
+    def _others(self, now: CoreUse) -> float | None:
         used = others(self._before, now)
         return others(self._earlier, now) if used is None else used
 
@@ -280,7 +280,7 @@ def core_of(thread: int) -> int:
     return int(_stat(f"/proc/self/task/{thread}/stat")[36])  # processor
 
 
-def others(before: Machine, after: Machine) -> float | None:
+def others(before: CoreUse, after: CoreUse) -> float | None:
     """Cores that others kept busy between two readings, ``1.8``; ``None`` where the system does not
     say, or where the readings are too close."""
     seconds = after.at - before.at
@@ -289,11 +289,11 @@ def others(before: Machine, after: Machine) -> float | None:
     return max(0.0, (after.busy - before.busy - (after.own - before.own)) / seconds)
 
 
-def busy_since(before: Machine, seconds: float = 0.2) -> str | None:
+def busy_since(before: CoreUse, seconds: float = 0.2) -> str | None:
     """A warning where other work has kept the cores busy since then; ``None`` where it has not, or
     where the system does not say. Waits until that is so many seconds ago."""
     time.sleep(max(0.0, before.at + seconds - time.perf_counter()))
-    after = machine()
+    after = core_use()
     busy = others(before, after)
     if busy is None or busy <= OTHERS * after.cores:
         return None

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gpubench.arrow import Array
 from gpubench.backends import registry
 from gpubench.backends.protocol import Call, DeviceMemoryError, Native, Sampler, Session, Target
 from gpubench.backends.software import name_arrays
@@ -20,8 +21,6 @@ from gpubench.measure.memory import limited
 from gpubench.measure.tables import comparable, fitted, same_table
 from gpubench.measure.targets import load_target
 from gpubench.plan.case import Case
-
-Array = np.ndarray[Any, Any]
 
 SMALL = 6 * 2**20
 """Bytes of a case's arrays up to which those of earlier rounds are kept, so that later ones lie

@@ -10,15 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.arrow import pyarrow
+from gpubench.arrow import Array, pyarrow
 from gpubench.errors import KernelError
 from gpubench.measure.tables import arrow_column
 from gpubench.measure.targets import load_object
-from gpubench.names import format_identity
+from gpubench.names import format_identity, kernel_title
 from gpubench.plan.case import ArraySpec, Case
 from gpubench.suite.model import FormulaFill, FunctionFill, LikeFill
-
-Array = np.ndarray[Any, Any]
 
 INTEGERS = 100
 """``uniform`` integers run from 0 to this number, which every dtype can hold."""
@@ -74,8 +72,8 @@ def draw_arrays(case: Case, draw: str = "") -> dict[str, Array]:
         array = arrays.get(name)
         if array is not None and (array.shape != spec.shape or array.dtype != spec.dtype):
             raise KernelError(
-                f"{case.suite.suite}/{case.kernel_name}: array {name!r} came as {array.dtype} "
-                f"{array.shape}; the suite declares {spec.dtype} {spec.shape}"
+                f"{kernel_title(case.suite.suite, case.kernel_name)}: array {name!r} came as "
+                f"{array.dtype} {array.shape}; the suite declares {spec.dtype} {spec.shape}"
             )
     for name, spec in specs.items():  # what is like another, once all others are there
         if name not in arrays and isinstance(spec.fill, LikeFill):

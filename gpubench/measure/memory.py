@@ -21,9 +21,10 @@ from gpubench.backends import registry
 from gpubench.backends.protocol import DeviceMemoryError
 from gpubench.errors import GpubenchError
 from gpubench.measure import watcher
+from gpubench.names import CPU
 from gpubench.plan.case import Case
 
-IN_THIS_PROCESS = ("cpu", "threads")
+IN_THIS_PROCESS = (CPU, "threads")
 """First words of devices whose runs are in the process that measures, which can be limited."""
 
 M_MMAP_THRESHOLD = -3

@@ -24,6 +24,7 @@ from gpubench.measure.execution import Execution, opened
 from gpubench.measure.inputs import Inputs
 from gpubench.measure.sampling import ROUNDS, SAMPLE_TIME, TRIES, Measurement, SamplePlan, looked_at
 from gpubench.measure.times import kernel
+from gpubench.names import CPU
 from gpubench.plan.case import Case
 from gpubench.suite.model import Sampling
 
@@ -98,14 +99,21 @@ def opponent_of(case: Case, time: str, other: Case | None = None) -> Case | None
     asked, other = case.kernel.sampling.paired, other or case.baseline()
     if other is None or asked is False or time not in PAIRED_TIMES:
         return None
-    if changes_process(case):  # for the other one too
-        return None
-    at_hand = time == "kernel" and case.device == other.device == "cpu"
-    return other if asked or (at_hand and not _pool_set_twice(case, other)) else None
+    at_hand = time == "kernel" and case.device == other.device == CPU
+    return other if asked or (at_hand and not _why_not(case, other)) else None
 
 
-def _pool_set_twice(case: Case, other: Case) -> bool:
-    return case.backend == other.backend and case.threads != other.threads
+def _why_not(case: Case, other: Case) -> str | None:
+    """Why the two cannot take turns in one process; ``None`` where they can."""
+    names = f"{case.implementation_name} and {other.implementation_name}"
+    if changes_process(case):
+        return f"{names} cannot share a process, which one of them changes for good"
+    if case.backend == other.backend and case.threads != other.threads:
+        return (
+            f"{case.implementation_name} runs on {_threads(case)} and {other.implementation_name} "
+            f"on {_threads(other)} of the same pool, which a process sets once"
+        )
+    return None
 
 
 def take_pairs(
@@ -120,13 +128,8 @@ def take_pairs(
     """Pair a case that can be sampled with the ``kernel`` time of another, its opponent, which is
     opened on the same inputs. ``look`` raises where one more run of the opponent, after so many
     that were timed, is wrong."""
-    if _pool_set_twice(case, other):
-        reason = (
-            f"not paired: {case.implementation_name} runs on {_threads(case)} and "
-            f"{other.implementation_name} on {_threads(other)} of the same pool, "
-            "which a process sets once"
-        )
-        return Pairs(warnings=(reason,))
+    if reason := _why_not(case, other):
+        return Pairs(warnings=(f"not paired: {reason}",))
     if declared.paired is None:
         return _brief_pairs(mine, other, inputs, plan, declared, look)
     with opened(other, inputs) as execution:

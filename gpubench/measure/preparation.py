@@ -7,13 +7,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from gpubench.arrow import Array
 from gpubench.backends import registry
-from gpubench.backends.protocol import Session
-from gpubench.backends.software import NAME
+from gpubench.backends.software import NAME, take_faults
 from gpubench.errors import BackendError, GpubenchError
 from gpubench.measure.check import CheckResult
 from gpubench.measure.conditions import bandwidth, fits_in_cache, floor, why_not
-from gpubench.measure.execution import SMALL, Array, Execution, opened
+from gpubench.measure.execution import SMALL, Execution, opened
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.memory import exceeded, peak_bytes
 from gpubench.measure.paired import Pairs, opponent_of, take_pairs
@@ -23,7 +23,6 @@ from gpubench.measure.times import LABELLED_TIMES
 from gpubench.measure.verification import (
     expected_outputs,
     remembers,
-    take_faults,
     verify,
     verify_again,
     verify_often,
@@ -86,7 +85,6 @@ class Preparation:
     record: CaseRecord = field(init=False)
     """The case's last line on record, from ``prepare`` on."""
     _stack: ExitStack = field(default_factory=ExitStack)
-    _session: Session | None = None
     _execution: Execution | None = None
 
     def prepare(self) -> Measurement:
@@ -128,7 +126,7 @@ class Preparation:
         expected = None if case.baseline() is None else expected_outputs(case, inputs)
         execution = self._stack.enter_context(opened(case, inputs))
         self._execution = execution
-        self._session = session = execution.session
+        session = execution.session
         checked = verify(execution, expected)
         is_small = sum(array.nbytes for array in execution.expected.values()) <= SMALL
         if is_small and checked.fault is None and not session.simulated:
@@ -263,14 +261,15 @@ class Preparation:
     def synchronize(self) -> None:
         """Wait for what the timed runs queued; what failed on the device meanwhile is put on record
         and raised."""
-        if self._session is not None:
+        execution = self._execution
+        if execution is not None:
             with self.recording():
-                self._session.synchronize()
+                execution.session.synchronize()
 
     def close(self, error: BaseException | None = None) -> None:
         """Free the device and what the backend started; after an error nothing is waited for, as a
         lost device would only raise it again."""
-        self._session = self._execution = None
+        self._execution = None
         how = (type(error), error, error.__traceback__) if error else (None, None, None)
         self._stack.__exit__(*how)
 

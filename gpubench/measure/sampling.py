@@ -1,10 +1,10 @@
 """How often is measured, and how: samples of many runs, shared among rounds.
 
 A *sample* is a batch of runs between two readings of a clock, or single runs on fresh inputs where
-a run takes another time on what the one before left (``leftovers``). A *round* is the samples that
-are taken on the same arrays: where arrays lie in memory can double a time, and samples on the same
-arrays do not show it. So the arrays are moved before each round (``Execution.move``). A process of
-asv's takes one *plan* of samples, and asv may start several (its ``rounds``).
+a run takes another time on what the one before left (``times.leftover_ratio``). A *round* is the
+samples that are taken on the same arrays: where arrays lie in memory can double a time, and samples
+on the same arrays do not show it. So the arrays are moved before each round (``Execution.move``). A
+process of asv's takes one *plan* of samples, and asv may start several (its ``rounds``).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from gpubench.measure.disturbance import (
     WINDOW,
     Watch,
     busy_since,
+    core_use,
     counters,
-    machine,
     waited,
 )
 from gpubench.names import FRESH_TIMES
@@ -176,7 +176,7 @@ class Measurement:
         self._refresh, self._leftover_ratio = refresh or restore, leftover_ratio
         self._most_runs, self._dear = most_runs, dear
         self._sampler = sampler(False)
-        self._machine, self._counters = machine(), counters()
+        self._core_use, self._counters = core_use(), counters()
         self._began = time.perf_counter()
         self._elapsed = 0.0
         self._watch: Watch | None = None
@@ -219,7 +219,7 @@ class Measurement:
         known = waited(before, now)
         if known is None or known[0] <= QUEUED * (now.at - before.at):
             return False
-        return busy_since(self._machine, WINDOW) is not None
+        return busy_since(self._core_use, WINDOW) is not None
 
     @property
     def is_long(self) -> bool:
@@ -319,7 +319,7 @@ class Measurement:
         over."""
         samples = plan.samples(self.sample_seconds)
         left = (plan.seconds - samples * self.sample_seconds) / 2
-        self._watch = Watch(samples, left, earlier=self._machine)
+        self._watch = Watch(samples, left, earlier=self._core_use)
 
     def warm_up(self, seconds: float) -> None:
         """Take samples that nobody counts until so many seconds are over since it began; then

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from gpubench.arrow import Array
 from gpubench.errors import KernelError
 from gpubench.suite.model import Check
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.arrow import CATEGORIES, IS_NULL, array_of, pyarrow, text_of, to_columns
+from gpubench.arrow import CATEGORIES, IS_NULL, Array, array_of, pyarrow, text_of, to_columns
 from gpubench.errors import KernelError
 from gpubench.measure.check import same_bits
 from gpubench.plan.case import ColumnSpec
-
-Array = np.ndarray[Any, Any]
 
 EXACT = 2**53
 """Whole numbers up to this one are all float64's (IEEE 754: 53 bits of precision)."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from gpubench.backends.software import NAME, running_device
+from gpubench.arrow import Array
+from gpubench.backends.software import NAME, set_option
 from gpubench.errors import GpubenchError, KernelError
 from gpubench.measure.check import (
     Checker,
@@ -29,8 +28,6 @@ from gpubench.plan.case import Case
 
 if TYPE_CHECKING:  # the device in software is imported only where it is asked for
     from gpubench.softcuda import Report
-
-Array = np.ndarray[Any, Any]
 
 MOST_FAULTS = 3
 """Faults of the device in software that a reason has room for."""
@@ -109,9 +106,9 @@ def verify(
 def verify_again(
     execution: Execution,
     expected: Mapping[str, Array],
-    outputs: Mapping[str, Array] | None = None,
+    outputs: Mapping[str, Array] | None,
 ) -> CheckResult:
-    """Compare the outputs of a later run on fresh inputs, by default of one more."""
+    """Compare the outputs of a later run on fresh inputs, for ``None`` of one more."""
     if outputs is None:
         execution.refresh()
         outputs = execution.outputs(seen=True)
@@ -193,7 +190,7 @@ def _in_orders(
     fault, apart = result.fault, None
     for order in orders:
         words = f"{order} order" if order.isalpha() else f"the order of seed {order}"
-        set_order(order)
+        set_option("order", order)
         again = run()
         other = _compared(execution, again, expected)
         result = result.joined(other)
@@ -216,20 +213,6 @@ def wrong_reason(case: Case, result: CheckResult, faults: Sequence[Report]) -> s
     if case.baseline() is not None:
         reason = f"differs from the baseline {case.kernel.baseline!r}: {reason}"
     return with_faults(reason, faults)
-
-
-def set_order(order: str) -> None:
-    """Threads and blocks of later launches on the device in software run ``ascending``,
-    ``descending`` or by a seed. Does nothing in a process that has not started it."""
-    device = running_device()
-    if device is not None:
-        device.set("order", order)
-
-
-def take_faults() -> tuple[Report, ...]:
-    """Faults that the device in software saw since this was asked last, oldest first."""
-    device = running_device()
-    return () if device is None else tuple(device.reports())
 
 
 def with_faults(reason: str, faults: Iterable[Report]) -> str:

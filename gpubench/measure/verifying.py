@@ -21,7 +21,7 @@ import numpy as np
 
 from gpubench.backends import registry
 from gpubench.backends.devices import is_cuda
-from gpubench.backends.software import set_sanitize
+from gpubench.backends.software import set_option, take_faults
 from gpubench.measure.check import CheckResult
 from gpubench.measure.conditions import changes_process, why_ended, why_not
 from gpubench.measure.execution import opened
@@ -30,15 +30,14 @@ from gpubench.measure.memory import exceeded
 from gpubench.measure.preparation import cause, devices_of
 from gpubench.measure.verification import (
     expected_outputs,
-    set_order,
-    take_faults,
     verify,
     with_faults,
     wrong_reason,
 )
 from gpubench.measure.worker import Ended, Exited, Worker, answering
+from gpubench.names import CPU
 from gpubench.parallel import processors
-from gpubench.plan.case import HOME, Case
+from gpubench.plan.case import Case
 
 if TYPE_CHECKING:  # the device in software is imported only where it is asked for
     from gpubench.softcuda import Report
@@ -47,14 +46,15 @@ LIMIT = 300.0
 """Seconds after which a case is given up: a device in software takes long over large arrays, and a
 kernel that hangs takes longer."""
 
-Status = Literal["right", "wrong", "skipped", "failed", "timed_out", "killed"]
+
+VerifiedStatus = Literal["right", "wrong", "skipped", "failed", "timed_out", "killed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
     """What became of one case."""
 
-    status: Status
+    status: VerifiedStatus
     reason: str | None = None
     """Why it is not right: where and by how much it is wrong, what failed, why it cannot run."""
     max_abs_error: float | None = None
@@ -132,7 +132,7 @@ def verified(
                     outcome = Verified("failed", str(error))
                 except TimeoutError:
                     outcome = Verified("timed_out", f"it took longer than {manner.limit:g} s")
-                lost = outcome.status == "failed" and devices_of(case) != {HOME}
+                lost = outcome.status == "failed" and devices_of(case) != {CPU}
                 if lost or changes_process(case):
                     worker.replace()
                 yield place, outcome
@@ -177,8 +177,8 @@ class Verifier:
 
     def _compared(self, case: Case) -> CheckResult:
         first, *others = self._manner.orders or ("ascending",)
-        set_order(first)
-        set_sanitize(self._manner.sanitize)
+        set_option("order", first)
+        set_option("sanitize", str(int(self._manner.sanitize)))
         baseline, expected = case.baseline(), None
         for one in filter(None, (case, baseline)) if self._manner.sanitize else ():
             _compile_with_lines(one.backend)

@@ -14,7 +14,7 @@ import numpy as np
 
 from gpubench.backends.protocol import QUEUES, Launch
 from gpubench.errors import PlanError
-from gpubench.names import BenchmarkName, Value, format_identity, format_shape
+from gpubench.names import CPU, BenchmarkName, Value, format_identity, format_shape
 from gpubench.suite import tree
 from gpubench.suite.elementwise import PIECE, elements, why_not_held
 from gpubench.suite.expressions import Expression, ExpressionError
@@ -35,9 +35,6 @@ from gpubench.suite.types import INDICES, TEXTS, Extent
 
 if TYPE_CHECKING:  # a group makes cases, and a case knows its group
     from gpubench.plan.group import Group
-
-HOME = "cpu"
-"""The device of an ordinary function; an identity does not name it."""
 
 MAX_BYTES = 2**47
 """Of one array: the addresses that a process has on x86-64 and ARM."""
@@ -106,7 +103,7 @@ class Case:
     """Blocks in the grid, x first, or ``cover``; ``None`` without a launch."""
     threads: int | None = None
     """Thread count that the implementation is given; ``None`` where it declares none."""
-    device: str = HOME
+    device: str = CPU
     """``cpu``, ``cuda:0``, ``cl:0:0`` ..."""
     problem: PlanError | None = field(default=None, compare=False)
     """Why no shape is known, or not whether a rule excludes the case: a formula has no value. The
@@ -364,7 +361,7 @@ class Case:
             values.update((name, self.values.get(name, v)) for name, v in axis.first().items())
         point = Case.at(group, values)
         devices = filter(group.serves, (self.device, *group.devices))
-        return point.placed(next(point.shapes()), next(devices, HOME))
+        return point.placed(next(point.shapes()), next(devices, CPU))
 
     def parts(self) -> tuple[Case, ...]:
         """The implementations that do its work together, each as if it did all of it: on every GPU,
@@ -523,7 +520,7 @@ def _launch_text(shape: Shape, device: str) -> str:
         parts["grid"] = format_shape(shape.grid)
     if shape.threads is not None:
         parts["threads"] = shape.threads
-    if device != HOME:
+    if device != CPU:
         parts["device"] = device
     return format_identity(parts)
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from gpubench.backends import registry
 from gpubench.backends.protocol import Backend
 from gpubench.errors import BackendError, Fault, KernelError, PlanError, did_you_mean
-from gpubench.names import FRESH_TIMES, BenchmarkName, Value, join_source
+from gpubench.names import CPU, FRESH_TIMES, BenchmarkName, Value, join_source, kernel_title
 from gpubench.plan.axes import Axis, data_names, points, used_axes
-from gpubench.plan.case import HOME, Case, Shape
+from gpubench.plan.case import Case, Shape
 from gpubench.plan.rules import excluding
 from gpubench.plan.source import Arguments, reference_of, require, source_text
 from gpubench.suite import tree
@@ -81,8 +81,9 @@ class Group:
 
     @property
     def title(self) -> str:
-        """For messages: ``vector_add/vector_add/numba_cuda``."""
-        return f"{self.loaded.suite.suite}/{self.kernel_name}/{self.implementation_name}"
+        """For messages: ``vector_add numba_cuda``."""
+        kernel = kernel_title(self.loaded.suite.suite, self.kernel_name)
+        return f"{kernel} {self.implementation_name}"
 
     @property
     def class_name(self) -> str:
@@ -116,7 +117,7 @@ class Group:
         """
         if self.backend:
             return registry.get(self.backend).serves(device)
-        return (device != HOME) == (self.implementation.launch is not None)
+        return (device != CPU) == (self.implementation.launch is not None)
 
     @cached_property
     def devices(self) -> tuple[str, ...]:
@@ -151,7 +152,7 @@ class Group:
             return None
         if baseline.fault is not None:
             return f"the baseline {baseline.title} cannot run: {baseline.fault}"
-        devices = dict.fromkeys((*baseline.devices, HOME))
+        devices = dict.fromkeys((*baseline.devices, CPU))
         if any(map(baseline.serves, devices)):
             return None
         return (

@@ -38,7 +38,7 @@ _MOST_FOLLOWED = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Module:
+class SourceFile:
     """One source file, read and parsed but not run."""
 
     text: str
@@ -165,7 +165,7 @@ def source_text(implementation: Implementation, suite_path: Path | str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _find_module(name: str) -> Module | None:
+def _find_module(name: str) -> SourceFile | None:
     """The module's source; ``None`` where there is none to read."""
     spec = _find_spec(name)
     if spec is None or not spec.has_location or not str(spec.origin).endswith(".py"):
@@ -196,7 +196,7 @@ def _find_module(name: str) -> Module | None:
 
 
 @lru_cache(maxsize=256)
-def _parsed(package: str, path: Path, modified: int) -> Module:
+def _parsed(package: str, path: Path, modified: int) -> SourceFile:
     """``modified`` makes a changed file a new entry of the cache."""
     # With a byte-order mark or without, as Python itself reads a module.
     text = read_regular(path, MAX_MODULE).decode("utf-8-sig")
@@ -222,7 +222,7 @@ def _parsed(package: str, path: Path, modified: int) -> Module:
     is_open = "*" in imports or "__getattr__" in definitions
     is_open |= any(call in text for call in ("globals()", "exec(", "setattr("))
     # What is defined counts, also where an import that may fail would replace it.
-    return Module(text, {**imports, **definitions}, is_open)
+    return SourceFile(text, {**imports, **definitions}, is_open)
 
 
 def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:

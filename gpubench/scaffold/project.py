@@ -1,14 +1,22 @@
-"""Writing a project: templates rendered for its layout, nothing overwritten; and what asv's
-environments install: gpubench as this one was installed, and what CUDA needs on this machine."""
+"""What a project is called and where things go in it; its files, written from templates, nothing
+overwritten; and what asv's environments install: gpubench as this one was installed, and what CUDA
+needs on this machine."""
 
 from __future__ import annotations
 
+import configparser
 import json
+import keyword
+import os
+import re
 import shlex
 import sys
+import tomllib
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import Distribution, distribution
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,18 +26,131 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from packaging.requirements import Requirement
 
 from gpubench.backends import devices, registry
-from gpubench.errors import did_you_mean
-from gpubench.scaffold.layout import (
-    Layout,
-    ProjectError,
-    find_layout,
-    free_module_name,
-    repository_root,
-)
+from gpubench.errors import GpubenchError, did_you_mean
 
 SUITE = Path("suites/saxpy.yaml")
 NOT_TRACKED = (".asv/", "reports/html/")
 """What asv and ``gpubench report`` write, as lines of ``.gitignore``."""
+
+BUILD_FILES = ("pyproject.toml", "setup.py")
+"""Either of these says that the directory is a Python project already."""
+
+NOT_THE_PACKAGE = frozenset({"benchmarks", "build", "dist", "docs", "examples", "suites", "tests"})
+"""Directories that hold Python files beside the package that a project installs."""
+
+TAKEN_NAMES = sys.stdlib_module_names | NOT_THE_PACKAGE | {"asv", "gpubench", "numba", "numpy"}
+"""A new package of one of these names would hide what the kernels or asv import."""
+
+
+class ProjectError(GpubenchError):
+    """A directory that cannot be made ready for gpubench."""
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What the templates need to know about a project."""
+
+    distribution: str
+    """Name that pip knows the project by; asv uninstalls it by this name between commits."""
+    package: str
+    """Import name of the package that gets the kernel's module."""
+    package_path: Path
+    """The package's directory, relative to the project's."""
+    is_new: bool
+    """True where there is no project yet: it gets a ``pyproject.toml`` and a package."""
+    repository: str
+    """Path from the project to the root of its git repository: ``.``, or upwards."""
+    subdirectory: str
+    """Path of the project inside that repository; empty when it is the root."""
+
+
+def find_project(directory: Path) -> Project:
+    """Look at a project, or decide on the names of a new one.
+
+    Raises ``ProjectError`` for a project without a package.
+    """
+    directory = directory.resolve()
+    root = repository_root(directory) or directory
+    subdirectory = "" if root == directory else directory.relative_to(root).as_posix()
+    repository = Path(os.path.relpath(root, directory)).as_posix()
+    if not any((directory / name).exists() for name in BUILD_FILES):
+        name = package_name(directory.name)
+        distribution = name.strip("_").replace("_", "-")
+        return Project(distribution, name, Path(name), True, repository, subdirectory)
+    declared = _declared_name(directory)
+    package = _installed_package(directory, declared or directory.name)
+    distribution = declared or package.name
+    return Project(distribution, package.name, package, False, repository, subdirectory)
+
+
+def repository_root(directory: Path) -> Path | None:
+    """Root of the git repository that a directory is in, by its ``.git``; ``None`` outside one."""
+    places = (directory, *directory.parents)
+    return next((place for place in places if (place / ".git").exists()), None)
+
+
+def package_name(directory_name: str) -> str:
+    """Import name for a directory's name: ``my-proj 2`` is ``my_proj_2``."""
+    plain = unicodedata.normalize("NFKD", directory_name.casefold()).encode("ascii", "ignore")
+    name = re.sub(r"[^a-z0-9]+", "_", plain.decode()).strip("_")
+    if not name or name in TAKEN_NAMES or keyword.iskeyword(name):
+        return f"{name}_kernels".lstrip("_")
+    return f"project_{name}" if name[0].isdigit() else name
+
+
+def free_module_name(package: Path, text: str) -> str:
+    """First of ``saxpy``, ``saxpy_kernels``, ``saxpy_kernels_2`` ... that nothing else has taken.
+
+    A module that holds just ``text`` is this one, written before.
+    """
+    for name in chain(("saxpy", "saxpy_kernels"), map("saxpy_kernels_{}".format, count(2))):
+        module = package / f"{name}.py"
+        is_free = not module.exists() and not (package / name).exists()
+        if is_free or (module.is_file() and module.read_bytes() == text.encode()):
+            break
+    return name
+
+
+def _installed_package(directory: Path, name: str) -> Path:
+    """The package that bears the project's name, else the first; relative to ``directory``."""
+    packages = [
+        init.parent.relative_to(directory)
+        for folder in (directory, directory / "src")
+        for init in sorted(folder.glob("*/__init__.py"))
+        if init.parent.name not in NOT_THE_PACKAGE and init.parent.name.isidentifier()
+    ]
+    if not packages:
+        raise ProjectError(
+            f"no package found in {str(directory)!r} (a folder with __init__.py, there or in src/) "
+            "to put a kernel into; make one, or start in an empty folder"
+        )
+    expected = re.sub(r"[-.]+", "_", name).lower()
+    return next((path for path in packages if path.name.lower() == expected), packages[0])
+
+
+def _declared_name(directory: Path) -> str | None:
+    """The project's name as its build files declare it; ``None`` where they leave it open."""
+    names: list[str | None] = []
+    for file in ("pyproject.toml", "setup.cfg", "setup.py"):
+        path = directory / file
+        if not path.is_file():
+            continue
+        try:
+            if file == "pyproject.toml":
+                content = tomllib.loads(path.read_text(encoding="utf-8"))
+                tables = (content.get("project", {}), content.get("tool", {}).get("poetry", {}))
+                names += [table.get("name") for table in tables]
+            elif file == "setup.cfg":
+                parser = configparser.ConfigParser(interpolation=None)
+                parser.read(path, encoding="utf-8")
+                names.append(parser.get("metadata", "name", fallback=None))
+            else:
+                # As text: running somebody's setup.py to learn it would be too much.
+                text = path.read_text(encoding="utf-8", errors="replace")
+                names += re.findall(r"\bname\s*=\s*[\"']([^\"']+)[\"']", text)
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, configparser.Error) as error:
+            raise ProjectError(f"cannot read {str(path)!r}: {error}; mend it first") from error
+    return next((str(name) for name in names if name), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +170,10 @@ def write_project(directory: Path, systems: Sequence[str] = ()) -> list[Written]
     yet also gets a ``pyproject.toml`` and a package. ``systems`` are backends whose software asv's
     environments install too. Raises ``ProjectError`` where that cannot be.
     """
-    layout, environments = find_layout(directory), environments_of(systems)
+    project, environments = find_project(directory), environments_of(systems)
     files = []
     try:
-        for inside, text in _files(directory, layout, environments):
+        for inside, text in _files(directory, project, environments):
             path = directory / inside
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
@@ -98,26 +219,26 @@ def next_steps(directory: Path, files: list[Written], systems: Sequence[str] = (
 
 
 def _files(
-    directory: Path, layout: Layout, environments: Sequence[Sequence[str]]
+    directory: Path, project: Project, environments: Sequence[Sequence[str]]
 ) -> Iterator[tuple[Path, str]]:
     """Paths, relative to the directory, and what belongs into them."""
-    if layout.is_new:
-        yield Path("pyproject.toml"), _render("pyproject.toml.jinja", layout)
-        yield layout.package_path / "__init__.py", _render("package.py.jinja", layout)
-    yield Path("asv.conf.json"), _render("asv.conf.json.jinja", layout, environments=environments)
+    if project.is_new:
+        yield Path("pyproject.toml"), _render("pyproject.toml.jinja", project)
+        yield project.package_path / "__init__.py", _render("package.py.jinja", project)
+    yield Path("asv.conf.json"), _render("asv.conf.json.jinja", project, environments=environments)
     yield Path("benchmarks/__init__.py"), ""
-    yield Path("benchmarks/suites.py"), _render("suites.py.jinja", layout)
+    yield Path("benchmarks/suites.py"), _render("suites.py.jinja", project)
     is_first = not (directory / SUITE).exists()
-    kernel = _render("saxpy.py.jinja", layout)
-    module = free_module_name(directory / layout.package_path, "saxpy", kernel)
-    path = layout.package_path / f"{module}.py"
-    yield SUITE, _render("saxpy.yaml.jinja", layout, module=f"{layout.package}.{module}")
+    kernel = _render("saxpy.py.jinja", project)
+    module = free_module_name(directory / project.package_path, kernel)
+    path = project.package_path / f"{module}.py"
+    yield SUITE, _render("saxpy.yaml.jinja", project, module=f"{project.package}.{module}")
     if is_first or (directory / path).exists():  # a suite that was there names its own modules
         yield path, kernel
-    yield Path(".gitignore"), _render("gitignore.jinja", layout)
+    yield Path(".gitignore"), _render("gitignore.jinja", project)
 
 
-def _render(template: str, layout: Layout, **values: Any) -> str:
+def _render(template: str, project: Project, **values: Any) -> str:
     environment = Environment(
         loader=PackageLoader("gpubench.scaffold"),
         undefined=StrictUndefined,
@@ -127,7 +248,7 @@ def _render(template: str, layout: Layout, **values: Any) -> str:
         autoescape=False,
     )
     environment.filters["quoted"] = quoted
-    values |= asdict(layout) | {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
+    values |= asdict(project) | {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
     return environment.get_template(template).render(**values, **asv_requirements())
 
 

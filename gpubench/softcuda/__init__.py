@@ -156,23 +156,17 @@ def _loaded(soname: str) -> bool:
 
 
 def _load_linker(path: Path) -> ctypes.CDLL | None:
-    """Our nvJitLink in front of NVIDIA's, where that is installed; it links, and leaves PTX.
+    """Our nvJitLink in front of NVIDIA's, where its wheels (CUDA 13, then 12) or a toolkit have
+    that; it links, and leaves PTX.
 
     Without NVIDIA's, cuda-core links through the driver, which hands over PTX by itself.
     """
-    real = _find_nvjitlink()
-    if real is None:
-        return None
-    linker = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_GLOBAL)
-    linker.softcuda_set_nvjitlink(os.fsencode(real))
-    return linker
-
-
-def _find_nvjitlink() -> Path | None:
-    """The library in NVIDIA's wheels (CUDA 13, then 12) or in a toolkit."""
-    places = nvidia_folders(("cu13/lib", "nvjitlink/lib"), "lib64")
-    found = (file for place in places for file in sorted(place.glob("libnvJitLink.so.1?")))
-    return next(found, None)
+    for place in nvidia_folders(("cu13/lib", "nvjitlink/lib"), "lib64"):
+        for real in sorted(place.glob("libnvJitLink.so.1?")):
+            linker = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_GLOBAL)
+            linker.softcuda_set_nvjitlink(os.fsencode(real))
+            return linker
+    return None
 
 
 def _write(room: ctypes.Array[ctypes.c_char], size: int, text: bytes) -> None:

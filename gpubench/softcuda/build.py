@@ -43,8 +43,7 @@ class Libraries:
 @cache
 def find_compiler() -> str:
     """``$CC``, ``cc``, ``gcc`` or ``clang``; raises ``UnavailableError`` where there is none."""
-    named = [name for name in (os.environ.get("CC"),) if name]
-    for name in [*named, "cc", "gcc", "clang"]:
+    for name in filter(None, (os.environ.get("CC"), "cc", "gcc", "clang")):
         if path := shutil.which(name):
             return path
     raise UnavailableError(
@@ -81,17 +80,13 @@ def cache_folder() -> Path:
             raise PermissionError(folder)
     except (OSError, RuntimeError):  # RuntimeError: no home folder
         return Path(tempfile.mkdtemp(prefix="softcuda-"))
-    _require_own(folder)
-    return folder
-
-
-def _require_own(folder: Path) -> None:
     status = folder.stat()
     if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise UnavailableError(
             f"{folder}: others can write here, and what lies here is run; "
             f"chmod go-w it, or name another folder in {CACHE}"
         )
+    return folder
 
 
 def nvidia_folders(of_wheels: Sequence[str], of_toolkit: str) -> list[Path]:

@@ -35,7 +35,7 @@ from gpubench.suite.types import (
 from gpubench.suite.validation import Validated
 
 
-def check_suite(validated: Validated, root: Node, preset: str | None = None) -> Iterator[Fault]:
+def check_suite(validated: Validated, root: Node, preset: str | None) -> Iterator[Fault]:
     """Faults between the fields of a suite; ``root`` is the tree with what is unsound still in it,
     ``preset`` the one that was applied.
 

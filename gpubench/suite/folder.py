@@ -36,21 +36,19 @@ def asked_folder(suites: Path) -> Path:
 def suite_files(folder: Path, *, nested: bool = False) -> list[Path]:
     """The ``*.yaml`` of a folder, sorted; ``nested``: then those of the folders in it, but for
     hidden ones."""
-    files = sorted(folder.glob("*.yaml"))
-    if nested:
-        for inside in sorted(folder.iterdir()):
-            if inside.is_dir() and not inside.name.startswith("."):
-                files += suite_files(inside, nested=True)
-    return files
+    return [file for file in _like_suites(folder, nested) if file.suffix == ".yaml"]
 
 
-def misnamed_files(folder: Path, *, nested: bool = False) -> list[Path]:
+def misnamed_files(folder: Path, *, nested: bool) -> list[Path]:
     """Files beside these that are hardly anything but suites, and would be left out: ``*.yml``,
     ``*.YAML``."""
-    inside = sorted(folder.iterdir())
-    files = [f for f in inside if f.suffix.lower() in (".yml", ".yaml") and f.suffix != ".yaml"]
-    if nested:
-        for one in inside:
-            if one.is_dir() and not one.name.startswith("."):
-                files += misnamed_files(one, nested=True)
+    return [file for file in _like_suites(folder, nested) if file.suffix != ".yaml"]
+
+
+def _like_suites(folder: Path, nested: bool) -> list[Path]:
+    inside = sorted(folder.glob("*"))  # nothing where there is no such folder
+    files = [path for path in inside if path.suffix.lower() in (".yml", ".yaml")]
+    for path in inside if nested else ():
+        if path.is_dir() and not path.name.startswith("."):
+            files += _like_suites(path, nested)
     return files

@@ -298,7 +298,7 @@ GridShape = Annotated[
     by_form("cover, a whole number from 1, a formula, or a list of one to three of them"),
 ]
 
-Grid = Annotated[
+DeclaredGrid = Annotated[
     Annotated[GridExtent, SINGLE] | Annotated[tuple[GridShape, ...], Field(min_length=1), LIST],
     by_form("cover, a whole number from 1, a formula, or a list of shapes"),
 ]
@@ -309,7 +309,7 @@ class DeclaredLaunch(Model):
 
     block: tuple[LaunchShape, ...] = ()
     """Block shapes to measure, each a number, a formula, or up to three of them."""
-    grid: Grid = "cover"
+    grid: DeclaredGrid = "cover"
     """Grid shapes to measure. `cover`: enough blocks to give every element of `over` a thread. A
     flat list with a formula in it is one shape; of numbers, several."""
     over: Annotated[tuple[Extent, ...], Field(min_length=1, max_length=3)] | None = None

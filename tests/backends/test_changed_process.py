@@ -79,7 +79,8 @@ with bench() as take:
     for place, found in measure(work, take):
         record = found.record
         name, reason = work[place].case.implementation_name, record.reason
-        print(json.dumps([name, record.status, reason, record.conditions.get("pid")]))
+        pairs = [bool(record.pair_ratios), *(one for one in record.warnings if "paired" in one)]
+        print(json.dumps([name, record.status, reason, record.conditions.get("pid"), pairs]))
 """
 VERIFIED = """
 for place, outcome in verified(cases, Manner(processes=1)):
@@ -100,13 +101,18 @@ def test_it_is_measured_alone_in_its_process_and_no_case_is_refused(
     tmp_path: Path, paired: str
 ) -> None:
     lines = outcomes(tmp_path, MEASURED, paired)
-    assert {(status, reason) for _, status, reason, _ in lines} == {("ok", None)}
-    pids = {name: [pid for one, *_, pid in lines if one == name] for name, *_ in lines}
+    assert {(status, reason) for _, status, reason, *_ in lines} == {("ok", None)}
+    pids = {name: [pid for one, *_, pid, _ in lines if one == name] for name, *_ in lines}
     assert len(pids) == 5
     assert len({*pids["first"], *pids["second"]}) == 1
     for alone in ("accelerated", "also"):
         assert len(set(pids[alone])) == 2  # one for each of its times
     assert len({pid for of_case in pids.values() for pid in of_case}) == 1 + 4 + 1
+    if paired == "true":
+        pairs = {name: told for name, *_, told in lines}
+        assert pairs["second"] == pairs["third"] == [True]
+        why = "accelerated and first cannot share a process, which one of them changes for good"
+        assert pairs["accelerated"] == [False, f"not paired: {why}"]
 
 
 def test_it_is_verified_and_no_case_after_it_is_refused(tmp_path: Path) -> None:

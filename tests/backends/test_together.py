@@ -271,7 +271,7 @@ def test_a_part_that_no_device_serves_is_a_fault(tmp_path: Path) -> None:
         "  together: {split: n, parts: [numpy, gpu]}\n"
     )
     fault = case_of(tmp_path, text).fault
-    assert fault == "its part sample/sample/gpu: the backend numba_cuda runs on none of cpu"
+    assert fault == "its part sample gpu: the backend numba_cuda runs on none of cpu"
 
 
 @pytest.mark.parametrize(

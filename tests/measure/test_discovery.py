@@ -48,7 +48,7 @@ scripted = script(1e-3)(scale)
 COMMIT = "0123456789abcdef"
 BROKEN = "suites.broken__launched.time_kernel"
 REASON = (
-    "suites/broken.yaml:14:84: broken/broken/launched at n=8: "
+    "suites/broken.yaml:14:84: broken launched at n=8: "
     "implementations.launched.launch.block `n // 16`: is 0; a whole number of at least 1 is "
     "needed: change the formula, or `exclude` such cases"
 )

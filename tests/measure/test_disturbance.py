@@ -7,13 +7,13 @@ from itertools import chain, repeat
 import pytest
 
 from gpubench.measure.disturbance import (
+    CoreUse,
     Counters,
-    Machine,
     Thread,
     Watch,
     busy_since,
+    core_use,
     counters,
-    machine,
     others,
 )
 from gpubench.measure.sampling import Measurement, SamplePlan, take_samples
@@ -40,12 +40,12 @@ class Neighbours:
         each = {str(n): Thread(self.now, self.waited / self.threads) for n in range(self.threads)}
         return Counters(self.now, each, switches=self.reads)
 
-    def machine(self, clocks=True):
+    def core_use(self, clocks=True):
         busy = (self.others + self.threads) * self.now
-        return Machine(self.now, self.cores, busy, 0.0, self.threads * self.now, 2e9, 0)
+        return CoreUse(self.now, self.cores, busy, 0.0, self.threads * self.now, 2e9, 0)
 
     def watch(self, again=0, seconds=LONG):
-        return Watch(again, seconds, counters=self.counters, machine=self.machine)
+        return Watch(again, seconds, counters=self.counters, core_use=self.core_use)
 
 
 def samples(neighbours, count, again=0, seconds=LONG):
@@ -102,19 +102,19 @@ def test_a_short_watch_asks_what_others_did_before_it():
     have done since the case was got ready."""
     for earlier, disturbed in ((None, 0.0), (0.05, 0.0), (1.0, 1.0)):
         neighbours = Neighbours(*[0.02] * 5, threads=4, others=1.0)
-        before = neighbours.machine()
+        before = neighbours.core_use()
         if earlier is not None:
             neighbours.now += earlier
         kept = {} if earlier is None else {"earlier": before}
-        watch = Watch(counters=neighbours.counters, machine=neighbours.machine, **kept)
+        watch = Watch(0, LONG, counters=neighbours.counters, core_use=neighbours.core_use, **kept)
         for _ in range(4):
             watch.sample(lambda: 1.0, lambda: None)
         assert watch.disturbance().disturbed == disturbed, earlier
 
 
 def test_where_the_system_tells_nothing_nothing_is_known():
-    nothing = Machine(0.0, 2, None, None, 0.0, None, None)
-    watch = Watch(5, LONG, counters=lambda: Counters(0.0, None, 3), machine=lambda clocks: nothing)
+    nothing = CoreUse(0.0, 2, None, None, 0.0, None, None)
+    watch = Watch(5, LONG, counters=lambda: Counters(0.0, None, 3), core_use=lambda clocks: nothing)
     assert watch.sample(lambda: 1.0, lambda: None) == 1.0
     assert watch.disturbance() is None
     assert others(nothing, nothing) is None
@@ -122,9 +122,9 @@ def test_where_the_system_tells_nothing_nothing_is_known():
 
 def test_cores_that_others_keep_busy_are_what_is_not_our_own():
     neighbours = Neighbours(others=1.8)
-    before = neighbours.machine()
+    before = neighbours.core_use()
     neighbours.now += 0.2
-    assert others(before, neighbours.machine()) == pytest.approx(1.8)
+    assert others(before, neighbours.core_use()) == pytest.approx(1.8)
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,9 @@ def test_cores_that_others_keep_busy_are_what_is_not_our_own():
 )
 def test_a_busy_machine_is_named_at_the_start(busy, said, monkeypatch):
     neighbours = Neighbours(others=busy)
-    before = neighbours.machine()
+    before = neighbours.core_use()
     neighbours.now += 0.2
-    monkeypatch.setattr("gpubench.measure.disturbance.machine", neighbours.machine)
+    monkeypatch.setattr("gpubench.measure.disturbance.core_use", neighbours.core_use)
     assert busy_since(before, 0.0) == said
 
 
@@ -154,21 +154,21 @@ STARTING = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BUSY
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone says who started whom")
 @pytest.mark.parametrize("code", [BUSY, STARTING], ids=["its own", "of one that it started"])
 def test_work_of_processes_that_were_started_is_not_that_of_others(code):
-    before = machine().own
+    before = core_use().own
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as worker:
         assert worker.stdout.readline() == "done\n"
-        meanwhile = machine().own
+        meanwhile = core_use().own
         worker.communicate("\n")
     assert meanwhile - before > 0.4
-    assert machine().own >= meanwhile - 0.05  # in hundredths of a second
+    assert core_use().own >= meanwhile - 0.05  # in hundredths of a second
 
 
 def test_this_system_is_read_without_an_error():
     """What it says differs; on Linux there are the threads of this process."""
     assert counters().at <= counters().at
-    assert machine().own > 0
+    assert core_use().own > 0
 
 
 class Loop:

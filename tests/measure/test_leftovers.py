@@ -5,7 +5,7 @@ import stateful_kernels
 from builders import Recording, case_of
 
 from gpubench.measure.direct import Job, take_turn
-from gpubench.measure.leftovers import DISSENT, PAIRS, leftover_ratio
+from gpubench.measure.times import DISSENT, PAIRS, leftover_ratio
 from gpubench.results.ratio import ERROR, paired_speedup
 
 IN_PLACE = """

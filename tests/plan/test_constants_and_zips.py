@@ -114,7 +114,7 @@ def test_a_formula_without_a_value_is_a_fault_of_its_cases(kind: str, plan_of: P
     plan = plan_of(KERNEL.replace(old, new).replace("[8, 16]", "[32, 16]"))
 
     fault = plan.faults()[0]
-    assert fault.message == f"small/small/numpy at n=16 width=3: {message}"
+    assert fault.message == f"small numpy at n=16 width=3: {message}"
     assert (fault.line, fault.column) == (line + 4, column + 4)
     with pytest.raises(PlanError):
         cases(plan, "numpy")["n=16 width=3"].filled("a")

@@ -322,7 +322,7 @@ def test_a_shape_without_a_value_names_the_case_and_the_formula(plan_of: PlanOf)
     place, _, message = str(error.value).partition(": ")
     assert Path(place.split(":")[0]).name == "small.yaml"
     assert message == (
-        "small/small/cuda at n=8 dtype=float32: implementations.cuda.launch.block `n // 16`: is 0; "
+        "small cuda at n=8 dtype=float32: implementations.cuda.launch.block `n // 16`: is 0; "
         "a whole number of at least 1 is needed: change the formula, or `exclude` such cases"
     )
 

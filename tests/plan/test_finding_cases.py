@@ -134,7 +134,7 @@ def test_a_baseline_that_is_missing_is_a_fault_once(plan_of: PlanOf) -> None:
     assert len(plan.faults()) == 1
     fault = plan.find("n=8 block=32 device=cuda:0").fault
     assert fault is not None
-    assert fault.startswith("the baseline small/small/numpy cannot run: module ")
+    assert fault.startswith("the baseline small numpy cannot run: module ")
 
 
 def test_planning_imports_no_numba_and_no_kernel(plan_of: PlanOf, tmp_path: Path) -> None:
@@ -162,11 +162,11 @@ def test_formulas_without_a_value_are_faults_at_their_place(plan_of: PlanOf) -> 
     flops = "at n=8: work.flops `log2(n - 8)`: log2 needs a number above 0, found 0"
 
     assert [(fault.line, fault.message) for fault in plan.faults()] == [
-        (18, f"small/small/numpy {flops}"),
-        (18, f"small/small/other {flops}"),
+        (18, f"small numpy {flops}"),
+        (18, f"small other {flops}"),
         (
             15,
-            "small/small/cuda at n=8: implementations.cuda.launch.block `n - 10`: is -2; a whole "
+            "small cuda at n=8: implementations.cuda.launch.block `n - 10`: is -2; a whole "
             "number of at least 1 is needed: change the formula, or `exclude` such cases",
         ),
     ]

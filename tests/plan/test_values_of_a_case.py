@@ -130,7 +130,7 @@ def test_a_formula_without_a_value_names_case_field_and_formula(
 
     place, message = str(error.value).split(": ", 1)
     assert place.rpartition("/")[2].startswith("small.yaml:10:")
-    assert message == f"small/small/numpy at m=7 n=100 dtype=float64: {BROKEN[change]}"
+    assert message == f"small numpy at m=7 n=100 dtype=float64: {BROKEN[change]}"
 
 
 def test_a_cover_of_more_than_three_dimensions_says_what_to_write(plan_of: PlanOf) -> None:
@@ -190,7 +190,7 @@ def test_a_baseline_that_runs_nowhere_is_a_fault_of_its_candidates(plan_of: Plan
     plan = plan_of(text)
 
     assert only(plan, "numpy").fault == (
-        "the baseline small/small/tiled (backend numba_cuda) runs on none of cpu: name a device "
+        "the baseline small tiled (backend numba_cuda) runs on none of cpu: name a device "
         "that it serves, or another `baseline`"
     )
     assert [(fault.line, fault.message) for fault in plan.faults()] == [

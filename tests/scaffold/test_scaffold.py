@@ -22,8 +22,7 @@ from gpubench.measure import compiling_ahead
 from gpubench.measure.sampling import sample_plan
 from gpubench.results.ratio import rank
 from gpubench.scaffold import ProjectError, Written, next_steps, write_project
-from gpubench.scaffold.layout import package_name
-from gpubench.scaffold.project import quoted, requirement
+from gpubench.scaffold.project import package_name, quoted, requirement
 from gpubench.suite.loading import load_suites
 
 CHECKOUT = Path(__file__).resolve().parents[2]

@@ -68,6 +68,14 @@ def test_a_raw_kernel_is_launched(session: CupySession) -> None:
 
 @needs_cupy
 @pytest.mark.gpu
+def test_the_memory_of_a_run_is_what_the_sessions_pool_takes_for_it(session: CupySession) -> None:
+    held = []
+    peak = session.peak_bytes(lambda: held.append(session.cupy.empty(2**20, np.uint8)))
+    assert 2**20 <= (peak or 0) <= 2**21
+
+
+@needs_cupy
+@pytest.mark.gpu
 def test_a_program_that_does_not_compile_shows_the_line(session: CupySession) -> None:
     broken = program(SCALED.replace("*= by", "*= bye"))
     call = session.bind(broken, LAUNCH, [session.to_native(np.ones(N)), 2.0, N])

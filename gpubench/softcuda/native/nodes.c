@@ -169,8 +169,7 @@ API CUresult cuGraphAddNode_v3(CUgraphNode *made, CUgraph graph, const CUgraphNo
   return add(made, graph, from, count, what, __func__);
 }
 
-/* The parameters of a kernel in the form of CUgraphNodeParams. */
-static CUgraphNodeParams kernel_parameters(const CUDA_KERNEL_NODE_PARAMS *what) {
+CUgraphNodeParams sc_kernel_parameters(const CUDA_KERNEL_NODE_PARAMS *what) {
   CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
   params.kernel = (CUDA_KERNEL_NODE_PARAMS_v3){
     .func = what->func, .kern = what->kern, .ctx = what->ctx,
@@ -182,7 +181,7 @@ static CUgraphNodeParams kernel_parameters(const CUDA_KERNEL_NODE_PARAMS *what) 
   return params;
 }
 
-static CUgraphNodeParams fill_parameters(const CUDA_MEMSET_NODE_PARAMS *what) {
+CUgraphNodeParams sc_fill_parameters(const CUDA_MEMSET_NODE_PARAMS *what) {
   CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
   params.memset = (CUDA_MEMSET_NODE_PARAMS_v2){
     .dst = what->dst, .pitch = what->pitch, .value = what->value,
@@ -195,7 +194,7 @@ API CUresult cuGraphAddKernelNode(CUgraphNode *made, CUgraph graph, const CUgrap
                                   size_t count, const CUDA_KERNEL_NODE_PARAMS *what) {
   ENTER;
   if (!what) return CUDA_ERROR_INVALID_VALUE;
-  CUgraphNodeParams params = kernel_parameters(what);
+  CUgraphNodeParams params = sc_kernel_parameters(what);
   return add(made, graph, from, count, &params, __func__);
 }
 
@@ -215,7 +214,7 @@ API CUresult cuGraphAddMemsetNode(CUgraphNode *made, CUgraph graph, const CUgrap
   ENTER;
   (void)context;
   if (!what) return CUDA_ERROR_INVALID_VALUE;
-  CUgraphNodeParams params = fill_parameters(what);
+  CUgraphNodeParams params = sc_fill_parameters(what);
   return add(made, graph, from, count, &params, __func__);
 }
 
@@ -366,12 +365,12 @@ API CUresult cuGraphNodeGetParams(CUgraphNode node, CUgraphNodeParams *out) {
   switch (node->type) {
   case CU_GRAPH_NODE_TYPE_KERNEL:
     get_kernel(node, &kernel);
-    *out = kernel_parameters(&kernel);
+    *out = sc_kernel_parameters(&kernel);
     break;
   case CU_GRAPH_NODE_TYPE_MEMCPY: get_copy(node, &out->memcpy.copyParams); break;
   case CU_GRAPH_NODE_TYPE_MEMSET:
     get_fill(node, &fill);
-    *out = fill_parameters(&fill);
+    *out = sc_fill_parameters(&fill);
     break;
   case CU_GRAPH_NODE_TYPE_HOST:
     out->host.fn = node->work->call;
@@ -418,7 +417,7 @@ API CUresult cuGraphNodeSetParams_v2(CUgraphNode node, CUgraphNodeParams *what) 
 API CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *what) {
   ENTER;
   if (!what) return CUDA_ERROR_INVALID_VALUE;
-  CUgraphNodeParams params = kernel_parameters(what);
+  CUgraphNodeParams params = sc_kernel_parameters(what);
   return change(node, &params, __func__);
 }
 
@@ -433,7 +432,7 @@ API CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D *w
 API CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *what) {
   ENTER;
   if (!what) return CUDA_ERROR_INVALID_VALUE;
-  CUgraphNodeParams params = fill_parameters(what);
+  CUgraphNodeParams params = sc_fill_parameters(what);
   return change(node, &params, __func__);
 }
 

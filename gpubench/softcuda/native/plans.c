@@ -330,14 +330,7 @@ API CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                             const CUDA_KERNEL_NODE_PARAMS *what) {
   ENTER;
   if (!what) return CUDA_ERROR_INVALID_VALUE;
-  CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
-  params.kernel = (CUDA_KERNEL_NODE_PARAMS_v3){
-    .func = what->func, .kern = what->kern, .ctx = what->ctx,
-    .gridDimX = what->gridDimX, .gridDimY = what->gridDimY, .gridDimZ = what->gridDimZ,
-    .blockDimX = what->blockDimX, .blockDimY = what->blockDimY, .blockDimZ = what->blockDimZ,
-    .sharedMemBytes = what->sharedMemBytes, .kernelParams = what->kernelParams,
-    .extra = what->extra,
-  };
+  CUgraphNodeParams params = sc_kernel_parameters(what);
   return change(exec, node, &params, __func__);
 }
 
@@ -357,11 +350,7 @@ API CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
   ENTER;
   (void)context;
   if (!what) return CUDA_ERROR_INVALID_VALUE;
-  CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
-  params.memset = (CUDA_MEMSET_NODE_PARAMS_v2){
-    .dst = what->dst, .pitch = what->pitch, .value = what->value,
-    .elementSize = what->elementSize, .width = what->width, .height = what->height,
-  };
+  CUgraphNodeParams params = sc_fill_parameters(what);
   return change(exec, node, &params, __func__);
 }
 

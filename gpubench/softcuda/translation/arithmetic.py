@@ -75,10 +75,6 @@ def _c_type(kind: str) -> str:
     return "double" if kind == "f64" else "float"
 
 
-def _rounding(one: Instruction) -> str | None:
-    return next((ROUNDINGS[word] for word in one.modifiers if word in ROUNDINGS), None)
-
-
 def element_of(kind: str) -> str:
     return HALVES.get(kind, kind)
 
@@ -94,7 +90,7 @@ def _add(code: Code, one: Instruction) -> str:
     if "cc" in one.modifiers:
         return _carried(code, one, kind, sources, "carry = 0; ")
     if element_of(kind) in FLOATS:
-        mode = _rounding(one)
+        mode = one.chosen(ROUNDINGS)
 
         def make(a: str, b: str) -> str:
             rounded = f"sc_{one.opcode}_{element_of(kind)}_in({mode}, {a}, {b}, 0)"
@@ -135,7 +131,7 @@ def _mul(code: Code, one: Instruction) -> str:
     sources = one.operands[1:]
     if element_of(kind) not in FLOATS:
         return code.write(one.operands[0], *_product(code, one, kind))
-    mode = _rounding(one)
+    mode = one.chosen(ROUNDINGS)
 
     def make(a: str, b: str) -> str:
         rounded = f"sc_mul_{element_of(kind)}_in({mode}, {a}, {b}, 0)"
@@ -181,7 +177,7 @@ def _mad(code: Code, one: Instruction) -> str:
 def _fma(code: Code, one: Instruction) -> str:
     kind = only_kind(code, one)
     element = element_of(kind)
-    mode = _rounding(one)
+    mode = one.chosen(ROUNDINGS)
 
     def make(a: str, b: str, c: str) -> str:
         if element in ("f16", "bf16"):
@@ -199,7 +195,7 @@ def _div(code: Code, one: Instruction) -> str:
     a, b = (code.read(source, kind) for source in one.operands[1:])
     if kind not in FLOATS:
         return code.write(one.operands[0], kind, f"sc_div_{kind}({a}, {b})")
-    mode = _rounding(one)
+    mode = one.chosen(ROUNDINGS)
     value = f"sc_div_{kind}_in({mode}, {a}, {b}, 0)" if mode else f"{a} / {b}"
     return code.write(one.operands[0], kind, value)
 
@@ -264,7 +260,7 @@ _FUNCTIONS = {
 @handles(" ".join(_FUNCTIONS), "rn rz rm rp ftz approx")
 def _function(code: Code, one: Instruction) -> str:
     kind = only_kind(code, one)
-    mode = _rounding(one)
+    mode = one.chosen(ROUNDINGS)
 
     def make(a: str) -> str:
         if mode and one.opcode == "rcp":

@@ -17,7 +17,7 @@ def _cvt(code: Code, one: Instruction) -> str:
     if "pack" in one.modifiers:
         return _pack(code, one)
     if "tf32" in one.modifiers:
-        mode = _mode(one) or "FE_TONEAREST"
+        mode = one.chosen(_TO_HALVES) or "FE_TONEAREST"
         value = f"sc_tf32_in({mode}, {code.read(one.operands[1], 'f32')})"
         return code.write(one.operands[0], "u32", value)
     to, kind = kinds_of(one)
@@ -37,10 +37,6 @@ def _cvt(code: Code, one: Instruction) -> str:
     return code.write(one.operands[0], to, f"({C_TYPES[to]}){value}")
 
 
-def _mode(one: Instruction) -> str | None:
-    return next((_TO_HALVES[word] for word in one.modifiers if word in _TO_HALVES), None)
-
-
 def _bounded(one: Instruction, value: str) -> str:
     if "sat" in one.modifiers:
         return f"sc_sat({value})"
@@ -48,10 +44,10 @@ def _bounded(one: Instruction, value: str) -> str:
 
 
 def _between_floats(one: Instruction, to: str, kind: str, value: str) -> str:
-    integral = next((_INTEGRAL[word] for word in one.modifiers if word in _INTEGRAL), None)
+    integral = one.chosen(_INTEGRAL)
     if integral:
         value = f"{integral}({value})"
-    mode = _mode(one)
+    mode = one.chosen(_TO_HALVES)
     if to in ("f16", "bf16"):
         return f"sc_{to}_in({mode or 'FE_TONEAREST'}, {_bounded(one, value)})"
     if to == "f32" and kind == "f64" and mode and mode != "FE_TONEAREST":
@@ -67,7 +63,7 @@ def _to_integer(one: Instruction, to: str, kind: str, value: str) -> str:
 
 
 def _from_integer(one: Instruction, to: str, kind: str, value: str) -> str:
-    mode = _mode(one)
+    mode = one.chosen(_TO_HALVES)
     if to in ("f16", "bf16"):
         return f"sc_{to}_in({mode or 'FE_TONEAREST'}, {_bounded(one, f'(double){value}')})"
     if mode and mode != "FE_TONEAREST":
@@ -80,7 +76,7 @@ def _halves(code: Code, one: Instruction, to: str, kind: str) -> str:
     if kind != "f32":
         raise code.error("not supported from this type")
     high, low = (_bounded(one, code.read(source, "f32")) for source in one.operands[1:])
-    name = f"sc_{HALVES[to]}_in({_mode(one) or 'FE_TONEAREST'}"
+    name = f"sc_{HALVES[to]}_in({one.chosen(_TO_HALVES) or 'FE_TONEAREST'}"
     value = f"(uint32_t){name}, {high}) << 16 | {name}, {low})"
     return code.write(one.operands[0], "u32", value)
 

@@ -24,11 +24,11 @@ _ACCESS = f"{' '.join(_SPACES)} {' '.join(_VECTORS)} {_ORDER} {_CACHES}"
 
 
 def _space(one: Instruction) -> str:
-    return next((_SPACES[word] for word in one.modifiers if word in _SPACES), "generic")
+    return one.chosen(_SPACES) or "generic"
 
 
 def _count(one: Instruction) -> int:
-    return next((_VECTORS[word] for word in one.modifiers if word in _VECTORS), 1)
+    return one.chosen(_VECTORS) or 1
 
 
 def _pointed(one: Instruction, kind: str) -> str:

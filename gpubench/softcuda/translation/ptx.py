@@ -7,10 +7,15 @@ information (``.section``) is left out.
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain
+from typing import TypeVar
+
+T = TypeVar("T")
 
 KINDS: Mapping[str, int] = {
     **{f"{letter}{bits}": bits // 8 for letter in "bus" for bits in (8, 16, 32, 64)},
@@ -49,6 +54,10 @@ class Instruction:
     line: int
     ptx_line: int
 
+    def chosen(self, table: Mapping[str, T]) -> T | None:
+        """What ``table`` has for the first modifier that is in it; ``None`` where none is."""
+        return next((table[word] for word in self.modifiers if word in table), None)
+
     def __str__(self) -> str:
         guard = f"@{'!' * self.negated}{self.guard} " if self.guard else ""
         return f"{guard}{'.'.join((self.opcode, *self.modifiers))} {', '.join(self.operands)}"
@@ -85,10 +94,7 @@ class Variable:
 
     @property
     def bytes(self) -> int:
-        size = KINDS[self.kind]
-        for extent in self.shape:
-            size *= extent
-        return size
+        return KINDS[self.kind] * math.prod(self.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,13 +219,9 @@ _SPACES = ("reg", "global", "const", "shared", "local", "param")
 _IGNORED = (".pragma", ".alias", ".maxnreg", ".minnctapersm")
 
 
-@dataclass
 class _Reader:
-    source: str
-    text: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.text = _COMMENT.sub(_without_comment, self.source)
+    def __init__(self, source: str) -> None:
+        self.text = _COMMENT.sub(_without_comment, source)
         self._newlines = [found.start() for found in re.finditer("\n", self.text)]
         self._at = 0
         self._file = self._line = 0
@@ -275,10 +277,7 @@ class _Reader:
             raise self._error(self.text[start : start + 200], start, "this is no function")
         self._at = head.end()
         self._file = self._line = 0
-        threads = 1
-        for found in _THREADS.finditer(head["directives"]):
-            for extent in found.groups("1"):
-                threads *= int(extent)
+        threads = [found.groups("1") for found in _THREADS.finditer(head["directives"])]
         returned = self._parameters(head["returned"], start)
         return Function(
             name=head["name"],
@@ -286,7 +285,7 @@ class _Reader:
             returned=returned[0] if returned else None,
             parameters=self._parameters(head["parameters"], start),
             body=Block(self._statements(inside=True)) if head["end"] == "{" else None,
-            max_threads=threads if _THREADS.search(head["directives"]) else 0,
+            max_threads=math.prod(map(int, chain(*threads))) if threads else 0,
             weak=".weak" in linking,
             ptx_line=self._line_of(start),
         )

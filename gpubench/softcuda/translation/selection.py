@@ -86,10 +86,7 @@ def _setp(code: Code, one: Instruction) -> str:
     else:
         condition = _compared(code, one, kind, *values[0])
         conditions = [condition, f"!{condition}"][: len(results)]
-    combination = next((_COMBINATIONS[word] for word in one.modifiers if word in _COMBINATIONS), "")
-    if combination:
-        c = code.read(one.operands[3], "pred")
-        conditions = [f"{condition} {combination} {c}" for condition in conditions]
+    conditions = _combined(code, one, conditions)
     if len(results) == 1:
         return code.write(results[0].strip(), "pred", conditions[0])
     first, second = (name.strip() for name in results)
@@ -97,6 +94,15 @@ def _setp(code: Code, one: Instruction) -> str:
         f"bool p = {conditions[0]}, q = {conditions[1]}; "
         + f"{code.write(first, 'pred', 'p')} {code.write(second, 'pred', 'q')}"
     )
+
+
+def _combined(code: Code, one: Instruction, conditions: list[str]) -> list[str]:
+    """With ``.and``, ``.or`` and ``.xor`` each of them and the predicate behind."""
+    sign = one.chosen(_COMBINATIONS)
+    if sign is None:
+        return conditions
+    c = code.read(one.operands[3], "pred")
+    return [f"({condition} {sign} {c})" for condition in conditions]
 
 
 def _comparison_values(code: Code, one: Instruction, kind: str) -> list[tuple[str, str]]:
@@ -116,10 +122,7 @@ def _comparison_values(code: Code, one: Instruction, kind: str) -> list[tuple[st
 def _set(code: Code, one: Instruction) -> str:
     to, kind = kinds_of(one)
     conditions = [_compared(code, one, kind, *pair) for pair in _comparison_values(code, one, kind)]
-    combination = next((_COMBINATIONS[word] for word in one.modifiers if word in _COMBINATIONS), "")
-    if combination:
-        c = code.read(one.operands[3], "pred")
-        conditions = [f"({condition} {combination} {c})" for condition in conditions]
+    conditions = _combined(code, one, conditions)
     ones = {"f32": "0x1p+0f", "f16": "0x3c00", "bf16": "0x3f80"}.get(element_of(to), "-1")
     values = [f"({condition} ? {ones} : 0)" for condition in conditions]
     if kind not in HALVES:
@@ -232,9 +235,8 @@ _SELECTORS = {
 def _prmt(code: Code, one: Instruction) -> str:
     d, *sources = one.operands
     a, b, c = (code.read(source, "u32") for source in sources)
-    mode = next((word for word in one.modifiers if word in _SELECTORS), None)
-    if mode:
-        c = f"sc_selector({_SELECTORS[mode]:#x}ull, {c})"
+    if selector := one.chosen(_SELECTORS):
+        c = f"sc_selector({selector:#x}ull, {c})"
     return code.write(d, "u32", f"sc_prmt({a}, {b}, {c})")
 
 

@@ -7,6 +7,7 @@ Nothing here depends on the rest of gpubench.
 from __future__ import annotations
 
 import json
+import math
 import re
 import struct
 from collections.abc import Iterable, Sequence
@@ -43,6 +44,7 @@ def _translated(layout: Layout) -> str:
         functions.append(writer.text())
         site += writer.instructions
     accesses = sum(text.count("_at(t, ") for text in functions)
+    files = ", ".join(json.dumps(name, ensure_ascii=False) for name in layout.files)
     parts = [
         *(["#define SC_MANY_ACCESSES"] if accesses > _MANY_ACCESSES else []),
         '#include "runtime.h"\n',
@@ -51,7 +53,7 @@ def _translated(layout: Layout) -> str:
         *_variables("globals", layout, [(one, 0) for one in layout.globals]),
         *_variables("shared", layout, layout.shared),
         *_kernels(layout),
-        *_files(layout),
+        f"static const char *const files[] = {{{files}}};\n",
         _module(layout),
     ]
     return "\n".join(parts)
@@ -103,9 +105,6 @@ def _initial_bytes(one: Variable) -> bytes:
 def _list_of(one: Variable, tokens: list[str], shape: tuple[int, ...]) -> list[int]:
     """The elements of ``{...}``, filled up with zeros; takes the tokens away."""
     tokens.pop(0)
-    count = 1
-    for extent in shape:
-        count *= extent
     values: list[int] = []
     while tokens[0] != "}":
         if tokens[0] == ",":
@@ -115,7 +114,7 @@ def _list_of(one: Variable, tokens: list[str], shape: tuple[int, ...]) -> list[i
         else:
             values.append(_constant(one, tokens.pop(0)))
     tokens.pop(0)
-    return values + [0] * (count - len(values))
+    return values + [0] * (math.prod(shape) - len(values))
 
 
 def _constant(one: Variable, text: str) -> int:
@@ -163,11 +162,6 @@ def _kernel(layout: Layout, one: Function, number: int, size: int) -> str:
         "cooperative": int(layout.cooperates(one.name)),
     }
     return f"  {{{', '.join(f'.{name} = {value}' for name, value in fields.items())}}},"
-
-
-def _files(layout: Layout) -> Iterable[str]:
-    names = ", ".join(json.dumps(name, ensure_ascii=False) for name in layout.files)
-    yield f"static const char *const files[] = {{{names}}};\n"
 
 
 def _module(layout: Layout) -> str:
