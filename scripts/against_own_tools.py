@@ -25,13 +25,13 @@ import pickle
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any
 
 from against_timeit_and_pyperf import pyperf_worker
-from conditions import in_fresh_process, print_conditions, progress, scratch_project, turn
+from conditions import in_fresh_processes, print_conditions, scratch_project, turn
 
 from gpubench.backends import registry
 from gpubench.backends.protocol import Session
@@ -156,16 +156,7 @@ def main() -> None:
     systems = [system for system in given.systems if can_run(system)]
     with scratch_project({"own_tools.py": FUNCTIONS, "own_tools.yaml": suite(systems)}) as folder:
         plan = build_plan(load_suites([folder / "own_tools.yaml"]), gpu_count=0)
-        cases = list(plan.cases())
-        found: dict[str, list[Ways]] = {}
-        show = progress(given.runs * len(cases), "measuring")
-        for done in range(given.runs * len(cases)):
-            case = cases[done % len(cases)]
-            options = "--in-turn", "--samples", str(given.samples)
-            own, other = in_fresh_process(__file__, case, folder, *options)
-            found.setdefault(f"{case.kernel_name} {case.identity}", []).append((own, other))
-            show(done + 1)
-    report(found)
+        report(in_fresh_processes(__file__, list(plan.cases()), folder, given))
 
 
 def can_run(system: str) -> bool:
@@ -265,7 +256,7 @@ TOOLS = {
 }
 
 
-def report(found: dict[str, list[Ways]]) -> None:
+def report(found: Mapping[str, Sequence[Sequence[float]]]) -> None:
     print(f"{'case':32} {'time':>13} {'/ its own tool':>15}")
     ratios: dict[str, list[float]] = {}
     for name, runs in found.items():

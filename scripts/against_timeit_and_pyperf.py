@@ -16,10 +16,9 @@ import pickle
 import statistics
 import sys
 import timeit
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from conditions import in_fresh_process, print_conditions, progress, scratch_project, turn
+from conditions import in_fresh_processes, print_conditions, scratch_project, turn
 
 from gpubench.measure.execution import opened
 from gpubench.measure.inputs import draw_inputs
@@ -85,35 +84,12 @@ def main() -> None:
         print(json.dumps(in_turn(pickle.load(sys.stdin.buffer), given.samples)))
         return
     print_conditions("pyperf")
-    with scratch_project(files()) as folder:
-        cases = [case for case in planned(folder) if given.least <= case.values["n"] <= given.most]
-        show = progress(given.runs * len(cases), "measuring")
-        found: dict[str, list[Ways]] = {}
-        for done in range(given.runs * len(cases)):
-            case = cases[done % len(cases)]
-            found.setdefault(title(case), []).append(three_ways(case, folder, given.samples))
-            show(done + 1)
-    report(found)
-
-
-def files() -> dict[str, str]:
     kernels = (KERNEL.format(name=name, sizes=list(n)) for name, n in CALLABLES.items())
-    return {"timed_callables.py": FUNCTIONS, "callables.yaml": SUITE + "".join(kernels)}
-
-
-def planned(folder: Path) -> list[Case]:
-    return list(build_plan(load_suites([folder / "callables.yaml"]), gpu_count=0).cases())
-
-
-def title(case: Case) -> str:
-    return f"{case.kernel_name} {case.identity}"
-
-
-def three_ways(case: Case, folder: Path, samples: int) -> Ways:
-    """Seconds of one call by gpubench, timeit and pyperf, from a fresh process: medians."""
-    options = "--in-turn", "--samples", str(samples)
-    own, by_timeit, by_pyperf = in_fresh_process(__file__, case, folder, *options)
-    return own, by_timeit, by_pyperf
+    suite = SUITE + "".join(kernels)
+    with scratch_project({"timed_callables.py": FUNCTIONS, "callables.yaml": suite}) as folder:
+        plan = build_plan(load_suites([folder / "callables.yaml"]), gpu_count=0)
+        cases = [case for case in plan.cases() if given.least <= case.values["n"] <= given.most]
+        report(in_fresh_processes(__file__, cases, folder, given))
 
 
 def in_turn(case: Case, samples: int) -> Ways:
@@ -149,7 +125,7 @@ def pyperf_worker(call: Callable[[], object], runs: int) -> Callable[[], float]:
     return value
 
 
-def report(found: dict[str, list[Ways]]) -> None:
+def report(found: Mapping[str, Sequence[Sequence[float]]]) -> None:
     print(f"{'callable':24} {'time':>10} {'/ timeit':>9} {'/ pyperf':>9}")
     ratios: list[tuple[float, float]] = []
     for name, runs in found.items():
@@ -161,7 +137,7 @@ def report(found: dict[str, list[Ways]]) -> None:
         print(summary(other, [pair[place] for pair in ratios]))
 
 
-def ratio(runs: Iterable[Ways], other: int) -> float:
+def ratio(runs: Iterable[Sequence[float]], other: int) -> float:
     """Median over the runs of ours over another's."""
     return statistics.median(run[0] / run[other] for run in runs)
 

@@ -8,14 +8,15 @@ import pickle
 import shlex
 import subprocess
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from gpubench.measure.recorder import run_facts
+from gpubench.plan.case import Case
 
 
 def print_conditions(*distributions: str) -> None:
@@ -40,21 +41,26 @@ def scratch_project(files: dict[str, str]) -> Iterator[Path]:
         yield folder
 
 
-def in_fresh_process(script: str, work: object, folder: Path, *options: str) -> Any:
-    """What the script prints as JSON in a process of its own, where it finds the modules of
-    ``folder`` and, on standard input, ``work`` pickled."""
-    command = [sys.executable, script, *options]
+def in_fresh_processes(
+    script: str, cases: Sequence[Case], folder: Path, given: Namespace
+) -> dict[str, list[list[float]]]:
+    """What a script prints as JSON for each case, in every one of ``given.runs`` in a process of
+    its own, which it begins with ``--in-turn``: it finds the modules of ``folder`` and, on standard
+    input, the case pickled."""
+    command = [sys.executable, script, "--in-turn", "--samples", str(given.samples)]
     path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
-    done = subprocess.run(
-        command,
-        input=pickle.dumps(work),
-        capture_output=True,
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    if done.returncode:
-        raise SystemExit(f"{shlex.join(command)} failed:\n{done.stderr.decode()}")
-    return json.loads(done.stdout.splitlines()[-1])
+    environment = {**os.environ, "PYTHONPATH": path}
+    show, found = progress(given.runs * len(cases), "measuring"), dict[str, list[list[float]]]()
+    for done, case in enumerate(given.runs * list(cases)):
+        process = subprocess.run(
+            command, input=pickle.dumps(case), capture_output=True, cwd=folder, env=environment
+        )
+        if process.returncode:
+            raise SystemExit(f"{shlex.join(command)} failed:\n{process.stderr.decode()}")
+        name = f"{case.kernel_name} {case.identity}"
+        found.setdefault(name, []).append(json.loads(process.stdout.splitlines()[-1]))
+        show(done + 1)
+    return found
 
 
 def turn(ways: Sequence[Callable[[], float]], number: int) -> list[float]:

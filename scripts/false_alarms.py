@@ -392,14 +392,9 @@ def two_commits(kind: str, cases: dict[str, Case], processes: int) -> None:
             for place, old in enumerate(measured["same"])
             for new in newer[place + first : place + NEXT]
         ]
-        low, high = proportion_interval(sum(told), len(told))
         target = "at most 1 %" if name == "same" else "at least 95 %"
-        interval = f"99 % interval {low:.1%} to {high:.1%}, if all were independent"
-        title = f"two commits, {kind}, {what}"
-        print(
-            f"{title:42} {sum(told):4} of {len(told)} told ({interval})   target {target}",
-            flush=True,
-        )
+        title, as_if = f"two commits, {kind}, {what}", ", if all were independent"
+        print(line(title, sum(told), len(told), "told", target, as_if), flush=True)
 
 
 def _changed(old_baseline: Row, old: Row, new_baseline: Row, new: Row) -> bool:
@@ -512,10 +507,12 @@ def report(folder: Path, mode: str, comparisons: int) -> None:
     real, scripted = planned(folder, f"real_{mode}"), planned(folder, f"scripted_{mode}")
     alarms(f"real kernel against itself, {mode}", [real["base"]], comparisons)
     same = against_baseline(scripted["same"], comparisons, "scripted, same")
-    print(line(f"scripted, same duration, {mode}", same, "at most 1 %"))
+    print(alarms_line(f"scripted, same duration, {mode}", same))
     for name, cases in (("scripted", scripted), ("real kernel", real)):
-        found = against_baseline(cases["slower"], comparisons, name)
-        print(found_line(f"{name}, 5 % slower, {mode}", found))
+        speedups = against_baseline(cases["slower"], comparisons, name)
+        found = sum(one.verdict == "slower" for one in speedups)
+        title = f"{name}, 5 % slower, {mode}"
+        print(line(title, found, len(speedups), "found", "at least 95 %"))
 
 
 def planned(folder: Path, suite: str) -> dict[str, Case]:
@@ -527,7 +524,7 @@ def planned(folder: Path, suite: str) -> dict[str, Case]:
 def alarms(what: str, cases: list[Case], comparisons: int, take: Take = take_turn) -> None:
     speedups = (control_speedup(found) for found in twins(cases, comparisons, take))
     known = shown((one for one in speedups if one is not None), comparisons, what)
-    print(line(what, known, "at most 1 %"))
+    print(alarms_line(what, known))
 
 
 def against_baseline(case: Case, comparisons: int, what: str) -> list[Ratio]:
@@ -555,17 +552,14 @@ def shown(ones: Iterable[T], total: int, what: str) -> list[T]:
     return found
 
 
-def line(what: str, speedups: list[Ratio], target: str) -> str:
-    told = false_alarms(speedups)
-    interval = f"99 % interval {told.low:.1%} to {told.high:.1%}"
-    return f"{what:42} {told.alarms:4} of {told.comparisons} alarms ({interval})   target {target}"
+def alarms_line(what: str, speedups: list[Ratio]) -> str:
+    return line(what, false_alarms(speedups).alarms, len(speedups), "alarms", "at most 1 %")
 
 
-def found_line(what: str, speedups: list[Ratio]) -> str:
-    found = sum(one.verdict == "slower" for one in speedups)
-    low, high = proportion_interval(found, len(speedups))
-    interval = f"99 % interval {low:.1%} to {high:.1%}"
-    return f"{what:42} {found:4} of {len(speedups)} found ({interval})   target at least 95 %"
+def line(what: str, count: int, total: int, word: str, target: str, as_if: str = "") -> str:
+    low, high = proportion_interval(count, total)
+    interval = f"99 % interval {low:.1%} to {high:.1%}{as_if}"
+    return f"{what:42} {count:4} of {total} {word} ({interval})   target {target}"
 
 
 if __name__ == "__main__":

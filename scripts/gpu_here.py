@@ -19,13 +19,13 @@ def main() -> int:
     return 0 if reason is None else 2
 
 
-def why_none(library: str = LIBRARY) -> str | None:
+def why_none() -> str | None:
     """Why there is no GPU to check, with the next step; ``None`` where there is one."""
     try:
-        nvml = ctypes.CDLL(library)
+        nvml = ctypes.CDLL(LIBRARY)
     except OSError:
         return (
-            f"no NVIDIA driver: its management library ({library}) is not on this machine; "
+            f"no NVIDIA driver: its management library ({LIBRARY}) is not on this machine; "
             "run it on a machine with an NVIDIA GPU"
         )
     count = ctypes.c_uint(0)

@@ -16,7 +16,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -279,25 +279,19 @@ def _graph() -> dict[Function, set[Function]]:
     trees = {p.stem: ast.parse(p.read_text(encoding="utf-8")) for p in KERNELS.glob("*.py")}
     graph: dict[Function, set[Function]] = {}
     for module, tree in trees.items():
-        names = {node.name: (module, node.name) for node in _named(tree)}
+        names: dict[str, Function] = {}
         for node in tree.body:
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
-                "gpubench.kernels."
-            ):
-                home = (node.module or "").removeprefix("gpubench.kernels.")
+            home = getattr(node, "module", None) or ""
+            if isinstance(node, ast.ImportFrom) and home.startswith("gpubench.kernels."):
+                home = home.removeprefix("gpubench.kernels.")
                 names |= {(a.asname or a.name): (home, a.name) for a in node.names}
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                names[node.targets[0].id] = (module, node.targets[0].id)
+            if name := _name_of(node):
+                names[name] = (module, name)
         for node in tree.body:
-            name = _name_of(node)
-            if name:
+            if name := _name_of(node):
                 used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
                 graph[module, name] = {names[each] for each in used & names.keys()}
     return graph
-
-
-def _named(tree: ast.Module) -> Iterator[ast.FunctionDef]:
-    return (node for node in tree.body if isinstance(node, ast.FunctionDef))
 
 
 def _name_of(node: ast.stmt) -> str | None:
@@ -308,21 +302,14 @@ def _name_of(node: ast.stmt) -> str | None:
     return None
 
 
-class _copies:
+@contextmanager
+def _copies(count: int) -> Iterator[SimpleQueue[Path]]:
     """As many working copies as there are processes, each used by one at a time."""
-
-    def __init__(self, count: int) -> None:
-        self._stack = ExitStack()
-        self._count = count
-
-    def __enter__(self) -> SimpleQueue[Path]:
-        queue: SimpleQueue[Path] = SimpleQueue()
-        for _ in range(self._count):
-            queue.put(self._stack.enter_context(working_copy()))
-        return queue
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+    queue: SimpleQueue[Path] = SimpleQueue()
+    with ExitStack() as stack:
+        for _ in range(count):
+            queue.put(stack.enter_context(working_copy()))
+        yield queue
 
 
 if __name__ == "__main__":

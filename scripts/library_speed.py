@@ -16,7 +16,7 @@ from pathlib import Path
 
 from conditions import print_conditions, progress
 
-from gpubench.analysis.headline import Headline, headline
+from gpubench.analysis.headline import Headline, does_nothing, headline
 from gpubench.measure.direct import jobs, measure, take_turn
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
@@ -26,8 +26,6 @@ from gpubench.suite.loading import load_suites
 from gpubench.tables.times import by_kernel, rows_of
 
 SUITES = Path(__file__).parent.parent / "suites"
-CALLS = {"empty_launch", "block_limits", "grid_limits"}
-"""Kernels whose CPU forms do nothing: they are there for what a launch costs and where it ends."""
 
 
 def main() -> None:
@@ -40,15 +38,15 @@ def main() -> None:
     given = parser.parse_args()
     print_conditions()
     kernels = largest(build_plan(load_suites(given.suites, given.preset), 0).cases())
-    best: dict[str, Ratio] = {}
+    best, computing = list[Ratio](), list[Ratio]()
     for forms in measured(kernels, given.samples):
         speedups = list(shown(forms))
         if speedups:
-            name = forms[0].cases[0].name.kernel
-            best[name] = max(speedups, key=lambda one: one.value)
-    computing = [speedup for name, speedup in best.items() if name not in CALLS]
+            best.append(max(speedups, key=lambda one: one.value))
+            if not does_nothing(forms[0].rows):
+                computing.append(best[-1])
     print("\ngeometric mean, the faster form of each kernel:")
-    print(f"  all {len(best)} kernels {told(geometric_mean(list(best.values())))}")
+    print(f"  all {len(best)} kernels {told(geometric_mean(best))}")
     mean = told(geometric_mean(computing))
     print(f"  the {len(computing)} that compute {mean}   target at least 4x")
 

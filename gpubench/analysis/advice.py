@@ -18,7 +18,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Literal
 
-from gpubench.analysis.estimates import AND, KINDS, WORKERS, Estimate, Kind, Point, Way
+from gpubench.analysis.estimates import AND, KINDS, WORKERS, Estimate, Kind, Way
 from gpubench.results import Ratio
 from gpubench.results.ratio import independent_quotient
 
@@ -82,17 +82,14 @@ class Total:
     """The worst of the parts."""
     missing: tuple[str, ...]
     """Labelled times that would be parts, and were not measured."""
-    divides: bool = False
+    divides: bool
     """Whether several implementations do the work at once: dividing it was measured."""
-    price: float | None = None
+    price: float | None
     """``None`` without a price of its device."""
 
     @property
     def label(self) -> str:
-        """``dask on processes with 4 workers``."""
-        device = f" on {self.device}" if self.device else ""
-        workers = f" with {self.workers} worker{'s' * (self.workers != 1)}" if self.workers else ""
-        return f"{self.implementation}{device}{workers}"
+        return way_label(self.implementation, self.device, self.workers)
 
     @property
     def once(self) -> float:
@@ -163,6 +160,14 @@ class Advice:
         return tuple(other for other in self.totals[1:] if not apart(self.best, other))
 
 
+def way_label(implementation: str, device: str, workers: float | None) -> str:
+    """``dask on processes with 4 workers``."""
+    on = f" on {device}" if device else ""
+    return (
+        implementation + on + (f" with {workers:g} worker{'s' * (workers != 1)}" if workers else "")
+    )
+
+
 def apart(one: Total, other: Total) -> bool:
     """Whether one is clearly the faster."""
     return independent_quotient(one.ratio, other.ratio).verdict != "unclear"
@@ -184,7 +189,7 @@ def advise(ways: Iterable[Way], ask: Ask) -> tuple[Advice, ...]:
                     parameters,
                     tuple(totals),
                     tuple(
-                        f"{_label(way, count)}: {t}"
+                        f"{way_label(way.implementation, way.device, count)}: {t}"
                         for way, count, t in tried
                         if isinstance(t, str)
                     ),
@@ -242,8 +247,9 @@ def total_of(way: Way, count: float | None, ask: Ask) -> Total | str:
     elif ask.from_host and way.copies:
         return "its copies were not measured, or not around this size: add end_to_end to measure"
     if calls and not kernel:
-        measured = curve or next(iter(way.curves.values()))
-        return f"no estimate from {_measured_words(way, measured.points)}"
+        points = (curve or next(iter(way.curves.values()))).points
+        places = ", ".join("x".join(f"{value:g}" for value in point.at) for point in points[:6])
+        return f"no estimate from what was measured: {' x '.join(way.axes)} = {places}"
     if calls and kernel:
         parts.append(Part(f"{calls} call{'s' * (calls != 1)}", kernel.times(calls)))
     missing = []
@@ -274,16 +280,6 @@ def total_of(way: Way, count: float | None, ask: Ask) -> Total | str:
     )
 
 
-def _label(way: Way, count: float | None) -> str:
-    workers = "" if count is None else f" with {count:g} workers"
-    return f"{way.implementation} on {way.device or 'an unknown device'}{workers}"
-
-
-def _measured_words(way: Way, points: Sequence[Point]) -> str:
-    places = ["x".join(f"{value:g}" for value in point.at) for point in points]
-    return f"what was measured: {' x '.join(way.axes)} = {', '.join(places[:6])}"
-
-
 def _price(way: Way, prices: Mapping[str, float]) -> float | None:
     """That of the device comes before that of its kind, and this before that of the machine."""
     devices = way.device.split(AND)
@@ -308,27 +304,24 @@ def over_size(choices: Choices, ask: Ask) -> tuple[Crossing, ...]:
     values = [p.at[0] for way, _ in choices for curve in way.curves.values() for p in curve.points]
 
     def totals(value: float) -> list[Total | None]:
-        asked = replace(ask, sizes={name: value})
-        return [_known(total_of(way, count, asked)) for way, count in choices]
+        every = _totals(choices, replace(ask, sizes={name: value}))
+        return [None if total and total.kind == "extrapolated" else total for total in every]
 
     return crossings(totals, min(values), max(values))
 
 
 def over_calls(choices: Choices, ask: Ask) -> tuple[Crossing, ...]:
-    """Over the number of calls: what two numbers of them take tells all, since a call adds the
-    same to each."""
+    """Over the number of calls, at the size that is asked for."""
 
     def totals(calls: float) -> list[Total | None]:
-        asked = replace(ask, calls=math.floor(calls))
-        return [_known(total_of(way, count, asked), extrapolated=True) for way, count in choices]
+        return _totals(choices, replace(ask, calls=math.floor(calls)))
 
     return crossings(totals, 1.0, float(MOST_CALLS))
 
 
-def _known(total: Total | str, *, extrapolated: bool = False) -> Total | None:
-    if isinstance(total, str) or (total.kind == "extrapolated" and not extrapolated):
-        return None
-    return total
+def _totals(choices: Choices, ask: Ask) -> list[Total | None]:
+    tried = (total_of(way, count, ask) for way, count in choices)
+    return [None if isinstance(total, str) else total for total in tried]
 
 
 def crossings(

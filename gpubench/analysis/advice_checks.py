@@ -36,9 +36,7 @@ from gpubench.analysis.estimates import (
     place_of,
     references,
     refreshed,
-    variant_of,
     ways_of,
-    where,
 )
 from gpubench.errors import ResultsError
 from gpubench.files import MOST_BYTES, TooLarge, append_lines, read_regular
@@ -155,7 +153,7 @@ def checked(predictions: Iterable[Prediction]) -> Checked | None:
     outside = [one.error for one in sized if one.kind == "extrapolated"]
     if not inside:
         return None
-    regrets = regrets_of(sized) or [0.0]
+    regrets = regrets_of(sized)
     return Checked(
         len(inside),
         median(one.error for one in inside),
@@ -164,9 +162,9 @@ def checked(predictions: Iterable[Prediction]) -> Checked | None:
         len(once),
         median([one.error for one in once] or [0.0]),
         fmean(one.holds for one in (*inside, *once)),
-        len(regrets_of(sized)),
-        median(regrets),
-        fmean(regrets),
+        len(regrets),
+        median(regrets or [0.0]),
+        fmean(regrets or [0.0]),
         len(outside),
         median(outside or [0.0]),
         max(outside, default=0.0),
@@ -263,32 +261,26 @@ def _ends(estimate: Estimate) -> tuple[float, float, float | None]:
     return estimate.seconds, estimate.low, high
 
 
-def is_hidden(way: Way, at: Sequence[float], sizes: Sequence[float], axis: int) -> bool:
-    """Whether a verification hides a place: every second of all ``sizes`` along one axis, and the
-    largest of three or more numbers of workers."""
-    counts = way.counts
-    return at[axis] in sizes[1::2] or (len(counts) > 2 and at[-1] == counts[-1])
-
-
 def without_hidden(
     ways: Sequence[Way],
 ) -> tuple[tuple[Way, ...], dict[tuple[int, str], list[Point]]]:
     """The ways as they are known without the hidden places, calibrated anew, and these by the way's
-    place and the labelled time. Sizes are hidden along the axis that has the most."""
-    every = [(way, curve.points) for way in ways for curve in way.curves.values()]
+    place and the labelled time. Hidden are every second size along the axis that has the most, and
+    the largest of three or more numbers of workers."""
+    every = [point.at for way in ways for curve in way.curves.values() for point in curve.points]
     axes = len(ways[0].axes) - (WORKERS in ways[0].axes) if ways else 0
-    columns = [sorted({p.at[axis] for _, points in every for p in points}) for axis in range(axes)]
+    columns = [sorted({at[axis] for at in every}) for axis in range(axes)]
     if not columns:
         return tuple(ways), {}
     axis = max(range(axes), key=lambda place: len(columns[place]))
+    every_second = columns[axis][1::2]
     shown, taken = [], {}
     for place, way in enumerate(ways):
-        curves = {}
+        curves, most = {}, way.counts[-1] if len(way.counts) > 2 else None
         for time, curve in way.curves.items():
-            hides = [is_hidden(way, point.at, columns[axis], axis) for point in curve.points]
-            kept = tuple(p for p, hide in zip(curve.points, hides, strict=True) if not hide)
-            taken[place, time] = [p for p, hide in zip(curve.points, hides, strict=True) if hide]
-            if kept:
+            hidden = [p for p in curve.points if p.at[axis] in every_second or p.at[-1] == most]
+            taken[place, time] = hidden
+            if kept := tuple(point for point in curve.points if point not in hidden):
                 curves[time] = Curve(kept)
         shown.append(replace(way, curves=curves))
     return calibrated(shown), taken
@@ -343,7 +335,7 @@ def hide(key: tuple[str, str], rows: Sequence[Row], drifts: Drifts) -> Hidden:
     return Hidden(key, axes, shown, later, taken, once, cases, drifts)
 
 
-def told(hidden: Hidden, fresh: Iterable[Row], when: str) -> list[Prediction]:
+def predictions_of(hidden: Hidden, fresh: Iterable[Row], when: str) -> list[Prediction]:
     """What is said of the hidden places, and of what a process pays once, beside ``fresh`` rows
     that were measured there ``when``; those without one are left out."""
     placed = ((place_of(row, hidden.axes), row.seconds) for row in fresh)
@@ -367,11 +359,10 @@ def told(hidden: Hidden, fresh: Iterable[Row], when: str) -> list[Prediction]:
                     predicted(*of_point, estimate, seconds, advised, best, when, newer)
                 )
     for place, row in hidden.once:
-        way, at = hidden.shown[place], where(row, hidden.axes)
-        again = times.get((*at, row.name.time), {}).get(variant_of(row)) if at else None
-        if at and again:
+        at = place_of(row, hidden.axes)
+        if at and (again := measured.get(at)):
             estimate = as_stored(row, hidden.drifts.stored)
-            of_row = hidden.key, way, row.name.time, at[1]
+            of_row = hidden.key, hidden.shown[place], row.name.time, at[1]
             predictions.append(predicted(*of_row, estimate, estimate.seconds, again, again, when))
     return predictions
 

@@ -55,9 +55,9 @@ class ExplainedChange:
     is_baseline: bool
     baseline: CaseName | None
     """What its speedup is against after the change."""
-    dependents: tuple[CaseName, ...] = ()
+    dependents: tuple[CaseName, ...]
     """Cases whose speedup moved because this one is their baseline."""
-    baseline_change: Change | None = None
+    baseline_change: Change | None
     """A change of its baseline between the same two commits."""
 
 

@@ -9,10 +9,8 @@ from dataclasses import dataclass, replace
 
 from gpubench.analysis.comparison import time_ratios
 from gpubench.analysis.headline import fastest_variants
+from gpubench.names import CPU
 from gpubench.results import Ratio, Row
-
-HOME = "cpu"
-"""Device on which a call works on the caller's arrays: nothing is copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +83,7 @@ class Alternative:
     @property
     def copies(self) -> bool:
         """Whether a caller with arrays in host memory pays for copies."""
-        return self.end_to_end is not None or self.largest.device not in ("", HOME)
+        return self.end_to_end is not None or self.largest.device not in ("", CPU)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +189,7 @@ def _choice(parameters: str, rows: Sequence[Row]) -> Choice:
         if row.name.time == "end_to_end"
         or (
             row.name.time == "kernel"
-            and row.device in ("", HOME)
+            and row.device in ("", CPU)
             and (row.name.implementation, row.device) not in apart
         )
     ]

@@ -120,7 +120,7 @@ class SnapshotComparison:
     only_new: tuple[CaseName, ...]
     facts: tuple[FactChange, ...]
     """What differs in hardware, software and settings."""
-    scatter: float | None = None
+    scatter: float | None
     """Of unchanged cases, relative (``scatter_of``), of those in turn where they tell; ``None``:
     not known."""
 
@@ -148,12 +148,7 @@ class ComparisonSide:
 
     def on(self, machine: str | None, environment: str | None) -> ComparisonSide:
         """The same side without other machines and environments; ``None`` keeps all."""
-        kept = tuple(
-            snapshot
-            for snapshot in self.snapshots
-            if machine in (None, snapshot.setup.machine)
-            and environment in (None, snapshot.setup.environment)
-        )
+        kept = tuple(one for one in self.snapshots if one.setup.fits(machine, environment))
         return ComparisonSide(self.label, self.table, kept)
 
 
@@ -205,16 +200,17 @@ def compare_rows(
     moved = time_ratios([pair[0] for pair in baselines], [pair[1] for pair in baselines])
     facts = changed_facts(old, new)
     steady = old.setup == new.setup and not facts
-    each = zip(before, after, moved, strict=True)
-    in_turn = [ratio_in_turn(*sides) if steady else None for sides in each]
-    times = time_ratios(before, after)
-    ratios = [one or other for one, other in zip(in_turn, times, strict=True)]
-    comparable = [not _versions_differ(*sides) for sides in zip(before, after, strict=True)]
+    compared = []
+    columns = zip(names, before, after, time_ratios(before, after), moved, strict=True)
+    for name, old_row, new_row, ratio, baseline in columns:
+        in_turn = ratio_in_turn(old_row, new_row, baseline) if steady else None
+        best, is_in_turn = in_turn or ratio, in_turn is not None
+        compared.append((name, old_row, new_row, best, is_in_turn, baseline))
     scatters = {
         kind: scatter_of(
             ratio
-            for ratio, one, counts in zip(ratios, in_turn, comparable, strict=True)
-            if counts and (one is not None) is kind
+            for _, old_row, new_row, ratio, is_in_turn, _ in compared
+            if is_in_turn is kind and not _versions_differ(old_row, new_row)
         )
         for kind in (True, False)
         if old.setup == new.setup
@@ -222,8 +218,7 @@ def compare_rows(
     aparts = {kind: apart_from(scatters.get(kind), in_turn=kind) for kind in (True, False)}
     differences: list[Difference] = []
     only_old, only_new = [], []
-    columns = zip(names, before, after, ratios, in_turn, moved, strict=True)
-    for name, old_row, new_row, ratio, by_pairs, baseline in columns:
+    for name, old_row, new_row, ratio, is_in_turn, baseline in compared:
         verdict: ComparisonVerdict
         if old_row is None and name.benchmark.asv_name not in old.superseded:
             only_new.append(name)
@@ -237,8 +232,8 @@ def compare_rows(
             verdict, note = UNTIMED[old_row.status, new_row.status]
             note = note.format(old=old_row.reason or "", new=new_row.reason or "")
         else:
-            verdict = verdict_of(ratio, aparts[by_pairs is not None])
-            note = IN_TURN if by_pairs and verdict in DIFFERING else ""
+            verdict = verdict_of(ratio, aparts[is_in_turn])
+            note = IN_TURN if is_in_turn and verdict in DIFFERING else ""
             if not ratio.has_interval:
                 disturbed = old_row.is_disturbed or new_row.is_disturbed
                 note = DISTURBED if disturbed else NO_INTERVAL

@@ -38,15 +38,13 @@ def false_alarms(ratios: Iterable[Ratio]) -> FalseAlarms:
     return FalseAlarms(len(verdicts), alarms, low, high)
 
 
-def proportion_interval(
-    count: int, total: int, confidence: float = 1 - ERROR
-) -> tuple[float, float]:
-    """Exact interval of a probability (Clopper and Pearson, Biometrika 26, 1934); 0 to 1 of none.
+def proportion_interval(count: int, total: int) -> tuple[float, float]:
+    """Exact 99 % interval of a probability (Clopper and Pearson, Biometrika 26, 1934); 0 to 1 of
+    none.
 
     Its ends are the probabilities at which ``count`` or more, and ``count`` or fewer, have a chance
-    of half the error.
+    of half of ``ERROR``.
     """
-    half = (1 - confidence) / 2
 
     def up_to(successes: int, probability: float) -> float:
         """Chance of so many successes or fewer."""
@@ -60,6 +58,6 @@ def proportion_interval(
             low, high = (low, middle) if holds(middle) else (middle, high)
         return high
 
-    low = 0.0 if count == 0 else least(lambda p: 1 - up_to(count - 1, p) > half)
-    high = 1.0 if count == total else least(lambda p: up_to(count, p) <= half)
+    low = 0.0 if count == 0 else least(lambda p: 1 - up_to(count - 1, p) > ERROR / 2)
+    high = 1.0 if count == total else least(lambda p: up_to(count, p) <= ERROR / 2)
     return low, high

@@ -29,7 +29,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from statistics import fmean, median
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from gpubench.analysis.choice import compilation
 from gpubench.analysis.comparison import BASELINE_MOVED
@@ -38,7 +38,7 @@ from gpubench.names import format_identity, parse_identity
 from gpubench.results import Row
 
 Kind = Literal["measured", "predicted", "wide", "extrapolated"]
-KINDS: tuple[Kind, ...] = ("measured", "predicted", "wide", "extrapolated")
+KINDS: tuple[Kind, ...] = get_args(Kind)
 """What an estimate rests on: that very size; sizes on both sides at most ``MOST_APART`` apart;
 sizes on both sides that are farther apart; sizes on one side only. The worst comes last."""
 
@@ -163,7 +163,11 @@ class Curve:
 
     def variant(self, place: Sequence[float]) -> str:
         """The launch that was fastest at the nearest size."""
-        return min(self.points, key=lambda point: distance(point.at, place)).variant
+
+        def distance(point: Point) -> float:
+            return sum(abs(math.log(a / b)) for a, b in zip(point.at, place, strict=True))
+
+        return min(self.points, key=distance).variant
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +191,6 @@ class Way:
     compiles: bool = False
     divides: bool = False
     """Whether several implementations do the work at once."""
-    disturbed: int = 0
-    """Times that other work disturbed."""
 
     @property
     def key(self) -> WayKey:
@@ -208,11 +210,6 @@ class Way:
     def copies(self) -> bool:
         """Whether arrays of the host have to be copied."""
         return self.device.partition(":")[0] not in ("", "cpu") or "end_to_end" in self.curves
-
-
-def distance(one: Sequence[float], other: Sequence[float]) -> float:
-    """Between two places, in logarithms."""
-    return sum(abs(math.log(a / b)) for a, b in zip(one, other, strict=True))
 
 
 def interpolated(
@@ -318,7 +315,6 @@ def ways_of(
             _once([row for _, row in group], drift),
             compiles=any(row.compiled or row.backend == TOGETHER for _, row in group),
             divides=any(row.backend == TOGETHER for _, row in group),
-            disturbed=sum(row.is_disturbed for _, row in group),
         )
         if way.curves:
             ways.append(way)
@@ -458,9 +454,6 @@ class Residual(NamedTuple):
     half: float
     reach: float
 
-    def score(self, slope: float) -> float:
-        return self.error / math.hypot(self.half, slope * self.reach)
-
 
 def calibrated(ways: Sequence[Way]) -> tuple[Way, ...]:
     """The ways of a kernel with what their lines bend, so that the intervals hold ``LEVEL`` of the
@@ -506,7 +499,7 @@ def _bends(of_curves: Sequence[Sequence[Residual]], few: Bend) -> list[Bend]:
         return math.sqrt((shared + sum(own)) / (1 + len(own)))
 
     scores = sorted(
-        one.score(slope([*own[:place], *own[place + 1 :]]))
+        one.error / math.hypot(one.half, slope([*own[:place], *own[place + 1 :]]) * one.reach)
         for residuals, own in zip(of_curves, slopes, strict=True)
         for place, one in enumerate(residuals)
     )

@@ -11,8 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gpubench.analysis.choice import HOME
-from gpubench.names import Value
+from gpubench.names import CPU, Value
 from gpubench.results import Row
 
 BANDWIDTHS = ("triad_bytes_per_second", "copy_bytes_per_second")
@@ -68,7 +67,7 @@ def memory_ceiling(
 
     ``facts`` are the run's, which describe its GPU; ``streams`` are cases of ``STREAMS``.
     """
-    conditions: dict[str, Value | None] = {} if device in ("", HOME) else dict(facts)
+    conditions: dict[str, Value | None] = {} if device in ("", CPU) else dict(facts)
     for row in rows:
         if row.device == device:
             conditions |= row.conditions

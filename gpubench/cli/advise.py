@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import math
 import sys
-from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import click
 
-from gpubench.cli.console import (
-    ERR,
-    OUT,
-    bar,
-    interruptible,
-    print_faults,
-    print_json,
-    print_warned,
-)
+from gpubench.cli.console import ERR, OUT, print_json
+from gpubench.cli.measuring import measured_now
 from gpubench.cli.options import (
-    SUITES,
     environment_option,
     json_option,
     machine_option,
@@ -33,15 +24,16 @@ from gpubench.cli.options import (
     where_option,
 )
 from gpubench.cli.planning import chosen_cases
+from gpubench.cli.reading import read_table
 from gpubench.errors import GpubenchError
 from gpubench.files import TooLarge, read_regular
-from gpubench.links import stay_inside
-from gpubench.suite.folder import MAX_BYTES, asked_folder
+from gpubench.suite.folder import MAX_BYTES
 
 if TYPE_CHECKING:  # a command imports what reads results only when it runs: --help answers at once
-    from gpubench.analysis.advice import Advice, Ask, Crossing, Total
+    from gpubench.analysis.advice import Ask
     from gpubench.analysis.advice_checks import Drifts, Prediction
     from gpubench.analysis.estimates import Way
+    from gpubench.measure.direct import Job
     from gpubench.report.site import Site
     from gpubench.results import History, Row, Setup
 
@@ -134,40 +126,32 @@ def advise(
 
     The cases to measure, with --refresh and --verify, are those of a --preset.
     """
-    from gpubench.project import project_table
+    from gpubench.analysis.advice import Ask
     from gpubench.report.site import Site
 
-    suites = suites or asked_folder(SUITES)
-    for path in (results, suites):
-        stay_inside(path)
-    with ERR.status("reading results"):
-        table, faults = project_table(results, Path.cwd(), suites)
-    print_faults(faults, "warning: ")
-    with closing(table):
+    with closing(read_table(results, suites)) as table:
         site = Site(table)
-        histories = [
-            one
-            for one in site.histories
-            if machine in (None, one.setup.machine) and environment in (None, one.setup.environment)
-        ]
-        if verify:
-            cases = chosen_cases([target], preset, where, axes)
-            _verify(cases, site, _of_here(histories), results, samples, as_json)
-            return
-        again: tuple[Sequence[Any], int | None] | None = None
-        if refresh:
-            histories = [_of_here(histories)]
-            again = chosen_cases([target], preset, where, ()), samples
+        histories = [one for one in site.histories if one.setup.fits(machine, environment)]
+        work: list[Job] | None = None
+        if verify or refresh:
+            from gpubench.measure.direct import jobs
+
+            cases = chosen_cases([target], preset, where, axes if verify else ())
+            work, histories = jobs(cases, samples), [_of_here(histories)]
+            if verify:
+                _verify(work, site, histories[0], results, as_json)
+                return
         prices = _prices(cost)
+        ask = Ask(
+            {},
+            calls,
+            source == "host",
+            "warm" if warm else "cached" if cached else "fresh",
+            tuple(filter(None, (one.strip() for one in (have or "").split(",")))),
+            prices.per_hour,
+        )
         key = _kernel(target, site, histories)
-        asked = _asked(axes)
-        process: Literal["fresh", "cached", "warm"] = "cached" if cached else "fresh"
-        devices = tuple(filter(None, (one.strip() for one in (have or "").split(","))))
-        _advise(
-            key, site, histories, results, asked,
-            calls=calls, from_host=source == "host", process="warm" if warm else process,
-            have=devices, prices=prices, as_json=as_json, again=again,
-        )  # fmt: skip
+        _advise(key, site, histories, results, _asked(axes), ask, prices, work, as_json)
 
 
 def _prices(path: Path | None) -> Prices:
@@ -256,17 +240,17 @@ def _advise(
     histories: Sequence[History],
     results: Path,
     asked: Mapping[str, str],
-    *,
+    ask: Ask,
     prices: Prices,
+    work: Sequence[Job] | None,
     as_json: bool,
-    again: tuple[Sequence[Any], int | None] | None,
-    **how: Any,
 ) -> None:
-    """Print what to use. ``again``: cases of which some are measured first, and samples of each."""
+    """Print what to use. ``work``: of which some is measured first; ``ask`` is without sizes."""
     from gpubench.analysis import advice
     from gpubench.analysis.estimates import CURVES
     from gpubench.report.exports import plain
     from gpubench.report.site import kernel_label
+    from gpubench.tables.advice import advice_lines
 
     label = kernel_label(key)
     of_setup = {
@@ -278,13 +262,13 @@ def _advise(
     if not every:
         raise GpubenchError(f"{label} has no times: run `gpubench choose {label}` for the reasons")
     sizes = _sizes(asked, every, label)
-    ways, notes = _trusted_ways(key, of_setup, results, asked, tuple(sizes), again is not None)
+    ways, notes = _trusted_ways(key, of_setup, results, asked, tuple(sizes), work is not None)
     if not ways:
         raise GpubenchError("; ".join(notes) or f"{label} has no times with these parameters")
-    if again:
-        ways, words = _refreshed(ways, every, tuple(sizes), *again)
+    if work is not None:
+        ways, words = _refreshed(ways, every, tuple(sizes), work)
         notes.append(words)
-    ask = advice.Ask(sizes, prices=prices.per_hour, **how)
+    ask = replace(ask, sizes=sizes)
     advices = advice.advise(ways, ask)
     if not advices:
         raise GpubenchError(f"{label}: nothing is left of what was measured; see --have and -a")
@@ -304,7 +288,7 @@ def _advise(
         return
     several = len({way.place for way in ways}) > 1
     for one in advices:
-        for line in _lines(one, ask, label, prices.currency, several):
+        for line in advice_lines(one, ask, label, prices.currency, several):
             OUT.print(line, markup=False)
     for note in notes:
         OUT.print(note, markup=False)
@@ -359,11 +343,7 @@ def _trusted_ways(
 
 
 def _refreshed(
-    ways: Sequence[Way],
-    rows: Sequence[Row],
-    axes: tuple[str, ...],
-    cases: Sequence[Any],
-    samples: int | None,
+    ways: Sequence[Way], rows: Sequence[Row], axes: tuple[str, ...], work: Sequence[Job]
 ) -> tuple[list[Way], str]:
     """The ways with times as they are now, and what that came to."""
     from gpubench.analysis.estimates import place_of, references, refreshed
@@ -372,7 +352,7 @@ def _refreshed(
     telling = references(ways)
     stored = {at: row for row in rows if (at := place_of(row, axes)) in telling}
     names = {(row.name.implementation, row.name.time, row.name.case) for row in stored.values()}
-    wanted = _jobs(cases, samples, names)
+    wanted = _named(work, names)
     if not wanted:
         raise GpubenchError(
             "none of the stored sizes is a case here, to be measured again: give the --preset of "
@@ -391,104 +371,10 @@ def _refreshed(
     return [refreshed(way, fresh) for way in ways], words
 
 
-def _lines(one: Advice, ask: Ask, label: str, currency: str, several: bool) -> Iterator[str]:
-    """One advice in lines."""
-    from gpubench.report import text
-    from gpubench.report.advise import KIND_WORDS
-
-    words = [label, one.parameters, text.sizes(ask.sizes), text.plural(ask.calls, "call")]
-    words += [f"arrays on the {'host' if ask.from_host else 'device'}"]
-    words += {"fresh": ["a fresh process"], "cached": ["a fresh process, compiled before"]}.get(
-        ask.process, ["a running process"]
-    )
-    yield ", ".join(filter(None, words)) + ":"
-    width = max(len(_name(total, several)) for total in one.totals)
-    for place, total in enumerate(one.totals, 1):
-        known = total.high < math.inf
-        interval = text.seconds_interval(total.low, total.high) if known else "no interval"
-        name = f"{_name(total, several):{width}}"
-        line = f"  {place:>2} {name}  {text.seconds(total.seconds)} ({interval})"
-        if total.price is not None:
-            line += f", {text.digits(total.price)} {currency}".rstrip()
-        if KIND_WORDS[total.kind]:
-            line += f", {KIND_WORDS[total.kind]}"
-        if total in one.equals:
-            line += ", no clear difference"
-        yield line
-        if len(total.parts) > 1 or total.variant:
-            parts = (f"{p.name} {text.seconds(p.estimate.seconds)}" for p in total.parts)
-            launch = f"; {total.variant}" if total.variant else ""
-            yield f"     {' ' * width}  = {' + '.join(parts)}{launch}"
-    for crossings, unit in ((one.over_size, "size"), (one.over_calls, "calls")):
-        name = next(iter(ask.sizes), "") if unit == "size" else "calls"
-        at = f" at {text.plural(ask.calls, 'call')}" if unit == "size" else " at this size"
-        yield from (f"  {crossing_words(c, name)}{at}" for c in crossings)
-    yield from (f"  {words}" for words in together_words(one))
-    for time in ("compile", "start"):
-        without = [total.label for total in one.totals if time in total.missing]
-        if without and len(without) < len(one.totals):
-            yield f"  without {time}, which was not measured: {text.join(without)}"
-        elif without:
-            yield f"  {time} was not measured of any, and is left out: add it to measure"
-    yield from (f"  left out: {words}" for words in one.left_out)
-
-
-def together_words(one: Advice) -> Iterator[str]:
-    """What devices at once could take, and what dividing the work took where it was measured."""
-    from gpubench.analysis.advice import apart
-    from gpubench.report import text
-
-    divided, alone = one.divided, one.alone
-    if one.together:
-        unknown = "" if divided else "; dividing the work was not measured"
-        yield (
-            f"{text.join(one.together.labels)} at once: {text.seconds(one.together.seconds)} at "
-            f"best, a bound from their speeds{unknown}"
-        )
-    if divided is None or alone is None:
-        return
-    words = f"dividing the work was measured: {divided.label} takes {text.seconds(divided.seconds)}"
-    if divided.missing:
-        yield f"{words} without {text.join(divided.missing)}"
-        return
-    ratio = divided.seconds / alone.seconds
-    verdict = "it gains" if ratio < 1 else "it loses"
-    yield (
-        f"{words}, {text.digits(ratio)}x the time of {alone.label} alone: "
-        f"{verdict if apart(divided, alone) else 'no clear difference'}"
-    )
-
-
-def _name(total: Total, several: bool) -> str:
-    return f"{total.label} ({total.place})" if several else total.label
-
-
-def crossing_words(crossing: Crossing, name: str) -> str:
-    """``from n = 3,100,000 (2,600,000 to 3,700,000) on numba_cuda, before numba_parallel``."""
-    from gpubench.report import text
-
-    def rounded(value: float) -> str:
-        if name == "calls":
-            return text.whole(math.ceil(value * (1 - 1e-9)))
-        return text.whole(round(value, 2 - math.floor(math.log10(value))))
-
-    ends = crossing.low, crossing.high
-    low, high = ("?" if end is None else rounded(end) for end in ends)
-    span = "" if ends == (None, None) else f" ({low} to {high})"
-    value = f"{name} = {rounded(crossing.value)}"
-    return f"from {value}{span} on {crossing.after}, before it {crossing.before}"
-
-
-def _jobs(
-    cases: Sequence[Any], samples: int | None, names: Container[tuple[str, str, str]]
-) -> list[Any]:
+def _named(work: Iterable[Job], names: Container[tuple[str, str, str]]) -> list[Job]:
     """The jobs of these implementations, labelled times and identities."""
-    from gpubench.measure.direct import jobs
-
     return [
-        job
-        for job in jobs(cases, samples)
-        if (job.case.implementation_name, job.time, job.case.identity) in names
+        job for job in work if (job.case.implementation_name, job.time, job.case.identity) in names
     ]
 
 
@@ -512,12 +398,7 @@ def _of_here(histories: Sequence[History]) -> History:
 
 
 def _verify(
-    cases: Sequence[Any],
-    site: Site,
-    history: History,
-    results: Path,
-    samples: int | None,
-    as_json: bool,
+    work: Sequence[Job], site: Site, history: History, results: Path, as_json: bool
 ) -> None:
     """Hide, predict, measure afresh, keep and print."""
     from gpubench.analysis.advice_checks import (
@@ -531,7 +412,7 @@ def _verify(
 
     path = verification_path(results, history.setup)
     drifts = drifts_of(verifications(path, results).values())
-    predictions = _measured(cases, site, history, samples, drifts)
+    predictions = _measured(work, site, history, drifts)
     keep(predictions, path, results)
     of_kernel: dict[Key, list[Prediction]] = {}
     for one in predictions:
@@ -554,54 +435,40 @@ def _verify(
 
 
 def _measured(
-    cases: Sequence[Any], site: Site, history: History, samples: int | None, drifts: Drifts
+    work: Sequence[Job], site: Site, history: History, drifts: Drifts
 ) -> list[Prediction]:
     """Predictions of what is hidden, beside what was measured now."""
-    from gpubench.analysis.advice_checks import hide, told
+    from gpubench.analysis.advice_checks import hide, predictions_of
     from gpubench.measure.recorder import now
 
-    there: dict[Key, list[Any]] = {}
-    for case in cases:
-        there.setdefault((case.suite.suite, case.kernel_name), []).append(case)
+    there: dict[Key, list[Job]] = {}
+    for job in work:
+        there.setdefault((job.case.suite.suite, job.case.kernel_name), []).append(job)
     hidden, wanted = [], []
     for key, its in there.items():
         kernel = site.current(history).get(key)
         one = hide(key, [*kernel.cases.values()] if kernel else [], drifts)
         hidden.append(one)
-        wanted += _jobs(its, samples, one.cases)
+        wanted += _named(its, one.cases)
     if not wanted:
         raise GpubenchError(
             "there is nothing to hide: three sizes of a kernel at least have to be measured with "
             "`asv run`, and be cases here too (see --preset)"
         )
     fresh, when = _fresh_rows(wanted), now()
-    return [
-        said
-        for one in hidden
-        for said in told(one, [r for r in fresh if (r.name.suite, r.name.kernel) == one.key], when)
-    ]
+    predictions: list[Prediction] = []
+    for one in hidden:
+        rows = [row for row in fresh if (row.name.suite, row.name.kernel) == one.key]
+        predictions += predictions_of(one, rows, when)
+    return predictions
 
 
-def _fresh_rows(wanted: Sequence[Any]) -> list[Row]:
+def _fresh_rows(wanted: Sequence[Job]) -> list[Row]:
     """Times of these jobs, measured now; without those that other work disturbed."""
-    from gpubench.measure.direct import bench, measure, turns_of
-    from gpubench.tables.times import rows_of
-
-    measured = {}
-    warned: Counter[str] = Counter()
-    backends = {job.case.backend for job in wanted}
-    with (
-        interruptible() as interrupted,
-        bench(backends, warned) as take,
-        bar(turns_of(wanted), "verifying") as advance,
-    ):
-        for index, outcome in measure(wanted, take):
-            measured[index] = outcome
-            advance(None, 1)
-    print_warned(warned)
+    rows, interrupted = measured_now(wanted, "verifying")
     if interrupted:
         raise GpubenchError("a verification that was interrupted is not kept")
-    rows = [row for row in rows_of(measured.values()) if row.seconds]
+    rows = [row for row in rows if row.seconds]
     fresh = [row for row in rows if not row.is_disturbed]
     if len(fresh) < len(rows):
         ERR.print(

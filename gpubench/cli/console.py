@@ -8,9 +8,10 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import click
@@ -121,12 +122,6 @@ def print_faults(faults: Iterable[Fault], prefix: str = "") -> None:
         ERR.print(str(replace(fault, message=prefix + fault.message)), markup=False)
 
 
-def print_warned(warned: Mapping[str, int]) -> None:
-    """Print each of Python's warnings once on standard error, with how many cases raised it."""
-    for words, count in warned.items():
-        ERR.print(f"{words} ({count} case{'' if count == 1 else 's'})", markup=False)
-
-
 def echo(text: str, *, nl: bool = True) -> None:
     """Print lines for other programs on standard output, as they are but for what is not
     printable."""
@@ -138,13 +133,30 @@ def print_json(content: object) -> None:
     click.echo(json.dumps(content, indent=2, default=str))
 
 
+@dataclass
+class Watched:
+    """Work that takes long, while a person waits for it."""
+
+    advance: Callable[[str | None, int], None]
+    """Call it with what is done, absent where that is as before, and how many steps came to their
+    end."""
+    warned: Counter[str] = field(default_factory=Counter)
+    """Python's warnings, with how many cases raised each: printed once at the end."""
+    interrupted: bool = False
+
+
 @contextmanager
-def bar(total: int, what: str = "measuring") -> Iterator[Callable[[str | None, int], None]]:
-    """A progress bar on standard error; call what it gives with what is done, absent where that is
-    as before, and how many steps came to their end."""
+def watched(total: int, what: str = "measuring") -> Iterator[Watched]:
+    """A progress bar of so many steps on standard error around work that Ctrl-C and SIGTERM end,
+    with what there is by then."""
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-    with Progress(
+    shown = Progress(
         *columns, TimeRemainingColumn(), console=ERR, transient=True, disable=not ERR.is_terminal
-    ) as shown:
-        task = shown.add_task(what, total=total)
-        yield lambda what, steps: shown.update(task, advance=steps, description=what)
+    )
+    task = shown.add_task(what, total=total)
+    work = Watched(lambda what, steps: shown.update(task, advance=steps, description=what))
+    with interruptible() as interrupted, shown:
+        yield work
+    work.interrupted = bool(interrupted)
+    for words, count in work.warned.items():
+        ERR.print(f"{words} ({count} case{'' if count == 1 else 's'})", markup=False)

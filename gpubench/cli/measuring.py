@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
 
-from gpubench.cli.console import (
-    ERR,
-    INTERRUPTED,
-    OUT,
-    bar,
-    interruptible,
-    print_json,
-    print_warned,
-)
+from gpubench.cli.console import ERR, INTERRUPTED, OUT, print_json, watched
 from gpubench.cli.options import axes_option, json_option, preset_option, where_option
 from gpubench.cli.planning import chosen_cases
+
+if TYPE_CHECKING:  # a command imports what measures only when it does: --help answers at once
+    from gpubench.measure.direct import Job, Measured
+    from gpubench.plan.case import Case
+    from gpubench.results import Row
 
 
 @click.command()
@@ -55,9 +53,9 @@ def time(
     --control measures implementations against themselves and prints how often this machine sees a
     difference where there is none.
     """
-    from gpubench.measure.disturbance import busy_since, machine
+    from gpubench.measure.disturbance import busy_since, core_use
 
-    before = machine()
+    before = core_use()
     kept = chosen_cases([target], preset, where, axes)
     if warning := busy_since(before):
         ERR.print(f"gpubench: {warning}", markup=False)
@@ -67,32 +65,37 @@ def time(
         _time(kept, samples, as_json)
 
 
-def _time(cases: list[Any], samples: int | None, as_json: bool) -> None:
-    """Measure these cases and their baselines, and print what there is."""
-    from gpubench.measure.direct import Job, Measured, bench, jobs, measure, turns_of
+def measured_now(work: Sequence[Job], what: str) -> tuple[list[Row], bool]:
+    """Rows of these jobs, measured now, and whether Ctrl-C ended that."""
+    from gpubench.measure.direct import bench, measure, turns_of
 
-    work, measured = jobs(cases, samples), {}
-    warned: Counter[str] = Counter()
+    measured: dict[int, Measured] = {}
     backends = {job.case.backend for job in work}
-    with (
-        interruptible() as interrupted,
-        bench(backends, warned) as take,
-        bar(turns_of(work)) as advance,
-    ):
-        # While the first process gets ready, on another core.
-        from gpubench.analysis.comparison import FAILURES
-        from gpubench.measure.recorder import run_facts
-        from gpubench.tables import times
+    with watched(turns_of(work), what) as waiting, bench(backends, waiting.warned) as take:
+        import_module("gpubench.tables.times")  # while a process gets ready, on another core
 
         def shown(job: Job) -> Measured:
-            advance(f"{job.case.group.title} {job.case.identity} {job.time}", 0)
+            waiting.advance(f"{job.case.group.title} {job.case.identity} {job.time}", 0)
             return take(job)
 
         for index, outcome in measure(work, shown):
             measured[index] = outcome
-            advance(None, 1)
-    print_warned(warned)
-    rows = times.rows_of(measured[index] for index in sorted(measured))
+            waiting.advance(None, 1)
+    from gpubench.tables.times import rows_of
+
+    rows = rows_of(measured[index] for index in sorted(measured))
+    return rows, waiting.interrupted
+
+
+def _time(cases: Sequence[Case], samples: int | None, as_json: bool) -> None:
+    """Measure these cases and their baselines, and print what there is."""
+    from gpubench.measure.direct import jobs
+
+    rows, interrupted = measured_now(jobs(cases, samples), "measuring")
+    from gpubench.analysis.comparison import FAILURES
+    from gpubench.measure.recorder import run_facts
+    from gpubench.tables import times
+
     if as_json:
         listed = [times.time_row(row) for row in rows]
         print_json({"facts": run_facts(), "cases": listed})
@@ -105,7 +108,7 @@ def _time(cases: list[Any], samples: int | None, as_json: bool) -> None:
         sys.exit(1)
 
 
-def _control(cases: list[Any], comparisons: int, samples: int | None, as_json: bool) -> None:
+def _control(cases: Sequence[Case], comparisons: int, samples: int | None, as_json: bool) -> None:
     """Measure cases against themselves and print how often the verdict is false."""
     from gpubench.analysis.control import false_alarms
     from gpubench.measure.direct import bench, twins
@@ -113,16 +116,11 @@ def _control(cases: list[Any], comparisons: int, samples: int | None, as_json: b
     from gpubench.tables import times
 
     compared = []
-    warned: Counter[str] = Counter()
-    with (
-        interruptible() as interrupted,
-        bench({case.backend for case in cases}, warned) as take,
-        bar(comparisons) as advance,
-    ):
+    backends = {case.backend for case in cases}
+    with watched(comparisons) as waiting, bench(backends, waiting.warned) as take:
         for pair in twins(cases, comparisons, take, samples):
             compared.append(pair)
-            advance(f"{pair.case.group.title} {pair.case.identity}", 1)
-    print_warned(warned)
+            waiting.advance(f"{pair.case.group.title} {pair.case.identity}", 1)
     alarms = false_alarms(filter(None, map(times.control_speedup, compared)))
     if as_json:
         content = {**asdict(alarms), "rate": alarms.rate, "facts": run_facts()}
@@ -131,5 +129,5 @@ def _control(cases: list[Any], comparisons: int, samples: int | None, as_json: b
     else:
         OUT.print(times.control_table(compared))
         OUT.print(times.control_line(alarms), markup=False)
-    if interrupted:
+    if waiting.interrupted:
         sys.exit(INTERRUPTED)

@@ -102,7 +102,7 @@ def report(
     from gpubench.report.render import view_models
 
     if as_json:
-        print_json(view_models(_stored(results, suites, pairs)))
+        print_json(view_models(read_table(results, suites, pairs)))
         return
     index = _write(results, suites, output, packaged, pairs)
     click.echo(index.resolve())
@@ -179,7 +179,7 @@ def choose(
     from gpubench.report.exports import plain
     from gpubench.tables import choices
 
-    pages = chosen_pages(_stored(results, suites), kernel, machine, environment)
+    pages = chosen_pages(read_table(results, suites), kernel, machine, environment)
     if as_json:
         print_json([plain(asdict(page)) for page in pages])
         return
@@ -224,7 +224,7 @@ def compare(
     from gpubench.report.comparison_view import comparison_view, markdown
     from gpubench.tables.comparisons import comparison_report, comparison_row
 
-    open_once = cache(_stored)  # both sides are mostly of one folder
+    open_once = cache(read_table)  # both sides are mostly of one folder
     before, after = (
         _side(name, results, open_once).on(machine, environment) for name in (old, new)
     )
@@ -271,13 +271,13 @@ def query(
 
     if (sql is not None) + as_path > 1 or as_json + as_csv > 1:
         raise click.UsageError("give SQL or --path, and --json or --csv")
-    with closing(_stored(results, suites)) as stored:
-        for problem in stored.problems:
+    with closing(read_table(results, suites)) as table:
+        for problem in table.problems:
             ERR.print(f"{problem.path}: {problem.message}", markup=False)
         if as_path:
             click.echo(table_path(results))
             return
-        columns, rows = stored.query(sql) if sql is not None else stored.described()
+        columns, rows = table.query(sql) if sql is not None else table.described()
     if as_json:
         click.echo(json.dumps([dict(zip(columns, row, strict=True)) for row in rows], default=str))
     elif as_csv:
@@ -314,19 +314,26 @@ def _write(
     pairs: Sequence[PairPattern] = (),
 ) -> Path:
     """Write the report; returns its first page."""
+    from gpubench.parallel import processes_kept
     from gpubench.report.render import write_report
 
     stay_inside(output)
     stay_inside(TEMPLATES)
     overrides = TEMPLATES if TEMPLATES.is_dir() and not packaged else None
-    with closing(_stored(results, suites, pairs)) as table, ERR.status("writing pages"):
+    with (
+        processes_kept(),
+        closing(read_table(results, suites, pairs)) as table,
+        ERR.status("writing pages"),
+    ):
         for problem in table.problems:
             if problem.path.startswith("pair "):
                 ERR.print(f"warning: {problem.path}: {problem.message}", markup=False)
         return write_report(table, output, overrides)
 
 
-def _stored(results: Path, suites: Path | None = None, pairs: Sequence[PairPattern] = ()) -> Table:
+def read_table(
+    results: Path, suites: Path | None = None, pairs: Sequence[PairPattern] = ()
+) -> Table:
     """Stored results with these pairs and those of the suites, whose faults are warnings here."""
     from gpubench.project import project_table
 

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from dataclasses import asdict
 
 import click
 
-from gpubench.cli.console import (
-    INTERRUPTED,
-    OUT,
-    bar,
-    interruptible,
-    print_json,
-    print_warned,
-)
+from gpubench.cli.console import INTERRUPTED, OUT, print_json, watched
 from gpubench.cli.options import axes_option, json_option, preset_option, where_option
 from gpubench.cli.planning import chosen_cases, loaded_suites, suite_and_kernel
 
@@ -61,8 +53,8 @@ def verify(
     from gpubench.measure.recorder import run_facts
     from gpubench.tables import verdicts
 
-    watched = orders > 1 or sanitize
-    in_software = requested() or watched or not gpu_count()
+    only_in_software = orders > 1 or sanitize
+    in_software = requested() or only_in_software or not gpu_count()
     count = device_count() if in_software else gpu_count()
     if in_software and preset is None:
         paths = tuple(dict.fromkeys(suite_and_kernel(target)[0] for target in targets))
@@ -72,16 +64,14 @@ def verify(
     tried = verifying.orders(orders) if in_software else ()
     manner = verifying.Manner(in_software, tried, sanitize)
     outcomes = {}
-    warned: Counter[str] = Counter()
-    with interruptible() as interrupted, bar(len(cases), "verifying") as advance:
-        for index, outcome in verifying.verified(cases, manner, warned):
+    with watched(len(cases), "verifying") as work:
+        for index, outcome in verifying.verified(cases, manner, work.warned):
             outcomes[index] = outcome
-            advance(f"{cases[index].group.title} {cases[index].identity}", 1)
-    print_warned(warned)
+            work.advance(f"{cases[index].group.title} {cases[index].identity}", 1)
     rows = [(cases[index], outcomes[index]) for index in sorted(outcomes)]
     cuda = verdicts.CudaPlace(
         NAME if in_software else ", ".join(gpu.name for gpu in known_gpus()),
-        None if watched or requested() else no_gpu_reason(),
+        None if only_in_software or requested() else no_gpu_reason(),
         preset,
         tried,
         sanitize,
@@ -91,7 +81,7 @@ def verify(
         print_json({**asdict(cuda), "facts": run_facts(), "cases": listed})
     else:
         OUT.print(*verdicts.report(rows, cuda), sep="\n")
-    if interrupted:
+    if work.interrupted:
         sys.exit(INTERRUPTED)
     if any(outcome.status in verdicts.WRONG for outcome in outcomes.values()):
         sys.exit(1)

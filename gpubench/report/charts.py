@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.analysis.changes import Change
-from gpubench.analysis.choice import HOME, Crossover, crossover
+from gpubench.analysis.choice import Crossover, crossover
 from gpubench.analysis.headline import KernelNow, fastest_variants
 from gpubench.analysis.roofline import STREAMS, Attained, MemoryCeiling, attained, memory_ceiling
-from gpubench.names import Value, format_identity, parse_identity
+from gpubench.names import CPU, Value, format_identity, parse_identity
 from gpubench.report import text
 from gpubench.report.findings import basis, claim, rests_on
 from gpubench.report.site import CommitLabel, State
@@ -404,7 +404,7 @@ def rooflines(
         if ceiling is None:
             why = f"the bandwidth of {device} is not in the record; it is measured with the cases."
             command = "asv run --skip-existing-successful"
-            if device in ("", HOME):
+            if device in ("", CPU):
                 gives = "a kernel named triad or copy gives it"
                 why = f"the bandwidth of the CPU was not measured; {gives}."
                 command = "asv run --bench __triad__"

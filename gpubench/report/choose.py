@@ -195,12 +195,7 @@ def chosen_pages(
     Raises ``ResultsError`` with what there is, where nothing fits.
     """
     site = Site(table)
-    histories = [
-        history
-        for history in site.histories
-        if machine in (None, history.setup.machine)
-        and environment in (None, history.setup.environment)
-    ]
+    histories = [one for one in site.histories if one.setup.fits(machine, environment)]
     if not histories:
         setups = text.join(setup_label(history.setup) for history in site.histories)
         there = f"there are {setups}" if setups else "there are none; run `asv run`"

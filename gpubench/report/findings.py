@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gpubench.analysis.changes import FEWEST_POINTS, LASTING, Change
 from gpubench.analysis.tally import by_reason
+from gpubench.names import kernel_title
 from gpubench.report import text
 from gpubench.report.lists import listed
 from gpubench.report.site import CommitLabel, State, commit_label
@@ -153,7 +154,7 @@ def reason_views(rows: Iterable[Row]) -> tuple[ReasonView, ...]:
 
 def case_words(name: CaseName) -> str:
     """``vector_add numba_cuda n=1024 block=256 (end to end)``; the usual time is not named."""
-    kernel = name.kernel if name.suite == name.kernel else f"{name.suite}.{name.kernel}"
+    kernel = kernel_title(name.suite, name.kernel)
     time = "" if name.time == "kernel" else f" ({text.time_label(name.time)})"
     return f"{kernel} {name.implementation} {name.case}".strip() + time
 

@@ -37,8 +37,6 @@ _LABELS = {
     "numpy_blas_threads": "Threads of NumPy's BLAS",
     "scipy_blas": "SciPy's BLAS",
     "scipy_blas_threads": "Threads of SciPy's BLAS",
-    "blas": "BLAS",
-    "blas_threads": "BLAS threads",
     "gpubench": "gpubench",
     "asv_runner": "asv_runner",
     "copy_bytes_per_second": "Copy bandwidth",

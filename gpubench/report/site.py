@@ -18,6 +18,7 @@ from gpubench.analysis.changes import Change, Stops, changes_of_parts, is_much
 from gpubench.analysis.comparison import DISTURBED, FAILURES
 from gpubench.analysis.headline import KernelKey, KernelNow, current
 from gpubench.analysis.noise import RECENT, Noise, noise
+from gpubench.names import kernel_title
 from gpubench.parallel import processors
 from gpubench.report import text
 from gpubench.results import (
@@ -404,8 +405,7 @@ def _file_name(key: KernelKey) -> str:
 
 def kernel_label(key: KernelKey) -> str:
     """``vector_add``, or ``suite.kernel`` where the two differ."""
-    suite, kernel = key
-    return kernel if suite == kernel else f"{suite}.{kernel}"
+    return kernel_title(*key)
 
 
 def setup_label(setup: Setup) -> str:

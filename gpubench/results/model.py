@@ -52,6 +52,10 @@ class Setup:
     machine: str
     environment: str
 
+    def fits(self, machine: str | None, environment: str | None) -> bool:
+        """Whether it is on this machine and environment; ``None`` stands for any."""
+        return machine in (None, self.machine) and environment in (None, self.environment)
+
 
 @dataclass(frozen=True, slots=True)
 class Commit:

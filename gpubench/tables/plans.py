@@ -13,6 +13,7 @@ from gpubench.errors import PlanError
 from gpubench.names import format_identity, format_shape
 from gpubench.plan.case import Case
 from gpubench.plan.plan import Plan
+from gpubench.report import text
 from gpubench.tables.table import table
 
 _WHERE = ("suite", "kernel", "implementation", "backend", "device")
@@ -26,7 +27,7 @@ def counts_line(plan: Plan) -> str:
         "implementation": len(plan.groups()),
         "case": sum(1 for _ in plan.cases()),
     }
-    return ", ".join(f"{n:,} {what}{'' if n == 1 else 's'}" for what, n in counts.items())
+    return ", ".join(text.plural(n, what) for what, n in counts.items())
 
 
 def plan_table(cases: Sequence[Case], *, listed: bool) -> Table:

@@ -49,15 +49,6 @@ def several(cases: Sequence[str]) -> str:
     return cases[0] if len(cases) == 1 else f"{len(cases)} cases, first {cases[0]}"
 
 
-def kernel_words(suite: str, kernel: str) -> str:
-    """Name of a kernel among all: that of its suite too, where it is another."""
-    return suite if suite == kernel else f"{suite}/{kernel}"
-
-
-MOST_NAMED = 3
-"""Implementations that a line names; the others are counted."""
-
-
 def compiled_line(compilations: Iterable[tuple[str, float]]) -> str | None:
     """What it cost to compile functions that keep no code: of each process the implementation and
     seconds. ``None`` where none was compiled."""
@@ -66,13 +57,10 @@ def compiled_line(compilations: Iterable[tuple[str, float]]) -> str | None:
         seconds[implementation] += spent
     if not seconds:
         return None
-    slowest = sorted(seconds, key=lambda name: -seconds[name])
-    names = slowest[:MOST_NAMED]
-    if len(slowest) > MOST_NAMED:
-        names.append(f"{len(slowest) - MOST_NAMED} more")
+    slowest_first = sorted(seconds, key=lambda name: -seconds[name])
     return (
-        f"{text.seconds(sum(seconds.values()))} went into compiling {text.join(names)}, which is "
-        "done again in every process; with `cache=True` Numba keeps the code"
+        f"{text.seconds(sum(seconds.values()))} went into compiling {text.some(slowest_first)}, "
+        "which is done again in every process; with `cache=True` Numba keeps the code"
     )
 
 

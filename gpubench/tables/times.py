@@ -13,11 +13,12 @@ from gpubench.analysis.comparison import time_ratios
 from gpubench.analysis.control import FalseAlarms, false_alarms
 from gpubench.analysis.roofline import memory_ceiling
 from gpubench.measure.direct import Measured, Twins
+from gpubench.names import kernel_title
 from gpubench.report import text
 from gpubench.results import Ratio, Row, measured_rows
 from gpubench.results.ratio import BETWEEN_PROCESSES, counted_rounds, paired_speedup
 from gpubench.results.records import share_disturbed
-from gpubench.tables.table import compiled_line, kernel_words, several, table
+from gpubench.tables.table import compiled_line, several, table
 
 COLOURS = {"faster": "green", "slower": "red"}
 SKIPPED = ("skipped", "verified")
@@ -41,7 +42,7 @@ def by_kernel(rows: Iterable[Row]) -> dict[str, list[Row]]:
     """Rows of each kernel, by its name among all."""
     kernels: dict[str, list[Row]] = {}
     for row in rows:
-        kernels.setdefault(kernel_words(row.name.suite, row.name.kernel), []).append(row)
+        kernels.setdefault(kernel_title(row.name.suite, row.name.kernel), []).append(row)
     return kernels
 
 
@@ -208,7 +209,7 @@ def _reasons(rows: Iterable[Row]) -> Iterator[Text]:
             time = "" if name.time == "kernel" else text.time_label(name.time)
             case = ", ".join(filter(None, (name.case, time)))
             if row.status in SKIPPED:
-                case = f"{kernel_words(name.suite, name.kernel)} {implementation} {case}".strip()
+                case = f"{kernel_title(name.suite, name.kernel)} {implementation} {case}".strip()
                 implementation = ""
             key = (row.status, implementation, row.reason or "no reason is known")
             groups.setdefault(key, []).append(case)
@@ -227,7 +228,7 @@ def _compiled(rows: Iterable[Row]) -> Iterator[tuple[str, float]]:
     for row in rows:
         seconds = row.conditions.get("compile_seconds")
         if isinstance(seconds, float):
-            kernel = kernel_words(row.name.suite, row.name.kernel)
+            kernel = kernel_title(row.name.suite, row.name.kernel)
             yield f"{kernel} {row.name.implementation}", seconds
 
 

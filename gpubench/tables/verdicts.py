@@ -13,12 +13,16 @@ from rich.text import Text
 
 from gpubench.backends.devices import is_cuda
 from gpubench.backends.software import NAME
-from gpubench.measure.verifying import Status, Verified
+from gpubench.measure.verifying import Verified, VerifiedStatus
+from gpubench.names import kernel_title
 from gpubench.plan.case import Case
 from gpubench.report import text
-from gpubench.tables.table import kernel_words, several, table
+from gpubench.tables.plans import case_name
+from gpubench.tables.table import several, table
 
-STATUSES: tuple[Status, ...] = ("right", "wrong", "failed", "timed_out", "killed", "skipped")
+STATUSES: tuple[VerifiedStatus, ...] = (
+    "right", "wrong", "failed", "timed_out", "killed", "skipped",
+)  # fmt: skip
 WRONG = frozenset({"wrong", "failed", "timed_out", "killed"})
 _STYLES: Mapping[str, str] = {"right": "green", "skipped": ""}
 """Of counts; what is wrong is red."""
@@ -82,7 +86,7 @@ def summary(rows: Sequence[tuple[Case, Verified]], place: CudaPlace) -> str:
 def case_row(case: Case, outcome: Verified) -> dict[str, Any]:
     """One case as JSON shows it."""
     return {
-        "name": f"{case.benchmark('kernel').asv_name} {case.identity}".strip(),
+        "name": case_name(case),
         "suite": case.suite.suite,
         "kernel": case.kernel_name,
         "implementation": case.implementation_name,
@@ -97,7 +101,7 @@ def _table(rows: Sequence[tuple[Case, Verified]]) -> Table:
     shown = [status for status in STATUSES if any(outcome.status == status for _, outcome in rows)]
     groups: dict[tuple[str, str, str], list[Verified]] = {}
     for case, outcome in rows:
-        kernel = kernel_words(case.suite.suite, case.kernel_name)
+        kernel = kernel_title(case.suite.suite, case.kernel_name)
         groups.setdefault((kernel, case.implementation_name, case.device), []).append(outcome)
     lines: list[tuple[str | Text, ...]] = []
     for group, outcomes in groups.items():
@@ -113,5 +117,5 @@ def _table(rows: Sequence[tuple[Case, Verified]]) -> Table:
 
 
 def _name(case: Case) -> str:
-    kernel = kernel_words(case.suite.suite, case.kernel_name)
+    kernel = kernel_title(case.suite.suite, case.kernel_name)
     return f"{kernel} {case.implementation_name} {case.identity}".strip()

@@ -18,10 +18,10 @@ from result_files import CommitFiles
 
 from gpubench.analysis.advice import Ask, advise
 from gpubench.analysis.estimates import Way, axes_of, ways_of
-from gpubench.cli.advise import together_words
 from gpubench.report.exports import plain
 from gpubench.report.render import write_report
 from gpubench.results import Table, open_table
+from gpubench.tables.advice import together_words
 
 pytestmark = pytest.mark.browser
 
@@ -87,14 +87,14 @@ def loaded(page: Page, kernel: str) -> None:
     page.wait_for_selector("#advice table")
 
 
-def in_browser(page: Page, kernel: str, ask: Ask) -> list[dict[str, Any]]:
+def in_browser(page: Page, ask: Ask) -> list[dict[str, Any]]:
     asked = {**asdict(ask), "have": list(ask.have)}
-    script = """([kernel, ask]) => {
+    script = """(ask) => {
       const finite = (key, value) => (value === Infinity ? null : value);
-      const data = gpubenchAdvice.kernels.get(kernel);
+      const data = gpubenchAdvice.kernels.get(document.querySelector("select[name=kernel]").value);
       return JSON.parse(JSON.stringify(gpubenchAdvice.advise(data, ask), finite));
     }"""
-    advices: list[dict[str, Any]] = page.evaluate(script, [kernel, asked])
+    advices: list[dict[str, Any]] = page.evaluate(script, asked)
     for one in advices:
         one["left_out"] = len(one["left_out"])
         for part in (part for total in one["totals"] for part in total["parts"]):
@@ -146,7 +146,7 @@ def test_every_ask_is_answered_as_in_python(page: Page, table: Table) -> None:
     for n, calls, from_host, process, have in [*asks][::5]:
         ask = Ask({"n": float(n)}, calls, from_host, process, have)
         python = in_python(ways, ask)
-        compared(python, in_browser(page, "scale", ask))
+        compared(python, in_browser(page, ask))
         answered += len(python)
 
     assert answered > 50
@@ -160,7 +160,7 @@ def test_a_grid_of_sizes_and_parameters_too(page: Page, table: Table) -> None:
         ask = Ask({"n": n, "d": d}, 3)
         python = in_python(ways, ask)
         assert [one["parameters"] for one in python] == ["dtype=float32", "dtype=float64"]
-        compared(python, in_browser(page, "rows", ask))
+        compared(python, in_browser(page, ask))
 
 
 def test_what_dividing_the_work_took_is_said_as_on_the_command_line(
@@ -172,7 +172,7 @@ def test_what_dividing_the_work_took_is_said_as_on_the_command_line(
         ask = Ask({"n": float(n)}, from_host=False, process="warm")
         python = in_python(ways, ask)
         assert [total["divides"] for total in python[0]["totals"]].count(True) == 1
-        compared(python, in_browser(page, "divided", ask))
+        compared(python, in_browser(page, ask))
 
         page.fill("input[name=size-n]", str(n))
         page.select_option("select[name=from]", "device")

@@ -19,7 +19,7 @@ from gpubench.analysis.advice_checks import (
     hide,
     keep,
     left_out,
-    told,
+    predictions_of,
     verification_path,
     verifications,
     without_hidden,
@@ -247,7 +247,9 @@ def test_compilation_and_start_are_measured_again_and_predicted_as_they_were_sto
     # Of the pool once, though it was started with 1, 2 and 4 processes: one is in an advice.
     assert sorted(row.name.implementation for row in once) == ["numba", "pool"]
 
-    said = told(hidden, [replace(row, seconds=row.seconds * 1.25) for row in wanted], "now")
+    said = predictions_of(
+        hidden, [replace(row, seconds=row.seconds * 1.25) for row in wanted], "now"
+    )
 
     of_once = {one.time: one for one in said if one.time in ("compile", "start")}
     assert of_once["compile"].seconds == pytest.approx(0.4)

@@ -77,8 +77,8 @@ def lines(*arguments, code=0):
 def test_a_table_counts_what_is_right_and_shows_the_largest_error():
     shown = lines("scale::double", "--preset", "smoke")
     assert [line.split() for line in shown[1:3]] == [
-        ["scale/double", "numpy", "cpu", "1"],
-        ["scale/double", "again", "cpu", "1", "0"],
+        ["scale.double", "numpy", "cpu", "1"],
+        ["scale.double", "again", "cpu", "1", "0"],
     ]
     assert shown[-1] == "2 cases: 2 right; preset smoke"
 
@@ -87,7 +87,7 @@ def test_what_is_wrong_says_where_and_the_exit_code_is_one():
     shown = lines("scale::triple", code=1)
     (wrong,) = (line for line in shown if line.startswith("wrong"))
     assert wrong.startswith(
-        "wrong: scale/triple broken n=4: differs from the baseline 'numpy': out: 4 of 4 elements "
+        "wrong: scale.triple broken n=4: differs from the baseline 'numpy': out: 4 of 4 elements "
         "are off by more than"
     )
     assert shown[-1] == "3 cases: 1 right, 1 wrong and 1 skipped; preset smoke"
@@ -95,7 +95,7 @@ def test_what_is_wrong_says_where_and_the_exit_code_is_one():
 
 def test_what_cannot_run_here_is_skipped_with_its_reason_and_is_not_wrong():
     shown = lines("scale::triple", "-a", "implementation=later")
-    assert shown[-2].startswith("skipped: scale/triple later n=4: needs the module")
+    assert shown[-2].startswith("skipped: scale.triple later n=4: needs the module")
 
 
 def test_without_a_gpu_the_preset_for_a_quick_look_is_taken():

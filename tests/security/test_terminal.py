@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from result_files import CommitFiles
 
 from gpubench.cli import main
-from gpubench.cli.console import SafeConsole, bar
+from gpubench.cli.console import SafeConsole, watched
 
 NUMPY = "suites.add__numpy.time_kernel"
 HOSTILE = "\x1b]0;owned\x07\x1b[31mred\x9b1m\u202eback\x7f"
@@ -147,8 +147,8 @@ def test_the_progress_bar_takes_names_as_they_are(monkeypatch: pytest.MonkeyPatc
     console = SafeConsole(force_terminal=True, width=200, emoji=False)
     monkeypatch.setattr("gpubench.cli.console.ERR", console)
 
-    with console.capture() as captured, bar(1) as advance:
-        advance("x[/x] \x1b[31mred", 1)
+    with console.capture() as captured, watched(1) as work:
+        work.advance("x[/x] \x1b[31mred", 1)
 
     shown = captured.get()
     assert "x[/x]" in shown
