@@ -49,6 +49,10 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "memory_limit": "128MB",
 }
 
+IN_TRANSACTION = 2**19
+"""Rows from which a transaction ends: DuckDB has them in memory until then, in some 250 bytes each,
+whatever the limit above says. Of smaller ones it writes rows twice."""
+
 Numbers = NDArray[np.int32]
 """Of rows in a table."""
 
@@ -262,8 +266,7 @@ def _update(
 ) -> None:
     """Read what is new or has changed, and forget what is no longer there.
 
-    In one transaction: what somebody stopped on the way is as it was, and DuckDB writes rows once.
-    Of several transactions it kept them until the file was closed, and wrote them again.
+    The key comes last: a file without it, which somebody stopped on the way, is made anew.
     """
     changed, lost = _outdated(connection, files)
     run = connection.execute
@@ -274,8 +277,14 @@ def _update(
         for table in ("rows", "versions"):
             run(f"delete from {table} where snapshot in (select unnest(?))", [lost])
     shared: dict[str, tuple[Numbers, Numbers]] = {}
+    waiting = 0
     for batch in read_all(changed, roles, pairs):
         _insert(connection, batch, shared)
+        waiting += len(batch.cells["case"])
+        if waiting >= IN_TRANSACTION:
+            run("commit")
+            run("begin")
+            waiting = 0
     # A record alone knows eight characters of its commit; other files may know the rest.
     run("""
         update snapshots set "commit" = coalesce(

@@ -442,6 +442,7 @@ def test_a_file_whose_making_was_stopped_is_made_anew(
 ) -> None:
     expected = content(open_table(directory))
     monkeypatch.setattr(reading, "BATCH", 1)
+    monkeypatch.setattr(store, "IN_TRANSACTION", 1)
     stop_at_batch(3, directory, monkeypatch)
     reads.clear()
 
@@ -449,7 +450,22 @@ def test_a_file_whose_making_was_stopped_is_made_anew(
     assert len(reads) == 3
 
 
-def test_a_file_whose_update_was_stopped_is_as_it_was(
+def test_rows_wait_in_memory_until_there_are_so_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = tmp_path / "results"
+    for day in range(1, 6):
+        write_commit(results, day)
+    monkeypatch.setattr(reading, "BATCH", 1)  # a file, of eight rows
+    monkeypatch.setattr(store, "IN_TRANSACTION", 9)
+    stop_at_batch(4, results, monkeypatch)
+
+    with duckdb.connect(table_path(results), read_only=True) as connection:
+        (count,) = connection.execute("select count(*) from rows").fetchall()
+    assert count == (16,), "those of two files; the third one waited"
+
+
+def test_a_file_whose_small_update_was_stopped_is_as_it_was(
     directory: Path, monkeypatch: pytest.MonkeyPatch, reads: list[str]
 ) -> None:
     def rows() -> object:
