@@ -141,15 +141,16 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
             _at_work[folder] = environment, site
             make = partial(_make, table=table, overrides=overrides, made_by=made_by, folder=folder)
             fits: dict[Setup, Mapping[bytes, Stops]] = {}
-            # What shows all setups is made here, where the exports need the same of them.
-            for made in chain(in_processes(make, several, processes), map(make, [of_all])):
+            for made in in_processes(make, several, processes):
                 fits |= made
+            end_kept()  # they hold memory, and the table's file open
+            # What shows all setups is made here, where the exports need the same of them.
+            fits |= make(of_all)
             _make_unmarked(environment, site, folder)
             scripts.mkdir(exist_ok=True)
             for path in chain(folder.glob("*.*"), (folder / compare.FOLDER).iterdir()):
                 _put(path, output_dir / path.relative_to(folder))
-        if fits:  # the table's file is opened anew for it, which no process may have open
-            end_kept()
+        if fits:  # the table's file is opened anew for it
             table.keep_fits(fits)
         beside = *output_dir.glob("*.html"), *output_dir.glob("*.md")
         earlier = *scripts.glob("*.js"), *(path for path in beside if _holds(path, SOURCES))
