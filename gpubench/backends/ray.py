@@ -154,10 +154,10 @@ class Cluster:
         """Raises ``DeviceMemoryError`` where objects had to go to disk: times would be the
         disk's."""
         if self.folder and next(self.folder.path.glob("session_*/ray_spilled_objects*/*"), None):
-            raise self.is_full("Ray wrote objects to disk")
+            raise self.full_store("Ray wrote objects to disk")
 
-    def is_full(self, consequence: str) -> DeviceMemoryError:
-        """To be raised where the object store is."""
+    def full_store(self, consequence: str) -> DeviceMemoryError:
+        """What to raise where the object store is full."""
         return DeviceMemoryError(
             f"the object store of {self.facts['object_store_bytes']:,} bytes is full, and "
             f"{consequence}; use smaller sizes, or set `options: {{memory: ...}}`"
@@ -255,7 +255,9 @@ class RaySession(Session):
                 "`options: {memory: ...}`"
             ) from error
         except errors.OutOfDiskError as error:
-            raise self._cluster.is_full("so is the disk, where Ray would write objects") from error
+            raise self._cluster.full_store(
+                "so is the disk, where Ray would write objects"
+            ) from error
         except (errors.WorkerCrashedError, errors.ActorDiedError) as error:
             raise DeviceError(
                 f"a worker of {self._device} died while it ran a task: {_words(error)}; look "
