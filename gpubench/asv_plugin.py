@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import io
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -32,7 +33,7 @@ from gpubench.measure.asv_settings import VARIABLE, AsvSettings, asv_settings
 from gpubench.measure.disturbance import busy_since, core_use
 from gpubench.measure.recorder import Recorder, now
 from gpubench.names import parse_benchmark_name
-from gpubench.record import SUFFIX, CaseRecord, RoundsRecord, RunRecord, parse_line
+from gpubench.record import SUFFIX, CaseRecord, RoundsRecord, RunRecord
 
 FOLDER = "gpubench"
 """Of the report, inside asv's ``html_dir``."""
@@ -155,28 +156,34 @@ def _lines_of_run(field: str) -> Iterator[tuple[Path, CaseRecord | RoundsRecord]
         if path.stat().st_mtime < began - 1:  # `run` is in whole seconds
             continue
         of_run = False
-        for line in path.read_text(encoding="utf-8").splitlines():
-            if not any(name in line for name in (f'"{field}"', '"kind": "run"')):
-                continue
-            with suppress(GpubenchError):
-                record = parse_line(line)
-                if isinstance(record, RunRecord):
-                    of_run = record.facts.get("run") == settings.run
-                elif of_run:
-                    yield path, record
+        for record in reversed([*Recorder(path).backwards(f'"{field}"', '"kind": "run"')]):
+            if isinstance(record, RunRecord):
+                of_run = record.facts.get("run") == settings.run
+            elif of_run:
+                yield path, record
 
 
 class ForkServer(runner.ForkServer):  # type: ignore[misc]
-    """asv's, ended by Ctrl-C while it starts too: asv would wait for ever for one that it does not
-    know yet."""
+    """asv's, ended by Ctrl-C while it starts too. It has a process group of its own, which a
+    terminal's Ctrl-C does not reach, and asv may not know it yet when it is interrupted itself."""
 
     def __init__(self, *environment_and_root: Any) -> None:
+        asked: list[int] = []
+
+        def hold(number: int, _: object) -> None:
+            asked.append(number)
+            if len(asked) > 1:  # by somebody who has seen one do nothing: it may never be ready
+                raise KeyboardInterrupt
+
+        before = signal.signal(signal.SIGINT, hold)
         try:
-            super().__init__(*environment_and_root)
-        except KeyboardInterrupt:
+            super().__init__(*environment_and_root)  # takes a second, or as long as it lives
+        finally:
+            signal.signal(signal.SIGINT, before)
+        if asked and callable(before):  # it is not where Ctrl-C is ignored
             self.interrupt()
             self.close()
-            raise
+            before(asked[0], None)
 
 
 class GpubenchReport(OutputPublisher):  # type: ignore[misc]

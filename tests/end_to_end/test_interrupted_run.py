@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -71,6 +72,35 @@ def test_a_run_that_is_interrupted_while_it_starts_its_server_ends(
         time.sleep(0.001)
 
     assert kill(process, "ctrl-c") != 0
+
+
+INTERRUPTED = """
+import os, signal, subprocess, sys
+from gpubench.asv_plugin import ForkServer
+
+class Environment:
+    env_vars = {}
+
+    def run(self, arguments, **options):
+        program = "import socket, sys, time; "
+        program += "socket.socket(socket.AF_UNIX).bind(sys.argv[1]); time.sleep(60)"
+        command = [sys.executable, "-c", program, arguments[-1]]
+        self.server = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+        os.kill(os.getpid(), signal.SIGINT)
+        return self.server
+
+environment = Environment()
+try:
+    ForkServer(environment, ".")
+except KeyboardInterrupt:
+    print("left" if environment.server.poll() is None else "ended")
+"""
+
+
+def test_a_server_that_asv_does_not_know_yet_is_ended_too() -> None:
+    """Ctrl-C comes after its process has begun and before asv has it in hand."""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("ended\n", 0), done.stderr
 
 
 def serving(session: int) -> bool:
