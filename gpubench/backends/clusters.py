@@ -13,6 +13,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
+from gpubench.backends.host import cpu
+from gpubench.backends.protocol import (
+    Backend,
+    Call,
+    DeviceFacts,
+    LoopSampler,
+    Native,
+    Sampler,
+    Session,
+)
 from gpubench.errors import BackendError
 from gpubench.names import Value
 
@@ -146,6 +156,36 @@ def memory_option(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise BackendError(f"the option memory is {value!r}; allowed: a number of bytes from 1")
     return value
+
+
+class WorkersSession(Session):
+    """A session whose calls return when all workers are done. A native array is a ``Cell``, unless
+    ``restore`` is another: it cannot be written to."""
+
+    def restore(self, native: Native, pristine: Native) -> None:
+        native.value = pristine.value
+
+    def sampler(self, call: Call) -> Sampler:
+        return LoopSampler(time.perf_counter, call)
+
+    def synchronize(self) -> None:
+        """Nothing is left to be waited for."""
+
+    def flush(self) -> None:
+        """Workers have caches of their own: ``cold`` is no time of such a backend."""
+
+
+class ClusterBackend(Backend):
+    """A backend whose devices are workers, of a system that is started here or runs elsewhere: its
+    devices have numbers in their names, or an address."""
+
+    def runs_here(self, device: str) -> bool:
+        return bool(counts_of(device))
+
+    def device_facts(self, device: str) -> DeviceFacts:
+        address = device.removeprefix(f"{self.name}:")
+        name = cpu().name if counts_of(device) else f"{self.title} at {address}"
+        return DeviceFacts(name, scope={"device": device})
 
 
 def counts_of(device: str) -> tuple[int, ...]:

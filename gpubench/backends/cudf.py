@@ -28,6 +28,7 @@ from gpubench.backends.protocol import (
     Launch,
     Native,
     Target,
+    watched_once,
 )
 from gpubench.environment import environment
 from gpubench.errors import BackendError, KernelError
@@ -144,24 +145,21 @@ class CudfPandasSession(CudfSession):
         return super().table_to_host(native.as_gpu_object() if self._stands_in(native) else native)
 
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
-        run, proved = super().bind(target, launch, arguments), False
+        run = super().bind(target, launch, arguments)
 
-        def call() -> Any:
-            nonlocal proved
+        def watched() -> Any:
             returned = run()
-            if not proved:
-                results = returned if isinstance(returned, tuple | list) else (returned,)
-                for frame in filter(self._stands_in, (*arguments, *results)):
-                    # One that lies on the host is copied to the device each time.
-                    if frame.as_gpu_object() is not frame.as_gpu_object():
-                        raise DeviceError(
-                            f"{self._device}: cudf.pandas brought a {type(frame).__name__} to the "
-                            "host; use what cuDF has, or the backend pandas"
-                        )
-                proved = True
+            results = returned if isinstance(returned, tuple | list) else (returned,)
+            for frame in filter(self._stands_in, (*arguments, *results)):
+                # One that lies on the host is copied to the device each time.
+                if frame.as_gpu_object() is not frame.as_gpu_object():
+                    raise DeviceError(
+                        f"{self._device}: cudf.pandas brought a {type(frame).__name__} to the "
+                        "host; use what cuDF has, or the backend pandas"
+                    )
             return returned
 
-        return call
+        return watched_once(watched, run)
 
     def _stands_in(self, value: object) -> bool:
         return bool(self._pandas.is_proxy_object(value))

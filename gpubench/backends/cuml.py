@@ -32,6 +32,7 @@ from gpubench.backends.protocol import (
     Sampler,
     Session,
     Target,
+    watched_once,
 )
 from gpubench.errors import BackendError
 from gpubench.names import Value
@@ -92,20 +93,15 @@ class CumlAccelSession(HostSession):
 
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
         run = partial(function_of(target, self._backend), *arguments)
-        proved = False
 
-        def call() -> Any:
-            nonlocal proved
-            if proved:
-                return run()
+        def watched() -> Any:
             with self._accel.profile(quiet=True) as profile:
                 result = run()
             if reason := why_not_on_the_gpu(profile.method_calls):
                 raise DeviceError(f"{self._name}: {reason}")
-            proved = True
             return result
 
-        return call
+        return watched_once(watched, run)
 
     def facts(self) -> Mapping[str, Value]:
         return {

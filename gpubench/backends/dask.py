@@ -28,7 +28,9 @@ from gpubench.backends.clusters import (
     COUNT,
     REACHABLE,
     START_UP,
+    ClusterBackend,
     Folder,
+    WorkersSession,
     blas_threads_asker,
     counts_of,
     memory_option,
@@ -36,22 +38,17 @@ from gpubench.backends.clusters import (
     wait_for_all,
     who_am_i,
 )
-from gpubench.backends.host import Cell, cpu, function_of
+from gpubench.backends.host import Cell, function_of
 from gpubench.backends.numpy import blas_libraries
 from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.pandas import to_arrow
 from gpubench.backends.pools import locks_without_names, start_trackers
 from gpubench.backends.protocol import (
-    Backend,
     Call,
-    DeviceFacts,
     DeviceLostError,
     DeviceMemoryError,
     Launch,
-    LoopSampler,
     Native,
-    Sampler,
-    Session,
     Target,
     not_installed,
 )
@@ -63,7 +60,7 @@ HASH_SEED = "6640"
 """Of text in worker processes, which have to agree: the one that Dask gives its own pool."""
 
 
-class DaskSession(Session):
+class DaskSession(WorkersSession):
     """What the sessions have in common; the ways to compute are the subclasses'."""
 
     def __init__(self, device: str, workers: int, chunks: int | str | None) -> None:
@@ -138,9 +135,6 @@ class DaskSession(Session):
             values = frame.compute() if _is_frame(frame) else frame
         return to_arrow(values, import_module("pandas").DataFrame)
 
-    def restore(self, native: Native, pristine: Native) -> None:
-        native.value = pristine.value
-
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
         function = function_of(target, "dask")
         is_collection = self._dask.is_dask_collection
@@ -159,15 +153,6 @@ class DaskSession(Session):
             return results if several else results[0]
 
         return call
-
-    def sampler(self, call: Call) -> Sampler:
-        return LoopSampler(time.perf_counter, call)
-
-    def synchronize(self) -> None:
-        """A call returns when it is done."""
-
-    def flush(self) -> None:
-        """Workers have caches of their own: ``cold`` is no time of this backend."""
 
     def facts(self) -> Mapping[str, Value]:
         """Versions, ``workers`` and how they were started. ``pool_start_seconds`` is how long that
@@ -453,7 +438,7 @@ class _Told(logging.Handler):
         return "memory" in self.words
 
 
-class DaskBackend(Backend):
+class DaskBackend(ClusterBackend):
     """Runs functions of Dask's arrays and data frames."""
 
     name = "dask"
@@ -484,14 +469,6 @@ class DaskBackend(Backend):
         if reason or not device.startswith("dask:"):
             return reason
         return not_installed(device, "'gpubench[dask]'", "distributed")
-
-    def runs_here(self, device: str) -> bool:
-        return bool(counts_of(device))
-
-    def device_facts(self, device: str) -> DeviceFacts:
-        here = not device.startswith("dask:") or counts_of(device)
-        name = cpu().name if here else f"Dask at {device.removeprefix('dask:')}"
-        return DeviceFacts(name, scope={"device": device})
 
     def start(
         self,

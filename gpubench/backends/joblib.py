@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from importlib import import_module
 from typing import Any
 
-from gpubench.backends.clusters import COUNT, wait_for_all
+from gpubench.backends.clusters import COUNT, counts_of, wait_for_all
 from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.pools import (
     PoolBackend,
@@ -27,7 +27,6 @@ from gpubench.backends.pools import (
     one_blas_thread,
     start_trackers,
     starting_workers,
-    workers_of,
 )
 from gpubench.backends.protocol import Call, DeviceLostError, Launch, Target
 
@@ -41,7 +40,7 @@ class JoblibSession(PoolSession):
 
     def __init__(self, device: str) -> None:
         joblib: Any = import_module("joblib")
-        workers, options = workers_of(device), dict[str, Any](backend="threading")
+        (workers,), options = counts_of(device), dict[str, Any](backend="threading")
         has_processes = device.startswith("processes")
         with ExitStack() as stack:
             if has_processes:
@@ -98,7 +97,8 @@ class JoblibBackend(PoolBackend):
     concerns = ("joblib",)
     passes = ("parallel",)
 
-    def start_pool(self, device: str, **options: Any) -> JoblibSession:
+    def start(self, device: str, threads: int | None) -> JoblibSession:
+        self.refuse_threads(threads)
         return JoblibSession(device)
 
 

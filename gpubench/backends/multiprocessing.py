@@ -12,27 +12,27 @@ import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from multiprocessing.pool import AsyncResult, Pool
-from types import MappingProxyType
 from typing import Any, ClassVar
 
-from gpubench.backends.clusters import COUNT, wait_for_all
+from gpubench.arrow import Array
+from gpubench.backends.clusters import COUNT, counts_of, wait_for_all
 from gpubench.backends.numpy import blas_libraries
 from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.pools import (
     ONE_THREAD,
     PoolBackend,
-    SharedSession,
+    PoolSession,
+    SharedMapping,
     a_worker_died,
     blas_threads,
     how_it_ended,
     locks_without_names,
     starting_workers,
-    workers_of,
 )
-from gpubench.backends.protocol import DeviceLostError
+from gpubench.backends.protocol import DeviceLostError, Native
 from gpubench.errors import BackendError, did_you_mean
 from gpubench.names import Value
 
@@ -69,35 +69,20 @@ class WatchedPool(Pool):
         self._crew.append(ctx.Process(*arguments, **options))
         return self._crew[-1]
 
-    def map(
-        self,
-        func: Callable[[Any], Any],
-        iterable: Iterable[Any],
-        chunksize: int | None = None,
-    ) -> list[Any]:
-        results: list[Any] = self._watched(self.map_async, func, iterable, chunksize)
-        return results
+    def map(self, *arguments: Any, **named: Any) -> Any:
+        return self._watched(self.map_async, *arguments, **named)
 
-    def starmap(
-        self,
-        func: Callable[..., Any],
-        iterable: Iterable[Iterable[Any]],
-        chunksize: int | None = None,
-    ) -> list[Any]:
-        results: list[Any] = self._watched(self.starmap_async, func, iterable, chunksize)
-        return results
+    def starmap(self, *arguments: Any, **named: Any) -> Any:
+        return self._watched(self.starmap_async, *arguments, **named)
 
-    def apply(
-        self,
-        func: Callable[..., Any],
-        args: Iterable[Any] = (),
-        kwds: Mapping[str, Any] = MappingProxyType({}),
+    def apply(self, *arguments: Any, **named: Any) -> Any:
+        return self._watched(self.apply_async, *arguments, **named)
+
+    def _watched(
+        self, submit: Callable[..., AsyncResult[Any]], *arguments: Any, **named: Any
     ) -> Any:
-        return self._watched(self.apply_async, func, args, dict(kwds))
-
-    def _watched(self, submit: Callable[..., AsyncResult[Any]], *arguments: Any) -> Any:
         self._see_that_all_live()
-        result = submit(*arguments)
+        result = submit(*arguments, **named)
         result.wait(LOOK)
         while not result.ready():
             self._see_that_all_live()
@@ -145,8 +130,8 @@ class _Nobody:
         return False
 
 
-class MultiprocessingSession(SharedSession):
-    """A pool of processes, each of which has answered."""
+class MultiprocessingSession(PoolSession):
+    """A pool of processes, each of which has answered, and arrays in memory that they share."""
 
     def __init__(self, workers: int, method: str) -> None:
         start = time.perf_counter()
@@ -161,6 +146,13 @@ class MultiprocessingSession(SharedSession):
                 "pool_start_seconds": time.perf_counter() - start,
             }
             super().__init__("multiprocessing", pool, facts, stack.pop_all())
+
+    def to_native(self, array: Array) -> Native:
+        fortran = array.flags.f_contiguous and not array.flags.c_contiguous
+        order = "F" if fortran else "C"
+        native = SharedMapping(array.nbytes).array(array.shape, array.dtype, order)
+        native[...] = array
+        return native
 
     def facts(self) -> Mapping[str, Value]:
         """As those of any pool, ``start_method``, and ``worker_blas_threads`` of a worker."""
@@ -194,12 +186,15 @@ class MultiprocessingBackend(PoolBackend):
             "the backend joblib"
         )
 
-    def start_pool(self, device: str, **options: Any) -> MultiprocessingSession:
-        method = options.get("method", "spawn")
+    def start(
+        self, device: str, threads: int | None, method: object = "spawn"
+    ) -> MultiprocessingSession:
+        self.refuse_threads(threads)
         if method not in METHODS:
             hint = did_you_mean(str(method), METHODS)
             raise BackendError(f"method {method!r}{hint}; allowed: {', '.join(METHODS)}")
-        return MultiprocessingSession(workers_of(device), method)
+        (workers,) = counts_of(device)
+        return MultiprocessingSession(workers, str(method))
 
 
 def _one_thread_and_no_longer_than_the_parent() -> None:

@@ -11,7 +11,6 @@ import os
 import signal
 import sys
 import weakref
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
@@ -24,9 +23,10 @@ from typing import Any, ClassVar, SupportsIndex
 import numpy as np
 
 from gpubench.arrow import Array
+from gpubench.backends.clusters import counts_of
 from gpubench.backends.host import HostBackend, HostSession, cpu, function_of, nothing
 from gpubench.backends.numpy import blas_libraries
-from gpubench.backends.protocol import Call, DeviceMemoryError, Launch, Native, Target
+from gpubench.backends.protocol import Call, DeviceMemoryError, Launch, Target
 from gpubench.environment import environment
 from gpubench.errors import BackendError
 from gpubench.names import Value
@@ -43,7 +43,7 @@ joblib sets the same (``joblib._parallel_backends.ParallelBackendBase.MAX_NUM_TH
 
 
 class PoolBackend(HostBackend):
-    """A backend whose devices are pools: ``start_pool`` is left to write."""
+    """A backend whose devices are pools."""
 
     times: ClassVar[tuple[str, ...]] = ("kernel", "cold", "start")
 
@@ -51,7 +51,7 @@ class PoolBackend(HostBackend):
         """More workers than processors would take turns, which is another case's time."""
         if reason := super().unavailable(device):
             return reason
-        workers, most = workers_of(device), cpu().threads
+        (workers,), most = counts_of(device), cpu().threads
         if workers <= most:
             return None
         return (
@@ -59,18 +59,14 @@ class PoolBackend(HostBackend):
             "workers, or measure on a larger machine"
         )
 
-    def start(self, device: str, threads: int | None, **options: Any) -> PoolSession:
+    def refuse_threads(self, threads: int | None) -> None:
+        """Raises ``BackendError`` where an implementation declares ``threads``."""
         if threads is not None:
             kind = next(kind for kind in ("threads", "processes") if self.serves(f"{kind}:2"))
             raise BackendError(
                 f"threads of {threads}: the device says how many workers there are, and each has "
                 f"one thread; leave out 'threads', or list {kind}:{threads} under 'devices'"
             )
-        return self.start_pool(device, **options)
-
-    @abstractmethod
-    def start_pool(self, device: str, **options: Any) -> PoolSession:
-        """Start the device's workers; returns when each of them has answered."""
 
 
 class PoolSession(HostSession):
@@ -99,11 +95,6 @@ class PoolSession(HostSession):
         """``workers``, ``pool_start_seconds`` from the first of them until each had answered, and
         what else the backend tells of its pool."""
         return {**super().facts(), **self._facts}
-
-
-def workers_of(device: str) -> int:
-    """2 of ``processes:2``."""
-    return int(device.partition(":")[2])
 
 
 def how_it_ended(code: int) -> str:
@@ -279,14 +270,3 @@ def attached(
         finally:
             os.close(descriptor)
     return np.ndarray(shape, dtype, _attached[path, number], offset, strides)
-
-
-class SharedSession(PoolSession):
-    """One whose arrays lie in memory that the workers share."""
-
-    def to_native(self, array: Array) -> Native:
-        fortran = array.flags.f_contiguous and not array.flags.c_contiguous
-        order = "F" if fortran else "C"
-        native = SharedMapping(array.nbytes).array(array.shape, array.dtype, order)
-        native[...] = array
-        return native

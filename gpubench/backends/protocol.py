@@ -213,6 +213,22 @@ def made_at_first_call(make: Callable[[], Call]) -> Call:
     return run
 
 
+def watched_once(watched: Call, run: Call) -> Call:
+    """``watched``, which raises where the work is not done where it should be, until it has
+    returned; from then on ``run``."""
+    is_proved = False
+
+    def call() -> Any:
+        nonlocal is_proved
+        if is_proved:
+            return run()
+        result = watched()
+        is_proved = True
+        return result
+
+    return call
+
+
 class Session(ABC):
     """A backend opened on one device: a context manager that cleans up whatever happened.
 

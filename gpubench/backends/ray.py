@@ -26,7 +26,9 @@ import numpy as np
 from gpubench.backends.clusters import (
     COUNT,
     REACHABLE,
+    ClusterBackend,
     Folder,
+    WorkersSession,
     blas_threads_asker,
     counts_of,
     memory_option,
@@ -34,19 +36,14 @@ from gpubench.backends.clusters import (
     wait_for_all,
     who_am_i,
 )
-from gpubench.backends.host import Cell, cpu, function_of
+from gpubench.backends.host import Cell, function_of
 from gpubench.backends.protocol import (
-    Backend,
     Call,
     DeviceError,
-    DeviceFacts,
     DeviceLostError,
     DeviceMemoryError,
     Launch,
-    LoopSampler,
     Native,
-    Sampler,
-    Session,
     Target,
 )
 from gpubench.environment import environment
@@ -164,7 +161,7 @@ class Cluster:
         )
 
 
-class RaySession(Session):
+class RaySession(WorkersSession):
     """Natives are references to objects. The reference that a call returned last is looked at when
     somebody waits: ``ray.wait`` takes a task that failed for one that is done."""
 
@@ -200,9 +197,6 @@ class RaySession(Session):
             raise KernelError(f"a task returned a {type(value).__name__}; allowed: an array")
         return array
 
-    def restore(self, native: Native, pristine: Native) -> None:
-        native.value = pristine.value
-
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
         function, ray = function_of(target, "ray"), self._ray
 
@@ -220,9 +214,6 @@ class RaySession(Session):
 
         return call
 
-    def sampler(self, call: Call) -> Sampler:
-        return LoopSampler(time.perf_counter, call)
-
     def synchronize(self) -> None:
         """Raises what the last call's tasks raised."""
         last, self._last = self._last, []
@@ -230,9 +221,6 @@ class RaySession(Session):
             for reference in last:
                 self._ray.get(reference)
             self._cluster.check_store()
-
-    def flush(self) -> None:
-        """Workers have caches of their own: ``cold`` is no time of this backend."""
 
     def facts(self) -> Mapping[str, Value]:
         """Versions, ``workers``, ``nodes``, ``object_store_bytes`` and ``worker_blas_threads``.
@@ -269,7 +257,7 @@ class RaySession(Session):
             ) from error
 
 
-class RayBackend(Backend):
+class RayBackend(ClusterBackend):
     """Runs functions of references to objects."""
 
     name = "ray"
@@ -289,16 +277,9 @@ class RayBackend(Backend):
     def __init__(self) -> None:
         self._cluster: Cluster | None = None
 
-    def runs_here(self, device: str) -> bool:
-        return bool(counts_of(device))
-
     def lost(self, device: str) -> str | None:
         reason = None if counts_of(device) else _unreachable(device)
         return reason and f"{device} lost its head: {reason}; start it again"
-
-    def device_facts(self, device: str) -> DeviceFacts:
-        name = cpu().name if counts_of(device) else f"Ray at {device.removeprefix('ray:')}"
-        return DeviceFacts(name, scope={"device": device})
 
     def start(self, device: str, threads: int | None, memory: int | None = None) -> RaySession:
         refuse_threads(threads, "ray:N")

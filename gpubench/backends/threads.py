@@ -7,15 +7,13 @@ import time
 from contextlib import ExitStack
 from multiprocessing.pool import ThreadPool
 from threading import Barrier
-from typing import Any
 
-from gpubench.backends.clusters import COUNT
+from gpubench.backends.clusters import COUNT, counts_of
 from gpubench.backends.pools import (
     PoolBackend,
     PoolSession,
     blas_threads,
     one_blas_thread,
-    workers_of,
 )
 
 
@@ -56,5 +54,6 @@ class ThreadsBackend(PoolBackend):
     software = ("numpy",)
     passes = ("pool",)
 
-    def start_pool(self, device: str, **options: Any) -> ThreadsSession:
-        return ThreadsSession(workers_of(device))
+    def start(self, device: str, threads: int | None) -> ThreadsSession:
+        self.refuse_threads(threads)
+        return ThreadsSession(*counts_of(device))

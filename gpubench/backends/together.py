@@ -7,7 +7,6 @@ The parts, and where arrays are cut, come from the suite as a ``Division``.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,15 +18,14 @@ from typing import Any
 import numpy as np
 
 from gpubench.arrow import Array
+from gpubench.backends.clusters import WorkersSession
 from gpubench.backends.host import HostBackend
 from gpubench.backends.protocol import (
     QUEUES,
     Call,
     DeviceError,
     Launch,
-    LoopSampler,
     Native,
-    Sampler,
     Session,
     Target,
     made_at_first_call,
@@ -198,7 +196,7 @@ class Divided:
             piece.runner.do(piece.restore, self.name, self.cut(array, piece))
 
 
-class TogetherSession(Session):
+class TogetherSession(WorkersSession):
     """The sessions of the parts. Portions are found at the first call, and then stay."""
 
     def __init__(self) -> None:
@@ -281,15 +279,6 @@ class TogetherSession(Session):
         pieces = self._pieces(lengths, arrays)
         speeds = {one.runner: one.length / one.runner.do(one.seconds) for one in pieces}
         return [speeds.get(runner, 0.0) for runner in self._runners]
-
-    def sampler(self, call: Call) -> Sampler:
-        return LoopSampler(time.perf_counter, call)
-
-    def synchronize(self) -> None:
-        """A call returns when all parts are done."""
-
-    def flush(self) -> None:
-        """Parts have caches of their own: ``cold`` is no time of this backend."""
 
     def close(self) -> None:
         self._stack.close()

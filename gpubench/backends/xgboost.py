@@ -23,7 +23,7 @@ from gpubench.backends.host import (
     function_of,
     nothing,
 )
-from gpubench.backends.protocol import Call, DeviceError, Launch, Target
+from gpubench.backends.protocol import Call, DeviceError, Launch, Target, watched_once
 from gpubench.errors import BackendError
 from gpubench.names import CPU, Value
 
@@ -65,12 +65,8 @@ class XGBoostCudaSession(XGBoostSession):
 
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
         run = super().bind(target, launch, arguments)
-        proved = False
 
-        def call() -> Any:
-            nonlocal proved
-            if proved:
-                return run()
+        def watched() -> Any:
             # Recorded, not raised: it is told from inside XGBoost's own code, which exceptions do
             # not pass.
             with warnings.catch_warnings(record=True) as told:
@@ -85,10 +81,9 @@ class XGBoostCudaSession(XGBoostSession):
                 warnings.warn_explicit(
                     warning.message, warning.category, warning.filename, warning.lineno
                 )
-            proved = True
             return result
 
-        return call
+        return watched_once(watched, run)
 
     def facts(self) -> Mapping[str, Value]:
         """The same, and the GPU."""
