@@ -16,13 +16,6 @@ from typing import Any
 
 import click
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from rich.segment import Segment
 
 from gpubench.errors import Fault, GpubenchError, SuiteError
@@ -149,6 +142,14 @@ class Watched:
 def watched(total: int, what: str = "measuring") -> Iterator[Watched]:
     """A progress bar of so many steps on standard error around work that Ctrl-C and SIGTERM end,
     with what there is by then."""
+    from rich.progress import (  # which most commands start without
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     shown = Progress(
         *columns, TimeRemainingColumn(), console=ERR, transient=True, disable=not ERR.is_terminal

@@ -54,7 +54,7 @@ def _security(address: str, tls: dict[str, Any]) -> Any:
         raise GpubenchError("a fleet needs Dask: pip install 'gpubench[fleet]'")
     from gpubench.fleet.cluster import security_for
 
-    return security_for(address, tls["tls_ca_file"], tls["tls_cert"], tls["tls_key"])
+    return security_for(address, **tls)
 
 
 def _connected(address: str, tls: dict[str, Any]) -> AbstractContextManager[Any]:

@@ -47,16 +47,18 @@ _PROGRESS = re.compile(r"\[\s*([\d.]+)%\]")
 """Of asv's lines."""
 
 
-def security_for(address: str, ca_file: str | None, cert: str | None, key: str | None) -> Security:
+def security_for(
+    address: str, tls_ca_file: str | None, tls_cert: str | None, tls_key: str | None
+) -> Security:
     """How a scheduler at an address is spoken to: with TLS any may be, without it one of the
     loopback interface.
 
     Files that are not given are as Dask is configured. Raises ``GpubenchError``.
     """
     given = {
-        "tls_ca_file": ca_file,
-        **dict.fromkeys(("tls_client_cert", "tls_worker_cert"), cert),
-        **dict.fromkeys(("tls_client_key", "tls_worker_key"), key),
+        "tls_ca_file": tls_ca_file,
+        **dict.fromkeys(("tls_client_cert", "tls_worker_cert"), tls_cert),
+        **dict.fromkeys(("tls_client_key", "tls_worker_key"), tls_key),
     }
     security = Security(**{name: file for name, file in given.items() if file is not None})
     scheme, place = parse_address(address)
@@ -234,8 +236,8 @@ async def serve(
     address: str,
     security: Security,
     checkout: Checkout,
-    name: str | None = None,
-    host: str | None = None,
+    name: str | None,
+    host: str | None,
 ) -> None:
     """Be a measuring worker until Ctrl-C, SIGTERM or the scheduler's end.
 

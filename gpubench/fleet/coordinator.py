@@ -36,6 +36,10 @@ from gpubench.plan.plan import Plan
 Say = Callable[[str], object]
 """Tells a person."""
 
+Keep = Callable[[Any, Share, Machine, Mapping[str, bytes]], int]
+"""Puts what came back of a share with the rest, after the lines of each record that had come of it
+before, and tells how many benchmarks that were."""
+
 POLL = 1.0
 """Seconds after which it is seen that a machine is gone. A share takes minutes."""
 
@@ -246,99 +250,145 @@ class Unfinished:
                     lines[name] += new
 
 
+@dataclass
+class Dispatch:
+    """Shares on their way to machines and back."""
+
+    client: Client
+    keepers: Mapping[str, str]
+    keep: Keep
+    say: Say
+    task: Callable[..., Any]
+    """Measures a share on a worker."""
+    variables: Mapping[str, str]
+    unfinished: Unfinished
+    idle: list[Machine]
+    waiting: list[Share]
+    outcome: Outcome
+    running: dict[Future, tuple[Machine, Share]] = field(default_factory=dict)
+    installed: dict[str, str] = field(default_factory=dict)
+    """The commit that each machine measured last, by its name."""
+    failures: Counter[str] = field(default_factory=Counter)
+    """In a row, by the machine's name."""
+    damaged: Counter[Share] = field(default_factory=Counter)
+    """How often each came so."""
+    tried: dict[Share, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Names of machines on which a share failed."""
+
+    def drop_vanished(self) -> None:
+        """Leave machines out that are gone, and give up what they had."""
+        alive = self.client.nthreads()
+        self.unfinished.take()
+        self.idle = [machine for machine in self.idle if machine.address in alive]
+        for future, (machine, share) in list(self.running.items()):
+            if machine.address not in alive:
+                del self.running[future]
+                future.cancel()
+                self.give_up(machine, share, "it has vanished")
+
+    def give_out(self) -> None:
+        """Give each idle machine a share, where there is one for it. What nobody is left for is
+        lost."""
+        for machine in list(self.idle):
+            untried = (share for share in self.waiting if machine.name not in self.tried[share])
+            keeper, installed = self.keepers[machine.name], self.installed.get(machine.name)
+            if share := next_share(untried, keeper, installed):
+                self.idle.remove(machine)
+                self.waiting.remove(share)
+                self.installed[machine.name] = share.commit
+                begun = self.unfinished.begin(machine, share)
+                self.submit(machine, share, self.variables, begun)
+        if not self.running:
+            nobody = "no machine is left that could measure it"
+            self.outcome.lost += [(share, nobody) for share in self.waiting]
+
+    def submit(
+        self,
+        machine: Machine,
+        share: Share,
+        variables: Mapping[str, str] | None,
+        begun: Mapping[str, bytes],
+    ) -> None:
+        """Ask a machine; without ``variables`` for what it has measured already."""
+        where = {"workers": [machine.address], "resources": resources(len(machine.gpus))}
+        future = self.client.submit(self.task, share, variables, begun, pure=False, **where)
+        self.running[future] = machine, share
+
+    def receive(self, future: Future) -> None:
+        """Keep what a machine has measured; then it is idle, unless it fails again and again."""
+        machine, share = self.running.pop(future)
+        try:
+            parcel = future.result(timeout=FETCH)
+            count = self.keep(parcel, share, machine, self.unfinished.lines[share])
+        except Damaged as error:
+            self.damaged[share] += 1
+            self.outcome.asked_again += 1
+            if self.damaged[share] <= ASKED_AGAIN:
+                self.say(f"{machine.name}: {share.title}: {error}; it is asked for again")
+                self.submit(machine, share, None, {})
+                return
+            self.give_up(machine, share, str(error))
+        except Exception as error:  # whatever went wrong over there
+            self.failures[machine.name] += 1
+            self.give_up(machine, share, str(error) or type(error).__name__)
+        else:
+            self.failures[machine.name] = 0
+            self.outcome.kept += 1
+            del self.unfinished.lines[share]
+            place = f"{self.outcome.kept + len(self.outcome.lost)}/{self.outcome.shares}"
+            self.say(f"[{place}] {machine.name}: {share.title}: {count} benchmarks")
+        if self.failures[machine.name] < IN_A_ROW:
+            self.idle.append(machine)
+        else:
+            self.say(f"{machine.name} gets no more: {IN_A_ROW} shares in a row failed")
+
+    def give_up(self, machine: Machine, share: Share, why: str) -> None:
+        """A machine has failed: the share goes to another one, or is lost without any."""
+        self.say(f"{machine.name}: {share.title}: {why}")
+        tried = self.tried[share]
+        tried.add(machine.name)
+        others = [*self.idle, *(other for other, _ in self.running.values())]
+        if any(self.keepers[m.name] == share.keeper and m.name not in tried for m in others):
+            self.waiting.insert(0, share)
+        else:
+            self.outcome.lost.append((share, f"{machine.name}: {why}"))
+
+
 def measure_all(
     client: Client,
     machines: Iterable[Machine],
     keepers: Mapping[str, str],
     shares: Sequence[Share],
     results_dir: Path,
-    keep: Callable[[Any, Share, Machine, Mapping[str, bytes]], int],
+    keep: Keep,
     say: Say,
     task: Callable[..., Any] = measure,
     variables: Mapping[str, str] | None = None,
 ) -> Outcome:
-    """Have all shares measured; ``keep`` puts what came back with the rest, and tells how many
-    benchmarks that were.
+    """Have all shares measured.
 
     Meanwhile lines of records are kept as they come. A share of a machine that vanished, or on
     which it failed, goes to another one with the same keeper, which goes on with what had come.
     When it is interrupted, what the machines are doing is cancelled.
     """
-    idle, waiting, outcome = list(machines), list(shares), Outcome(len(shares))
-    running: dict[Future, tuple[Machine, Share]] = {}
-    installed, failures, damaged = dict[str, str](), Counter[str](), Counter[Share]()
-    tried: dict[Share, set[str]] = defaultdict(set)
-    unfinished = Unfinished(client, results_dir)
-
-    def submit(machine: Machine, share: Share, variables: Mapping[str, str] | None) -> None:
-        begun = {} if variables is None else unfinished.begin(machine, share)
-        where = {"workers": [machine.address], "resources": resources(len(machine.gpus))}
-        future = client.submit(task, share, variables, begun, pure=False, **where)
-        running[future] = machine, share
-
-    def give_up(machine: Machine, share: Share, why: str) -> None:
-        say(f"{machine.name}: {share.title}: {why}")
-        tried[share].add(machine.name)
-        others = [*idle, *(other for other, _ in running.values())]
-        if any(keepers[m.name] == share.keeper and m.name not in tried[share] for m in others):
-            waiting.insert(0, share)
-        else:
-            outcome.lost.append((share, f"{machine.name}: {why}"))
-
+    unfinished, outcome = Unfinished(client, results_dir), Outcome(len(shares))
+    idle, waiting = list(machines), list(shares)
+    dispatch = Dispatch(
+        client, keepers, keep, say, task, variables or {}, unfinished, idle, waiting, outcome
+    )
     try:
         while True:
-            alive = client.nthreads()
-            unfinished.take()
-            idle = [machine for machine in idle if machine.address in alive]
-            for future, (machine, share) in list(running.items()):
-                if machine.address not in alive:
-                    del running[future]
-                    future.cancel()
-                    give_up(machine, share, "it has vanished")
-            for machine in list(idle):
-                own = (share for share in waiting if machine.name not in tried[share])
-                chosen = next_share(own, keepers[machine.name], installed.get(machine.name))
-                if chosen:
-                    idle.remove(machine)
-                    waiting.remove(chosen)
-                    installed[machine.name] = chosen.commit
-                    submit(machine, chosen, variables or {})
-            if not running:
-                nobody = "no machine is left that could measure it"
-                outcome.lost += [(share, nobody) for share in waiting]
+            dispatch.drop_vanished()
+            dispatch.give_out()
             client.set_metadata(METADATA, {**vars(outcome), "lost": len(outcome.lost)})
-            if not running:
+            if not dispatch.running:
                 return outcome
-            done = wait_some(running)
+            done = wait_some(dispatch.running)
             unfinished.take()  # what was written of a share comes before its parcel
             for future in done:
-                machine, share = running.pop(future)
-                try:
-                    parcel = future.result(timeout=FETCH)
-                    count = keep(parcel, share, machine, unfinished.lines[share])
-                except Damaged as error:
-                    damaged[share] += 1
-                    outcome.asked_again += 1
-                    if damaged[share] <= ASKED_AGAIN:
-                        say(f"{machine.name}: {share.title}: {error}; it is asked for again")
-                        submit(machine, share, None)
-                        continue
-                    give_up(machine, share, str(error))
-                except Exception as error:  # whatever went wrong over there
-                    failures[machine.name] += 1
-                    give_up(machine, share, str(error) or type(error).__name__)
-                else:
-                    failures[machine.name] = 0
-                    outcome.kept += 1
-                    del unfinished.lines[share]
-                    place = f"{outcome.kept + len(outcome.lost)}/{len(shares)}"
-                    say(f"[{place}] {machine.name}: {share.title}: {count} benchmarks")
-                if failures[machine.name] < IN_A_ROW:
-                    idle.append(machine)
-                else:
-                    say(f"{machine.name} gets no more: {IN_A_ROW} shares in a row failed")
+                dispatch.receive(future)
     finally:
-        client.cancel(list(running))
+        client.cancel(list(dispatch.running))
         unfinished.take()
 
 
