@@ -40,39 +40,36 @@ def narrowed(kind: str, value: str) -> str:
     return f"sc_{kind}_of({value})" if kind in ("f16", "bf16") else value
 
 
+def numbers(code: Code, source: str, kind: str) -> list[str]:
+    """The number in a register, or the lower and the upper one, as they are calculated with."""
+    half = HALVES.get(kind)
+    if not half:
+        return [widened(kind, code.read(source, kind))]
+    bits = KINDS[half] * 8
+    both = code.read(source, f"u{bits * 2}")
+    values = [f"(uint{bits}_t)({both} >> {shift})" for shift in (0, bits)]
+    cast = {"f32": "sc_f32_of_b32({})", "s16": "(int16_t){}"}.get(half, "{}")
+    return [widened(half, cast.format(value)) for value in values]
+
+
 def calculate(code: Code, one: Instruction, kind: str, make: Make, sources: Sequence[str]) -> str:
     """``d = make(a, b, ...)``, for each half where a register holds two numbers."""
     half = HALVES.get(kind)
+    columns = zip(*(numbers(code, source, kind) for source in sources), strict=True)
+    results = [narrowed(half or kind, make(*values)) for values in columns]
     if not half:
-        values = [widened(kind, code.read(source, kind)) for source in sources]
-        return code.write(one.operands[0], kind, narrowed(kind, make(*values)))
+        return code.write(one.operands[0], kind, results[0])
     bits = KINDS[half] * 8
-    word = f"uint{bits * 2}_t"
-    parts = []
-    for shift in (0, bits):
-        values = []
-        for source in sources:
-            value = f"(uint{bits}_t)({code.read(source, f'u{bits * 2}')} >> {shift})"
-            if half == "f32":
-                value = f"sc_f32_of_b32({value})"
-            values.append(widened(half, f"(int16_t){value}" if half == "s16" else value))
-        part = narrowed(half, make(*values))
-        part = f"sc_b32_of_f32({part})" if half == "f32" else f"(uint{bits}_t)({part})"
-        parts.append(f"({word}){part} << {shift}")
-    return code.write(one.operands[0], f"u{bits * 2}", " | ".join(parts))
+    cast = "sc_b32_of_f32" if half == "f32" else f"(uint{bits}_t)"
+    low, high = (f"(uint{bits * 2}_t){cast}({result})" for result in results)
+    return code.write(one.operands[0], f"u{bits * 2}", f"{low} | {high} << {bits}")
 
 
-def bounded(one: Instruction, kind: str, value: str) -> str:
+def bounded(one: Instruction, value: str) -> str:
     """With .sat and .relu."""
     if "sat" in one.modifiers:
-        return f"({_c_type(kind)})sc_sat({value})"
-    if "relu" in one.modifiers:
-        return f"({_c_type(kind)})sc_relu({value})"
-    return value
-
-
-def _c_type(kind: str) -> str:
-    return "double" if kind == "f64" else "float"
+        return f"sc_sat({value})"
+    return f"sc_relu({value})" if "relu" in one.modifiers else value
 
 
 def element_of(kind: str) -> str:
@@ -81,22 +78,29 @@ def element_of(kind: str) -> str:
 
 # ---- add, sub, mul, fma, div, rem -------------------------------------------------------------
 
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+
+
+def _rounded(code: Code, one: Instruction, kind: str) -> str:
+    """One of ``_SIGNS`` between floating point numbers, rounded as the instruction says."""
+    mode = one.chosen(ROUNDINGS)
+
+    def make(a: str, b: str) -> str:
+        rounded = f"sc_{one.opcode}_{element_of(kind)}_in({mode}, {a}, {b}, 0)"
+        return bounded(one, rounded if mode else f"{a} {_SIGNS[one.opcode]} {b}")
+
+    return calculate(code, one, kind, make, one.operands[1:])
+
 
 @handles("add sub", f"{_FLOAT_MODIFIERS} cc noftz")
 def _add(code: Code, one: Instruction) -> str:
     kind = only_kind(code, one)
-    sign = "+" if one.opcode == "add" else "-"
+    sign = _SIGNS[one.opcode]
     sources = one.operands[1:]
     if "cc" in one.modifiers:
-        return _carried(code, one, kind, sources, "carry = 0; ")
+        return _carried(code, one)
     if element_of(kind) in FLOATS:
-        mode = one.chosen(ROUNDINGS)
-
-        def make(a: str, b: str) -> str:
-            rounded = f"sc_{one.opcode}_{element_of(kind)}_in({mode}, {a}, {b}, 0)"
-            return bounded(one, element_of(kind), rounded if mode else f"{a} {sign} {b}")
-
-        return calculate(code, one, kind, make, sources)
+        return _rounded(code, one, kind)
     if "sat" in one.modifiers:
         a, b = (code.read(source, "s32") for source in sources)
         return code.write(one.operands[0], "s32", f"sc_clamp_s32((int64_t){a} {sign} {b})")
@@ -105,39 +109,29 @@ def _add(code: Code, one: Instruction) -> str:
 
 
 @handles("addc subc", "cc")
-def _addc(code: Code, one: Instruction) -> str:
-    return _carried(code, one, only_kind(code, one), one.operands[1:], "")
-
-
-def _carried(code: Code, one: Instruction, kind: str, sources: Sequence[str], start: str) -> str:
-    """With a carry in and out; without .cc, what goes out is not kept (PTX ISA, 9.7.2)."""
-    bits = KINDS[kind] * 8
-    a, b = (code.read(source, f"u{bits}") for source in sources)
+def _carried(code: Code, one: Instruction) -> str:
+    bits = KINDS[only_kind(code, one)] * 8
+    a, b = (code.read(source, f"u{bits}") for source in one.operands[1:])
     name = "sc_sub_borrow" if one.opcode.startswith("sub") else "sc_add_carry"
-    return _with_carry(code, one, f"{name}_{bits}({a}, {b}, &carry)", f"u{bits}", start)
+    return _with_carry(code, one, f"{name}_{bits}({a}, {b}, &carry)", f"u{bits}")
 
 
-def _with_carry(code: Code, one: Instruction, value: str, kind: str, start: str) -> str:
+def _with_carry(code: Code, one: Instruction, value: str, kind: str) -> str:
+    """Only addc, subc and madc take a carry in; without .cc, what goes out is not kept (PTX ISA,
+    9.7.2)."""
     code.carries = True
     write = code.write(one.operands[0], kind, value)
-    if "cc" in one.modifiers:
-        return start + write
-    return f"uint32_t kept = carry; {start}{write} carry = kept;"
+    if "cc" not in one.modifiers:
+        return f"uint32_t kept = carry; {write} carry = kept;"
+    return write if one.opcode in ("addc", "subc", "madc") else f"carry = 0; {write}"
 
 
 @handles("mul", f"{_FLOAT_MODIFIERS} lo hi wide")
 def _mul(code: Code, one: Instruction) -> str:
     kind = only_kind(code, one)
-    sources = one.operands[1:]
-    if element_of(kind) not in FLOATS:
-        return code.write(one.operands[0], *_product(code, one, kind))
-    mode = one.chosen(ROUNDINGS)
-
-    def make(a: str, b: str) -> str:
-        rounded = f"sc_mul_{element_of(kind)}_in({mode}, {a}, {b}, 0)"
-        return bounded(one, element_of(kind), rounded if mode else f"{a} * {b}")
-
-    return calculate(code, one, kind, make, sources)
+    if element_of(kind) in FLOATS:
+        return _rounded(code, one, kind)
+    return code.write(one.operands[0], *_product(code, one, kind))
 
 
 def _product(code: Code, one: Instruction, kind: str) -> tuple[str, str]:
@@ -165,8 +159,7 @@ def _mad(code: Code, one: Instruction) -> str:
     if one.opcode == "madc" or "cc" in one.modifiers:
         bits = KINDS[result] * 8
         value = f"sc_add_carry_{bits}({product}, {c}, &carry)"
-        start = "carry = 0; " if one.opcode == "mad" else ""
-        return _with_carry(code, one, value, result_unsigned, start)
+        return _with_carry(code, one, value, result_unsigned)
     if "sat" in one.modifiers:
         c = code.read(one.operands[3], "s32")
         return code.write(one.operands[0], "s32", f"sc_clamp_s32((int64_t){product} + {c})")
@@ -181,10 +174,10 @@ def _fma(code: Code, one: Instruction) -> str:
 
     def make(a: str, b: str, c: str) -> str:
         if element in ("f16", "bf16"):
-            return bounded(one, "f64", f"sc_fma_half({a}, {b}, {c})")
+            return bounded(one, f"sc_fma_half({a}, {b}, {c})")
         name = "fmaf" if element == "f32" else "fma"
         value = f"sc_fma_{element}_in({mode}, {a}, {b}, {c})" if mode else f"{name}({a}, {b}, {c})"
-        return bounded(one, element, value)
+        return bounded(one, value)
 
     return calculate(code, one, kind, make, one.operands[1:])
 
@@ -192,12 +185,10 @@ def _fma(code: Code, one: Instruction) -> str:
 @handles("div", "rn rz rm rp ftz approx full")
 def _div(code: Code, one: Instruction) -> str:
     kind = only_kind(code, one)
+    if kind in FLOATS:
+        return _rounded(code, one, kind)
     a, b = (code.read(source, kind) for source in one.operands[1:])
-    if kind not in FLOATS:
-        return code.write(one.operands[0], kind, f"sc_div_{kind}({a}, {b})")
-    mode = one.chosen(ROUNDINGS)
-    value = f"sc_div_{kind}_in({mode}, {a}, {b}, 0)" if mode else f"{a} / {b}"
-    return code.write(one.operands[0], kind, value)
+    return code.write(one.operands[0], kind, f"sc_div_{kind}({a}, {b})")
 
 
 is_written("rem", "t t t", "sc_rem_{t}({0}, {1})")
@@ -249,6 +240,7 @@ def _abs(code: Code, one: Instruction) -> str:
 _FUNCTIONS = {
     "rcp": "1 / {a}",
     "sqrt": "sqrt{f}({a})",
+    "rsqrt": "1 / sqrt({a})",
     "sin": "sin{f}({a})",
     "cos": "cos{f}({a})",
     "lg2": "log2{f}({a})",
@@ -270,14 +262,6 @@ def _function(code: Code, one: Instruction) -> str:
         return _FUNCTIONS[one.opcode].format(a=a, f="" if kind == "f64" else "f")
 
     return calculate(code, one, kind, make, one.operands[1:])
-
-
-@handles("rsqrt", "approx ftz")
-def _rsqrt(code: Code, one: Instruction) -> str:
-    kind = only_kind(code, one)
-    return calculate(
-        code, one, kind, lambda a: f"({_c_type(kind)})(1 / sqrt({a}))", one.operands[1:]
-    )
 
 
 @handles("not cnot")

@@ -210,67 +210,53 @@ always("nanosleep", "t->services->yield(t);", faults=True)
 def _warp(
     code: Code,
     op: str,
+    target: str,
     mask: str,
     value: str = "0",
     more: tuple[str, str] = ("0", "0"),
     *,
-    result: tuple[str, str] | None = None,
-    predicate: str = "",
+    kind: str = "b32",
 ) -> str:
-    """A warp operation whose result, of the type given, and whose predicate go into registers."""
-    to = "&p" if predicate else "NULL"
+    """A warp operation whose result, of that type, and whose predicate go into ``d|p``, or ``d``
+    alone."""
+    d, p = (name.strip() for name in target.partition("|")[::2])
+    to = "&p" if p else "NULL"
     call = f"sc_warp(t, SC_{op}, {mask}, {value}, {more[0]}, {more[1]}, {code.site}, {to})"
-    write = code.write(*result, call) if result else f"{call};"
-    if predicate:
-        return f"bool p; {write} {code.write(predicate, 'pred', 'p')}"
-    return write
+    write = code.write(d, kind, call)
+    return f"bool p; {write} {code.write(p, 'pred', 'p')}" if p else write
 
 
-def _results(text: str) -> tuple[str, str]:
-    """``d|p``, or ``d`` alone."""
-    d, _, p = text.partition("|")
-    return d.strip(), p.strip()
+def _mask(code: Code, one: Instruction, operands: Sequence[str]) -> str:
+    """The last operand: old forms, without ``.sync``, do not have it."""
+    if not operands:
+        raise code.error(f"{one.opcode} without .sync is not supported")
+    return code.read(operands[0], "u32")
 
 
 @handles("shfl", "sync up down bfly idx", faults=True)
 def _shfl(code: Code, one: Instruction) -> str:
-    target, a, b, c, *mask = one.operands
-    d, p = _results(target)
-    if not mask:
-        raise code.error("shfl without .sync is not supported")
+    target, a, b, c, *rest = one.operands
+    mask = _mask(code, one, rest)
     mode = next(word for word in one.modifiers if word in ("up", "down", "bfly", "idx"))
     more = (code.read(b, "u32"), code.read(c, "u32"))
-    value, kind = code.read(a, "u32"), "b32"
-    return _warp(
-        code,
-        f"SHUFFLE_{mode.upper()}",
-        code.read(mask[0], "u32"),
-        value,
-        more,
-        result=(d, kind),
-        predicate=p,
-    )
+    return _warp(code, f"SHUFFLE_{mode.upper()}", target, mask, code.read(a, "u32"), more)
 
 
 @handles("vote", "sync all any uni ballot", faults=True)
 def _vote(code: Code, one: Instruction) -> str:
-    d, a, *mask = one.operands
-    if not mask:
-        raise code.error("vote without .sync is not supported")
+    d, a, *rest = one.operands
+    mask = _mask(code, one, rest)
     mode = next(word for word in one.modifiers if word in ("all", "any", "uni", "ballot"))
     kind = "b32" if mode == "ballot" else "pred"
-    value = code.read(a, "pred")
-    return _warp(code, f"VOTE_{mode.upper()}", code.read(mask[0], "u32"), value, result=(d, kind))
+    return _warp(code, f"VOTE_{mode.upper()}", d, mask, code.read(a, "pred"), kind=kind)
 
 
 @handles("match", "any all sync", faults=True)
 def _match(code: Code, one: Instruction) -> str:
-    kind = only_kind(code, one)
     target, a, mask = one.operands
-    d, p = _results(target)
     op = "MATCH_ALL" if "all" in one.modifiers else "MATCH_ANY"
-    value = code.read(a, kind)
-    return _warp(code, op, code.read(mask, "u32"), value, result=(d, "b32"), predicate=p)
+    value = code.read(a, only_kind(code, one))
+    return _warp(code, op, target, code.read(mask, "u32"), value)
 
 
 @handles("redux", "sync add min max and or xor", faults=True)
@@ -281,15 +267,15 @@ def _redux(code: Code, one: Instruction) -> str:
     d, a, mask = one.operands
     mode = next(word for word in one.modifiers if word not in ("sync", kind))
     op = f"REDUX_{mode.upper()}" + (f"_{kind[0].upper()}" if mode in ("min", "max") else "")
-    return _warp(code, op, code.read(mask, "u32"), code.read(a, "u32"), result=(d, "b32"))
+    return _warp(code, op, d, code.read(mask, "u32"), code.read(a, "u32"))
 
 
 @handles("activemask", faults=True)
 def _activemask(code: Code, one: Instruction) -> str:
-    return _warp(code, "ACTIVE", "UINT32_MAX", result=(one.operands[0], "b32"))
+    return _warp(code, "ACTIVE", one.operands[0], "UINT32_MAX")
 
 
 @handles("elect", "sync", faults=True)
 def _elect(code: Code, one: Instruction) -> str:
-    d, p = _results(one.operands[0])
-    return _warp(code, "ELECT", code.read(one.operands[1], "u32"), result=(d, "b32"), predicate=p)
+    target, mask = one.operands
+    return _warp(code, "ELECT", target, code.read(mask, "u32"))

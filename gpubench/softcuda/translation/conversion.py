@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from gpubench.softcuda.translation.arithmetic import FLOATS, HALVES, ROUNDINGS, widened
+from gpubench.softcuda.translation.arithmetic import (
+    FLOATS,
+    HALVES,
+    ROUNDINGS,
+    bounded,
+    widened,
+)
 from gpubench.softcuda.translation.instructions import handles, kinds_of
 from gpubench.softcuda.translation.operands import C_TYPES, Code
 from gpubench.softcuda.translation.ptx import KINDS, Instruction
@@ -17,8 +23,7 @@ def _cvt(code: Code, one: Instruction) -> str:
     if "pack" in one.modifiers:
         return _pack(code, one)
     if "tf32" in one.modifiers:
-        mode = one.chosen(_TO_HALVES) or "FE_TONEAREST"
-        value = f"sc_tf32_in({mode}, {code.read(one.operands[1], 'f32')})"
+        value = f"sc_tf32_in({_rounding(one)}, {code.read(one.operands[1], 'f32')})"
         return code.write(one.operands[0], "u32", value)
     to, kind = kinds_of(one)
     if to in HALVES:
@@ -37,22 +42,20 @@ def _cvt(code: Code, one: Instruction) -> str:
     return code.write(one.operands[0], to, f"({C_TYPES[to]}){value}")
 
 
-def _bounded(one: Instruction, value: str) -> str:
-    if "sat" in one.modifiers:
-        return f"sc_sat({value})"
-    return f"sc_relu({value})" if "relu" in one.modifiers else value
+def _rounding(one: Instruction) -> str:
+    return one.chosen(_TO_HALVES) or "FE_TONEAREST"
 
 
 def _between_floats(one: Instruction, to: str, kind: str, value: str) -> str:
     integral = one.chosen(_INTEGRAL)
     if integral:
         value = f"{integral}({value})"
-    mode = one.chosen(_TO_HALVES)
+    mode = _rounding(one)
     if to in ("f16", "bf16"):
-        return f"sc_{to}_in({mode or 'FE_TONEAREST'}, {_bounded(one, value)})"
-    if to == "f32" and kind == "f64" and mode and mode != "FE_TONEAREST":
+        return f"sc_{to}_in({mode}, {bounded(one, value)})"
+    if to == "f32" and kind == "f64" and mode != "FE_TONEAREST":
         value = f"sc_f32_of_f64_in({mode}, {value})"
-    return f"({C_TYPES[to]}){_bounded(one, f'({value})')}"
+    return f"({C_TYPES[to]}){bounded(one, f'({value})')}"
 
 
 def _to_integer(one: Instruction, to: str, kind: str, value: str) -> str:
@@ -63,20 +66,20 @@ def _to_integer(one: Instruction, to: str, kind: str, value: str) -> str:
 
 
 def _from_integer(one: Instruction, to: str, kind: str, value: str) -> str:
-    mode = one.chosen(_TO_HALVES)
+    mode = _rounding(one)
     if to in ("f16", "bf16"):
-        return f"sc_{to}_in({mode or 'FE_TONEAREST'}, {_bounded(one, f'(double){value}')})"
-    if mode and mode != "FE_TONEAREST":
+        return f"sc_{to}_in({mode}, {bounded(one, f'(double){value}')})"
+    if mode != "FE_TONEAREST":
         value = f"sc_{to}_of_{kind[0]}64_in({mode}, {value})"
-    return f"({C_TYPES[to]}){_bounded(one, value)}"
+    return f"({C_TYPES[to]}){bounded(one, value)}"
 
 
 def _halves(code: Code, one: Instruction, to: str, kind: str) -> str:
     """``cvt.rn.f16x2.f32 d, a, b``: a becomes the upper half."""
     if kind != "f32":
         raise code.error("not supported from this type")
-    high, low = (_bounded(one, code.read(source, "f32")) for source in one.operands[1:])
-    name = f"sc_{HALVES[to]}_in({one.chosen(_TO_HALVES) or 'FE_TONEAREST'}"
+    high, low = (bounded(one, code.read(source, "f32")) for source in one.operands[1:])
+    name = f"sc_{HALVES[to]}_in({_rounding(one)}"
     value = f"(uint32_t){name}, {high}) << 16 | {name}, {low})"
     return code.write(one.operands[0], "u32", value)
 

@@ -14,7 +14,7 @@ import gpubench.softcuda.translation.selection  # noqa: F401
 from gpubench.softcuda.translation.instructions import HANDLERS, translate_instruction
 from gpubench.softcuda.translation.layout import Layout, keeps_parameters, packed
 from gpubench.softcuda.translation.operands import C_TYPES, Code, Scope
-from gpubench.softcuda.translation.ptx import KINDS, Block, Function, Instruction, Label
+from gpubench.softcuda.translation.ptx import Block, Function, Instruction, Label
 
 
 class FunctionWriter:
@@ -135,6 +135,3 @@ def _declarations(scope: Scope) -> list[str]:
             lines.append(f"{c_type} {declared};")
     lines += [f"_Alignas(16) char p_{name}[{size}];" for name, size in scope.parameters.items()]
     return lines
-
-
-assert set(C_TYPES) == set(KINDS)

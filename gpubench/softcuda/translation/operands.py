@@ -28,15 +28,8 @@ from gpubench.softcuda.translation.ptx import (
 )
 
 C_TYPES: Mapping[str, str] = {
-    **{f"{letter}{bits}": f"uint{bits}_t" for letter in "bu" for bits in (8, 16, 32, 64)},
+    **{kind: f"uint{size * 8}_t" for kind, size in KINDS.items()},
     **{f"s{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
-    "f16": "uint16_t",
-    "bf16": "uint16_t",
-    "f16x2": "uint32_t",
-    "bf16x2": "uint32_t",
-    "s16x2": "uint32_t",
-    "u16x2": "uint32_t",
-    "f32x2": "uint64_t",
     "f32": "float",
     "f64": "double",
     "pred": "bool",

@@ -8,7 +8,7 @@ from gpubench.softcuda.translation.arithmetic import (
     bounded,
     calculate,
     element_of,
-    widened,
+    numbers,
 )
 from gpubench.softcuda.translation.instructions import handles, is_written, kinds_of, only_kind
 from gpubench.softcuda.translation.operands import C_TYPES, Code
@@ -52,12 +52,12 @@ def _min(code: Code, one: Instruction) -> str:
             value = f"{name}({value}, {term})"
         if "xorsign" in one.modifiers:
             value = f"sc_xorsign({value}, {values[0]}, {values[1]})"
-        return bounded(one, element, value)
+        return bounded(one, value)
 
     return calculate(code, one, kind, make, one.operands[1:])
 
 
-def _compared(code: Code, one: Instruction, kind: str, a: str, b: str) -> str:
+def _compared(one: Instruction, kind: str, a: str, b: str) -> str:
     """The C condition of a comparison, with NaN as PTX has it."""
     word = one.modifiers[0]
     real = element_of(kind) in FLOATS
@@ -80,12 +80,9 @@ _COMPARE = " ".join([*_COMPARISONS, *_OPPOSITES, "equ", "num", "nan", *_COMBINAT
 def _setp(code: Code, one: Instruction) -> str:
     kind = only_kind(code, one)
     results = one.operands[0].split("|")
-    values = _comparison_values(code, one, kind)
-    if kind in HALVES:
-        conditions = [_compared(code, one, kind, *pair) for pair in values]
-    else:
-        condition = _compared(code, one, kind, *values[0])
-        conditions = [condition, f"!{condition}"][: len(results)]
+    conditions = _conditions(code, one, kind)
+    if kind not in HALVES and len(results) > 1:
+        conditions.append(f"!{conditions[0]}")
     conditions = _combined(code, one, conditions)
     if len(results) == 1:
         return code.write(results[0].strip(), "pred", conditions[0])
@@ -105,24 +102,16 @@ def _combined(code: Code, one: Instruction, conditions: list[str]) -> list[str]:
     return [f"({condition} {sign} {c})" for condition in conditions]
 
 
-def _comparison_values(code: Code, one: Instruction, kind: str) -> list[tuple[str, str]]:
-    """The two numbers that are compared, or those of each half."""
-    half = HALVES.get(kind)
-    if not half:
-        a, b = (widened(kind, code.read(source, kind)) for source in one.operands[1:3])
-        return [(a, b)]
-    a, b = (code.read(source, "u32") for source in one.operands[1:3])
-    return [
-        (widened(half, f"(uint16_t)({a} >> {shift})"), widened(half, f"(uint16_t)({b} >> {shift})"))
-        for shift in (0, 16)
-    ]
+def _conditions(code: Code, one: Instruction, kind: str) -> list[str]:
+    """The condition of the comparison, or those of both halves."""
+    a, b = (numbers(code, source, kind) for source in one.operands[1:3])
+    return [_compared(one, kind, *pair) for pair in zip(a, b, strict=True)]
 
 
 @handles("set", _COMPARE)
 def _set(code: Code, one: Instruction) -> str:
     to, kind = kinds_of(one)
-    conditions = [_compared(code, one, kind, *pair) for pair in _comparison_values(code, one, kind)]
-    conditions = _combined(code, one, conditions)
+    conditions = _combined(code, one, _conditions(code, one, kind))
     ones = {"f32": "0x1p+0f", "f16": "0x3c00", "bf16": "0x3f80"}.get(element_of(to), "-1")
     values = [f"({condition} ? {ones} : 0)" for condition in conditions]
     if kind not in HALVES:
