@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain, groupby
+from itertools import chain, groupby
 from statistics import median
 
 from gpubench.measure.asv_settings import TIMEOUT
@@ -25,7 +25,7 @@ from gpubench.measure.preparation import (
     one_of_each,
 )
 from gpubench.measure.recorder import Recorder
-from gpubench.measure.sampling import SamplePlan, sample_plan, take_samples
+from gpubench.measure.sampling import SamplePlan, by_round, sample_plan, take_samples
 from gpubench.measure.worker import Ended, Exited, Worker
 from gpubench.names import FRESH_TIMES
 from gpubench.plan.case import Case
@@ -73,10 +73,8 @@ class Measured:
     @property
     def medians(self) -> list[list[float]]:
         """Of the rounds of each process, as seconds of one run."""
-        sizes = self.processes or (len(self.rounds),)
-        ends = accumulate(sizes)
-        parts = (self.rounds[end - size : end] for size, end in zip(sizes, ends, strict=True))
-        return [list(map(median, rounds)) for rounds in parts]
+        medians = [median(samples) for samples in self.rounds]
+        return [list(part) for part in by_round(medians, self.processes or (len(medians),))]
 
     @property
     def samples(self) -> tuple[float, ...]:

@@ -12,10 +12,7 @@ from dataclasses import dataclass
 
 from gpubench.names import Value
 from gpubench.suite.model import (
-    Array,
-    Column,
     DeclaredAxis,
-    FunctionFill,
     Implementation,
     Kernel,
     Zip,
@@ -90,14 +87,9 @@ def data_names(kernel: Kernel) -> frozenset[str]:
     taken to read those axes that nothing else names.
     """
     declared = {name for axis in kernel_axes(kernel) for name in axis.names}
-    columns = [c for table in kernel.tables.values() for c in table.columns.values()]
-    drawn: list[Array | Column] = [*kernel.arrays.values(), *columns]
-    dtypes = {one.dtype for one in drawn}
-    dtypes |= {scalar.dtype for scalar in kernel.scalars.values() if scalar.dtype}
-    read = {*dtypes, *kernel.call, *_names_in(kernel.arrays, kernel.tables, kernel.scalars)}
-    used = declared & kernel.axes_behind(read)
-    fills = (one.fill for one in drawn)
-    if kernel.init is not None or any(isinstance(fill, FunctionFill) for fill in fills):
+    formulas_of_data = _names_in(kernel.arrays, kernel.tables, kernel.scalars)
+    used = declared & kernel.axes_behind({*kernel.dtypes(), *kernel.call, *formulas_of_data})
+    if kernel.is_drawn_by_functions():
         implementations = kernel.implementations.values()
         used |= declared.difference(*(_names_read_by(kernel, one) for one in implementations))
     return frozenset(used)

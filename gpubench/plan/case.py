@@ -440,8 +440,7 @@ class Case:
         at = self._at("launch", "over")
         if over is not None:
             return self._extents(over, at)
-        specs = self.array_specs.values()
-        shape = next(spec.shape for spec in specs if spec.intent in ("out", "inout"))
+        shape = self.array_specs[self.kernel.written()[0]].shape
         if len(shape) > 3:
             dimensions = f"an array of {len(shape)} dimensions"
             problem = f"{dimensions} does not fit a grid of three: write `over`"

@@ -390,9 +390,7 @@ class _KernelChecks:
 
     def outputs(self) -> Iterator[Fault]:
         """Outputs that ``check`` names are there, and one at least is compared."""
-        written = ("out", "inout")
-        outputs = [n for n, array in self.kernel.arrays.items() if array.intent in written]
-        outputs += self.kernel.returns
+        outputs = [*self.kernel.written(), *self.kernel.returns]
         for name, node in self.node.fields("check", "outputs").items():
             if name in self.kernel.arrays and name not in outputs:
                 intent = self.kernel.arrays[name].intent
@@ -467,7 +465,7 @@ class _KernelChecks:
 
     def returned(self, name: str, implementation: Implementation) -> Iterator[Fault]:
         """What an implementation returns by name is written by the others."""
-        written = [n for n, array in self.kernel.arrays.items() if array.intent in ("out", "inout")]
+        written = self.kernel.written()
         for index, array in enumerate(implementation.returns):
             if array not in written:
                 path = ("implementations", name, "returns", index)
@@ -499,8 +497,7 @@ class _KernelChecks:
 
     def nothing_written(self) -> Iterator[Fault]:
         """A kernel without outputs: any other would be as right."""
-        intents = (array.intent for array in self.kernel.arrays.values())
-        if self.kernel.returns or any(intent in ("out", "inout") for intent in intents):
+        if self.kernel.returns or self.kernel.written():
             return
         message = (
             f"kernel {self.name!r} writes nothing that could be checked: give the arrays that it"
@@ -511,12 +508,8 @@ class _KernelChecks:
     def unused(self, preset: str | None) -> Iterator[Fault]:
         """Axes, arrays, scalars and constants that nothing uses: no case would differ by them."""
         kernel = self.kernel
-        columns = [c for table in kernel.tables.values() for c in table.columns.values()]
-        drawn: list[Array | Column] = [*kernel.arrays.values(), *columns]
-        fills = [one.fill for one in drawn]
-        used = {*kernel.call, *kernel.returns, *self.made}
-        used |= {one.dtype for one in drawn}
-        used |= {scalar.dtype for scalar in kernel.scalars.values() if scalar.dtype}
+        fills = (one.fill for one in kernel.drawn())
+        used = {*kernel.call, *kernel.returns, *self.made, *kernel.dtypes()}
         used |= {fill.like for fill in fills if isinstance(fill, LikeFill)}
         anywhere = set(used)
         for path, formula in formulas(kernel):
@@ -529,8 +522,8 @@ class _KernelChecks:
             for name, node in nodes.items():
                 if name not in used:
                     yield node.key_fault(f"{kind} {name!r} is used by nothing; name it in call")
-        if kernel.init or any(isinstance(fill, FunctionFill) for fill in fills):
-            return  # a function that draws data is given every axis and constant
+        if kernel.is_drawn_by_functions():  # which are given every axis and constant
+            return
         for name, node in self.let.items():
             if name not in anywhere and preset is None:  # which may replace what uses it
                 message = f"{name!r} is used by no formula and not in call; use it, or remove it"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
@@ -90,7 +90,7 @@ def load_suites(
     faults: list[Fault] = []
     named = tuple(map(Path, paths))
     for path in named:
-        is_folder = _is(Path.is_dir, path)
+        is_folder = os.path.isdir(path)  # noqa: PTH112 (raises of a name that is too long)
         inside = suite_files(path, nested=nested) if is_folder else [path]
         misnamed = misnamed_files(path, nested=nested) if is_folder else []
         for file in misnamed:
@@ -194,7 +194,7 @@ def _assembled(path: Path, chain: tuple[Path, ...]) -> tuple[Node | None, tuple[
         problem = f"extends {written!r}, which lies outside of {project}; {_INSIDE}"
     elif len(chain) == MAX_FILES:
         problem = f"more than {MAX_FILES} files extend one another; put some into one"
-    elif not _is(Path.is_file, base_path):
+    elif not os.path.isfile(base_path):  # noqa: PTH113 (as above)
         problem = f"extends {written!r}, but there is no file {base_path}"
     if problem:
         return root, (*faults, extends.origin.fault(problem))
@@ -217,14 +217,6 @@ def _sources_outside(path: Path, root: Node) -> Iterator[Fault]:
                 yield source.origin.fault(
                     f"source {source.content!r} lies outside of {project}; {_INSIDE}"
                 )
-
-
-def _is(kind: Callable[[Path], bool], path: Path) -> bool:
-    """Whether it is a file, or a folder; pathlib raises of a name that is too long."""
-    try:
-        return kind(path)
-    except OSError:
-        return False
 
 
 def _real(path: Path) -> str:

@@ -621,6 +621,24 @@ class Kernel(Model):
         made = {name for name in returned if self.arrays[name].intent == "out"}
         return tuple(name for name in self.call if name not in made)
 
+    def written(self) -> list[str]:
+        """Names of the arrays that a run writes and that are looked at."""
+        return [name for name, one in self.arrays.items() if one.intent in ("out", "inout")]
+
+    def drawn(self) -> list[Array | Column]:
+        """All that is filled: arrays, and columns of tables."""
+        columns = (column for table in self.tables.values() for column in table.columns.values())
+        return [*self.arrays.values(), *columns]
+
+    def dtypes(self) -> set[str]:
+        """Names of dtypes, or of parameters that hold such names."""
+        return {one.dtype for one in (*self.drawn(), *self.scalars.values()) if one.dtype}
+
+    def is_drawn_by_functions(self) -> bool:
+        """Whether a function makes data of it: that is given every axis, and does not say which it
+        reads."""
+        return bool(self.init) or any(isinstance(one.fill, FunctionFill) for one in self.drawn())
+
     def axes_behind(self, names: Iterable[str]) -> frozenset[str]:
         """The same names, those of ``let`` replaced by what their formulas use, however deep."""
         if not self.let:
