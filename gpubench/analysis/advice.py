@@ -54,8 +54,8 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One part of the time to a result."""
+class Term:
+    """One term of the sum that is the time to a result."""
 
     name: str
     estimate: Estimate
@@ -72,7 +72,7 @@ class Total:
     place: str
     variant: str
     """The launch, that of the nearest size."""
-    parts: tuple[Part, ...]
+    parts: tuple[Term, ...]
     seconds: float
     low: float
     """0 where a part's interval is not known."""
@@ -235,15 +235,15 @@ def total_of(way: Way, count: float | None, ask: Ask) -> Total | str:
     )
     parts = []
     if ask.process != "warm" and "start" in way.once:
-        parts.append(Part("start", way.once["start"]))
+        parts.append(Term("start", way.once["start"]))
     if ask.process == "fresh" and "compile" in way.once:
-        parts.append(Part("compile", way.once["compile"]))
+        parts.append(Term("compile", way.once["compile"]))
     calls = ask.calls
     if copied:
-        parts.append(Part("first call with copies", copied))
+        parts.append(Term("first call with copies", copied))
         calls -= 1
     elif copies:
-        parts.append(Part("copies", copies))
+        parts.append(Term("copies", copies))
     elif ask.from_host and way.copies:
         return "its copies were not measured, or not around this size: add end_to_end to measure"
     if calls and not kernel:
@@ -251,7 +251,7 @@ def total_of(way: Way, count: float | None, ask: Ask) -> Total | str:
         places = ", ".join("x".join(f"{value:g}" for value in point.at) for point in points[:6])
         return f"no estimate from what was measured: {' x '.join(way.axes)} = {places}"
     if calls and kernel:
-        parts.append(Part(f"{calls} call{'s' * (calls != 1)}", kernel.times(calls)))
+        parts.append(Term(f"{calls} call{'s' * (calls != 1)}", kernel.times(calls)))
     missing = []
     if ask.process == "fresh" and way.compiles and not {"compile", "start"} & way.once.keys():
         missing.append("compile")

@@ -20,7 +20,6 @@ from gpubench.analysis.estimates import (
     CURVES,
     FEWEST,
     LEAST_DRIFT,
-    LEVEL,
     ONCE,
     WORKERS,
     Curve,
@@ -31,6 +30,7 @@ from gpubench.analysis.estimates import (
     as_stored,
     axes_of,
     calibrated,
+    largest_of_level,
     of_ways,
     once_rows,
     place_of,
@@ -206,10 +206,8 @@ def drifts_of(verified: Iterable[Iterable[Prediction]]) -> Drifts:
 
 
 def _drift(ratios: Iterable[float]) -> float:
-    logs = sorted(abs(math.log(ratio)) for ratio in ratios)
-    if len(logs) < FEWEST:
-        return LEAST_DRIFT
-    return max(logs[min(math.ceil(LEVEL * (len(logs) + 1)), len(logs)) - 1], LEAST_DRIFT)
+    logs = [abs(math.log(ratio)) for ratio in ratios]
+    return max(largest_of_level(logs), LEAST_DRIFT) if len(logs) >= FEWEST else LEAST_DRIFT
 
 
 def regrets_of(predictions: Iterable[Prediction]) -> list[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -10,8 +11,8 @@ from asv_runner.statistics import binom_pmf
 from gpubench.results import Ratio
 from gpubench.results.ratio import ERROR
 
-HALVINGS = 50
-"""Of an interval of probabilities, whose ends are then known to 2**-50: 15 digits."""
+STEPS = 2**50
+"""Of probabilities, whose ends are then known to 15 digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +52,8 @@ def proportion_interval(count: int, total: int) -> tuple[float, float]:
         return sum(float(binom_pmf(total, k, probability)) for k in range(successes + 1))
 
     def least(holds: Callable[[float], bool]) -> float:
-        """The least probability for which it holds, by halving."""
-        low, high = 0.0, 1.0
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            low, high = (low, middle) if holds(middle) else (middle, high)
-        return high
+        """The least probability for which it holds."""
+        return bisect_left(range(STEPS), True, key=lambda step: holds(step / STEPS)) / STEPS
 
     low = 0.0 if count == 0 else least(lambda p: 1 - up_to(count - 1, p) > ERROR / 2)
     high = 1.0 if count == total else least(lambda p: up_to(count, p) <= ERROR / 2)

@@ -498,10 +498,15 @@ def _bends(of_curves: Sequence[Sequence[Residual]], few: Bend) -> list[Bend]:
     def slope(own: Sequence[float]) -> float:
         return math.sqrt((shared + sum(own)) / (1 + len(own)))
 
-    scores = sorted(
+    factor = largest_of_level(
         one.error / math.hypot(one.half, slope([*own[:place], *own[place + 1 :]]) * one.reach)
         for residuals, own in zip(of_curves, slopes, strict=True)
         for place, one in enumerate(residuals)
     )
-    rank = min(math.ceil(LEVEL * (len(scores) + 1)), len(scores))
-    return [Bend(slope(own), max(1.0, scores[rank - 1])) for own in slopes]
+    return [Bend(slope(own), max(1.0, factor)) for own in slopes]
+
+
+def largest_of_level(values: Iterable[float]) -> float:
+    """What holds ``LEVEL`` of these and, with that probability, another one of their kind."""
+    ordered = sorted(values)
+    return ordered[min(math.ceil(LEVEL * (len(ordered) + 1)), len(ordered)) - 1]

@@ -136,8 +136,8 @@ class Partners:
 
     def baseline_of(self, name: BenchmarkName) -> BenchmarkName | None:
         """The place of what a candidate is compared with."""
-        pair = self._pairs.get(name)
-        return _place(pair, BASELINE) if pair and name.implementation == CANDIDATE else None
+        pair = self._pairs.get(name) if name.implementation == CANDIDATE else None
+        return _place(pair, BASELINE) if pair else None
 
     def of_cases(
         self, name: BenchmarkName, cases: Collection[str], baselines: Iterable[str]

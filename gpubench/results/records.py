@@ -73,8 +73,8 @@ class RecordReader:
         self._records: list[CaseRecord] = []
         self._numbers: dict[bytes, int] = {}
         """Index into ``_records`` by a line without its moment."""
-        self._benchmarks: dict[tuple[int, ...], Mapping[str, CaseStory]] = {}
-        """By the lines of one benchmark."""
+        self._benchmarks: dict[tuple[int, ...], tuple[Mapping[str, CaseStory], bool]] = {}
+        """By the lines of one benchmark; and whether one of its cases was stopped."""
         self._stories: dict[tuple[int, ...], CaseStory] = {}
         """By the lines of one case."""
 
@@ -139,8 +139,8 @@ class RecordReader:
         self, of_benchmark: tuple[int, ...], content: bytes, lines: Sequence[bytes]
     ) -> Mapping[str, CaseStory]:
         """Stories of the cases of one benchmark."""
-        stories = self._benchmarks.get(of_benchmark)
-        if stories is None:
+        stories, is_stopped = self._benchmarks.get(of_benchmark, ({}, False))
+        if not stories:
             cases: dict[str, list[int]] = {}
             for line in of_benchmark:
                 case = self._record(line).case
@@ -149,7 +149,10 @@ class RecordReader:
                     of_case.clear()  # only the last run of a case counts
                 of_case.append(line)
             stories = {case: self._story(tuple(of_case)) for case, of_case in cases.items()}
-            self._benchmarks[of_benchmark] = stories
+            is_stopped = any(story.pending for story in stories.values())
+            self._benchmarks[of_benchmark] = stories, is_stopped
+        if not is_stopped:  # as nearly always
+            return stories
         pending = {case: story for case, story in stories.items() if story.pending}
         for case, story in pending.items():
             started = next(
@@ -159,7 +162,7 @@ class RecordReader:
                 and self._records[number] is story.pending
             )
             pending[case] = replace(story, pending_seconds=_seconds_after(content, started))
-        return {**stories, **pending} if pending else stories
+        return {**stories, **pending}
 
     def _record(self, line: int) -> CaseRecord:
         return self._records[line & (1 << _RUN_BITS) - 1]

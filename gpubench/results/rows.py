@@ -67,6 +67,10 @@ _TIME, _NOTHING, _NOT_APPLICABLE, _NO_ROW = range(4)
 _STORED = 4
 """How many these are."""
 
+MOST_TOLD = 2**15
+"""Cases, in some 300 bytes each, from which what is told of them is forgotten: it may be as much as
+there are files."""
+
 _NO_PLACES = np.empty(0, np.intp)
 
 _OK = STATUSES.index("ok")
@@ -173,13 +177,14 @@ class RowsOfFiles:
             of_cases = (*map(stories.get, cases),)
             against = self._partners.baseline_of(name)
             key = name, cases, of_cases, cases_at.get(against, ()) if against else ()
-            if key not in self._blocks:
+            block = self._blocks.get(key)
+            if block is None:
                 each = (_case_name(name, case) for case in cases)
                 of_pairs = self._partners.of_cases(name, cases, key[-1])
                 start = len(self._told)
                 self._told += zip(each, of_cases, of_pairs, strict=True)
-                self._blocks[key] = np.arange(start, len(self._told))
-            blocks.append(self._blocks[key])
+                block = self._blocks[key] = np.arange(start, len(self._told))
+            blocks.append(block)
             medians = record.rounds.get(asv_name)
             rounds += map(medians.get, cases) if medians else [None] * len(cases)
             shares = record.disturbed.get(asv_name)
@@ -265,9 +270,9 @@ class RowsOfFiles:
         snapshot, version, rounds, shares, name, status, detail, baseline, against, values = (
             np.concatenate(parts, axis=-1) for parts in zip(*self._files, strict=True)
         )
-        # What is told of a benchmark may be as much as there are files.
-        self._files, self._length, self._blocks, self._told = [], 0, {}, []
-        self._made = self._made[:0]
+        self._files, self._length = [], 0
+        if len(self._told) > MOST_TOLD:
+            self._blocks, self._told, self._made = {}, [], self._made[:0]
         case_names = [*self._ids]
         values[:, status != _OK] = math.nan
         is_timed = ~np.isnan(values[0])
