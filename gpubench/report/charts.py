@@ -43,7 +43,7 @@ NO_ROOFLINE = "No roofline"
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class CommitValues:
     """A number over the commits of a chart; NaN where there is none."""
 
     values: NDArray[np.float64]
@@ -71,9 +71,9 @@ class HistorySeries:
     is_baseline: bool
     rank: int
     """Place among the page's implementations: its colour and its marker."""
-    times: Curve
+    times: CommitValues
     """Seconds."""
-    speedups: Curve
+    speedups: CommitValues
     points: tuple[HistoryPoint, ...]
     """One for each commit that the chart's table lists."""
     changes: tuple[Change, ...]
@@ -245,11 +245,11 @@ def _point(code: int, seconds: float, speedup: Times) -> HistoryPoint:
     )
 
 
-def _curve(columns: Times) -> Curve:
+def _curve(columns: Times) -> CommitValues:
     """Values and both ends of their intervals, shape (3, commits)."""
     shown = columns.copy()
     shown[1:, (columns[1] <= 0) | ~np.isfinite(columns[2])] = np.nan
-    return Curve(*shown)
+    return CommitValues(*shown)
 
 
 def size_charts(rows: Iterable[Row], ranks: Mapping[str, int]) -> Iterator[SizeChart]:

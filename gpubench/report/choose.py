@@ -29,9 +29,6 @@ from gpubench.results import History, Ratio, Row, Table
 NOT_MEASURED = "not measured"
 """Of copies or compilation; a note under the implementations says what to do about it."""
 
-MOST_NAMED = 3
-"""Implementations that the verdict names; the others are counted together."""
-
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
@@ -226,7 +223,8 @@ def _verdict(kernels: Sequence[KernelChoice]) -> str:
         return f"At the largest size {next(iter(wins))} is the fastest{scope}."
     if not wins:
         return f"At the largest size none is clearly the fastest{scope or f': {last[0].what}'}."
-    named = wins.most_common() if len(wins) <= MOST_NAMED + 1 else wins.most_common(MOST_NAMED)
+    most = text.MOST_NAMED
+    named = wins.most_common(None if len(wins) <= most + 1 else most)
     others = wins.total() - sum(count for _, count in named)
     parts = [f"{label} in {count:,}" for label, count in named]
     parts += [f"another in {others:,}"] if others else []

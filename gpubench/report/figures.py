@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpubench.report import text
-from gpubench.report.charts import Curve, HistoryChart, HistorySeries, Roofline, SizeChart
+from gpubench.report.charts import CommitValues, HistoryChart, HistorySeries, Roofline, SizeChart
 from gpubench.report.findings import basis
 from gpubench.results import Times
 
@@ -192,7 +192,7 @@ def _history_trace(series: HistorySeries, index: int, column: str, few: bool) ->
     return trace
 
 
-def _columns(curve: Curve) -> Figure:
+def _columns(curve: CommitValues) -> Figure:
     """To some significant digits; NaN for what a logarithmic axis cannot show."""
     values = np.stack([curve.values, curve.lows, curve.highs])
     values[~(values > 0)] = np.nan

@@ -22,7 +22,7 @@ WORTH_A_GROUP = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Group(Generic[T]):
+class Fold(Generic[T]):
     """Rows that fold together."""
 
     title: str
@@ -32,11 +32,11 @@ class Group(Generic[T]):
     """At first."""
 
 
-def grouped(rows: Sequence[T], common: str, label: str) -> list[Group[T]]:
+def grouped(rows: Sequence[T], common: str, label: str) -> list[Fold[T]]:
     """Rows of a long list by what neighbours have in common, else by their labels, which are in
     order; a short list is one group. Both are names of attributes, with dots."""
     if len(rows) <= FIRST:
-        return [Group("", rows, True)]
+        return [Fold("", rows, True)]
     common_of, label_of = attrgetter(common), attrgetter(label)
     groups: list[tuple[str, Sequence[T]]] = [
         (str(title), list(members)) for title, members in groupby(rows, common_of)
@@ -45,7 +45,7 @@ def grouped(rows: Sequence[T], common: str, label: str) -> list[Group[T]]:
         pieces = [rows[start : start + FIRST] for start in range(0, len(rows), FIRST)]
         groups = [(f"{label_of(piece[0])} to {label_of(piece[-1])}", piece) for piece in pieces]
     are_open = open_at_first(len(members) for _, members in groups)
-    return [Group(*group, is_open) for group, is_open in zip(groups, are_open, strict=True)]
+    return [Fold(*group, is_open) for group, is_open in zip(groups, are_open, strict=True)]
 
 
 def open_at_first(counts: Iterable[int]) -> Iterator[bool]:

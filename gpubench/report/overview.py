@@ -212,7 +212,7 @@ def build(history: History | None, site: Site) -> Overview:
     if mean:
         empty = [kernel_label(key) for key in kernels if key not in computing]
         does = "which does" if len(empty) == 1 else "which do"
-        without = f"; without {text.some(empty)}, {does} nothing (`work` of 0)" if empty else ""
+        without = f"; without {text.some(empty)}, {does} nothing (work: 0)" if empty else ""
         if uncertain := [
             kernel_label(key)
             for key, kernel in computing.items()

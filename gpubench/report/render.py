@@ -119,17 +119,17 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
     if scripts.is_symlink():
         raise GpubenchError(f"{scripts} is a symbolic link; remove it, it is of the report")
     addresses: set[str] = set()
-    parts: list[Part] = []
+    parts: list[Assignment] = []
     for place, history in enumerate(groups(site)):
         files = {file.address: _mark(made_by, file) for file in files_of(history, site)}
         addresses |= files.keys()
         outdated = {name for name, mark in files.items() if not _holds(output_dir / name, mark)}
         parts.append((place, outdated))
     *of_setups, of_all = parts
-    several = [part for part in of_setups if part[1]]
-    pages = sum(address.endswith(".html") for _, outdated in several for address in outdated)
+    of_setups = [part for part in of_setups if part[1]]
+    pages = sum(address.endswith(".html") for _, outdated in of_setups for address in outdated)
     processes = 1
-    if (pages >= MUCH or are_ready()) and len(several) > 1 and table.is_kept:
+    if (pages >= MUCH or are_ready()) and len(of_setups) > 1 and table.is_kept:
         processes, site.processes = min(processors(), PROCESSES), 1
     is_new = not output_dir.exists()
     try:
@@ -141,7 +141,7 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
             _at_work[folder] = environment, site
             make = partial(_make, table=table, overrides=overrides, made_by=made_by, folder=folder)
             fits: dict[Setup, Mapping[bytes, Stops]] = {}
-            for made in in_processes(make, several, processes):
+            for made in in_processes(make, pages_apart(of_setups), processes):
                 fits |= made
             end_kept()  # they hold memory, and the table's file open
             # What shows all setups is made here, where the exports need the same of them.
@@ -225,8 +225,17 @@ def files_of(history: History | None, site: Site) -> Iterator[ReportFile]:
         yield ReportFile(address, advised, partial(advise.script, history, asked, site))
 
 
-Part = tuple[int, Collection[str]]
+Assignment = tuple[int, Collection[str]]
 """Index into ``groups``, and addresses of its files that are to be made."""
+
+
+def pages_apart(parts: Iterable[Assignment]) -> Iterator[Assignment]:
+    """The pages of each part and then its other files: of three setups one process would make two,
+    while another waits for it."""
+    for place, addresses in parts:
+        pages = {address for address in addresses if address.endswith(".html")}
+        yield from ((place, some) for some in (pages, {*addresses} - pages) if some)
+
 
 _at_work: dict[Path, tuple[Environment, Site]] = {}
 """What this process makes files with, by the folder: it lasts over parts, which other processes get
@@ -235,7 +244,7 @@ one by one."""
 
 @without_collecting()
 def _make(
-    part: Part, table: Table, overrides: Path | None, made_by: str, folder: Path
+    part: Assignment, table: Table, overrides: Path | None, made_by: str, folder: Path
 ) -> Mapping[Setup, Mapping[bytes, Stops]]:
     """Make files of one group, in a folder; gives the fits that were made for them."""
     place, wanted = part

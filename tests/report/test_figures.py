@@ -13,7 +13,7 @@ import pytest
 from gpubench.analysis.changes import Change
 from gpubench.analysis.choice import Crossover
 from gpubench.report.charts import (
-    Curve,
+    CommitValues,
     HistoryChart,
     HistorySeries,
     SizeChart,
@@ -26,15 +26,15 @@ from gpubench.results import CaseName, Ratio, Row
 NAN = math.nan
 
 
-def curve(*values: float, width: float = 0.1) -> Curve:
+def curve(*values: float, width: float = 0.1) -> CommitValues:
     middle = np.array(values)
-    return Curve(middle, middle * (1 - width), middle * (1 + width))
+    return CommitValues(middle, middle * (1 - width), middle * (1 + width))
 
 
 def series(
-    implementation: str, rank: int, times: Curve, speedups: Curve | None = None
+    implementation: str, rank: int, times: CommitValues, speedups: CommitValues | None = None
 ) -> HistorySeries:
-    nothing = Curve(*np.full((3, len(times.values)), NAN))
+    nothing = CommitValues(*np.full((3, len(times.values)), NAN))
     return HistorySeries(
         implementation=implementation,
         case="n=4",

@@ -369,5 +369,5 @@ def test_a_kernel_that_does_nothing_is_not_in_the_mean(tmp_path: Path) -> None:
     assert page.speedup is not None
     assert round(page.speedup.value, 6) == 4.0
     assert page.verdict.startswith("Over 2 kernels of 2 suites ")
-    assert "; without empty, which does nothing (`work` of 0)." in page.details
+    assert "; without empty, which does nothing (work: 0)." in page.details
     assert [row.kernel.label for row in page.matrix.rows] == ["add", "empty", "scale"]
