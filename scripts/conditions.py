@@ -18,6 +18,10 @@ from tempfile import TemporaryDirectory
 from gpubench.measure.recorder import run_facts
 from gpubench.plan.case import Case
 
+# As where people measure: without bytecode on disk every process of an editable install compiles
+# all our modules again, and those of asv, which pip compiled, not.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 
 def print_conditions(*distributions: str) -> None:
     """Machine, versions and command on standard output; other distributions by name too."""

@@ -1,11 +1,12 @@
 """Numba's streaming kernels beside the same loops in C with OpenMP, on the same cores.
 
 The C loops are those of STREAM (McCalpin 1995) and alike: plain ``for`` loops over pointers that
-may overlap, compiled by ``cc -O3 -march=native -fopenmp``. The two take turns, and of each turn the
-best of a few runs counts, so that what the machine does beside favours neither. Prints bytes per
-second of both (each array read and written once, as STREAM counts) and Numba's share of C's, the
-median over the turns. Target: at least 0.9 for each kernel. The last line is C's ``memcpy`` over
-the same cores, which may write past the cache.
+may overlap, compiled by ``cc -O3 -march=native -fopenmp``; strides and offsets are arguments of
+both, which no compiler knows beforehand. The two take turns, and of each turn the best of a few
+runs counts, so that what the machine does beside favours neither. Prints bytes per second of both
+(each array read and written once, as STREAM counts) and Numba's share of C's, the median over the
+turns. Target: at least 0.9 for each kernel. The last line is C's ``memcpy`` over the same cores,
+which may write past the cache.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ LOOP(multiply, (long n, float *a, float *b, float *c), c[i] = a[i] * b[i])
 LOOP(saxpy, (long n, float *x, float *y), y[i] += 3.0f * x[i])
 LOOP(triad, (long n, float *a, float *b, float *c), a[i] = b[i] + 3.0f * c[i])
 LOOP(nstream, (long n, float *a, float *b, float *c), a[i] += b[i] + 3.0f * c[i])
-LOOP(strided_copy, (long n, float *a, float *b), b[i] = a[2 * i])
-LOOP(misaligned_copy, (long n, float *a, float *b), b[i] = a[i + 1])
+LOOP(strided_copy, (long n, float *a, float *b, long stride), b[i] = a[i * stride])
+LOOP(misaligned_copy, (long n, float *a, float *b, long offset), b[i] = a[i + offset])
 LOOP(copy_in_pieces, (long n, float *a, float *b),
      if (i % 65536 == 0) memcpy(b + i, a + i, 4 * (n - i < 65536 ? n - i : 65536)))
 """
@@ -120,7 +121,8 @@ def compare(loop: Loop, library: ctypes.CDLL, given: argparse.Namespace) -> None
     special = {"n": given.n, "scratch": np.empty(1, np.float32)}
     more = [special.get(one, one) if isinstance(one, str) else one for one in loop.more]
     in_numba = bound(loop.numba, *ours, *more)
-    in_c = bound(library[loop.name], ctypes.c_long(given.n), *map(pointer, theirs))
+    numbers = [ctypes.c_long(one) for one in (given.n, *loop.more) if isinstance(one, int)]
+    in_c = bound(library[loop.name], numbers[0], *map(pointer, theirs), *numbers[1:])
     in_numba(), in_c()
     for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
