@@ -7,6 +7,7 @@ for it. Those that judge times are marked ``gpu_time`` beside it and need a GPU.
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def pytest_configure() -> None:
-    """The device in software has to be there before a test's module imports Numba's CUDA target."""
+    # In the background a shell has them ignore Ctrl-C, and with them every process that they start.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # The device in software has to be there before a test's module imports Numba's CUDA target.
     if software.requested():
         no_gpu_reason()
 

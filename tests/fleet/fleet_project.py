@@ -168,8 +168,6 @@ class Fleet:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            # Where the tests run in the background, a shell has them ignore it.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def wait_for_hanging(self, run: subprocess.Popen[str], hanging: Path) -> None:
