@@ -141,7 +141,7 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
             _at_work[folder] = environment, site
             make = partial(_make, table=table, overrides=overrides, made_by=made_by, folder=folder)
             fits: dict[Setup, Mapping[bytes, Stops]] = {}
-            for made in in_processes(make, pages_apart(of_setups), processes):
+            for made in in_processes(make, of_setups, processes):
                 fits |= made
             end_kept()  # they hold memory, and the table's file open
             # What shows all setups is made here, where the exports need the same of them.
@@ -227,15 +227,6 @@ def files_of(history: History | None, site: Site) -> Iterator[ReportFile]:
 
 Assignment = tuple[int, Collection[str]]
 """Index into ``groups``, and addresses of its files that are to be made."""
-
-
-def pages_apart(parts: Iterable[Assignment]) -> Iterator[Assignment]:
-    """The pages of each part and then its other files: of three setups one process would make two,
-    while another waits for it."""
-    for place, addresses in parts:
-        pages = {address for address in addresses if address.endswith(".html")}
-        yield from ((place, some) for some in (pages, {*addresses} - pages) if some)
-
 
 _at_work: dict[Path, tuple[Environment, Site]] = {}
 """What this process makes files with, by the folder: it lasts over parts, which other processes get
