@@ -254,9 +254,9 @@ MUTATIONS = (
     ),
     Mutation(
         "flush: nothing is queued",
-        NUMBA,
-        "        self.restore(*self._flushed_arrays)\n",
-        "        pass\n",
+        SESSION,
+        "            checked(self._driver.cuMemcpyDtoDAsync(target, source, size, self._handle))\n",
+        "            pass\n",
     ),
     Mutation(
         "layout: Fortran order is lost",

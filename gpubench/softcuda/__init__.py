@@ -23,8 +23,13 @@ from functools import cache
 from pathlib import Path
 
 from gpubench.softcuda import cupy
-from gpubench.softcuda.build import Libraries, UnavailableError, build_libraries, nvidia_folders
-from gpubench.softcuda.compiler import CompilerError, compile_ptx
+from gpubench.softcuda.build import (
+    Libraries,
+    UnavailableError,
+    build_libraries,
+    compile_ptx,
+    nvidia_folders,
+)
 from gpubench.softcuda.reports import Report, parse_reports
 
 __all__ = ["NAME", "SWITCH", "Report", "SoftwareDevice", "UnavailableError", "requested", "start"]
@@ -39,14 +44,9 @@ _TAKEN = ("libcuda.so.1", "libnvJitLink.so.13", "libnvJitLink.so.12")
 _MACHINES = ("x86_64", "aarch64")
 _INVALID_PTX = 218
 """``CUDA_ERROR_INVALID_PTX`` of the driver API."""
-_COMPILER = ctypes.CFUNCTYPE(
-    ctypes.c_int,
-    ctypes.c_char_p,
-    ctypes.POINTER(ctypes.c_char),
-    ctypes.c_size_t,
-    ctypes.POINTER(ctypes.c_char),
-    ctypes.c_size_t,
-)
+_ROOM = (ctypes.c_void_p, ctypes.c_size_t)
+_COMPILER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, *_ROOM, *_ROOM)
+"""Compiles PTX, and writes the path of the library or why there is none."""
 
 
 class SoftwareDevice:
@@ -88,19 +88,12 @@ class SoftwareDevice:
                 return parse_reports(room.raw[:needed].decode(errors="replace"))
             size = needed
 
-    def _compile(
-        self,
-        ptx: bytes,
-        path: ctypes.Array[ctypes.c_char],
-        path_room: int,
-        log: ctypes.Array[ctypes.c_char],
-        log_room: int,
-    ) -> int:
+    def _compile(self, ptx: bytes, path: int, path_room: int, log: int, log_room: int) -> int:
         """Called by the driver for each module; no exception may leave it."""
         try:
             made = compile_ptx(ptx.decode(), sanitize=self._sanitize)
             _write(path, path_room, os.fsencode(made))
-        except (CompilerError, UnavailableError, OSError, UnicodeDecodeError) as error:
+        except Exception as error:
             _write(log, log_room, str(error).encode())
             print(f"softcuda: {error}", file=sys.stderr)
             return _INVALID_PTX
@@ -136,15 +129,11 @@ def start() -> SoftwareDevice:
         )
     device = SoftwareDevice(build_libraries())
     cupy.connect_on_import()
-    _look_again()
-    return device
-
-
-def _look_again() -> None:
-    """numba-cuda looks for a driver when it is imported, and remembers that there was none."""
+    # numba-cuda looks for a driver when it is imported, and remembers that there was none.
     module = sys.modules.get("numba.cuda.cudadrv.driver")
     if module is not None and module.driver.initialization_error:
         module.driver.__init__()
+    return device
 
 
 def _loaded(soname: str) -> bool:
@@ -169,5 +158,5 @@ def _load_linker(path: Path) -> ctypes.CDLL | None:
     return None
 
 
-def _write(room: ctypes.Array[ctypes.c_char], size: int, text: bytes) -> None:
+def _write(room: int, size: int, text: bytes) -> None:
     ctypes.memmove(room, text[: size - 1] + b"\0", min(len(text), size - 1) + 1)

@@ -45,30 +45,21 @@ def main() -> int:
         device = softcuda.start()
     except softcuda.UnavailableError as error:
         parser.exit(2, f"{error}\n")
-    code = _run(given.program, given.arguments, given.module)
-    found = device.reports()
-    for report in found:
-        print(f"softcuda: {report}", file=sys.stderr)
-    return code or int(bool(found))
-
-
-def _run(program: str, arguments: list[str], module: bool) -> int:
-    sys.argv = [program, *arguments]
+    sys.argv = [given.program, *given.arguments]
     try:
-        if module:
-            runpy.run_module(program, run_name="__main__", alter_sys=True)
+        if given.module:
+            runpy.run_module(given.program, run_name="__main__", alter_sys=True)
         else:
-            sys.path.insert(0, str(Path(program).resolve().parent))
-            runpy.run_path(program, run_name="__main__")
-    except SystemExit as exit_:
-        if isinstance(exit_.code, str):
-            print(exit_.code, file=sys.stderr)
-            return 1
-        return exit_.code or 0
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
-        return 1
-    return 0
+            sys.path.insert(0, str(Path(given.program).resolve().parent))
+            runpy.run_path(given.program, run_name="__main__")
+    except SystemExit as end:
+        if end.code:
+            raise
+    finally:
+        found = device.reports()
+        for report in found:
+            print(f"softcuda: {report}", file=sys.stderr)
+    return int(bool(found))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Builds the libraries that stand in for NVIDIA's, with the C compiler at hand, into a cache.
+"""Builds shared libraries with the C compiler at hand, into a cache: those that stand in for
+NVIDIA's, and one for each PTX module.
 
 What is built is kept under a name that tells all that it was built from, so that a change builds
 anew and nothing is ever stale.
@@ -13,7 +14,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,9 +23,15 @@ NATIVE = Path(__file__).parent / "native"
 CACHE = "SOFTCUDA_CACHE"
 """The environment variable that names another folder for what is built."""
 
-_FLAGS = ("-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-fPIC", "-shared", "-fvisibility=hidden")
-_OWN_LIBRARIES = {"nvml.c": "libnvidia-ml.so.1", "jitlink.c": "libnvJitLink.so.13"}
-"""Sources that are a library of their own, and its soname; all others are the driver."""
+_SHARED = ("-std=gnu11", "-fPIC", "-shared", "-fvisibility=hidden")
+_FLAGS = (*_SHARED, "-O2", "-g", "-Wall", "-Wextra")
+# -ffp-contract=off: a*b+c is one fma only where PTX says so. -O1: compiling takes most of the time
+# that a small kernel takes. -w: generated code sets variables that nothing reads.
+_MODULE_FLAGS = (
+    *(*_SHARED, "-O1", "-g0", "-w"),
+    *("-ffp-contract=off", "-fno-strict-aliasing", "-fwrapv", "-fno-math-errno"),
+)
+_DEVICE_HEADERS = ("device.h", "runtime.h", "arithmetic.h")
 
 
 class UnavailableError(Exception):
@@ -52,16 +59,21 @@ def find_compiler() -> str:
     )
 
 
-def run_compiler(arguments: list[str]) -> None:
-    """Run the C compiler; raises ``UnavailableError`` with what it said where it fails."""
+def compile_to(library: Path, arguments: Iterable[str], text: str | None = None) -> None:
+    """Run the C compiler, on ``text`` where that is given; raises ``UnavailableError`` with what it
+    said where it fails."""
     # Libraries that a caller preloads or puts in place are not meant for the compiler.
     environment = {k: v for k, v in os.environ.items() if not k.startswith("LD_")}
-    done = subprocess.run(
-        [find_compiler(), *arguments], capture_output=True, text=True, env=environment, check=False
-    )
-    if done.returncode:
-        said = done.stderr.strip()[-2000:] or f"exit code {done.returncode}"
-        raise UnavailableError(f"{find_compiler()} cannot build the device in software:\n{said}")
+    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+        made = Path(folder, library.name)
+        command = [find_compiler(), *arguments, "-o", str(made)]
+        done = subprocess.run(
+            command, input=text, capture_output=True, text=True, env=environment, check=False
+        )
+        if done.returncode:
+            said = done.stderr.strip()[-2000:] or f"exit code {done.returncode}"
+            raise UnavailableError(f"{command[0]} cannot build the device in software:\n{said}")
+        made.replace(library)  # at once, so that nobody reads half of it
 
 
 @cache
@@ -109,58 +121,81 @@ def find_cuda_header() -> Path:
     )
 
 
-def fingerprint(*parts: bytes) -> str:
-    """A name for what is made from these: the same parts, the same name."""
+def kept(name: str, made_from: Iterable[bytes]) -> Path:
+    """Where in the cache a library of this name lies that was made from these."""
     digest = hashlib.sha256()
-    for part in parts:
+    for part in (find_compiler().encode(), *made_from):
         digest.update(len(part).to_bytes(8, "little") + part)
-    return digest.hexdigest()[:32]
+    return cache_folder() / f"{digest.hexdigest()[:32]}-{name}"
 
 
 @cache
 def build_libraries() -> Libraries:
     """The three libraries, built now where their sources have changed."""
-    sources = sorted(NATIVE.glob("*.c"))
     header = find_cuda_header()
-    texts = [path.read_bytes() for path in sorted(NATIVE.glob("*.[ch]"))]
-    stamp = fingerprint(*texts, (header / "cuda.h").read_bytes(), find_compiler().encode())
-    folder = cache_folder() / f"driver-{stamp}"
-    made = Libraries(*(folder / name for name in ("libcuda.so.1", *_OWN_LIBRARIES.values())))
-    if not folder.is_dir():
-        _build_all(folder, sources, header)
-    return made
+    sources = sorted(NATIVE.glob("*.c"))
+    texts = [path.read_bytes() for path in [*sources, *sorted(NATIVE.glob("*.h"))]]
+    made_from = [*texts, (header / "cuda.h").read_bytes()]
+
+    def library(soname: str, *parts: Path) -> Path:
+        library = kept(soname, made_from)
+        if not library.is_file():
+            # -z defs: a function that is missing shows here, not when the library is loaded.
+            named = [f"-Wl,-soname,{soname},-z,defs", f"-I{header}", *map(str, parts)]
+            compile_to(library, [*_FLAGS, *named, "-lpthread", "-ldl", "-lm"])
+        return library
+
+    nvml, linker = NATIVE / "nvml.c", NATIVE / "jitlink.c"
+    return Libraries(
+        library("libcuda.so.1", *(path for path in sources if path not in (nvml, linker))),
+        library("libnvidia-ml.so.1", nvml),
+        library("libnvJitLink.so.13", linker),
+    )
 
 
-def _build_all(folder: Path, sources: list[Path], header: Path) -> None:
-    """Build in a folder beside and rename it, so that two processes may build at once."""
-    with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
-        work = Path(beside, "made")
-        work.mkdir()
-        driver = [path for path in sources if path.name not in _OWN_LIBRARIES]
-        _build(work / "libcuda.so.1", driver, header)
-        for name, soname in _OWN_LIBRARIES.items():
-            _build(work / soname, [NATIVE / name], header)
-        try:
-            work.rename(folder)
-        except OSError:  # another process was first, and has made the same
-            if not folder.is_dir():
-                raise
-
-
-def _build(library: Path, sources: list[Path], header: Path) -> None:
-    # -z defs: a function that is missing shows here, not when the library is loaded.
-    named = [f"-Wl,-soname,{library.name},-z,defs", f"-I{header}", "-o", str(library)]
-    run_compiler([*_FLAGS, *named, *map(str, sources), "-lpthread", "-ldl", "-lm"])
-
-
-def build_library(source: Path, includes: Sequence[Path]) -> Path:
+def build_for_cupy(source: Path, includes: Sequence[Path]) -> Path:
     """The library of one C source that calls the driver, built now where it has changed."""
-    stamp = fingerprint(source.read_bytes(), *(str(folder).encode() for folder in includes))
-    library = cache_folder() / f"{source.parent.name}-{stamp}.so"
+    library = kept("cupy.so", [source.read_bytes(), *(str(path).encode() for path in includes)])
     if not library.is_file():
-        with tempfile.TemporaryDirectory(dir=library.parent) as folder:
-            made = Path(folder, "made.so")
-            named = [f"-I{folder}" for folder in includes] + ["-o", str(made)]
-            run_compiler([*_FLAGS, *named, str(source)])
-            made.replace(library)  # at once, so that nobody reads half of it
+        compile_to(library, [*_FLAGS, *(f"-I{folder}" for folder in includes), str(source)])
     return library
+
+
+def compile_ptx(ptx: str, *, sanitize: bool) -> Path:
+    """The shared library of a module, compiled for plain runs or for the sanitizer.
+
+    Raises ``UnavailableError`` for PTX that the translation does not know.
+    """
+    flags = [*_MODULE_FLAGS, *_machine_flags(), *(["-DSC_SANITIZE"] if sanitize else [])]
+    library = kept("module.so", [ptx.encode(), " ".join(flags).encode(), *_translator()])
+    if not library.is_file():
+        # Imported here: a module that is in the cache needs no translation.
+        from gpubench.softcuda.translation.translate import TranslationError, translate
+
+        try:
+            text = translate(ptx)
+        except TranslationError as error:
+            raise UnavailableError(f"cannot translate this PTX: {error}") from error
+        compile_to(library, [*flags, f"-I{NATIVE}", "-x", "c", "-", "-lm"], text)
+    return library
+
+
+@cache
+def _translator() -> tuple[bytes, ...]:
+    """What makes C of PTX, and what that C includes."""
+    modules = sorted((Path(__file__).parent / "translation").glob("*.py"))
+    headers = [NATIVE / name for name in _DEVICE_HEADERS]
+    return tuple(path.read_bytes() for path in [*modules, *headers])
+
+
+@cache
+def _machine_flags() -> tuple[str, ...]:
+    """Fused multiply-add as one instruction, where this processor has it.
+
+    Only that, instead of ``-march=native``: the cache may be shared by machines that differ.
+    """
+    try:
+        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split()
+    except OSError:
+        return ()
+    return ("-mfma", "-mavx") if "fma" in flags and "avx" in flags else ()

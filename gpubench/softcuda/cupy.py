@@ -1,11 +1,8 @@
 """CuPy on the device in software: what its runtime module answers is answered by the driver.
 
-CuPy's wheels have NVIDIA's runtime linked into the module ``cupy_backends.cuda.api.runtime``. That
-runtime asks the driver to prove that it is NVIDIA's, which softcuda cannot and does not: it ends
-with ``cudaErrorSoftwareValidityNotEstablished``. CuPy's other modules reach that module's functions
-through a table of pointers, ``__pyx_capi__``. ``connect`` puts functions of the same types into the
-table before those modules read it; they call softcuda's driver (``native/cupy/runtime.c``). All
-else is CuPy as it is: its memory pool, streams, events, code generation, NVRTC, launches.
+CuPy's other modules reach the functions of ``cupy_backends.cuda.api.runtime`` through a table of
+pointers, ``__pyx_capi__``. ``connect`` puts functions of the same types into the table before those
+modules read it; they call softcuda's driver (``native/cupy/runtime.c``). Why is in the README.
 
 What calls NVIDIA's runtime by itself does not run: cuBLAS, cuRAND, cuFFT, CUB and Thrust (products
 of matrices of floats, random numbers, ``fft``, ``sort``).
@@ -26,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from gpubench.softcuda.build import UnavailableError, build_library, find_cuda_header
+from gpubench.softcuda.build import UnavailableError, build_for_cupy, find_cuda_header
 
 _SOURCE = Path(__file__).parent / "native" / "cupy" / "runtime.c"
 _MODULE = "cupy_backends.cuda.api.runtime"
@@ -34,6 +31,8 @@ _MODULE = "cupy_backends.cuda.api.runtime"
 _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.restype = ctypes.py_object
 _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+_get_name = ctypes.pythonapi.PyCapsule_GetName
+_get_name.restype, _get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
 
 _signatures: list[bytes] = []
 """The types of our functions: a capsule keeps no copy of its name."""
@@ -48,13 +47,8 @@ _C_TYPES: dict[str, Any] = {
 }
 _NEEDED = {"check_status", "malloc", "free", "memcpyAsync", "streamSynchronize", "eventRecord"}
 """Functions without which no array would come back."""
-_RENAMED = {"malloc": "malloc_device", "free": "free_device", "memcpy": "memcpy_device"}
-_RENAMED |= {"memset": "memset_device"}
+_RENAMED = {name: f"{name}_device" for name in ("malloc", "free", "memcpy", "memset")}
 """Names that C's library has too."""
-
-
-_get_name = ctypes.pythonapi.PyCapsule_GetName
-_get_name.restype, _get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
 
 
 class _Loader(SourceFileLoader):
@@ -102,7 +96,7 @@ def connect() -> None:
             f"CuPy on the device in software needs Python.h, which is not in {includes[1]}; "
             "install Python's headers (Debian: apt install python3-dev)"
         )
-    ours = ctypes.PyDLL(str(build_library(_SOURCE, includes)), mode=ctypes.RTLD_GLOBAL)
+    ours = ctypes.PyDLL(str(build_for_cupy(_SOURCE, includes)), mode=ctypes.RTLD_GLOBAL)
     runtime: Any = importlib.import_module(_MODULE)
     table: dict[str, Any] = getattr(runtime, "__pyx_capi__", {})
     if missing := _NEEDED - table.keys():

@@ -43,7 +43,7 @@ class Report:
     def __str__(self) -> str:
         where = [f"in {self.kernel}" if self.kernel else ""]
         if self.block is not None and self.thread is not None:
-            where.append(f"block {_place(self.block)}, thread {_place(self.thread)}")
+            where.append(f"block {self.block}, thread {self.thread}")
         if self.file and self.line:
             where.append(f"{self.file}:{self.line}")
         parts = ", ".join(filter(None, where))
@@ -57,13 +57,11 @@ def parse_reports(text: str) -> list[Report]:
 
 
 def _report(said: dict[str, Any]) -> Report:
-    places = {
-        name: tuple(said[name])
-        for name in ("block", "thread", "other_block", "other_thread")
-        if said.get(name) is not None
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in said.items()
     }
-    kernel = readable_name(str(said.get("kernel") or ""))
-    return Report(**{**said, **places, "kernel": kernel})
+    fields["kernel"] = readable_name(fields.get("kernel") or "")
+    return Report(**fields)
 
 
 def readable_name(mangled: str) -> str:
@@ -81,7 +79,3 @@ def readable_name(mangled: str) -> str:
         parts.append(rest[begin : begin + length])
         rest = rest[begin + length :]
     return ".".join(re.sub(r"_3clocals_3e_?", "<locals>", part) for part in parts) or mangled
-
-
-def _place(place: Place) -> str:
-    return "({}, {}, {})".format(*place)

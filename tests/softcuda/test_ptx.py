@@ -9,7 +9,6 @@ from gpubench.softcuda.translation.ptx import (
     Function,
     Instruction,
     Label,
-    Parameter,
     Prototype,
     Registers,
     Statement,
@@ -108,14 +107,18 @@ def test_labels_scopes_and_registers() -> None:
     )  # fmt: skip
 
 
+def parameter(name: str, kind: str, align: int, line: int, shape: tuple[int, ...] = ()) -> Variable:
+    return Variable(name, "param", kind, shape, align, "", False, line)
+
+
 def test_lists_of_labels_and_prototypes_have_names() -> None:
     assert body_of("ts: .branchtargets A, B, A;") == (Targets("ts", ("A", "B", "A")),)
     text = "p_1 : .callprototype (.param .b32 _) _ (.param .b64 _, .param .align 8 .b8 _[24]);"
     assert body_of(text) == (
         Prototype(
             "p_1",
-            Parameter("_", "b32", 4, 4),
-            (Parameter("_", "b64", 8, 8), Parameter("_", "b8", 24, 8)),
+            parameter("_", "b32", 4, 2),
+            (parameter("_", "b64", 8, 2), parameter("_", "b8", 8, 2, (24,))),
         ),
     )
 
@@ -149,10 +152,11 @@ def test_an_entry_has_parameters_and_bounds() -> None:
         """).functions
     assert (one.name, one.entry, one.max_threads, one.ptx_line) == ("kernel", True, 256, 2)
     assert one.parameters == (
-        Parameter("a", "u64", 8, 8),
-        Parameter("b", "b8", 12, 8),
-        Parameter("c", "f32", 4, 4),
+        parameter("a", "u64", 8, 2),
+        parameter("b", "b8", 8, 2, (12,)),
+        parameter("c", "f32", 4, 2),
     )
+    assert [one.bytes for one in one.parameters] == [8, 12, 4]
 
 
 def test_functions_may_be_declared_and_return_a_value() -> None:
@@ -167,8 +171,8 @@ def test_functions_may_be_declared_and_return_a_value() -> None:
     assert declared == Function(
         "vprintf",
         False,
-        Parameter("func_retval0", "b32", 4, 4),
-        (Parameter("vprintf_param_0", "b64", 8, 8),),
+        parameter("func_retval0", "b32", 4, 2),
+        (parameter("vprintf_param_0", "b64", 8, 2),),
         None,
         0,
         False,

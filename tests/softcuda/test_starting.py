@@ -107,6 +107,27 @@ def test_a_fault_is_printed_with_its_line_and_is_the_exit_code(tmp_path: Path) -
     assert "program.py:8" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("blocks", "end", "code", "said"),
+    [
+        ("10", "sys.exit(3)", 3, ""),
+        ("10", "sys.exit('no more')", 1, "no more"),
+        ("10", "raise ValueError('wrong')", 1, "ValueError: wrong"),
+        ("11", "sys.exit(0)", 1, "softcuda: out of bounds"),
+        ("11", "raise ValueError('wrong')", 1, "softcuda: out of bounds"),
+    ],
+)
+def test_however_a_program_ends_its_faults_are_printed(
+    tmp_path: Path, blocks: str, end: str, code: int, said: str
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(f"{STRAY}\n{end}\n")
+    done = python("-m", "gpubench.softcuda", program, blocks)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert ("softcuda: out of bounds" in done.stderr) == (blocks == "11")
+
+
 def test_processes_that_a_program_starts_run_on_it_too(tmp_path: Path) -> None:
     program, child = tmp_path / "program.py", tmp_path / "child.py"
     child.write_text("from numba import cuda; print(cuda.get_current_device().name)")

@@ -1,68 +1,26 @@
-"""Instructions that calculate with numbers (PTX ISA, 9.7.1 to 9.7.5)."""
+"""Instructions that calculate with numbers, or convert them (PTX ISA, 9.7.1 to 9.7.5, and ``cvt``
+of 9.7.9)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from gpubench.softcuda.translation.instructions import (
+    FLOATS,
+    HALVES,
+    calculate,
+    element_of,
     handles,
     is_written,
     kinds_of,
     only_kind,
     unsigned,
+    widened,
 )
 from gpubench.softcuda.translation.operands import C_TYPES, Code
 from gpubench.softcuda.translation.ptx import KINDS, Instruction
 
-HALVES = {
-    "f16x2": "f16",
-    "bf16x2": "bf16",
-    "s16x2": "s16",
-    "u16x2": "u16",
-    "f32x2": "f32",
-}
-"""Types of two numbers in one register, and the type of each."""
-
-FLOATS = ("f16", "bf16", "f32", "f64")
-ROUNDINGS = {"rz": "FE_TOWARDZERO", "rm": "FE_DOWNWARD", "rp": "FE_UPWARD"}
+_ROUNDINGS = {"rz": "FE_TOWARDZERO", "rm": "FE_DOWNWARD", "rp": "FE_UPWARD"}
 """Modes of rounding other than to nearest, and what <fenv.h> calls them."""
-
 _FLOAT_MODIFIERS = "rn rz rm rp ftz sat"
-Make = Callable[..., str]
-
-
-def widened(kind: str, value: str) -> str:
-    """A number in the type in which it is calculated with: that of halves is float."""
-    return f"sc_f32_of_{kind}({value})" if kind in ("f16", "bf16") else value
-
-
-def narrowed(kind: str, value: str) -> str:
-    return f"sc_{kind}_of({value})" if kind in ("f16", "bf16") else value
-
-
-def numbers(code: Code, source: str, kind: str) -> list[str]:
-    """The number in a register, or the lower and the upper one, as they are calculated with."""
-    half = HALVES.get(kind)
-    if not half:
-        return [widened(kind, code.read(source, kind))]
-    bits = KINDS[half] * 8
-    both = code.read(source, f"u{bits * 2}")
-    values = [f"(uint{bits}_t)({both} >> {shift})" for shift in (0, bits)]
-    cast = {"f32": "sc_f32_of_b32({})", "s16": "(int16_t){}"}.get(half, "{}")
-    return [widened(half, cast.format(value)) for value in values]
-
-
-def calculate(code: Code, one: Instruction, kind: str, make: Make, sources: Sequence[str]) -> str:
-    """``d = make(a, b, ...)``, for each half where a register holds two numbers."""
-    half = HALVES.get(kind)
-    columns = zip(*(numbers(code, source, kind) for source in sources), strict=True)
-    results = [narrowed(half or kind, make(*values)) for values in columns]
-    if not half:
-        return code.write(one.operands[0], kind, results[0])
-    bits = KINDS[half] * 8
-    cast = "sc_b32_of_f32" if half == "f32" else f"(uint{bits}_t)"
-    low, high = (f"(uint{bits * 2}_t){cast}({result})" for result in results)
-    return code.write(one.operands[0], f"u{bits * 2}", f"{low} | {high} << {bits}")
 
 
 def bounded(one: Instruction, value: str) -> str:
@@ -72,10 +30,6 @@ def bounded(one: Instruction, value: str) -> str:
     return f"sc_relu({value})" if "relu" in one.modifiers else value
 
 
-def element_of(kind: str) -> str:
-    return HALVES.get(kind, kind)
-
-
 # ---- add, sub, mul, fma, div, rem -------------------------------------------------------------
 
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
@@ -83,29 +37,23 @@ _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 
 def _rounded(code: Code, one: Instruction, kind: str) -> str:
     """One of ``_SIGNS`` between floating point numbers, rounded as the instruction says."""
-    mode = one.chosen(ROUNDINGS)
-
-    def make(a: str, b: str) -> str:
-        rounded = f"sc_{one.opcode}_{element_of(kind)}_in({mode}, {a}, {b}, 0)"
-        return bounded(one, rounded if mode else f"{a} {_SIGNS[one.opcode]} {b}")
-
-    return calculate(code, one, kind, make, one.operands[1:])
+    value = f"{{0}} {_SIGNS[one.opcode]} {{1}}"
+    if mode := one.chosen(_ROUNDINGS):
+        value = f"sc_{one.opcode}_{element_of(kind)}_in({mode}, {{0}}, {{1}}, 0)"
+    return calculate(code, one, kind, bounded(one, value))
 
 
 @handles("add sub", f"{_FLOAT_MODIFIERS} cc noftz")
 def _add(code: Code, one: Instruction) -> str:
     kind = only_kind(code, one)
-    sign = _SIGNS[one.opcode]
-    sources = one.operands[1:]
     if "cc" in one.modifiers:
         return _carried(code, one)
     if element_of(kind) in FLOATS:
         return _rounded(code, one, kind)
+    sign = _SIGNS[one.opcode]
     if "sat" in one.modifiers:
-        a, b = (code.read(source, "s32") for source in sources)
-        return code.write(one.operands[0], "s32", f"sc_clamp_s32((int64_t){a} {sign} {b})")
-    kind = kind if kind in HALVES else unsigned(kind)
-    return calculate(code, one, kind, lambda a, b: f"{a} {sign} {b}", sources)
+        return calculate(code, one, "s32", f"sc_clamp_s32((int64_t){{0}} {sign} {{1}})")
+    return calculate(code, one, unsigned(kind), f"{{0}} {sign} {{1}}")
 
 
 @handles("addc subc", "cc")
@@ -119,7 +67,6 @@ def _carried(code: Code, one: Instruction) -> str:
 def _with_carry(code: Code, one: Instruction, value: str, kind: str) -> str:
     """Only addc, subc and madc take a carry in; without .cc, what goes out is not kept (PTX ISA,
     9.7.2)."""
-    code.carries = True
     write = code.write(one.operands[0], kind, value)
     if "cc" not in one.modifiers:
         return f"uint32_t kept = carry; {write} carry = kept;"
@@ -144,8 +91,8 @@ def _product(code: Code, one: Instruction, kind: str) -> tuple[str, str]:
     if "hi" in one.modifiers:
         return kind, f"sc_mul_hi_{kind}({a}, {b})"
     # Halves would be multiplied as int, which cannot hold the product.
-    low = f"u{max(bits, 32)}"
-    return f"u{bits}", f"({C_TYPES[low]}){a} * ({C_TYPES[low]}){b}"
+    low = C_TYPES[f"u{max(bits, 32)}"]
+    return f"u{bits}", f"({low}){a} * ({low}){b}"
 
 
 @handles("mad madc", f"{_FLOAT_MODIFIERS} lo hi wide cc")
@@ -154,32 +101,28 @@ def _mad(code: Code, one: Instruction) -> str:
     if kind in ("f32", "f64"):
         return _fma(code, one)
     result, product = _product(code, one, kind)
-    result_unsigned = unsigned(result)
-    c = code.read(one.operands[3], result_unsigned)
+    kind = unsigned(result)
+    c = code.read(one.operands[3], kind)
     if one.opcode == "madc" or "cc" in one.modifiers:
-        bits = KINDS[result] * 8
-        value = f"sc_add_carry_{bits}({product}, {c}, &carry)"
-        return _with_carry(code, one, value, result_unsigned)
+        value = f"sc_add_carry_{KINDS[result] * 8}({product}, {c}, &carry)"
+        return _with_carry(code, one, value, kind)
     if "sat" in one.modifiers:
         c = code.read(one.operands[3], "s32")
         return code.write(one.operands[0], "s32", f"sc_clamp_s32((int64_t){product} + {c})")
-    return code.write(one.operands[0], result_unsigned, f"{product} + {c}")
+    return code.write(one.operands[0], kind, f"{product} + {c}")
 
 
 @handles("fma", f"{_FLOAT_MODIFIERS} relu")
 def _fma(code: Code, one: Instruction) -> str:
     kind = only_kind(code, one)
     element = element_of(kind)
-    mode = one.chosen(ROUNDINGS)
-
-    def make(a: str, b: str, c: str) -> str:
-        if element in ("f16", "bf16"):
-            return bounded(one, f"sc_fma_half({a}, {b}, {c})")
-        name = "fmaf" if element == "f32" else "fma"
-        value = f"sc_fma_{element}_in({mode}, {a}, {b}, {c})" if mode else f"{name}({a}, {b}, {c})"
-        return bounded(one, value)
-
-    return calculate(code, one, kind, make, one.operands[1:])
+    if element in ("f16", "bf16"):
+        value = "sc_fma_half({0}, {1}, {2})"
+    elif mode := one.chosen(_ROUNDINGS):
+        value = f"sc_fma_{element}_in({mode}, {{0}}, {{1}}, {{2}})"
+    else:
+        value = "fma{f}({0}, {1}, {2})"
+    return calculate(code, one, kind, bounded(one, value))
 
 
 @handles("div", "rn rz rm rp ftz approx full")
@@ -187,24 +130,18 @@ def _div(code: Code, one: Instruction) -> str:
     kind = only_kind(code, one)
     if kind in FLOATS:
         return _rounded(code, one, kind)
-    a, b = (code.read(source, kind) for source in one.operands[1:])
-    return code.write(one.operands[0], kind, f"sc_div_{kind}({a}, {b})")
+    return calculate(code, one, kind, f"sc_div_{kind}({{0}}, {{1}})")
 
+
+_PRODUCT_24 = {
+    "lo": "(uint32_t)sc_mul24_{t}({0}, {1})",
+    "hi": "(uint32_t)(sc_mul24_{t}({0}, {1}) >> 16)",
+}
 
 is_written("rem", "t t t", "sc_rem_{t}({0}, {1})")
 is_written("sad", "u t t u", "{2} + ({0} < {1} ? ({u}){1} - ({u}){0} : ({u}){0} - ({u}){1})")
-
-
-@handles("mul24 mad24", "lo hi")
-def _mul24(code: Code, one: Instruction) -> str:
-    kind = only_kind(code, one)
-    a, b = (code.read(source, kind) for source in one.operands[1:3])
-    product = (
-        f"({C_TYPES[kind]})(sc_mul24_{kind}({a}, {b}) >> {16 if 'hi' in one.modifiers else 0})"
-    )
-    if one.opcode == "mad24":
-        product = f"(uint32_t){product} + {code.read(one.operands[3], 'u32')}"
-    return code.write(one.operands[0], kind, product)
+is_written("mul24", "u t t", _PRODUCT_24)
+is_written("mad24", "u t t u", {word: f"{value} + {{2}}" for word, value in _PRODUCT_24.items()})
 
 
 @handles("dp4a dp2a", "lo hi")
@@ -221,66 +158,117 @@ def _dot(code: Code, one: Instruction) -> str:
 
 @handles("neg", "ftz")
 def _neg(code: Code, one: Instruction) -> str:
-    kind = only_kind(code, one)
-    if element_of(kind) not in FLOATS:
-        kind = unsigned(kind)
-    return calculate(code, one, kind, lambda a: f"-{a}", one.operands[1:])
+    return calculate(code, one, unsigned(only_kind(code, one)), "-{0}")
 
 
 @handles("abs", "ftz")
 def _abs(code: Code, one: Instruction) -> str:
     kind = only_kind(code, one)
-    if element_of(kind) in FLOATS:
-        name = "fabs" if kind == "f64" else "fabsf"
-        return calculate(code, one, kind, lambda a: f"{name}({a})", one.operands[1:])
-    a, bits = code.read(one.operands[1], kind), code.read(one.operands[1], unsigned(kind))
-    return code.write(one.operands[0], unsigned(kind), f"{a} < 0 ? -{bits} : {bits}")
+    if element_of(kind) not in FLOATS:
+        return calculate(code, one, kind, "{0} < 0 ? -{0} : {0}")
+    return calculate(code, one, kind, "fabs{f}({0})")
 
 
 _FUNCTIONS = {
-    "rcp": "1 / {a}",
-    "sqrt": "sqrt{f}({a})",
-    "rsqrt": "1 / sqrt({a})",
-    "sin": "sin{f}({a})",
-    "cos": "cos{f}({a})",
-    "lg2": "log2{f}({a})",
-    "ex2": "exp2{f}({a})",
-    "tanh": "tanh{f}({a})",
+    "rcp": "1 / {0}",
+    "sqrt": "sqrt{f}({0})",
+    "rsqrt": "1 / sqrt({0})",
+    "sin": "sin{f}({0})",
+    "cos": "cos{f}({0})",
+    "lg2": "log2{f}({0})",
+    "ex2": "exp2{f}({0})",
+    "tanh": "tanh{f}({0})",
 }
 
 
 @handles(" ".join(_FUNCTIONS), "rn rz rm rp ftz approx")
 def _function(code: Code, one: Instruction) -> str:
     kind = only_kind(code, one)
-    mode = one.chosen(ROUNDINGS)
-
-    def make(a: str) -> str:
-        if mode and one.opcode == "rcp":
-            return f"sc_div_{kind}_in({mode}, 1, {a}, 0)"
-        if mode:
-            return f"sc_{one.opcode}_{kind}_in({mode}, {a}, 0, 0)"
-        return _FUNCTIONS[one.opcode].format(a=a, f="" if kind == "f64" else "f")
-
-    return calculate(code, one, kind, make, one.operands[1:])
+    mode = one.chosen(_ROUNDINGS)
+    value = _FUNCTIONS[one.opcode]
+    if mode and one.opcode == "rcp":
+        value = f"sc_div_{kind}_in({mode}, 1, {{0}}, 0)"
+    elif mode:
+        value = f"sc_{one.opcode}_{kind}_in({mode}, {{0}}, 0, 0)"
+    return calculate(code, one, kind, value)
 
 
-@handles("not cnot")
-def _not(code: Code, one: Instruction) -> str:
-    kind = only_kind(code, one)
-    a = code.read(one.operands[1], unsigned(kind))
-    sign = "!" if one.opcode == "cnot" or kind == "pred" else "~"
-    return code.write(one.operands[0], unsigned(kind), f"{sign}{a}")
-
-
+is_written("not", "u u", {"": "~{0}", "pred": "!{0}"})
+is_written("cnot", "u u", "!{0}")
 is_written("popc", "u32 u", "(uint32_t)__builtin_popcountll({0})")
 is_written("clz", "u32 u", "sc_clz_b{bits}({0})")
 is_written("brev", "u u", "sc_brev_b{bits}({0})")
+_BFIND = "sc_bfind_{sign}64({0})"
+# All ones stay so with .shiftamt: there is no shift.
+_SHIFT = f"{_BFIND} == UINT32_MAX ? UINT32_MAX : {{bits}} - 1 - {_BFIND}"
+is_written("bfind", "u32 t", {"": _BFIND, "shiftamt": _SHIFT})
+
+# ---- cvt ---------------------------------------------------------------------------------------
+
+_INTEGRAL = {"rni": "rint", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
+_CONVERSIONS = {**_ROUNDINGS, "rn": "FE_TONEAREST", "rna": "SC_TIES_AWAY"}
 
 
-@handles("bfind", "shiftamt")
-def _bfind(code: Code, one: Instruction) -> str:
-    kind = only_kind(code, one)
-    value = f"sc_bfind_{kind[0]}64({code.read(one.operands[1], kind)})"
-    if "shiftamt" in one.modifiers:  # all ones stay so: there is no shift
-        value = f"({value} == UINT32_MAX ? UINT32_MAX : {KINDS[kind] * 8 - 1} - {value})"
+@handles("cvt", " ".join([*_CONVERSIONS, *_INTEGRAL, "ftz sat relu tf32 pack"]))
+def _cvt(code: Code, one: Instruction) -> str:
+    d, a = one.operands[:2]
+    mode = one.chosen(_CONVERSIONS) or "FE_TONEAREST"
+    if "pack" in one.modifiers:
+        return _pack(code, one)
+    if "tf32" in one.modifiers:
+        return code.write(d, "u32", f"sc_tf32_in({mode}, {code.read(a, 'f32')})")
+    to, kind = kinds_of(one)
+    if to in HALVES:  # cvt.rn.f16x2.f32 d, a, b: a becomes the upper half
+        if kind != "f32":
+            raise code.error("not supported from this type")
+        high, low = (
+            f"(uint32_t)sc_{HALVES[to]}_in({mode}, {bounded(one, code.read(source, 'f32'))})"
+            for source in one.operands[1:]
+        )
+        return code.write(d, "u32", f"{high} << 16 | {low}")
+    value = widened(kind, code.read(a, kind))
+    if integral := one.chosen(_INTEGRAL):
+        value = f"{integral}({value})"
+    elif kind in FLOATS and to not in FLOATS:
+        raise code.error("a conversion to an integer has to say how it rounds")
+    if to not in FLOATS:
+        return code.write(d, to, _integer(one, to, kind, value))
+    if to in ("f16", "bf16"):
+        return code.write(d, to, f"sc_{to}_in({mode}, {bounded(one, f'(double){value}')})")
+    if mode != "FE_TONEAREST" and kind not in FLOATS:
+        value = f"sc_{to}_of_{kind[0]}64_in({mode}, {value})"
+    elif mode != "FE_TONEAREST" and (to, kind) == ("f32", "f64"):
+        value = f"sc_f32_of_f64_in({mode}, {value})"
+    return code.write(d, to, f"({C_TYPES[to]}){bounded(one, f'({value})')}")
+
+
+def _integer(one: Instruction, to: str, kind: str, value: str) -> str:
+    """An integral number as one of an integer type."""
+    if kind in FLOATS:
+        large = kind == "f64" or to in ("s64", "u64")
+        of_nan = f"({C_TYPES[to]})(1ull << {KINDS[to] * 8 - 1})" if large else "0"
+        return f"sc_{to}_of_float({value}, {of_nan})"
+    if "sat" in one.modifiers:
+        value = _clamped(value, to)
+    return f"({C_TYPES[to]}){value}"
+
+
+def _pack(code: Code, one: Instruction) -> str:
+    """``cvt.pack.sat.s16.s32 d, a, b``: a above b; of bytes the lower half of c goes above both."""
+    to, kind, *_ = kinds_of(one)
+    bits = KINDS[to] * 8
+    high, low = (
+        f"(uint32_t)(uint{bits}_t){_clamped(code.read(source, kind), to)}"
+        for source in one.operands[1:3]
+    )
+    value = f"{high} << {bits} | {low}"
+    if len(one.operands) == 4:
+        value = f"{code.read(one.operands[3], 'u32')} << {2 * bits} | {value}"
     return code.write(one.operands[0], "u32", value)
+
+
+def _clamped(value: str, kind: str) -> str:
+    """The nearest number of an integer type."""
+    bits = KINDS[kind] * 8
+    bounds = f"INT{bits}_MIN, INT{bits}_MAX" if kind[0] == "s" else f"0, UINT{bits}_MAX"
+    return f"sc_clamp({value}, {bounds})"

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
+from itertools import chain
 
 from gpubench.softcuda.translation.ptx import (
-    Block,
     Function,
     Instruction,
     Label,
     Module,
-    Parameter,
-    Statement,
     TranslationError,
     Variable,
 )
@@ -38,7 +36,7 @@ def round_up(value: int, step: int) -> int:
     return -(-value // step) * step
 
 
-def packed(parameters: Sequence[Parameter]) -> tuple[tuple[int, ...], int]:
+def packed(parameters: Sequence[Variable]) -> tuple[tuple[int, ...], int]:
     """The offset of each parameter in the block that a caller fills, and the bytes of that block.
 
     Each stands at the next multiple of its alignment (CUDA Driver API, cuLaunchKernel, on
@@ -56,12 +54,11 @@ def packed(parameters: Sequence[Parameter]) -> tuple[tuple[int, ...], int]:
 class Facts:
     """What the body of one function does, without those that it calls."""
 
-    calls: frozenset[str]
-    addressed: frozenset[str]  # functions whose addresses it takes
+    calls: Set[str]
+    addressed: Set[str]  # functions whose addresses it takes
     calls_addresses: bool
     waits: bool
-    exits: bool
-    polling: frozenset[int]  # branches that close a loop in which a thread waits for another
+    polling: Set[int]  # branches that close a loop in which a thread waits for another
 
 
 class Layout:
@@ -71,9 +68,14 @@ class Layout:
         self.module = module
         self.functions = _by_name(module.functions)
         self.facts = {name: _facts(one, self.functions) for name, one in self.functions.items()}
-        self._reached_from: dict[str, list[str]] = {}
         self.entries = [one for one in module.functions if one.entry and one.body]
-        self.reached = self._reached([one.name for one in self.entries])
+        self.reached = self._reached(one.name for one in self.entries)
+        self._below = {name: self._reached([name]) for name in self.reached}
+        self.numbers = {name: i for i, name in enumerate(self.reached)}
+        """Of every function with a body that a kernel may reach."""
+        taken = {name for one in self.reached for name in self.facts[one].addressed}
+        self.addressed = [name for name in self.functions if name in taken]
+        """Functions that may be called by their addresses, in the order of the module."""
         # One that is only declared here is another module's: see ``Code.symbol``.
         self.globals = [
             one for one in module.variables if one.space in ("global", "const") and not one.extern
@@ -82,119 +84,70 @@ class Layout:
         self.used_globals: set[int] = set()  # those that functions name, as they are written
         self._place_shared()
 
-    @cached_property
-    def files(self) -> list[str]:
-        """Source files by their numbers; there is none of the number 0."""
-        files = self.module.files
-        return [files.get(number, "") for number in range(max(files, default=0) + 1)]
-
-    @cached_property
-    def addressed(self) -> list[str]:
-        """Functions that may be called by their addresses, in the order of the module."""
-        taken = {name for one in self.reached for name in self.facts[one].addressed}
-        return [name for name in self.functions if name in taken]
-
-    @cached_property
-    def numbers(self) -> dict[str, int]:
-        """A number for every function with a body that a kernel may reach."""
-        return {name: i for i, name in enumerate(self.reached)}
-
     def waits(self, name: str) -> bool:
         """Whether threads wait for each other in the function, or in one that it may call."""
-        return any(self.facts[one].waits for one in self._below(name)) or self.cooperates(name)
+        return any(self.facts[one].waits for one in self._below[name]) or self.cooperates(name)
 
     def cooperates(self, name: str) -> bool:
         """Whether it synchronises the grid."""
-        return any("cudaCGSynchronize" in self.facts[one].calls for one in self._below(name))
-
-    def exits(self, name: str) -> bool:
-        """Whether a thread may end in it."""
-        return any(self.facts[one].exits for one in self._below(name))
+        return any("cudaCGSynchronize" in self.facts[one].calls for one in self._below[name])
 
     def local_bytes(self, name: str) -> int:
         """Frames of local memory along the deepest path of calls."""
-        deepest: dict[str, int] = {}
-        open_calls: set[str] = set()
 
+        @cache
         def depth(name: str) -> int:
-            if name in open_calls:
-                raise RecursionError
-            if name not in deepest:
-                open_calls.add(name)
-                below = max((depth(one) for one in self._callees(name)), default=0)
-                deepest[name] = below + round_up(frame_bytes(self.functions[name]), 16)
-                open_calls.remove(name)
-            return deepest[name]
+            facts = self.facts[name]
+            called = facts.calls | set(self.addressed if facts.calls_addresses else ())
+            below = [depth(one) for one in called if self.functions[one].body]
+            return max(below, default=0) + round_up(frame_bytes(self.functions[name]), 16)
 
         try:
             return depth(name)
         except RecursionError:
             return RECURSIVE_BYTES
 
-    def _callees(self, name: str) -> Iterator[str]:
-        facts = self.facts[name]
-        called = [one for one in self.functions if one in facts.calls]
-        for one in [*called, *(self.addressed if facts.calls_addresses else ())]:
-            if self.functions[one].body:
-                yield one
-
-    def _below(self, name: str) -> list[str]:
-        """The function, and those that it may call."""
-        if name not in self._reached_from:
-            self._reached_from[name] = self._reached([name])
-        return self._reached_from[name]
-
     def _reached(self, names: Iterable[str]) -> list[str]:
         """Functions with bodies that may run once these do, in the order of the module."""
         reached: set[str] = set()
-        waiting = list(names)
+        waiting = set(names)
         while waiting:
             name = waiting.pop()
-            if name in reached:
-                continue
             reached.add(name)
-            facts = self.facts[name]
-            near = facts.calls | facts.addressed
-            waiting.extend(one for one in near if self.functions[one].body)
+            near = self.facts[name].calls | self.facts[name].addressed
+            waiting |= {one for one in near - reached if self.functions[one].body}
         return [name for name in self.functions if name in reached]
 
     def _place_shared(self) -> None:
         """Static shared variables follow each other, with guards between them; dynamic shared
         memory begins behind the last guard."""
         self.shared: list[tuple[Variable, int]] = []
-        self.shared_at: dict[Variable, int | None] = {}
+        self.shared_at: dict[Variable, str] = {}
+        """Where each begins in shared memory, as C has it."""
         end = declared = 0
         widest = 16
-        for one in self._shared_variables():
+        inside = (one for name in self.reached for one in self.functions[name].walk())
+        for one in chain(self.module.variables, inside):
+            if not isinstance(one, Variable) or one.space != "shared":
+                continue
             widest = max(widest, one.align)
             if one.extern or not one.bytes:
-                self.shared_at[one] = None  # dynamic
+                self.shared_at[one] = "(uint64_t)t->dynamic_at"
                 continue
             at = round_up(end, one.align)
             self.shared.append((one, at))
-            self.shared_at[one] = at
+            self.shared_at[one] = f"(uint64_t){at}"
             end = at + one.bytes + GUARD
             declared = round_up(declared, one.align) + one.bytes
-        self.shared_names = {
-            one.name: one for one in self.module.variables if one.space == "shared"
-        }
         self.shared_window = round_up(end, widest)
         self.shared_bytes = declared
-
-    def _shared_variables(self) -> Iterator[Variable]:
-        yield from (one for one in self.module.variables if one.space == "shared")
-        for name in self.reached:
-            body = self.functions[name].body
-            for one in body.walk() if body else ():
-                if isinstance(one, Variable) and one.space == "shared":
-                    yield one
 
 
 def frame_bytes(function: Function) -> int:
     """Bytes of local memory of one call of the function: its variables, and its parameters where
     their addresses are taken."""
     end = 0
-    for one in function.body.walk() if function.body else ():
+    for one in function.walk():
         if isinstance(one, Variable) and one.space == "local":
             end = round_up(end, one.align) + one.bytes
     if keeps_parameters(function):
@@ -205,12 +158,12 @@ def frame_bytes(function: Function) -> int:
 def keeps_parameters(function: Function) -> bool:
     """Whether a program may reach the parameters by generic addresses (PTX ISA, 5.1.6)."""
     names = {one.name for one in function.parameters}
-    for one in function.body.walk() if function.body else ():
-        if isinstance(one, Instruction) and one.opcode in ("mov", "cvta"):
-            source = _NAME.match(one.operands[1]) if len(one.operands) > 1 else None
-            if source and source[0] in names:
-                return True
-    return False
+    sources = (
+        _NAME.match(one.operands[1])
+        for one in function.instructions()
+        if one.opcode in ("mov", "cvta") and len(one.operands) > 1
+    )
+    return any(source and source[0] in names for source in sources)
 
 
 def _by_name(functions: Sequence[Function]) -> dict[str, Function]:
@@ -227,38 +180,24 @@ def _by_name(functions: Sequence[Function]) -> dict[str, Function]:
 
 
 def _facts(function: Function, functions: Mapping[str, Function]) -> Facts:
-    calls, addressed = set(), set()
-    calls_addresses = waits = exits = False
-    body = function.body or Block(())
-    for one in body.walk():
-        if not isinstance(one, Instruction):
-            continue
-        opcode = one.opcode
-        if opcode == "call":
-            name = one.operands[1] if one.operands[0].startswith("(") else one.operands[0]
-            if name.startswith("%"):
-                calls_addresses = True
-            else:
-                calls.add(name)
-        elif opcode == "mov":
-            if one.operands[-1] in functions:
-                addressed.add(one.operands[-1])
-        elif opcode in _WAITING:
-            waits = True
-        elif opcode == "exit":
-            exits = True
-    polling = _polling_branches(body)
+    opcodes = {one.opcode for one in function.instructions()}
+    called = {
+        one.operands[1] if one.operands[0].startswith("(") else one.operands[0]
+        for one in function.instructions()
+        if one.opcode == "call"
+    }
+    moved = {one.operands[-1] for one in function.instructions() if one.opcode == "mov"}
+    polling = _polling_branches(function)
     return Facts(
-        calls=frozenset(name for name in calls if name in functions),
-        addressed=frozenset(addressed),
-        calls_addresses=calls_addresses,
-        waits=waits or bool(polling),
-        exits=exits,
+        calls=called & functions.keys(),
+        addressed=moved & functions.keys(),
+        calls_addresses=any(name.startswith("%") for name in called),
+        waits=bool(polling or _WAITING & opcodes),
         polling=polling,
     )
 
 
-def _polling_branches(body: Block) -> frozenset[int]:
+def _polling_branches(function: Function) -> Set[int]:
     """The numbers, among the instructions of a function, of branches that close a loop in which a
     thread waits for what another one writes.
 
@@ -268,27 +207,26 @@ def _polling_branches(body: Block) -> frozenset[int]:
     only repeats an update which another thread came before (compare and swap with the value that
     was read last) gets on by itself, and is left as fast as it is.
     """
-    statements = [one for one in body.walk() if isinstance(one, (Instruction, Label))]
-    reads = [i for i, one in enumerate(statements) if _reads_again(one)]
-    if not reads:
-        return frozenset()
-    places = {one.name: i for i, one in enumerate(statements) if isinstance(one, Label)}
-    found, number = set(), -1
-    for i, one in enumerate(statements):
-        if isinstance(one, Label):
+    instructions: list[Instruction] = []
+    places: dict[str, int] = {}
+    for one in function.walk():
+        if isinstance(one, Instruction):
+            instructions.append(one)
+        elif isinstance(one, Label):
+            places[one.name] = len(instructions)
+    found = set()
+    for number, branch in enumerate(instructions):
+        if branch.opcode != "bra":
             continue
-        number += 1
-        start = places.get(one.operands[0], i) if one.opcode == "bra" else i
-        if any(start <= read < i for read in reads):
-            written = _written(statements[start:i])
-            if any(_is_fixed(statements[read], written) for read in reads if start <= read < i):
+        loop = instructions[places.get(branch.operands[0], number) : number]
+        if reads := [one for one in loop if _reads_again(one)]:
+            written = _written(loop)
+            if any(_is_fixed(one, written) for one in reads):
                 found.add(number)
-    return frozenset(found)
+    return found
 
 
-def _reads_again(one: Statement) -> bool:
-    if not isinstance(one, Instruction):
-        return False
+def _reads_again(one: Instruction) -> bool:
     if one.opcode == "ld":
         return bool(_FRESH.intersection(one.modifiers)) and "local" not in one.modifiers
     if one.opcode == "atom":
@@ -297,16 +235,16 @@ def _reads_again(one: Statement) -> bool:
     return False
 
 
-def _is_fixed(one: Statement, written: set[str]) -> bool:
+def _is_fixed(one: Instruction, written: set[str]) -> bool:
     """Whether place and comparison are the same each time that the loop comes by."""
-    assert isinstance(one, Instruction)
     operands = one.operands[1:3] if "cas" in one.modifiers else one.operands[1:2]
     return not written.intersection(_REGISTER.findall(" ".join(operands)))
 
 
-def _written(statements: Sequence[Statement]) -> set[str]:
-    written: set[str] = set()
-    for one in statements:
-        if isinstance(one, Instruction) and one.operands and one.opcode not in _STORES:
-            written.update(_REGISTER.findall(one.operands[0]))
-    return written
+def _written(instructions: Sequence[Instruction]) -> set[str]:
+    return {
+        register
+        for one in instructions
+        if one.operands and one.opcode not in _STORES
+        for register in _REGISTER.findall(one.operands[0])
+    }

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from gpubench.softcuda.translation.instructions import always, handles, kinds_of, only_kind
+from gpubench.softcuda.translation.instructions import (
+    always,
+    handles,
+    is_written,
+    kinds_of,
+    only_kind,
+)
 from gpubench.softcuda.translation.operands import C_TYPES, Code
 from gpubench.softcuda.translation.ptx import KINDS, Instruction, split_operands
 
@@ -38,33 +44,29 @@ def _pointed(one: Instruction, kind: str) -> str:
 
 @handles("ld ldu", _ACCESS, faults=True)
 def _ld(code: Code, one: Instruction) -> str:
-    kind = only_kind(code, one)
-    count, c_type = _count(one), _pointed(one, kind)
+    kind, count, space = only_kind(code, one), _count(one), _space(one)
+    size, c_type = KINDS[kind], _pointed(one, kind)
     d, a = one.operands[:2]
     if count == 1:
-        return code.write(
-            d, kind, f"*({c_type} *){code.at(a, _space(one), KINDS[kind], 'SC_READ')}"
-        )
+        return code.write(d, kind, f"*({c_type} *){code.at(a, space, size, 'SC_READ')}")
     parts = split_operands(d[1:-1])
     wanted = [i for i, part in enumerate(parts) if code.is_read(part)]
     if len(wanted) in (0, count):
-        where = code.at(a, _space(one), KINDS[kind] * count, "SC_READ")
         reads = [code.write(part, kind, f"v[{i}]") for i, part in enumerate(parts)]
-        return f"{c_type} *v = {where}; {' '.join(reads)}"
+        return f"{c_type} *v = {code.at(a, space, size * count, 'SC_READ')}; {' '.join(reads)}"
     # NVVM joins loads to a vector also where it has to load what nobody asked for, up to the end of
     # the 16 bytes. That may lie beyond an array, and no device minds.
-    where = code.address(a, _space(one))
     reads = []
     for i in wanted:
-        element = code.pointer(f"at + {i * KINDS[kind]}", _space(one), KINDS[kind], "SC_READ")
+        element = code.pointer(f"at + {i * size}", space, size, "SC_READ")
         reads.append(code.write(parts[i], kind, f"*({c_type} *){element}"))
-    return f"uint64_t at = {where}; {' '.join(reads)}"
+    return f"uint64_t at = {code.address(a, space)}; {' '.join(reads)}"
 
 
 @handles("st", _ACCESS, faults=True)
 def _st(code: Code, one: Instruction) -> str:
-    kind = only_kind(code, one)
-    count, c_type = _count(one), _pointed(one, kind)
+    kind, count = only_kind(code, one), _count(one)
+    c_type = _pointed(one, kind)
     a, b = one.operands[:2]
     where = code.at(a, _space(one), KINDS[kind] * count, "SC_WRITE")
     if count == 1:
@@ -78,21 +80,12 @@ _OPERATIONS = ("add", "min", "max", "exch", "cas", "and", "or", "xor", "inc", "d
 _ATOMIC = f"{' '.join(_OPERATIONS)} {_ACCESS} noftz"
 
 
-@handles("atom", _ATOMIC, faults=True)
-def _atom(code: Code, one: Instruction) -> str:
-    return _atomic(code, one, *one.operands)
-
-
-@handles("red", f"{_ATOMIC} async", faults=True)
-def _red(code: Code, one: Instruction) -> str:
+@handles("atom red", f"{_ATOMIC} async", faults=True)
+def _atomic(code: Code, one: Instruction) -> str:
     if "async" in one.modifiers:
         raise code.error("this instruction is not supported")
-    return _atomic(code, one, "_", *one.operands)
-
-
-def _atomic(
-    code: Code, one: Instruction, d: str, a: str, b: str, c: str | None = None, *_: str
-) -> str:
+    operands = one.operands if one.opcode == "atom" else ("_", *one.operands)
+    d, a, *given = operands
     operation = next(word for word in one.modifiers if word in _OPERATIONS)
     kind = only_kind(code, one)
     if operation in ("exch", "cas", "and", "or", "xor"):
@@ -103,15 +96,14 @@ def _atomic(
     where = code.at(a, _space(one), KINDS[kind] * count, "SC_ATOMIC")
     name = f"sc_atom_{operation}_{kind}"
     if count == 1:
-        operands = [code.read(b, kind)]
-        if operation == "cas" and c is not None:
-            operands.append(code.read(c, kind))
-        return code.write(d, kind, f"{name}({where}, {', '.join(operands)})")
+        # A hint to a cache may stand behind them.
+        values = [code.read(value, kind) for value in given[: 2 if operation == "cas" else 1]]
+        return code.write(d, kind, f"{name}({where}, {', '.join(values)})")
     # Each element by itself; together they are not atomic (PTX ISA, 9.7.13.6).
-    values = split_operands(b[1:-1])
+    values = [code.read(value, kind) for value in split_operands(given[0][1:-1])]
     results = split_operands(d[1:-1]) if d != "_" else ["_"] * count
     calls = [
-        code.write(result, kind, f"{name}(v + {i}, {code.read(value, kind)})")
+        code.write(result, kind, f"{name}(v + {i}, {value})")
         for i, (result, value) in enumerate(zip(results, values, strict=True))
     ]
     return f"{C_TYPES[kind]} *v = {where}; {' '.join(calls)}"
@@ -146,14 +138,9 @@ def _isspacep(code: Code, one: Instruction) -> str:
     return code.write(p, "pred", insides[space])
 
 
-@handles("mapa getctarank", "shared::cluster")
-def _mapa(code: Code, one: Instruction) -> str:
-    """A cluster has one block here, of rank 0, and its addresses are the block's own."""
-    kind = only_kind(code, one)
-    value = code.read(one.operands[1], kind) if one.opcode == "mapa" else "0"
-    return code.write(one.operands[0], kind, value)
-
-
+# A cluster has one block here, of rank 0, and its addresses are the block's own.
+is_written("mapa", "t t u32", "{0}", ignored="shared::cluster")
+is_written("getctarank", "t u64", "0", ignored="shared::cluster")
 # Hints to caches that are not there.
 always("prefetch prefetchu discard applypriority", "", f"{_ACCESS} L1 L2 tensormap")
 

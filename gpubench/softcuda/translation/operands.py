@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import re
 import struct
+import sys
 from collections import ChainMap, Counter
 from collections.abc import Mapping
+from ctypes import c_double, c_float
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from gpubench.softcuda.translation.layout import Layout, frame_bytes, packed, round_up
 from gpubench.softcuda.translation.ptx import (
@@ -35,6 +38,9 @@ C_TYPES: Mapping[str, str] = {
     "pred": "bool",
     "b128": "unsigned __int128",
 }
+
+_FLOATS = {"f32": c_float, "f64": c_double}
+"""Types that C has as such."""
 
 _SPECIAL: Mapping[str, tuple[str, str]] = {
     **{
@@ -69,6 +75,8 @@ _SPECIAL: Mapping[str, tuple[str, str]] = {
     "%globaltimer_lo": ("(uint32_t)t->services->clock(t)", "u32"),
     "%globaltimer_hi": ("(uint32_t)(t->services->clock(t) >> 32)", "u32"),
     "%dynamic_smem_size": ("t->dynamic_shared", "u32"),
+    # With the static shared memory of the module, in bytes.
+    **dict.fromkeys(("%total_smem_size", "%aggr_smem_size"), ("({}u + t->dynamic_shared)", "u32")),
 }
 
 _ADDRESS = re.compile(r"\[\s*([%\w$.]+)\s*(?:\+\s*(-?\w+)|-\s*(\w+))?\s*\]$")
@@ -81,24 +89,20 @@ class Scope:
     """What a block declares, names of the blocks around it behind its own, and what it uses."""
 
     outer: Scope | None = None
-    number: int = 0
     registers: dict[str, str] = field(default_factory=dict)
     families: dict[str, str] = field(default_factory=dict)
     symbols: ChainMap[str, str] = field(default_factory=ChainMap)
     labels: ChainMap[str, str] = field(default_factory=ChainMap)
-    targets: ChainMap[str, Targets] = field(default_factory=ChainMap)
-    prototypes: ChainMap[str, Prototype] = field(default_factory=ChainMap)
+    lists: ChainMap[str, Targets | Prototype] = field(default_factory=ChainMap)
     parameters: dict[str, int] = field(default_factory=dict)  # arrays for calls, bytes
     used: dict[str, str] = field(default_factory=dict)  # C names of registers, with their kinds
 
-    def inner(self, number: int) -> Scope:
+    def inner(self) -> Scope:
         return Scope(
             self,
-            number,
             symbols=self.symbols.new_child(),
             labels=self.labels.new_child(),
-            targets=self.targets.new_child(),
-            prototypes=self.prototypes.new_child(),
+            lists=self.lists.new_child(),
         )
 
 
@@ -108,42 +112,38 @@ class Code:
     def __init__(self, layout: Layout, function: Function, first_site: int) -> None:
         self.layout = layout
         self.function = function
-        self.first_site = first_site
         self.frame = frame_bytes(function)
         self.ordinal = -1  # of the instruction in the function
         self.instruction: Instruction | None = None
-        self.scope = Scope()
-        self.carries = False  # whether it has add.cc and the like
-        self.ends = False  # whether a call may end the thread
-        self.shares = False  # whether it touches shared memory
+        self._first_site = first_site
         self._scopes = 0
         self._local_end = 0
-        self._uses: Counter[str] | None = None  # how often each register stands in the text
+        variables = layout.module.variables
+        shared = {one.name: layout.shared_at[one] for one in variables if one.space == "shared"}
         offsets, _ = packed(function.parameters)
-        self._parameters = {
+        parameters = {
             one.name: f"(uint64_t)(parameters + {at})"
             for one, at in zip(function.parameters, offsets, strict=True)
         }
         if function.returned:
-            self._parameters[function.returned.name] = "(uint64_t)returned"
+            parameters[function.returned.name] = "(uint64_t)returned"
+        self.scope = Scope(symbols=ChainMap(parameters, shared))
 
     # ---- scopes
 
     def enter(self, block: Block) -> Scope:
         """Declare what the block declares; labels may be used before they stand in the text."""
-        scope = self.scope = self.scope.inner(self._scopes)
+        number, scope = self._scopes, self.scope.inner()
+        self.scope = scope
         self._scopes += 1
         for one in block.statements:
             if isinstance(one, Registers):
                 names = scope.registers if one.count is None else scope.families
                 names[one.name] = one.kind
             elif isinstance(one, Label):
-                suffix = f"_{scope.number}" if scope.number else ""
-                scope.labels[one.name] = f"L_{one.name}{suffix}"
-            elif isinstance(one, Targets):
-                scope.targets[one.name] = one
-            elif isinstance(one, Prototype):
-                scope.prototypes[one.name] = one
+                scope.labels[one.name] = f"L_{one.name}{f'_{number}' if number else ''}"
+            elif isinstance(one, Targets | Prototype):
+                scope.lists[one.name] = one
             elif isinstance(one, Variable):
                 scope.symbols[one.name] = self._declare(scope, one)
         return scope
@@ -154,7 +154,7 @@ class Code:
 
     def _declare(self, scope: Scope, one: Variable) -> str:
         if one.space == "shared":
-            return shared_offset(self.layout, one)
+            return self.layout.shared_at[one]
         if one.space == "local":
             at = round_up(self._local_end, one.align)
             self._local_end = at + one.bytes
@@ -173,7 +173,7 @@ class Code:
     @property
     def site(self) -> str:
         """The number of the instruction in its module."""
-        return str(self.first_site + self.ordinal)
+        return str(self._first_site + self.ordinal)
 
     # ---- values
 
@@ -183,17 +183,14 @@ class Code:
         if first == "%":
             if text in _SPECIAL:
                 expression, have = _SPECIAL[text]
-                return converted(expression, have, kind)
-            if text in ("%total_smem_size", "%aggr_smem_size"):
-                total = f"({self.layout.shared_bytes}u + t->dynamic_shared)"
-                return converted(total, "u32", kind)
+                return converted(expression.format(self.layout.shared_bytes), have, kind)
             return converted(*self.register(text), kind)
         if first == "!":
             return f"!{self.read(text[1:].strip(), kind)}"
         if first.isdigit() or first in "-+.":
             try:
                 return literal(text, kind)
-            except ValueError:
+            except (ValueError, OverflowError):
                 raise self.error(f"{text!r} is no number") from None
         if text == "WARP_SZ":
             return "32"
@@ -206,16 +203,11 @@ class Code:
         if text == "_":
             return f"(void)({value});"
         name, have = self.register(text)
-        floats = ("f32", "f64")
-        if have == kind or (have not in floats and kind not in floats):
+        if have == kind or (have not in _FLOATS and kind not in _FLOATS):
             if KINDS[have] > KINDS[kind] and kind != "pred":
                 value = f"({C_TYPES[kind]})({value})"  # the type decides on the sign above it
             return f"{name} = {value};"
-        if kind in floats:
-            bits = KINDS[kind] * 8
-            return f"{name} = sc_b{bits}_of_{kind}({value});"
-        bits = KINDS[have] * 8
-        return f"{name} = sc_{have}_of_b{bits}((uint{bits}_t)({value}));"
+        return f"{name} = {converted(f'({value})', kind, have)};"
 
     def register(self, text: str) -> tuple[str, str]:
         """The C variable of a register, and its type."""
@@ -238,16 +230,17 @@ class Code:
 
     def is_read(self, register: str) -> bool:
         """Whether a register that is written here stands anywhere else in the function."""
-        if self._uses is None:
-            assert self.function.body
-            self._uses = Counter(
-                name
-                for one in self.function.body.walk()
-                if isinstance(one, Instruction)
-                for text in (one.guard, *one.operands)
-                for name in _REGISTER.findall(text)
-            )
         return register != "_" and self._uses[register] != 1
+
+    @cached_property
+    def _uses(self) -> Counter[str]:
+        """How often each register stands in the text."""
+        return Counter(
+            name
+            for one in self.function.instructions()
+            for text in (one.guard, *one.operands)
+            for name in _REGISTER.findall(text)
+        )
 
     # ---- names
 
@@ -263,14 +256,10 @@ class Code:
         if name in self.scope.symbols:
             return self.scope.symbols[name]
         layout = self.layout
-        if name in self._parameters:
-            return self._parameters[name]
         if name in layout.global_numbers:
             number = layout.global_numbers[name]
             layout.used_globals.add(number)
             return f"(uint64_t)t->globals[{number}]"
-        if name in layout.shared_names:
-            return shared_offset(layout, layout.shared_names[name])
         if name in layout.numbers:
             return f"(uint64_t)(uintptr_t)&function{layout.numbers[name]}"
         raise self.error(f"the name {name} is defined in no module here, or not supported")
@@ -295,33 +284,28 @@ class Code:
         return f"(uint64_t)t->shared + {where}" if space == "shared" else where
 
     def at(self, text: str, space: str, size: int, how: str) -> str:
-        """A pointer to what an instruction touches. Parameters lie in the caller's own memory."""
+        """A pointer to what an instruction touches at ``[name+offset]``."""
         return self.pointer(self.address(text, space), space, size, how)
 
     def pointer(self, where: str, space: str, size: int, how: str) -> str:
+        """The same at an address. Parameters lie in the caller's own memory."""
         if space == "param":
             return f"(void *)({where})"
         if space == "shared":
-            self.shares = True
             return f"sc_shared_at(t, &shared_recent, {where}, {size}, {how})"
         if self.frame and space in ("local", "generic"):
             return f"sc_frame_at(t, frame, {self.frame}, {where}, {size}, {how})"
         return f"sc_at(t, {where}, {size}, {how})"
 
 
-def shared_offset(layout: Layout, one: Variable) -> str:
-    at = layout.shared_at[one]
-    return "(uint64_t)t->dynamic_at" if at is None else f"(uint64_t){at}"
-
-
 def converted(expression: str, have: str, kind: str) -> str:
     """A name, or an expression in brackets, of the type ``have`` as one of the type ``kind``."""
     if C_TYPES[have] == C_TYPES[kind]:
         return expression
-    if kind in ("f32", "f64"):
+    if kind in _FLOATS:
         bits = KINDS[kind] * 8
         return f"sc_{kind}_of_b{bits}((uint{bits}_t){expression})"
-    if have in ("f32", "f64"):
+    if have in _FLOATS:
         bits = KINDS[have] * 8
         expression = f"sc_b{bits}_of_{have}({expression})"
         if C_TYPES[kind] == f"uint{bits}_t":
@@ -331,53 +315,32 @@ def converted(expression: str, have: str, kind: str) -> str:
 
 def literal(text: str, kind: str) -> str:
     """A C constant of the type (PTX ISA, 4.5 "Constants"); ``ValueError`` for anything else."""
-    if kind in ("f32", "f64"):
-        return _float_literal(number_of(text), kind)
+    bits = bits_of(text, kind)
+    if kind in _FLOATS:
+        return f"sc_{kind}_of_b{KINDS[kind] * 8}({bits}ull)"
     if kind == "pred":
-        return "true" if int(text, 0) else "false"
-    value = bits_of(text)
-    bits = KINDS[kind] * 8
-    value &= (1 << bits) - 1
-    if kind[0] == "s":
-        value -= (value >> (bits - 1)) << bits
-        if value == -(1 << 63):
-            return "INT64_MIN"
-        suffix = "ll" if bits == 64 else ""
-        return f"({value}{suffix})" if value < 0 else f"{value}{suffix}"
-    if bits == 128:
-        return f"((unsigned __int128){value >> 64}ull << 64 | {value & (1 << 64) - 1}ull)"
-    return f"{value}{'ull' if bits == 64 else 'u'}"
+        return "true" if bits else "false"
+    if kind == "b128":
+        return f"((unsigned __int128){bits >> 64}ull << 64 | {bits % 2**64}ull)"
+    return f"({C_TYPES[kind]}){bits}{'ull' if bits >> 32 else 'u'}"
 
 
-def integer_of(text: str) -> int:
-    """The value of an integer constant: decimal, or octal, binary or hexadecimal by its prefix."""
-    sign = -1 if text[0] == "-" else 1
+def bits_of(text: str, kind: str) -> int:
+    """The bits of a constant of the type; ``0f`` and ``0d`` stand before those of a floating point
+    number."""
+    exact = {"0f": ">f", "0d": ">d"}.get(text[:2].lower())
+    if kind not in _FLOATS:
+        number = int(text[2:], 16) if exact else _integer(text)
+        return number % (1 << 8 * KINDS[kind])
+    if exact:
+        (value,) = struct.unpack(exact, bytes.fromhex(text[2:]))
+    else:
+        value = float(text) if "." in text or "e" in text.lower() else _integer(text)
+    return int.from_bytes(bytes(_FLOATS[kind](value)), sys.byteorder)
+
+
+def _integer(text: str) -> int:
+    """An integer constant: decimal, or octal, binary or hexadecimal by its prefix."""
     digits = text.lstrip("+-").rstrip("U")
-    if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
-        return sign * int(digits, 8)
-    return sign * int(digits, 0)
-
-
-def bits_of(text: str) -> int:
-    """The bits of an integer constant, or of a floating point one that is given by its bits."""
-    if text[:2] in ("0f", "0F", "0d", "0D"):
-        return int(text[2:], 16)
-    return integer_of(text)
-
-
-def number_of(text: str) -> float:
-    """The value of a constant in a floating point instruction."""
-    if text[:2] in ("0f", "0F"):
-        return float(struct.unpack(">f", bytes.fromhex(text[2:]))[0])
-    if text[:2] in ("0d", "0D"):
-        return float(struct.unpack(">d", bytes.fromhex(text[2:]))[0])
-    return float(text) if "." in text or "e" in text.lower() else float(integer_of(text))
-
-
-def _float_literal(value: float, kind: str) -> str:
-    if value != value or value in (float("inf"), float("-inf")):
-        sign = "-" if value < 0 else ""
-        name = "NAN" if value != value else "INFINITY"
-        return f"({sign}({C_TYPES[kind]}){name})"
-    text = value.hex() + ("f" if kind == "f32" else "")
-    return f"({text})" if text[0] == "-" else text
+    is_octal = digits[0] == "0" and digits[1:].isdigit()
+    return int(digits, 8 if is_octal else 0) * (-1 if text[0] == "-" else 1)

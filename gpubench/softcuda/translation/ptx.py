@@ -98,16 +98,6 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
-    """A parameter of a function, or the value that it returns."""
-
-    name: str
-    kind: str
-    bytes: int
-    align: int
-
-
-@dataclass(frozen=True, slots=True)
 class Targets:
     """``name: .branchtargets L1, L2;``, the labels of a ``brx.idx``."""
 
@@ -120,8 +110,8 @@ class Prototype:
     """``name: .callprototype (.param .b32 _) _ (.param .b64 _);`` of an indirect call."""
 
     name: str
-    returned: Parameter | None
-    parameters: tuple[Parameter, ...]
+    returned: Variable | None
+    parameters: tuple[Variable, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +137,19 @@ class Function:
 
     name: str
     entry: bool
-    returned: Parameter | None
-    parameters: tuple[Parameter, ...]
+    returned: Variable | None
+    parameters: tuple[Variable, ...]
     body: Block | None
     max_threads: int  # of .maxntid or .reqntid; 0: none
     weak: bool  # whether another definition may take its place
     ptx_line: int
+
+    def walk(self) -> Iterator[Statement]:
+        """All statements; of a function that is only declared, none."""
+        return self.body.walk() if self.body else iter(())
+
+    def instructions(self) -> Iterator[Instruction]:
+        return (one for one in self.walk() if isinstance(one, Instruction))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,25 +163,23 @@ class Module:
 
 def parse(text: str) -> Module:
     """Read a module. Raises ``TranslationError`` where the text is none."""
-    return _Reader(text).module()
+    reader = _Reader(text)
+    variables = (one for one in reader.statements(inside=False) if isinstance(one, Variable))
+    return Module(reader.files, tuple(variables), tuple(reader.functions))
 
 
 def split_operands(text: str) -> list[str]:
     """The parts between commas that stand outside of brackets."""
-    if not _BRACKETS.search(text):
-        return [part.strip() for part in text.split(",")] if text else []
     parts, depth, start = [], 0, 0
     for found in _BRACKETS_AND_COMMAS.finditer(text):
-        if found[0] == ",":
-            if not depth:
-                parts.append(text[start : found.start()].strip())
-                start = found.end()
-        else:
+        if found[0] != ",":
             depth += 1 if found[0] in "{[(" else -1
-    return [*parts, text[start:].strip()]
+        elif not depth:
+            parts.append(text[start : found.start()].strip())
+            start = found.end()
+    return [*parts, text[start:].strip()] if text else []
 
 
-_BRACKETS = re.compile(r"[{(]")
 _BRACKETS_AND_COMMAS = re.compile(r"[{}()\[\],]")
 _COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/', re.S)
 _STATEMENT = re.compile(
@@ -211,6 +206,8 @@ _THREADS = re.compile(r"\.(?:maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*
 _INSTRUCTION = re.compile(
     r"(?:@\s*(!?)\s*([%\w$]+)\s+)?([a-z]\w*)((?:\.[\w:]+)*)(?:\s+|(?=[\[{(])|$)(.*)", re.S
 )
+_POINTED = re.compile(r"\.ptr\b(?:\s*\.\w+(?:\s+\d+\b)?)*")
+"""Of a parameter: what is about the memory that it points to."""
 _WORD = re.compile(r"\s*\.(\w+)(?:\s+(\d+)\b)?(?:\s*\([^)]*\))?")
 _DECLARED = re.compile(
     r"\s*([\w$%.]+)\s*((?:\[\s*\w*\s*\]\s*)*)(?:<(\d+)>)?\s*(?:=\s*(.*))?$", re.S
@@ -223,86 +220,81 @@ class _Reader:
     def __init__(self, source: str) -> None:
         self.text = _COMMENT.sub(_without_comment, source)
         self._newlines = [found.start() for found in re.finditer("\n", self.text)]
-        self._at = 0
+        self._at = self._start = 0  # behind what was read, and of the statement that is being read
         self._file = self._line = 0
-        self._files: dict[int, str] = {}
-        self._functions: list[Function] = []
+        self.files: dict[int, str] = {}
+        self.functions: list[Function] = []
 
-    def module(self) -> Module:
-        statements = self._statements(inside=False)
-        variables = tuple(one for one in statements if isinstance(one, Variable))
-        return Module(self._files, variables, tuple(self._functions))
-
-    def _statements(self, inside: bool) -> tuple[Statement, ...]:
+    def statements(self, inside: bool) -> tuple[Statement, ...]:
         """Statements up to the end of the scope, or of the text."""
         statements: list[Statement] = []
         label = ""
         while found := _STATEMENT.match(self.text, self._at):
             self._at = found.end()
             kind = found.lastgroup
+            self._start = found.start(kind or 0)
             if kind == "text":
                 text = found["text"]
-                start = found.start("text")
                 if text[0] != ".":
-                    statements.append(self._instruction(text, start))
+                    statements.append(self._instruction(text))
                 elif text.startswith((".branchtargets", ".callprototype", ".calltargets")):
                     statements.pop()  # the label is its name
-                    statements.append(self._listing(label, text, start))
+                    statements.append(self._listing(label, text))
                 elif not text.startswith(_IGNORED):
-                    statements += self._variables(text, start)
+                    statements += self._variables(text)
             elif kind == "label":
                 label = found["label"]
                 statements.append(Label(label))
             elif kind == "line":
                 self._file, self._line = int(found["file"]), int(found["line"])
             elif kind == "open":
-                statements.append(Block(self._statements(inside=True)))
+                statements.append(Block(self.statements(inside=True)))
             elif kind == "close":
                 if not inside:
-                    raise self._error("}", found.start("close"), "no scope is open here")
+                    raise self._error("}", "no scope is open here")
                 return tuple(statements)
             elif kind == "path":
-                self._files[int(found["number"])] = found["path"]
+                self.files[int(found["number"])] = found["path"]
             elif kind == "function":
-                self._functions.append(self._function(found["what"] == "entry", found["function"]))
-        if inside or self.text[self._at :].strip():
-            rest = self.text[self._at : self._at + 200]
-            raise self._error(rest, self._at, "this is no statement, or a scope is not closed")
+                self.functions.append(self._function(found["what"] == "entry", found["function"]))
+        self._start = self._at
+        rest = self.text[self._at :]
+        if inside or rest.strip():
+            raise self._error(rest[:200], "this is no statement, or a scope is not closed")
         return tuple(statements)
 
     def _function(self, entry: bool, linking: str) -> Function:
-        start = self._at
-        head = _HEAD.match(self.text, start)
+        head = _HEAD.match(self.text, self._at)
         if not head:
-            raise self._error(self.text[start : start + 200], start, "this is no function")
+            raise self._error(self.text[self._at : self._at + 200], "this is no function")
         self._at = head.end()
         self._file = self._line = 0
+        ptx_line = self._ptx_line()
         threads = [found.groups("1") for found in _THREADS.finditer(head["directives"])]
-        returned = self._parameters(head["returned"], start)
         return Function(
             name=head["name"],
             entry=entry,
-            returned=returned[0] if returned else None,
-            parameters=self._parameters(head["parameters"], start),
-            body=Block(self._statements(inside=True)) if head["end"] == "{" else None,
+            returned=next(iter(self._parameters(head["returned"])), None),
+            parameters=self._parameters(head["parameters"]),
+            body=Block(self.statements(inside=True)) if head["end"] == "{" else None,
             max_threads=math.prod(map(int, chain(*threads))) if threads else 0,
             weak=".weak" in linking,
-            ptx_line=self._line_of(start),
+            ptx_line=ptx_line,
         )
 
-    def _parameters(self, text: str | None, at: int) -> tuple[Parameter, ...]:
+    def _parameters(self, text: str | None) -> tuple[Variable, ...]:
         parameters = []
         for one in split_operands((text or "").strip()):
-            for found in self._variables(one, at):
+            for found in self._variables(one):
                 if not isinstance(found, Variable) or found.space != "param":
-                    raise self._error(one, at, "parameters have to be in the space .param")
-                parameters.append(Parameter(found.name, found.kind, found.bytes, found.align))
+                    raise self._error(one, "parameters have to be in the space .param")
+                parameters.append(found)
         return tuple(parameters)
 
-    def _instruction(self, text: str, at: int) -> Instruction:
+    def _instruction(self, text: str) -> Instruction:
         found = _INSTRUCTION.match(text)
         if not found:
-            raise self._error(text, at, "this is no instruction")
+            raise self._error(text, "this is no instruction")
         negated, guard, opcode, modifiers, operands = found.groups()
         return Instruction(
             opcode,
@@ -312,74 +304,62 @@ class _Reader:
             bool(negated),
             self._file,
             self._line,
-            self._line_of(at),
+            self._ptx_line(),
         )
 
-    def _listing(self, label: str, text: str, at: int) -> Targets | Prototype:
+    def _listing(self, label: str, text: str) -> Targets | Prototype:
         directive, _, rest = text.partition(" ")
-        if directive == ".callprototype":
-            head = _HEAD.match(rest + ";")
-            if not head:
-                raise self._error(text, at, "this is no prototype")
-            returned = self._parameters(head["returned"], at)
-            parameters = self._parameters(head["parameters"], at)
-            return Prototype(label, returned[0] if returned else None, parameters)
-        return Targets(label, tuple(split_operands(rest.strip())))
+        if directive != ".callprototype":
+            return Targets(label, tuple(split_operands(rest.strip())))
+        head = _HEAD.match(rest + ";")
+        if not head:
+            raise self._error(text, "this is no prototype")
+        returned = next(iter(self._parameters(head["returned"])), None)
+        return Prototype(label, returned, self._parameters(head["parameters"]))
 
-    def _variables(self, text: str, at: int) -> list[Statement]:
+    def _variables(self, text: str) -> list[Statement]:
         """Every variable, or family of registers, of one declaration."""
+        plain = _POINTED.sub("", text)
         space = kind = ""
         align = end = 0
-        extern = pointer = False
-        while word := _WORD.match(text, end):
+        while word := _WORD.match(plain, end):
             end = word.end()
             name = word[1]
-            if name == "extern":
-                extern = True
-            elif name == "ptr":  # what follows is about the memory that it points to
-                pointer = True
-            elif pointer:
-                continue
-            elif name == "align":
+            if name == "align":
                 align = int(word[2])
             elif name in _SPACES and not space:
                 space = name
             elif name in KINDS and not kind:
                 kind = name
-            elif name not in ("visible", "weak", "common", "attribute"):
-                raise self._error(text, at, f"declarations with .{name} are not supported")
-        if not space or not kind:
-            raise self._error(text, at, "this is no declaration")
+            elif name not in ("extern", "visible", "weak", "common", "attribute"):
+                raise self._error(text, f"declarations with .{name} are not supported")
         declared: list[Statement] = []
-        for part in split_operands(text[end:].strip()):
+        for part in split_operands(plain[end:].strip()):
             found = _DECLARED.match(part)
-            if not found:
-                raise self._error(text, at, "this is no declaration")
+            if not found or not space or not kind:
+                raise self._error(text, "this is no declaration")
             name, extents, count, initial = found.groups()
             if space == "reg":
                 declared.append(Registers(name, kind, int(count) if count else None))
                 continue
-            shape = tuple(int(one or "0", 0) for one in re.findall(r"\[\s*(\w*)\s*\]", extents))
-            alignment = align or KINDS[kind]
-            declared.append(
-                Variable(
-                    name,
-                    space,
-                    kind,
-                    shape,
-                    alignment,
-                    (initial or "").strip(),
-                    extern,
-                    self._line_of(at),
-                )
+            variable = Variable(
+                name,
+                space,
+                kind,
+                shape=tuple(int(one or "0", 0) for one in re.findall(r"\[\s*(\w*)\s*\]", extents)),
+                align=align or KINDS[kind],
+                initial=(initial or "").strip(),
+                extern=".extern" in plain[:end],
+                ptx_line=self._ptx_line(),
             )
+            declared.append(variable)
         return declared
 
-    def _line_of(self, at: int) -> int:
-        return bisect_right(self._newlines, at) + 1
+    def _ptx_line(self) -> int:
+        return bisect_right(self._newlines, self._start) + 1
 
-    def _error(self, text: str, at: int, reason: str) -> TranslationError:
-        return TranslationError(self._line_of(at), text, reason)
+    def _error(self, text: str, reason: str) -> TranslationError:
+        return TranslationError(self._ptx_line(), text, reason)
 
 
 def _without_comment(found: re.Match[str]) -> str:

@@ -1,21 +1,34 @@
-"""PTX to C: every entry of a module becomes a function that runs one thread.
+"""PTX to C: every function of a module becomes one of C, every entry one that runs one thread.
 
-The C text includes ``runtime.h`` and defines the symbol ``softcuda_module`` of ``device.h``.
-Nothing here depends on the rest of gpubench.
+Statements stay in their order, one line each; scopes become blocks, registers local variables. The
+C text includes ``runtime.h`` and defines the symbol ``softcuda_module`` of ``device.h``. Nothing
+here depends on the rest of gpubench.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
-import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from gpubench.softcuda.translation.function import FunctionWriter
-from gpubench.softcuda.translation.layout import Layout, packed
-from gpubench.softcuda.translation.operands import bits_of, number_of
-from gpubench.softcuda.translation.ptx import KINDS, Function, TranslationError, Variable, parse
+# The modules that fill the table of instructions.
+import gpubench.softcuda.translation.arithmetic
+import gpubench.softcuda.translation.control
+import gpubench.softcuda.translation.memory
+import gpubench.softcuda.translation.selection  # noqa: F401
+from gpubench.softcuda.translation.instructions import HANDLERS, translate_instruction
+from gpubench.softcuda.translation.layout import Layout, keeps_parameters, packed
+from gpubench.softcuda.translation.operands import C_TYPES, Code, Scope, bits_of, literal
+from gpubench.softcuda.translation.ptx import (
+    KINDS,
+    Block,
+    Function,
+    Instruction,
+    Label,
+    TranslationError,
+    Variable,
+    parse,
+)
 
 __all__ = ["TranslationError", "translate"]
 
@@ -23,149 +36,38 @@ _MANY_ACCESSES = 300
 """In a module with more, checking an access is a function of its own. Inlined, it is faster, but
 the compiler takes more than twice as long for code that NVVM did not optimise (debug=True)."""
 
-_ELEMENT = re.compile(r"[{},]|[^{},\s]+")
+_ELEMENT = re.compile(r"[^{},\s]+")
 
 
 def translate(ptx: str) -> str:
     """The C text of a module. Raises ``TranslationError`` for PTX that is not understood, where a
     kernel can reach it."""
     try:
-        return _translated(Layout(parse(ptx)))
+        return _module(Layout(parse(ptx)))
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         # What no compiler writes is met at any place of the translation, which knows no line there.
         reason = f"the module is not understood: {type(error).__name__}: {error}"
         raise TranslationError(1, ptx[:200], reason) from error
 
 
-def _translated(layout: Layout) -> str:
+def _module(layout: Layout) -> str:
     site, functions = 1, []
     for name in layout.reached:
-        writer = FunctionWriter(layout, layout.functions[name], site)
+        writer = _FunctionWriter(layout, layout.functions[name], site)
         functions.append(writer.text())
         site += writer.instructions
     accesses = sum(text.count("_at(t, ") for text in functions)
-    files = ", ".join(json.dumps(name, ensure_ascii=False) for name in layout.files)
-    parts = [
-        *(["#define SC_MANY_ACCESSES"] if accesses > _MANY_ACCESSES else []),
-        '#include "runtime.h"\n',
-        *_declarations(layout),
-        *functions,
-        *_variables("globals", layout, [(one, 0) for one in layout.globals]),
-        *_variables("shared", layout, layout.shared),
-        *_kernels(layout),
-        f"static const char *const files[] = {{{files}}};\n",
-        _module(layout),
+    # Functions may be called before they stand in the text, and by their addresses.
+    declared = [
+        f"static sc_code function{number};"
+        for name, number in layout.numbers.items()
+        if not layout.functions[name].entry
     ]
-    return "\n".join(parts)
-
-
-def _declarations(layout: Layout) -> Iterable[str]:
-    """Functions may be called before they stand in the text, and by their addresses."""
-    for name, number in layout.numbers.items():
-        if not layout.functions[name].entry:
-            yield f"static sc_code function{number};"
-    if layout.addressed:
-        names = ", ".join(f"function{layout.numbers[name]}" for name in layout.addressed)
-        yield f"static sc_code *const addressed[] = {{{names}}};"
-    yield ""
-
-
-def _variables(table: str, layout: Layout, variables: Sequence[tuple[Variable, int]]) -> list[str]:
-    initials, rows = [], []
-    for number, (one, at) in enumerate(variables):
-        initial = "NULL"
-        needed = table != "globals" or number in layout.used_globals
-        if one.initial and (needed or not _has_addresses(one)):
-            initial = f"{table}_initial{number}"
-            values = ",".join(map(str, _initial_bytes(one)))
-            initials.append(f"static const uint8_t {initial}[{one.bytes}] = {{{values}}};")
-        constant = int(one.space == "const")
-        name = json.dumps(one.name)
-        rows.append(f"  {{{name}, {one.bytes}, {one.align}, {at}, {initial}, {constant}}},")
-    if not rows:
-        return []
-    return [*initials, f"static const sc_variable {table}[] = {{", *rows, "};", ""]
-
-
-def _has_addresses(one: Variable) -> bool:
-    return any(text[0] not in "{},+-0123456789" for text in _ELEMENT.findall(one.initial))
-
-
-def _initial_bytes(one: Variable) -> bytes:
-    """The initial value of a variable (PTX ISA, 5.4.4 "Initializers")."""
-    size = KINDS[one.kind]
-    tokens = _ELEMENT.findall(one.initial)
-    if tokens[0] != "{":
-        tokens = ["{", *tokens, "}"]
-    values = _list_of(one, tokens, one.shape or (1,))
-    mask = (1 << 8 * size) - 1
-    return b"".join((value & mask).to_bytes(size, "little") for value in values)
-
-
-def _list_of(one: Variable, tokens: list[str], shape: tuple[int, ...]) -> list[int]:
-    """The elements of ``{...}``, filled up with zeros; takes the tokens away."""
-    tokens.pop(0)
-    values: list[int] = []
-    while tokens[0] != "}":
-        if tokens[0] == ",":
-            tokens.pop(0)
-        elif tokens[0] == "{":
-            values += _list_of(one, tokens, shape[1:])
-        else:
-            values.append(_constant(one, tokens.pop(0)))
-    tokens.pop(0)
-    return values + [0] * (math.prod(shape) - len(values))
-
-
-def _constant(one: Variable, text: str) -> int:
-    if not (text[0].isdigit() or text[0] in "+-"):
-        raise TranslationError(
-            one.ptx_line,
-            f"{one.name} = {one.initial}",
-            "addresses in initial values are not supported",
-        )
-    if one.kind in ("f32", "f64"):
-        form = "<f" if one.kind == "f32" else "<d"
-        return int.from_bytes(struct.pack(form, number_of(text)), "little")
-    return bits_of(text)
-
-
-def _kernels(layout: Layout) -> Iterable[str]:
-    rows = []
-    for one in layout.entries:
-        number = layout.numbers[one.name]
-        offsets, size = packed(one.parameters)
-        if offsets:
-            yield _array(f"offsets{number}", offsets)
-            yield _array(f"sizes{number}", [parameter.bytes for parameter in one.parameters])
-        rows.append(_kernel(layout, one, number, size))
-    if rows:
-        yield "\n".join(["static const sc_kernel kernels[] = {", *rows, "};", ""])
-
-
-def _array(name: str, values: Sequence[int]) -> str:
-    return f"static const uint32_t {name}[] = {{{', '.join(map(str, values))}}};"
-
-
-def _kernel(layout: Layout, one: Function, number: int, size: int) -> str:
-    tables = (f"offsets{number}", f"sizes{number}") if one.parameters else ("NULL", "NULL")
-    fields = {
-        "name": json.dumps(one.name),
-        "run": f"entry{number}",
-        "parameters": len(one.parameters),
-        "offsets": tables[0],
-        "sizes": tables[1],
-        "parameter_bytes": size,
-        "local_bytes": layout.local_bytes(one.name),
-        "max_threads": one.max_threads,
-        "waits": int(layout.waits(one.name)),
-        "cooperative": int(layout.cooperates(one.name)),
-    }
-    return f"  {{{', '.join(f'.{name} = {value}' for name, value in fields.items())}}},"
-
-
-def _module(layout: Layout) -> str:
-    fields = {
+    addressed = [f"function{layout.numbers[name]}" for name in layout.addressed]
+    paths = layout.module.files
+    numbers = range(max(paths, default=0) + 1)  # there is none of the number 0
+    files = [json.dumps(paths.get(number, ""), ensure_ascii=False) for number in numbers]
+    module = {
         "abi": "SC_ABI",
         "kernels": "kernels" if layout.entries else "NULL",
         "kernel_count": len(layout.entries),
@@ -176,7 +78,173 @@ def _module(layout: Layout) -> str:
         "shared_window": layout.shared_window,
         "shared_bytes": layout.shared_bytes,
         "files": "files",
-        "file_count": len(layout.files),
+        "file_count": len(files),
     }
-    rows = "".join(f"  .{name} = {value},\n" for name, value in fields.items())
-    return f"SC_EXPORT const sc_module softcuda_module = {{\n{rows}}};\n"
+    parts = [
+        *(["#define SC_MANY_ACCESSES"] if accesses > _MANY_ACCESSES else []),
+        '#include "runtime.h"\n',
+        *declared,
+        *_array("sc_code *const addressed", addressed),
+        "",
+        *functions,
+        *_variables("globals", layout, [(one, 0) for one in layout.globals]),
+        *_variables("shared", layout, layout.shared),
+        *_kernels(layout),
+        *_array("const char *const files", files),
+        f"SC_EXPORT const sc_module softcuda_module = {_fields(module)};\n",
+    ]
+    return "\n".join(parts)
+
+
+def _array(declaration: str, values: Sequence[object]) -> list[str]:
+    """A static array; nothing where it would have no elements."""
+    return [f"static {declaration}[] = {{{', '.join(map(str, values))}}};"] if values else []
+
+
+def _fields(values: Mapping[str, object]) -> str:
+    return f"{{{', '.join(f'.{name} = {value}' for name, value in values.items())}}}"
+
+
+# ---- variables ---------------------------------------------------------------------------------
+
+
+def _variables(table: str, layout: Layout, variables: Sequence[tuple[Variable, int]]) -> list[str]:
+    initials, rows = [], []
+    for number, (one, at) in enumerate(variables):
+        initial = "NULL"
+        elements = _ELEMENT.findall(one.initial)
+        has_addresses = any(text[0] not in "+-0123456789" for text in elements)
+        if has_addresses and (table != "globals" or number in layout.used_globals):
+            reason = "addresses in initial values are not supported"
+            raise TranslationError(one.ptx_line, f"{one.name} = {one.initial}", reason)
+        if one.initial and not has_addresses:
+            initial = f"&{table}_initial{number}"
+            initials.append(f"static const {_initialised(one, initial[1:])};")
+        constant = int(one.space == "const")
+        name = json.dumps(one.name)
+        rows.append(f"{{{name}, {one.bytes}, {one.align}, {at}, {initial}, {constant}}}")
+    return [*initials, *_array(f"const sc_variable {table}", rows)]
+
+
+def _initialised(one: Variable, name: str) -> str:
+    """The declaration in C of the bits that a variable begins with (PTX ISA, 5.4.4 "Initializers"):
+    C too fills up a list with zeros."""
+    kind = f"b{8 * KINDS[one.kind]}"
+    extents = "".join(f"[{extent or ''}]" for extent in one.shape)
+    values = _ELEMENT.sub(lambda text: literal(str(bits_of(text[0], one.kind)), kind), one.initial)
+    return f"{C_TYPES[kind]} {name}{extents} = {values}"
+
+
+# ---- kernels and functions ---------------------------------------------------------------------
+
+
+def _kernels(layout: Layout) -> Iterable[str]:
+    rows = []
+    for one in layout.entries:
+        number = layout.numbers[one.name]
+        offsets, size = packed(one.parameters)
+        yield from _array(f"const uint32_t offsets{number}", offsets)
+        yield from _array(f"const uint32_t sizes{number}", [one.bytes for one in one.parameters])
+        fields = {
+            "name": json.dumps(one.name),
+            "run": f"entry{number}",
+            "parameters": len(offsets),
+            "offsets": f"offsets{number}" if offsets else "NULL",
+            "sizes": f"sizes{number}" if offsets else "NULL",
+            "parameter_bytes": size,
+            "local_bytes": layout.local_bytes(one.name),
+            "max_threads": one.max_threads,
+            "waits": int(layout.waits(one.name)),
+            "cooperative": int(layout.cooperates(one.name)),
+        }
+        rows.append(f"\n  {_fields(fields)}")
+    yield from _array("const sc_kernel kernels", rows)
+
+
+class _FunctionWriter:
+    """Writes the C text of one function."""
+
+    def __init__(self, layout: Layout, function: Function, first_site: int) -> None:
+        self._function = function
+        self._number = layout.numbers[function.name]
+        self._code = Code(layout, function, first_site)
+        self._line = self._file = -1  # what the thread holds here, -1: not known
+
+    @property
+    def instructions(self) -> int:
+        return self._code.ordinal + 1
+
+    def text(self) -> str:
+        function, frame = self._function, self._code.frame
+        head = f"bool function{self._number}(sc_thread *t, char *returned, char *parameters)"
+        if function.entry:
+            head = f"void entry{self._number}(sc_thread *t, char *parameters)"
+        lines = [f"/* {function.name} */", f"static {head} {{"]
+        if frame:
+            lines.append(f"  char *frame = t->services->enter(t, {frame});")
+        if keeps_parameters(function):
+            size = packed(function.parameters)[1]
+            lines.append(f"  parameters = memcpy(frame + {frame - size}, parameters, {size});")
+        lines += ["  sc_span shared_recent = {0, 0};", "  uint32_t carry = 0;"]
+        assert function.body
+        lines += self._block(function.body, "  ")
+        leave = "t->services->leave(t, frame);" if frame else ";"
+        if function.entry:
+            lines.append(f"thread_end: end: {leave}")
+        else:
+            lines += [f"end: {leave} return false;", f"thread_end: {leave} return true;"]
+        return "\n".join([*lines, "}", ""])
+
+    def _block(self, block: Block, indent: str) -> list[str]:
+        code = self._code
+        scope = code.enter(block)
+        lines: list[str] = []
+        for one in block.statements:
+            if isinstance(one, Instruction):
+                lines += (indent + line for line in self._instruction(one))
+            elif isinstance(one, Label):
+                lines.append(f"{scope.labels[one.name]}:;")
+                self._line = self._file = -1  # it may be reached from elsewhere
+            elif isinstance(one, Block):
+                lines += [f"{indent}{{", *self._block(one, indent + "  "), f"{indent}}}"]
+        code.leave()
+        return [*(indent + line for line in _declarations(scope)), *lines]
+
+    def _instruction(self, one: Instruction) -> list[str]:
+        code = self._code
+        code.ordinal += 1
+        code.instruction = one
+        statement = translate_instruction(code, one)
+        lines = self._place(one)
+        if one.opcode == "call":
+            self._line = self._file = -1  # the function has lines of its own
+        if not statement:
+            return lines
+        if one.guard:
+            condition = f"{'!' * one.negated}{code.read(one.guard, 'pred')}"
+            statement = f"if ({condition}) {{ {statement} }}"
+        elif statement.count(";") > 1 or statement.startswith("if "):
+            statement = f"{{ {statement} }}"
+        return [*lines, statement]
+
+    def _place(self, one: Instruction) -> list[str]:
+        """Tells the thread the line of the source, where it is another than before and the
+        instruction may find a fault."""
+        lines: list[str] = []
+        if not HANDLERS[one.opcode].faults:
+            return lines
+        if one.line and one.line != self._line:
+            lines.append(f"t->line = {one.line};")
+            self._line = one.line
+        if one.file and one.file != self._file:
+            lines.append(f"t->file = {one.file};")
+            self._file = one.file
+        return lines
+
+
+def _declarations(scope: Scope) -> list[str]:
+    """Registers that are used, by their types, and the arrays of calls. They start as zeros, so
+    that a program that forgets to set one does the same each time."""
+    lines = [f"{C_TYPES[kind]} {name} = 0;" for name, kind in scope.used.items()]
+    lines += [f"_Alignas(16) char p_{name}[{size}];" for name, size in scope.parameters.items()]
+    return lines
