@@ -18,7 +18,7 @@ from typing import Any
 
 from distributed import Client, LocalCluster
 
-from gpubench.fleet.coordinator import measure_all
+from gpubench.fleet.coordinator import Dispatch
 from gpubench.fleet.shares import Machine, Share
 
 LEAST = 0.9
@@ -64,11 +64,11 @@ def seconds(workers: int, work: list[Share]) -> float:
     ):
         machines = [Machine(f"m{n}", a, {}, (), ()) for n, a in enumerate(client.nthreads())]
         keepers = {machine.name: "lab" for machine in machines}
-        measured = partial(measure_all, client, machines, keepers)
+        dispatch = partial(Dispatch, client, machines, keepers)
         rest = Path(), keep, lambda line: None, sleep  # no machine has a record
-        measured(work[-workers:], *rest)  # connections are made
+        dispatch(work[-workers:], *rest).run()  # connections are made
         start = time.perf_counter()
-        outcome = measured(work, *rest)
+        outcome = dispatch(work, *rest).run()
         taken = time.perf_counter() - start
     assert outcome.kept == len(work)
     return taken

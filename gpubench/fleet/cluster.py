@@ -20,11 +20,11 @@ from distributed import Client, Security, Worker, get_worker, rpc
 from distributed.comm.addressing import parse_address, parse_host_port
 from distributed.diagnostics.plugin import WorkerPlugin
 
-from gpubench.backends.clusters import Folder
+from gpubench.backends.clusters import temporary_folder
 from gpubench.backends.devices import known_gpus
 from gpubench.errors import GpubenchError
 from gpubench.fleet.checkout import Checkout
-from gpubench.fleet.equality import Times
+from gpubench.fleet.equality import CaseTimes
 from gpubench.fleet.parcels import Parcel, digest, going_on, pack, record_names
 from gpubench.fleet.shares import Machine, Share, resources
 from gpubench.measure.recorder import run_facts
@@ -210,7 +210,7 @@ def measure(
         return pack(results_dir, share, environments)
 
 
-def time_cases(commands: Sequence[Sequence[str]]) -> Times:
+def time_cases(commands: Sequence[Sequence[str]]) -> CaseTimes:
     """On a worker: times of the cases of ``gpubench time`` with these arguments."""
     times: dict[str, tuple[float, ...]] = {}
     with _measuring().task("comparing machines") as checkout:
@@ -252,7 +252,7 @@ async def serve(
         )
     # Dask would look a hundred times a second at what its threads do.
     settings = {"distributed.worker.profile.enabled": False}
-    with dask.config.set(settings), Folder("fleet") as folder:
+    with dask.config.set(settings), temporary_folder("fleet") as folder:
         try:
             connection = security.get_connection_args("worker")
             async with rpc(address, connection_args=connection) as scheduler:

@@ -215,70 +215,78 @@ def durations_of(results_dir: Path) -> dict[str, float]:
 # --- measuring
 
 
-class Unfinished:
-    """Lines of the records of what machines measure now, which are kept as they come."""
-
-    def __init__(self, client: Client, results_dir: Path) -> None:
-        self._results_dir = results_dir
-        self._now: dict[str, Share] = {}
-        """What each machine was given last, by its name."""
-        self.lines: dict[Share, dict[str, bytes]] = {}
-        """Of each share that is begun and not kept yet, by any machine: lines of each record."""
-        self._pieces: SimpleQueue[tuple[float, Mapping[str, Any]]] = SimpleQueue()
-        client.subscribe_topic(RECORDS, self._pieces.put)
-
-    def begin(self, machine: Machine, share: Share) -> dict[str, bytes]:
-        """A machine is given a share: lines of each record that there are of it already."""
-        self._now[machine.name] = share
-        names = record_names(share, machine.environments)
-        begun = {**self.lines.setdefault(share, dict.fromkeys(names, b""))}
-        if share.skip_existing:
-            with suppress(OSError, ValueError):  # keeping the share will say so
-                begun = begun_before(self._results_dir, share, machine.environments)
-        return begun
-
-    def take(self) -> None:
-        """Keep the lines that have come. What cannot be kept now comes with the share again."""
-        while not self._pieces.empty():
-            _, piece = self._pieces.get()
-            name, new = piece["record"], piece["lines"]
-            share = self._now.get(piece["machine"])
-            lines = self.lines.get(share, {}) if share else {}
-            if share and name in lines and digest(new) == piece["digest"]:
-                with suppress(OSError, ValueError):
-                    add_lines(self._results_dir, share, name, lines[name], new)
-                    lines[name] += new
-
-
-@dataclass
 class Dispatch:
-    """Shares on their way to machines and back."""
+    """Shares on their way to machines and back; meanwhile lines of records are kept as they come.
 
-    client: Client
-    keepers: Mapping[str, str]
-    keep: Keep
-    say: Say
-    task: Callable[..., Any]
-    """Measures a share on a worker."""
-    variables: Mapping[str, str]
-    unfinished: Unfinished
-    idle: list[Machine]
-    waiting: list[Share]
-    outcome: Outcome
-    running: dict[Future, tuple[Machine, Share]] = field(default_factory=dict)
-    installed: dict[str, str] = field(default_factory=dict)
-    """The commit that each machine measured last, by its name."""
-    failures: Counter[str] = field(default_factory=Counter)
-    """In a row, by the machine's name."""
-    damaged: Counter[Share] = field(default_factory=Counter)
-    """How often each came so."""
-    tried: dict[Share, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """Names of machines on which a share failed."""
+    A share of a machine that vanished, or on which it failed, goes to another one with the same
+    keeper, which goes on with what had come.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        machines: Iterable[Machine],
+        keepers: Mapping[str, str],
+        shares: Iterable[Share],
+        results_dir: Path,
+        keep: Keep,
+        say: Say,
+        task: Callable[..., Any] = measure,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        """``task`` measures a share on a worker, with these environment variables."""
+        self.client, self.keepers, self.results_dir = client, keepers, results_dir
+        self.keep, self.say, self.task, self.variables = keep, say, task, variables or {}
+        self.idle, self.waiting = list(machines), list(shares)
+        self.outcome = Outcome(len(self.waiting))
+        self.running: dict[Future, tuple[Machine, Share]] = {}
+        self.given: dict[str, Share] = {}
+        """What each machine was given last, by its name."""
+        self.failures = Counter[str]()
+        """In a row, by the machine's name."""
+        self.damaged = Counter[Share]()
+        """How often each came so."""
+        self.tried: dict[Share, set[str]] = defaultdict(set)
+        """Names of machines on which a share failed."""
+        self.begun: dict[Share, dict[str, bytes]] = {}
+        """Of each share that is begun and not kept yet, by any machine: lines of each record."""
+        self.pieces: SimpleQueue[tuple[float, Mapping[str, Any]]] = SimpleQueue()
+        client.subscribe_topic(RECORDS, self.pieces.put)
+
+    def run(self) -> Outcome:
+        """Have all shares measured. When it is interrupted, what the machines are doing is
+        cancelled."""
+        try:
+            while True:
+                self.drop_vanished()
+                self.give_out()
+                progress = {**vars(self.outcome), "lost": len(self.outcome.lost)}
+                self.client.set_metadata(METADATA, progress)
+                if not self.running:
+                    return self.outcome
+                done = wait_some(self.running)
+                self.take_lines()  # what was written of a share comes before its parcel
+                for future in done:
+                    self.receive(future)
+        finally:
+            self.client.cancel(list(self.running))
+            self.take_lines()
+
+    def take_lines(self) -> None:
+        """Keep lines that have come. What cannot be kept now comes with the share again."""
+        while not self.pieces.empty():
+            _, piece = self.pieces.get()
+            name, new, share = piece["record"], piece["lines"], self.given.get(piece["machine"])
+            begun = self.begun.get(share, {}) if share else {}
+            if share and name in begun and digest(new) == piece["digest"]:
+                with suppress(OSError, ValueError):
+                    add_lines(self.results_dir, share, name, begun[name], new)
+                    begun[name] += new
 
     def drop_vanished(self) -> None:
         """Leave machines out that are gone, and give up what they had."""
         alive = self.client.nthreads()
-        self.unfinished.take()
+        self.take_lines()
         self.idle = [machine for machine in self.idle if machine.address in alive]
         for future, (machine, share) in list(self.running.items()):
             if machine.address not in alive:
@@ -291,12 +299,17 @@ class Dispatch:
         lost."""
         for machine in list(self.idle):
             untried = (share for share in self.waiting if machine.name not in self.tried[share])
-            keeper, installed = self.keepers[machine.name], self.installed.get(machine.name)
-            if share := next_share(untried, keeper, installed):
+            last = self.given.get(machine.name)
+            installed = last.commit if last else None
+            if share := next_share(untried, self.keepers[machine.name], installed):
                 self.idle.remove(machine)
                 self.waiting.remove(share)
-                self.installed[machine.name] = share.commit
-                begun = self.unfinished.begin(machine, share)
+                self.given[machine.name] = share
+                names = record_names(share, machine.environments)
+                begun = {**self.begun.setdefault(share, dict.fromkeys(names, b""))}
+                if share.skip_existing:
+                    with suppress(OSError, ValueError):  # keeping the share will say so
+                        begun = begun_before(self.results_dir, share, machine.environments)
                 self.submit(machine, share, self.variables, begun)
         if not self.running:
             nobody = "no machine is left that could measure it"
@@ -319,7 +332,7 @@ class Dispatch:
         machine, share = self.running.pop(future)
         try:
             parcel = future.result(timeout=FETCH)
-            count = self.keep(parcel, share, machine, self.unfinished.lines[share])
+            count = self.keep(parcel, share, machine, self.begun[share])
         except Damaged as error:
             self.damaged[share] += 1
             self.outcome.asked_again += 1
@@ -334,7 +347,7 @@ class Dispatch:
         else:
             self.failures[machine.name] = 0
             self.outcome.kept += 1
-            del self.unfinished.lines[share]
+            del self.begun[share]
             place = f"{self.outcome.kept + len(self.outcome.lost)}/{self.outcome.shares}"
             self.say(f"[{place}] {machine.name}: {share.title}: {count} benchmarks")
         if self.failures[machine.name] < IN_A_ROW:
@@ -352,44 +365,6 @@ class Dispatch:
             self.waiting.insert(0, share)
         else:
             self.outcome.lost.append((share, f"{machine.name}: {why}"))
-
-
-def measure_all(
-    client: Client,
-    machines: Iterable[Machine],
-    keepers: Mapping[str, str],
-    shares: Sequence[Share],
-    results_dir: Path,
-    keep: Keep,
-    say: Say,
-    task: Callable[..., Any] = measure,
-    variables: Mapping[str, str] | None = None,
-) -> Outcome:
-    """Have all shares measured.
-
-    Meanwhile lines of records are kept as they come. A share of a machine that vanished, or on
-    which it failed, goes to another one with the same keeper, which goes on with what had come.
-    When it is interrupted, what the machines are doing is cancelled.
-    """
-    unfinished, outcome = Unfinished(client, results_dir), Outcome(len(shares))
-    idle, waiting = list(machines), list(shares)
-    dispatch = Dispatch(
-        client, keepers, keep, say, task, variables or {}, unfinished, idle, waiting, outcome
-    )
-    try:
-        while True:
-            dispatch.drop_vanished()
-            dispatch.give_out()
-            client.set_metadata(METADATA, {**vars(outcome), "lost": len(outcome.lost)})
-            if not dispatch.running:
-                return outcome
-            done = wait_some(dispatch.running)
-            unfinished.take()  # what was written of a share comes before its parcel
-            for future in done:
-                dispatch.receive(future)
-    finally:
-        client.cancel(list(dispatch.running))
-        unfinished.take()
 
 
 def wait_some(futures: Iterable[Future]) -> list[Future]:

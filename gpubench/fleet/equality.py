@@ -17,7 +17,7 @@ KERNELS = 8
 """Measured on each machine. A choice: with some three implementations each they take a minute or
 two, and suites differ in what they ask of a machine."""
 
-Times = Mapping[str, tuple[float, ...]]
+CaseTimes = Mapping[str, tuple[float, ...]]
 """Of each case its median and the ends of its interval, seconds; NaN for an end not known."""
 
 
@@ -37,7 +37,7 @@ def proof_commands(plan: Plan) -> list[tuple[str, ...]]:
     return commands
 
 
-def compare(reference: Times, other: Times) -> tuple[float, str | None]:
+def compare(reference: CaseTimes, other: CaseTimes) -> tuple[float, str | None]:
     """The largest factor between times of two machines, and why they are not proven equal; ``None``
     where they are.
 
@@ -61,7 +61,7 @@ def compare(reference: Times, other: Times) -> tuple[float, str | None]:
 
 
 def groups_of(
-    machines: Sequence[Machine], times: Mapping[str, Times], keeper: str
+    machines: Sequence[Machine], times: Mapping[str, CaseTimes], keeper: str
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Under which name the results of each machine are kept, and what the page *Machines* says of
     it, by the machine's name.

@@ -17,7 +17,7 @@ import distributed
 
 from gpubench.errors import GpubenchError
 from gpubench.fleet.cluster import RECORDS
-from gpubench.fleet.coordinator import ASKED_AGAIN, Outcome, keepers_of, measure_all
+from gpubench.fleet.coordinator import ASKED_AGAIN, Dispatch, Outcome, keepers_of
 from gpubench.fleet.parcels import Damaged, digest
 from gpubench.fleet.shares import Machine, Share
 from gpubench.record import CaseRecord, RunRecord, to_line
@@ -66,9 +66,9 @@ class Scene:
             return 1
 
         keepers, say = keepers or dict.fromkeys("abc", "lab"), self.said.append
-        return measure_all(
+        return Dispatch(
             self.client, self.machines, keepers, shares, self.results, kept, say, task=run_task
-        )
+        ).run()
 
     def record(self) -> str:
         """Of the commit that is measured, as far as it is kept."""
