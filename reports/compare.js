@@ -1,4 +1,4 @@
-// Compares any two snapshots. Their times are scripts beside the page, added when they are chosen.
+// Compares any two snapshots. Their times are in scripts beside the page, added when they are chosen.
 // Two times are divided here, end by end; thresholds, verdicts and notes come with index.js, which
 // gpubench/report/compare.py writes from gpubench/analysis/comparison.py.
 "use strict";
@@ -290,7 +290,8 @@ const gpubench = (() => {
   const side = (letter) => {
     const setup = index.setups[fields[`${letter}-setup`].value];
     const commit = fields[`${letter}-commit`].value;
-    return { setup, commit, name: `${setup.key}-${commit}` };
+    const place = setup.commits.findIndex(([short]) => short === commit);
+    return { setup, commit, script: `${setup.key}-${Math.floor(place / setup.in_script)}` };
   };
 
   const sideAddress = ({ setup, commit }) => [commit, setup.machine, setup.environment].map(encodeURIComponent).join(",");
@@ -315,13 +316,16 @@ const gpubench = (() => {
     }
     tell("Reading the times …");
     try {
-      await Promise.all([old.setup.key, now.setup.key, old.name, now.name].map((name) => load(`${FOLDER}${name}.js`)));
+      await Promise.all([old.setup.key, now.setup.key, old.script, now.script].map((name) => load(`${FOLDER}${name}.js`)));
     } catch (error) {
       if (mine === turn) tell(error.message);
       return;
     }
     if (mine !== turn) return;
-    const sides = [old, now].map(({ setup, name }) => ({ data: snapshots.get(name), list: cases.get(setup.key) }));
+    const sides = [old, now].map(({ setup, commit }) => {
+      const content = snapshots.get(setup.key)[commit];
+      return { data: { ...content, numbers: numbers(content.numbers) }, list: cases.get(setup.key) };
+    });
     const result = compare(...sides);
     render(titleOf(old, now), result, factsThatDiffer(sides[0].data, sides[1].data));
     tell(`${titleOf(old, now)}: ${countsLine(result)}.`, true); // the page shows it
@@ -412,6 +416,6 @@ const gpubench = (() => {
       start();
     },
     cases: (key, content) => cases.set(key, content),
-    snapshot: (name, content) => snapshots.set(name, { ...content, numbers: numbers(content.numbers) }),
+    snapshots: (key, contents) => snapshots.set(key, { ...snapshots.get(key), ...contents }),
   };
 })();

@@ -1,10 +1,5 @@
 """Where a time changed: steps of asv's fit over many commits, differences between neighbours.
 
-Most of a long history is what it was a commit ago. So it is fitted up to a block before its end,
-whatever comes after, and the newest blocks are fitted with the last one of that part. A fit of the
-first part that was kept holds for the next commits as well, and comes out as if it were made anew.
-Where nothing was added, both parts are at hand.
-
 What the constants decide, as ``scripts/steps_found.py 10 NAME=VALUE`` counts it in 3,200 series of
 24 to 500 commits, of which 1,198 hold a step of six standard deviations or more and 1,280 none:
 
@@ -12,25 +7,21 @@ What the constants decide, as ``scripts/steps_found.py 10 NAME=VALUE`` counts it
 constant                missed invented
 ======================= ====== ========
 as they are                  0        0
-``PENALTY`` 0.75             0        2
+``PENALTY`` 0.75             0        3
 ``PENALTY`` 1.5              0        2
 ``PENALTY`` 6                0        1
-``PENALTY`` 12               2        0
+``PENALTY`` 12               4        0
 ``LASTING`` 2                0        9
 ``LASTING_NEWEST`` 1         0        2
 ``LONG`` 10000               0        2
-``BLOCK`` 16 or 64           0        0
 ======================= ====== ========
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 from statistics import NormalDist
 from typing import Literal, NamedTuple
@@ -38,7 +29,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.parallel import in_processes
 from gpubench.results import CaseHistories, CaseName, Ratio, Times
 from gpubench.results.ratio import ERROR, quotient
 
@@ -75,28 +65,11 @@ PENALTY = 3.0
 That of ``asv.step_detect.solve_potts_approx``, where it is not given.
 """
 
-BLOCK = 32
-"""Values that are settled at once: more cost more time for each new commit, fewer hide more of a
-level from the fit of the newest blocks."""
-
 PIECE = 20
 """Most values of a piece, before pieces are merged into levels: that of asv's approximate fit."""
 
-FEW = 100
-"""Values that are sorted faster as a list than as an array."""
-
 TOGETHER = 64
 """Series that are fitted at once: more do not save time, and each takes 160 KB for 1,000 values."""
-
-MUCH = 500_000
-"""Times without a kept fit from which more than one process looks for changes.
-
-That many take more than a second, 2 to 3 us each; a process is ready after 0.4 s.
-"""
-
-IN_PART = 100_000
-"""Times that a process is given at once, some 2.4 MB; it looks through them in a few tenths of a
-second."""
 
 _PER_DIFFERENCE = math.sqrt(1 / math.pi) / 0.6745
 """Mean absolute deviation of normal values over the median absolute difference of two of them."""
@@ -109,12 +82,6 @@ The median's is sqrt(pi / 2) standard deviations, and a deviation sqrt(pi / 2) m
 
 Logarithms = NDArray[np.float64]
 """Of the medians of one case at the commits that measured it, oldest first."""
-
-Stops = tuple[int, ...]
-"""Where levels end: index of the first value after each; the last is the number of values."""
-
-Kept = Mapping[bytes, Stops]
-"""Fits by a digest of what they are of, so that they are never out of date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,56 +124,14 @@ class Level(NamedTuple):
         return self.stop - self.start
 
 
-def changes_of(
-    history: CaseHistories, kept: Kept
-) -> tuple[dict[CaseName, tuple[Change, ...]], dict[bytes, Stops]]:
-    """Changes of every case of a setup, oldest first, and the fits to keep for the next time.
-
-    ``kept`` are those of the last time.
-    """
-    return changes_of_parts([history], kept)
+def changes_of(history: CaseHistories) -> dict[CaseName, tuple[Change, ...]]:
+    """Changes of every case, oldest first."""
+    return dict(zip(history.names, changes_in(history.undisturbed), strict=True))
 
 
-def changes_of_parts(
-    histories: Iterable[CaseHistories], kept: Kept, processes: int = 1
-) -> tuple[dict[CaseName, tuple[Change, ...]], dict[bytes, Stops]]:
-    """``changes_of`` a setup of which a part at a time is in memory."""
-    waiting: deque[tuple[CaseName, ...]] = deque()
-
-    def parts() -> Iterator[tuple[Times, Kept]]:
-        for history in histories:
-            size = max(IN_PART // len(history.snapshots), 1)
-            for start in range(0, len(history.names), size):
-                several = slice(start, start + size)
-                waiting.append(history.names[several])
-                yield history.undisturbed[:, several], kept
-
-    changes: dict[CaseName, tuple[Change, ...]] = {}
-    fits: dict[bytes, Stops] = {}
-    for outcomes in in_processes(_changes_of, parts(), processes):
-        for name, (of_case, used) in zip(waiting.popleft(), outcomes, strict=True):
-            changes[name] = of_case
-            fits |= used
-    return changes, fits
-
-
-def is_much(times: int, kept: Kept) -> bool:
-    """Whether several processes look for changes in so many times."""
-    return not kept and times >= MUCH
-
-
-def _changes_of(
-    part: tuple[Times, Kept],
-) -> list[tuple[tuple[Change, ...], dict[bytes, Stops]]]:
-    of_cases, kept = part
-    each = [(of_cases[:, case], Fits(kept)) for case in range(of_cases.shape[1])]
-    fit_together([(np.log(times[0, ~np.isnan(times[0])]), fits) for times, fits in each])
-    return [(changes_in(times, fits), fits.used) for times, fits in each]
-
-
-def changes_in(times: Times, fits: Fits) -> tuple[Change, ...]:
-    """Changes in one case's times, oldest first; ``times`` has shape (3, snapshots), NaN where
-    there is none that counts.
+def changes_in(times: Times) -> list[tuple[Change, ...]]:
+    """Changes in each case's times, oldest first; ``times`` has shape (3, cases, snapshots), NaN
+    where there is none that counts.
 
     From ten measured commits on, steps of asv's fit on the logarithm of the times, so that a
     doubling and a halving weigh the same. A step is claimed where both levels hold for three
@@ -215,12 +140,18 @@ def changes_in(times: Times, fits: Fits) -> tuple[Change, ...]:
     the two intervals do not overlap. With fewer than ten commits, each is held against the one
     before it in that way. Changes under 5 % are left out in all of them.
     """
-    measured = np.flatnonzero(~np.isnan(times[0]))
-    if len(measured) < FEWEST_POINTS:
-        changes = _differences(times, measured)
-    else:
-        changes = _steps(times, measured, fits)
-    return tuple(change for change in changes if change.size >= THRESHOLD)
+    measured = [np.flatnonzero(~np.isnan(medians)) for medians in times[0]]
+    long = [case for case, places in enumerate(measured) if len(places) >= FEWEST_POINTS]
+    levels = dict(
+        zip(long, levels_of([np.log(times[0, c, measured[c]]) for c in long]), strict=True)
+    )
+    every = (
+        _steps(times[:, case], places, levels[case])
+        if case in levels
+        else _differences(times[:, case], places)
+        for case, places in enumerate(measured)
+    )
+    return [tuple(one for one in changes if one.size >= THRESHOLD) for changes in every]
 
 
 def undone_by(changes: Sequence[Change], index: int) -> int | None:
@@ -254,56 +185,38 @@ def _differences(times: Times, measured: NDArray[np.intp]) -> list[Change]:
     ]
 
 
-def _steps(times: Times, measured: NDArray[np.intp], fits: Fits) -> list[Change]:
+def _steps(times: Times, measured: NDArray[np.intp], levels: Sequence[Level]) -> list[Change]:
     """Steps between levels that last, and the newest commit where it stands alone.
 
     The 99 % interval of a step's factor comes from the scatter by the standard error of a median.
     The fit chose the place among all commits: Bonferroni's correction for that keeps it honest
     after the choice.
     """
-    values = np.log(times[0, measured])
-    newest = _differences(times, measured[-2:])
-    if not newest and not may_hold_a_step(values):
+    if len(levels) == 1:
         return []
-    levels = fit(values, fits)
-    least = LASTING + (len(values) >= LONG)
-    scatter = _scatter(values, levels) if len(levels) > 1 else 0.0
+    values = np.log(times[0, measured])
+    scatter = _scatter(values, levels)
+    least, far = LASTING + (len(values) >= LONG), FAR * max(scatter, FINEST)
+    gaps = [math.inf, *(abs(new.value - old.value) for old, new in pairwise(levels)), math.inf]
     lasting = []
-    for place, level in enumerate(levels):
-        near = [other.value for other in (*levels[:place][-1:], *levels[place + 1 :][:1])]
-        apart = min((abs(level.value - value) for value in near), default=0.0)
-        is_short = level is levels[-1] or apart >= FAR * max(scatter, FINEST)
-        if level.length >= (LASTING_NEWEST if is_short else least):
+    for level, near in zip(levels, pairwise(gaps), strict=True):
+        may_be_short = level is levels[-1] or min(near) >= far
+        if level.length >= (LASTING_NEWEST if may_be_short else least):
             lasting.append(level)
     steps = []
-    if len(lasting) > 1:
-        quantile = NormalDist().inv_cdf(1 - ERROR / 2 / len(values))
-        error = _MEDIAN_ERROR * scatter
-        for old, new in pairwise(lasting):
-            factor = old.value - new.value
-            half = quantile * (error * math.sqrt(1 / old.length + 1 / new.length))
-            if abs(factor) > half:
-                ratio = Ratio(*(math.exp(end) for end in (factor, factor - half, factor + half)))
-                before, after = int(measured[old.stop - 1]), int(measured[new.start])
-                ends = math.exp(old.value), math.exp(new.value)
-                steps.append(Change("step", before, after, *ends, ratio))
-    is_alone = len(levels) > 1 and levels[-1].length < LASTING_NEWEST
-    return steps + newest if is_alone else steps
-
-
-def may_hold_a_step(values: Logarithms) -> bool:
-    """Whether two levels of two or more neighbours can be apart by ``THRESHOLD``.
-
-    Most short series hold no step, and this test costs a tenth of the fit. It cannot lose one: two
-    neighbours' mean and three neighbours' median are levels themselves, every longer stretch can
-    be cut into those, and the median of a stretch is never above the largest, nor below the
-    smallest, of the medians of its parts. So no level lies outside the range looked at here.
-    """
-    pairs = (values[1:] + values[:-1]) / 2
-    low, high = np.minimum(values[1:], values[:-1]), np.maximum(values[1:], values[:-1])
-    threes = np.maximum(low[:-1], np.minimum(high[:-1], values[2:]))
-    medians = np.concatenate([pairs, threes])
-    return medians.size > 0 and float(np.ptp(medians)) >= math.log(THRESHOLD)
+    quantile = NormalDist().inv_cdf(1 - ERROR / 2 / len(values))
+    for old, new in pairwise(lasting):
+        factor = old.value - new.value
+        error = _MEDIAN_ERROR * scatter * math.sqrt(1 / old.length + 1 / new.length)
+        half = quantile * error
+        if abs(factor) > half:
+            ratio = Ratio(*(math.exp(end) for end in (factor, factor - half, factor + half)))
+            before, after = int(measured[old.stop - 1]), int(measured[new.start])
+            ends = math.exp(old.value), math.exp(new.value)
+            steps.append(Change("step", before, after, *ends, ratio))
+    if levels[-1].length < LASTING_NEWEST:
+        steps += _differences(times, measured[-2:])
+    return steps
 
 
 def _scatter(values: Logarithms, levels: Sequence[Level]) -> float:
@@ -347,42 +260,7 @@ def _quick_scatter(values: Logarithms) -> float:
 
     Steps, of which there are few, do not count in it.
     """
-    return _median(np.abs(np.diff(values))) * _PER_DIFFERENCE
-
-
-class Fits:
-    """Where the levels of asv's fit end (a Potts model with absolute deviations), by the values."""
-
-    def __init__(self, kept: Kept | None = None) -> None:
-        self._kept = kept or {}
-        self.used: dict[bytes, Stops] = {}
-        """What was asked for, whether it was kept or had to be made."""
-
-    def of(self, values: Logarithms, start: int = 0) -> Stops:
-        """Of the values from ``start`` on, which follows from them; a jump costs what it does in
-        all of them."""
-        stops = self.at_hand(values)
-        if stops is None:
-            _fit([(values, start, self)])
-            return self.used[_key(values)]
-        self.keep(values, stops)
-        return stops
-
-    def at_hand(self, values: Logarithms) -> Stops | None:
-        """What was kept or made before of these values."""
-        key = _key(values)
-        stops = self._kept.get(key) or self.used.get(key, ())
-        return stops if stops[-1:] == (len(values),) else None
-
-    def keep(self, values: Logarithms, stops: Stops) -> None:
-        """Have them at hand."""
-        self.used[_key(values)] = stops
-
-
-def _key(values: Logarithms) -> bytes:
-    # The constants belong to the key: kept fits must not outlive a change of them.
-    made_with = f"{PENALTY} {THRESHOLD}".encode()
-    return hashlib.blake2b(values.tobytes(), digest_size=16, key=made_with).digest()
+    return float(np.median(np.abs(np.diff(values)))) * _PER_DIFFERENCE
 
 
 def jump_cost(values: Logarithms) -> float:
@@ -398,66 +276,26 @@ def jump_cost(values: Logarithms) -> float:
     return max(PENALTY * _quick_scatter(values) * math.log(len(values)), math.log(THRESHOLD))
 
 
-def fit(values: Logarithms, fits: Fits) -> list[Level]:
-    """Levels of a series; ``fits`` has those of its two parts, or learns them."""
-    settled, start = before_newest(values, fits)
-    stops = (*settled, *fits.of(values, start))
-    starts = (0, *stops[:-1])
-    return [
-        Level(first, stop, _median(values[first:stop]))
-        for first, stop in zip(starts, stops, strict=True)
-    ]
-
-
-def before_newest(values: Logarithms, fits: Fits) -> tuple[Stops, int]:
-    """Where levels end before the newest values, and where these begin."""
-    length = settled_length(len(values))
-    if not length:
-        return (), 0
-    settled, usual = fits.of(values[:length]), length - BLOCK
-    # The newest values begin at a level's end where there is one near. From a place shortly
-    # before that end the fit could not see it: a level of a few values costs more than it
-    # explains.
-    near = [stop for stop in settled if abs(stop - usual) < BLOCK // 2]
-    start = min(near, key=lambda stop: abs(stop - usual), default=usual)
-    return tuple(stop for stop in settled if stop <= start), start
-
-
-def fit_together(series: Iterable[tuple[Logarithms, Fits]]) -> None:
-    """Fit both parts of the series that may hold a step, as ``fit`` does one after the other."""
-    fitted = [
-        (values, fits)
-        for values, fits in series
-        if len(values) >= FEWEST_POINTS and may_hold_a_step(values)
-    ]
-    fit_settled(fitted)
-    _fit((values, before_newest(values, fits)[1], fits) for values, fits in fitted)
-
-
-def fit_settled(series: Iterable[tuple[Logarithms, Fits]]) -> None:
-    """Fit the settled parts of many series."""
-    _fit(
-        (settled, 0, fits)
-        for values, fits in series
-        if len(settled := values[: settled_length(len(values))])
-    )
-
-
-def _fit(parts: Iterable[tuple[Logarithms, int, Fits]]) -> None:
-    """Fit values from a place on, unless that is at hand: ``asv.step_detect.solve_potts_approx``.
-
-    Not by asv, which fits one series at a time: the best partition of many at once takes a sixth
-    of its time, and lists of few values and arrays of many half of it.
+def levels_of(series: Sequence[Logarithms]) -> list[list[Level]]:
+    """Levels of each series by ``asv.step_detect.solve_potts_approx``, a Potts model with absolute
+    deviations. asv finds the best pieces of one series at a time, which takes eight times as long.
     """
-    lacking = [part for part in parts if part[2].at_hand(part[0]) is None]
-    for first in range(0, len(lacking), TOGETHER):
-        several = lacking[first : first + TOGETHER]
-        costs = np.array([jump_cost(values) for values, _, _ in several])
-        pieces_of = best_pieces([values[start:] for values, start, _ in several], costs)
-        for part, cost, pieces in zip(several, costs.tolist(), pieces_of, strict=True):
-            values, start, fits = part
-            stops = joined_pieces(values[start:], cost, pieces)
-            fits.keep(values, tuple(start + stop for stop in stops))
+    if not series:
+        return []
+    # Not at the top: asv imports all of its commands and plugins.
+    from asv.step_detect import get_mu_dist, merge_pieces
+
+    levels = []
+    for first in range(0, len(series), TOGETHER):
+        several = series[first : first + TOGETHER]
+        costs = np.array([jump_cost(values) for values in several])
+        pieces = best_pieces(several, costs)
+        for values, cost, stops in zip(several, costs.tolist(), pieces, strict=True):
+            deviations = get_mu_dist(values.tolist(), [1.0] * len(values))
+            stops, medians, _ = merge_pieces(cost, stops, None, None, deviations, PIECE)
+            ends = zip((0, *stops[:-1]), stops, medians, strict=True)
+            levels.append([Level(*level) for level in ends])
+    return levels
 
 
 def best_pieces(series: Sequence[Logarithms], costs: NDArray[np.float64]) -> list[list[int]]:
@@ -493,59 +331,3 @@ def best_pieces(series: Sequence[Logarithms], costs: NDArray[np.float64]) -> lis
             stops.append(start)
         pieces.append(stops[::-1])
     return pieces
-
-
-def joined_pieces(values: Logarithms, cost: float, stops: Sequence[int]) -> list[int]:
-    """Where levels end: neighbouring pieces are joined while that costs less, then the ends are
-    moved by ``PIECE`` values at most. ``asv.step_detect.merge_pieces``."""
-    ends = [0, *stops]
-    listed: list[float] = values.tolist()
-
-    @cache
-    def deviations(start: int, stop: int) -> float:
-        """Sum of the deviations from the median."""
-        half = (stop - start) // 2
-        if stop - start < FEW:
-            ordered = sorted(listed[start:stop])
-            return sum(ordered[stop - start - half :]) - sum(ordered[:half])
-        away = values[start:stop].copy()
-        away.partition(half)
-        return float(np.add.reduce(np.abs(away - away[half])))
-
-    def added(place: int) -> float:
-        """What it costs to join the two pieces that meet at an end."""
-        start, end, stop = ends[place : place + 3]
-        return deviations(start, stop) - (deviations(start, end) + deviations(end, stop) + cost)
-
-    costs = [*map(added, range(len(ends) - 2))]
-    # The first that costs less, or one after it, as long as the next one is better still.
-    while (place := next((n for n, more in enumerate(costs) if more <= 0), -1)) >= 0:
-        while place + 1 < len(costs) and costs[place + 1] <= costs[place]:
-            place += 1
-        del costs[place], ends[place + 1]
-        for near in range(max(place - 1, 0), min(place + 1, len(costs))):
-            costs[near] = added(near)
-    for place in range(1, len(ends) - 1):
-        start, end, stop = ends[place - 1 : place + 2]
-
-        def apart(at: int, start: int = start, stop: int = stop) -> float:
-            return deviations(start, at) + deviations(at, stop)
-
-        best = min(range(max(end - PIECE, start + 1), min(end + PIECE + 1, stop)), key=apart)
-        if apart(best) < apart(end):
-            ends[place] = best
-    return ends[1:]
-
-
-def settled_length(count: int) -> int:
-    """How many of so many values, from the start, are fitted apart; 0 where there are too few."""
-    settled = (count // BLOCK - 1) * BLOCK
-    return settled if settled >= 2 * BLOCK else 0
-
-
-def _median(values: Logarithms) -> float:
-    """As ``np.median`` of values without NaN, in a fifth of the time for the few of a level."""
-    ordered = np.sort(values)
-    middle = len(ordered) // 2
-    lower, upper = ordered[middle - 1 + len(ordered) % 2], ordered[middle]
-    return float((lower + upper) / 2)

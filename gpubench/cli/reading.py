@@ -16,17 +16,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpubench.cli import options
 from gpubench.cli.console import ERR, OUT, echo, print_faults, print_json, printable
-from gpubench.cli.options import (
-    RESULTS,
-    SUITES,
-    environment_option,
-    json_option,
-    machine_option,
-    path_option,
-    results_option,
-    suites_option,
-)
+from gpubench.cli.options import RESULTS, SUITES
 from gpubench.errors import GpubenchError
 from gpubench.links import stay_inside
 from gpubench.names import pattern_fault
@@ -39,7 +31,7 @@ if TYPE_CHECKING:  # a command imports what reads results only when it runs: --h
 TEMPLATES = Path("reports")
 """Of the project: they replace those of the package by name."""
 
-output_option = path_option("--output", Path("reports/html"), "Where the pages are written.")
+output_option = options.path("--output", Path("reports/html"), "Where the pages are written.")
 open_option = click.option(
     "--open", "open_browser", is_flag=True, help="Open the first page in the browser."
 )
@@ -57,9 +49,9 @@ def _patterns(
 
     patterns = []
     for text in given:
-        baseline, equals, candidate = text.rpartition("=")
+        baseline, _, candidate = text.rpartition("=")
         fault = pattern_fault(baseline, candidate)
-        if not (equals and baseline and candidate):
+        if not (baseline and candidate):
             fault = f"{text!r} is not two parts with '=' between them, such as A_(.*)=B_\\1"
         if fault:
             raise click.BadParameter(fault)
@@ -79,9 +71,9 @@ pair_option = click.option(
 
 
 @click.command()
-@results_option
+@options.results
 @output_option
-@suites_option
+@options.suites
 @pair_option
 @packaged_option
 @click.option("--json", "as_json", is_flag=True, help="Print what the pages show as JSON instead.")
@@ -111,9 +103,9 @@ def report(
 
 
 @click.command()
-@results_option
+@options.results
 @output_option
-@suites_option
+@options.suites
 @packaged_option
 @click.option(
     "--port",
@@ -150,17 +142,17 @@ def serve(
                 server,
                 changes,
                 rewrite=lambda: _write(results, suites, output, packaged),
-                tell=lambda words: ERR.print(f"{time.strftime('%H:%M:%S')} {words}", markup=False),
+                tell=lambda words: ERR.print(f"{time.strftime('%H:%M:%S')} {words}"),
             )
 
 
 @click.command()
 @click.argument("kernel", required=False)
-@results_option
-@suites_option
-@machine_option
-@environment_option
-@json_option
+@options.results
+@options.suites
+@options.machine
+@options.environment
+@options.json
 def choose(
     kernel: str | None,
     results: Path,
@@ -190,9 +182,9 @@ def choose(
 @click.command()
 @click.argument("old", metavar="A")
 @click.argument("new", metavar="B")
-@path_option("--results", RESULTS, "asv's results directory, where A and B are commits.")
-@machine_option
-@environment_option
+@options.path("--results", RESULTS, "asv's results directory, where A and B are commits.")
+@options.machine
+@options.environment
 @click.option("--all", "everything", is_flag=True, help="List every case, not only what differs.")
 @click.option(
     "--fail-on",
@@ -200,7 +192,7 @@ def choose(
     help="Exit with 1 where a case has failed; with 'slower', also where one became slower.",
 )
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown for a pull request.")
-@json_option
+@options.json
 def compare(
     old: str,
     new: str,
@@ -228,11 +220,13 @@ def compare(
     before, after = (
         _side(name, results, open_once).on(machine, environment) for name in (old, new)
     )
-    comparisons = [
-        compare_rows(*pair, before.table.rows(pair[0]), after.table.rows(pair[1]))
+    views = [
+        comparison_view(
+            compare_rows(*pair, before.table.rows(pair[0]), after.table.rows(pair[1])),
+            everything=everything or as_json,
+        )
         for pair in paired(before, after)
     ]
-    views = [comparison_view(one, everything=everything or as_json) for one in comparisons]
     if as_json:
         print_json(list(map(comparison_row, views)))
     elif as_markdown:
@@ -249,8 +243,8 @@ def compare(
 
 @click.command()
 @click.argument("sql", required=False)
-@results_option
-@suites_option
+@options.results
+@options.suites
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects, one for each row.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print rows as CSV, with the columns' names.")
 @click.option(
@@ -273,7 +267,7 @@ def query(
         raise click.UsageError("give SQL or --path, and --json or --csv")
     with closing(read_table(results, suites)) as table:
         for problem in table.problems:
-            ERR.print(f"{problem.path}: {problem.message}", markup=False)
+            ERR.print(f"{problem.path}: {problem.message}")
         if as_path:
             click.echo(table_path(results))
             return
@@ -290,11 +284,11 @@ def query(
 
 def _side(name: str, results: Path, open_once: Callable[[Path], Table]) -> ComparisonSide:
     """One side of a comparison: a results folder, or a commit of ``results``."""
-    from gpubench.analysis.comparison import commit_side, newest_side
+    from gpubench.analysis.comparison import side_of
     from gpubench.results.commits import resolve_commit
 
     if any(Path(name).glob("*/machine.json")):
-        return newest_side(name, open_once(Path(name)))
+        return side_of(name, open_once(Path(name)))
     table = open_once(results)
     commit = resolve_commit(name, table.commits, Path.cwd())
     if commit is None:
@@ -303,7 +297,7 @@ def _side(name: str, results: Path, open_once: Callable[[Path], Table]) -> Compa
             f"there are no results of {name} in {results}; the newest are of "
             f"{measured or 'no commit'}; measure it with `asv run {name}^!`"
         )
-    return commit_side(name, table, commit)
+    return side_of(name, table, commit)
 
 
 def _write(
@@ -314,20 +308,18 @@ def _write(
     pairs: Sequence[PairPattern] = (),
 ) -> Path:
     """Write the report; returns its first page."""
-    from gpubench.parallel import processes_kept
     from gpubench.report.render import write_report
 
     stay_inside(output)
     stay_inside(TEMPLATES)
     overrides = TEMPLATES if TEMPLATES.is_dir() and not packaged else None
     with (
-        processes_kept(),
         closing(read_table(results, suites, pairs)) as table,
         ERR.status("writing pages"),
     ):
         for problem in table.problems:
             if problem.path.startswith("pair "):
-                ERR.print(f"warning: {problem.path}: {problem.message}", markup=False)
+                ERR.print(f"warning: {problem.path}: {problem.message}")
         return write_report(table, output, overrides)
 
 

@@ -1,15 +1,15 @@
 """The page that compares two commits, machines or environments, and the scripts beside it.
 
-A page that was opened from disk may not fetch files, but it may add scripts. So the times of each
-snapshot are one script of a few kilobytes, which the page adds when a reader chooses that snapshot;
-the page does not grow with the history.
+A page that was opened from disk may not fetch files, but it may add scripts. So the times of some
+snapshots are one script, which the page adds when a reader chooses one of them; the page does not
+grow with the history.
 """
 
 from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -23,6 +23,8 @@ from gpubench.analysis.comparison import (
     BASELINE_MOVED,
     COMPARISON_VERDICTS,
     DIFFERING,
+    DISTURBED,
+    FAILURES,
     IN_TURN,
     LARGEST_SCATTER,
     LEAST_CASES,
@@ -64,6 +66,10 @@ FOLDER = "compare-data"
 """Of the scripts, beside the pages; all of it belongs to the report."""
 
 INDEX = f"{FOLDER}/index.js"
+
+TOGETHER = 2**16
+"""Cases times snapshots in one script, in some 35 bytes each: a browser reads 2 MB in a tenth of a
+second, and a new commit has the last script made again."""
 
 LETTERS = dict(zip(STATUSES, "osfwtkm", strict=True))
 """What stands for a status in the script of a snapshot."""
@@ -193,12 +199,9 @@ def newest_in_markdown(history: History, site: Site) -> str:
 
 
 def _newest(history: History, site: Site) -> ShownComparison:
-    def make() -> ShownComparison:
-        old, new = history.snapshots[-2:]
-        view = _compared(old, new, site, MOST_ROWS)
-        return ShownComparison("", view, pair_address(old, new), markdown(view))
-
-    return site.once("newest", history, make)
+    old, new = history.snapshots[-2:]
+    view = _compared(old, new, site, MOST_ROWS)
+    return ShownComparison("", view, pair_address(old, new), markdown(view))
 
 
 def pair_address(old: Snapshot, new: Snapshot) -> str:
@@ -249,6 +252,7 @@ def index_script(site: Site) -> str:
                 "machine": history.setup.machine,
                 "environment": history.setup.environment,
                 "label": setup_label(history.setup),
+                "in_script": _in_script(history),
                 "commits": [(c.short, c.date, c.subject) for c in site.labels(history)],
             }
             for history in site.histories
@@ -267,34 +271,51 @@ def cases_script(history: History) -> str:
     return _script("cases", [setup_key(history.setup), cases])
 
 
-def snapshot_script(history: History, place: int, site: Site) -> str:
-    """Times and speedups of all cases of a setup at one snapshot, and what it ran on.
+def snapshots_together(history: History) -> list[tuple[Snapshot, ...]]:
+    """The snapshots of each script of a setup."""
+    size = _in_script(history)
+    return [
+        history.snapshots[start : start + size] for start in range(0, len(history.snapshots), size)
+    ]
+
+
+def _in_script(history: History) -> int:
+    return max(TOGETHER // max(len(history.names), 1), 1)
+
+
+def snapshots_script(history: History, snapshots: Sequence[Snapshot], site: Site) -> str:
+    """Times and speedups of all cases of a setup at some snapshots, and what these ran on.
 
     Six numbers for each case: median, both ends of its interval, the speedup, and both ends of the
     speedup's interval where it is of pairs, NaN where there is none; as 32-bit floats in base64,
     whose seven digits are more than any time has. Statuses are one letter each; reasons are those
     of failures, and of times without a verdict.
     """
-    snapshot, (cases, column) = history.snapshots[place], site.at(history, place)
-    statuses = cases.statuses[:, column]
-    letters = _LETTERS[statuses]
-    if snapshot.superseded:
-        for row in np.flatnonzero(statuses == ABSENT).tolist():
-            if history.names[row].benchmark.asv_name in snapshot.superseded:
-                letters[row] = ord(LEFT_OUT)
-    failures = site.failures(history, place).items()
-    numbers = np.empty((len(statuses), 6), "<f4")
-    numbers[:, :3] = cases.times[:, :, column].T
-    numbers[:, 3:] = cases.speedups[:, :, column].T
-    numbers[~cases.in_turn[:, column] | cases.disturbed[:, column], 4:] = np.nan
-    content = {
-        "status": letters.tobytes().decode("ascii"),
-        "numbers": b64encode(numbers.tobytes()).decode("ascii"),
-        "reasons": dict(sorted((history.rows_of[name], reason) for name, reason in failures)),
-        "facts": _facts(snapshot.facts),
-        "params": _facts(snapshot.params),
-    }
-    return _script("snapshot", [f"{setup_key(history.setup)}-{snapshot.commit.hash[:8]}", content])
+    cases = site.table.history(history.setup, snapshots=snapshots)
+    reasons = site.table.reasons(snapshots, FAILURES)
+    numbers = np.concatenate([cases.times, cases.speedups]).astype("<f4")
+    numbers[4:, ~cases.in_turn | cases.disturbed] = np.nan
+    contents = {}
+    for column, snapshot in enumerate(snapshots):
+        letters = _LETTERS[cases.statuses[:, column]]
+        if snapshot.superseded:
+            for row in np.flatnonzero(cases.statuses[:, column] == ABSENT).tolist():
+                if history.names[row].benchmark.asv_name in snapshot.superseded:
+                    letters[row] = ord(LEFT_OUT)
+        told = reasons.get(snapshot.id, {}).items()
+        contents[snapshot.commit.hash[:8]] = {
+            "status": letters.tobytes().decode("ascii"),
+            "numbers": b64encode(numbers[:, :, column].T.tobytes()).decode("ascii"),
+            "reasons": dict(
+                sorted(
+                    (history.rows_of[name], DISTURBED if reason is None else reason)
+                    for name, reason in told
+                )
+            ),
+            "facts": _facts(snapshot.facts),
+            "params": _facts(snapshot.params),
+        }
+    return _script("snapshots", [setup_key(history.setup), contents])
 
 
 def _facts(facts: Mapping[str, Value | None]) -> dict[str, tuple[str, str]]:

@@ -12,7 +12,7 @@ import hashlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -37,11 +37,10 @@ from jinja2.loaders import split_template_path
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from gpubench import __version__
-from gpubench.analysis.changes import Stops
 from gpubench.collecting import without_collecting
 from gpubench.errors import GpubenchError
 from gpubench.links import leads_out
-from gpubench.parallel import are_ready, end_kept, in_processes, processors
+from gpubench.parallel import in_processes, processors
 from gpubench.report import (
     advise,
     changes,
@@ -57,7 +56,7 @@ from gpubench.report import (
     text,
 )
 from gpubench.report.site import Site
-from gpubench.results import History, Setup, Table
+from gpubench.results import History, Table
 
 if sys.platform != "win32":
     import fcntl
@@ -79,8 +78,7 @@ PARTS = ".gpubench-new-"
 
 MUCH = 300
 """Pages from which several processes make them: that many take some three seconds. Of fewer a
-process is ready too late, unless it has read results: with 52, of three machines, a report took
-longer."""
+process is ready too late: with 52, of three machines, a report took longer."""
 
 PROCESSES = 2
 """That make pages, at most: each holds some 200 MB, and a report should take 600 MB in all."""
@@ -129,8 +127,8 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
     of_setups = [part for part in of_setups if part[1]]
     pages = sum(address.endswith(".html") for _, outdated in of_setups for address in outdated)
     processes = 1
-    if (pages >= MUCH or are_ready()) and len(of_setups) > 1 and table.is_kept:
-        processes, site.processes = min(processors(), PROCESSES), 1
+    if pages >= MUCH and table.is_kept:
+        processes = min(processors(), PROCESSES)
     is_new = not output_dir.exists()
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
@@ -140,18 +138,14 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
             (folder / compare.FOLDER).mkdir()
             _at_work[folder] = environment, site
             make = partial(_make, table=table, overrides=overrides, made_by=made_by, folder=folder)
-            fits: dict[Setup, Mapping[bytes, Stops]] = {}
-            for made in in_processes(make, of_setups, processes):
-                fits |= made
-            end_kept()  # they hold memory, and the table's file open
+            for _ in in_processes(make, of_setups, processes):
+                pass
             # What shows all setups is made here, where the exports need the same of them.
-            fits |= make(of_all)
+            make(of_all)
             _make_unmarked(environment, site, folder)
             scripts.mkdir(exist_ok=True)
             for path in chain(folder.glob("*.*"), (folder / compare.FOLDER).iterdir()):
                 _put(path, output_dir / path.relative_to(folder))
-        if fits:  # the table's file is opened anew for it
-            table.keep_fits(fits)
         beside = *output_dir.glob("*.html"), *output_dir.glob("*.md")
         earlier = *scripts.glob("*.js"), *(path for path in beside if _holds(path, SOURCES))
         for path in earlier:
@@ -217,10 +211,10 @@ def files_of(history: History | None, site: Site) -> Iterator[ReportFile]:
     start = f"{compare.FOLDER}/{compare.setup_key(setup)}"
     yield ReportFile(f"{start}.js", history.digest_now, partial(compare.cases_script, history))
     names = hashlib.sha256(repr(history.names).encode()).hexdigest()
-    for place, snapshot in enumerate(history.snapshots):
-        view = partial(compare.snapshot_script, history, place, site)
-        address = f"{start}-{snapshot.commit.hash[:8]}.js"
-        yield ReportFile(address, names + snapshot.digest, view)
+    for number, snapshots in enumerate(compare.snapshots_together(history)):
+        view = partial(compare.snapshots_script, history, snapshots, site)
+        shown = "".join([names, *(snapshot.digest for snapshot in snapshots)])
+        yield ReportFile(f"{start}-{number}.js", shown, view)
     for address, asked in advise.scripts(history, site).items():
         yield ReportFile(address, advised, partial(advise.script, history, asked, site))
 
@@ -236,11 +230,11 @@ one by one."""
 @without_collecting()
 def _make(
     part: Assignment, table: Table, overrides: Path | None, made_by: str, folder: Path
-) -> Mapping[Setup, Mapping[bytes, Stops]]:
-    """Make files of one group, in a folder; gives the fits that were made for them."""
+) -> None:
+    """Make files of one group, in a folder."""
     place, wanted = part
     if folder not in _at_work:
-        _at_work[folder] = _environment(overrides), Site(table, processes=1)
+        _at_work[folder] = _environment(overrides), Site(table)
     environment, site = _at_work[folder]
     for file in files_of(groups(site)[place], site):
         if file.address in wanted:
@@ -252,7 +246,6 @@ def _make(
             else:
                 content = f"// {SOURCES}: {mark}\n{file.make()}"
             (folder / file.address).write_text(content, encoding="utf-8", newline="")
-    return site.taken_fits()
 
 
 def _mark(made_by: str, file: ReportFile) -> str:

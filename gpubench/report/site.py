@@ -7,19 +7,18 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, wraps
 from itertools import chain, groupby
 from typing import Any, TypeVar
 
 import numpy as np
 
+from gpubench.analysis.advice_checks import Prediction, verification_path, verifications
 from gpubench.analysis.causes import ExplainedChange, explained_changes, newest_first
-from gpubench.analysis.changes import Change, Stops, changes_of_parts, is_much
-from gpubench.analysis.comparison import DISTURBED, FAILURES
+from gpubench.analysis.changes import Change, changes_of
 from gpubench.analysis.headline import KernelKey, KernelNow, current
 from gpubench.analysis.noise import RECENT, Noise, noise
 from gpubench.names import kernel_title
-from gpubench.parallel import processors
 from gpubench.report import text
 from gpubench.results import (
     STATUSES,
@@ -93,36 +92,49 @@ class State:
     """Command line to copy."""
 
 
-class Site:
-    """The table as pages see it. What several pages show is read or calculated once; of the setup
-    whose pages are made, as long as they are."""
+OfHistory = Callable[["Site", History], T]
 
-    def __init__(self, table: Table, processes: int | None = None) -> None:
+
+def kept(method: OfHistory[T]) -> OfHistory[T]:
+    """What it gives of a setup is kept: so that has to be small."""
+
+    @wraps(method)
+    def once(site: Site, history: History) -> T:
+        key = method.__name__, history.setup
+        if key not in site.made:
+            site.made[key] = method(site, history)
+        made: T = site.made[key]
+        return made
+
+    return once
+
+
+def kept_meanwhile(method: OfHistory[T]) -> OfHistory[T]:
+    """What it gives of a setup is kept until another setup is asked for."""
+
+    @wraps(method)
+    def once(site: Site, history: History) -> T:
+        name = method.__name__
+        if name not in site.of_setup(history):
+            made = method(site, history)  # which may ask for another setup
+            site.of_setup(history)[name] = made
+        there: T = site.of_setup(history)[name]
+        return there
+
+    return once
+
+
+class Site:
+    """The table as pages see it. What several pages show is read or calculated once."""
+
+    def __init__(self, table: Table) -> None:
         self.table = table
-        self.processes = processes or processors()
-        """That may look for changes."""
-        self._made: dict[tuple[str, Setup], Any] = {}
+        self.made: dict[tuple[str, Setup], Any] = {}
         self._setup: Setup | None = None
         self._of_setup: dict[str, Any] = {}
         self._rows: dict[int, Mapping[CaseName, Row]] = {}
-        self._fits: dict[Setup, Mapping[bytes, Stops]] = {}
 
-    def once(self, what: str, history: History, make: Callable[[], T]) -> T:
-        """What was made of a setup before, or else is made now, and kept: so it has to be small."""
-        if (what, history.setup) not in self._made:
-            self._made[what, history.setup] = make()
-        made: T = self._made[what, history.setup]
-        return made
-
-    def _while(self, what: str, history: History, make: Callable[[], T]) -> T:
-        """The same, but kept only until another setup is asked for."""
-        if what not in self._of(history):
-            made = make()  # which may ask for another setup
-            self._of(history)[what] = made
-        kept: T = self._of(history)[what]
-        return kept
-
-    def _of(self, history: History) -> dict[str, Any]:
+    def of_setup(self, history: History) -> dict[str, Any]:
         """What is kept of this setup, and not of another."""
         if self._setup != history.setup:
             self._setup, self._of_setup = history.setup, {}
@@ -143,6 +155,7 @@ class Site:
             self._rows[snapshot.id] = self.table.rows(snapshot)
         return self._rows[snapshot.id]
 
+    @kept_meanwhile
     def current(self, history: History) -> Mapping[KernelKey, KernelNow]:
         """Each kernel at the newest commit at which it was measured on that setup."""
 
@@ -151,37 +164,34 @@ class Site:
             is_newest = snapshot is history.snapshots[-1]
             return self.rows(snapshot) if is_newest else self.table.rows(snapshot, names)
 
-        return self._while("current", history, lambda: current(history, rows))
+        return current(history, rows)
 
     def rows_now(self, history: History) -> list[Row]:
         """Each case of those kernels."""
         return [row for now in self.current(history).values() for row in now.cases.values()]
 
+    @kept
     def kernels(self, history: History) -> Mapping[KernelKey, range]:
         """All kernels that were measured on a setup, in order: which of its cases are theirs."""
+        places, stop = {}, 0
+        for key, cases in groupby((name.suite, name.kernel) for name in history.names):
+            start, stop = stop, stop + sum(1 for _ in cases)
+            places[key] = range(start, stop)
+        return places
 
-        def find() -> dict[KernelKey, range]:
-            found, stop = {}, 0
-            for key, cases in groupby((name.suite, name.kernel) for name in history.names):
-                start, stop = stop, stop + sum(1 for _ in cases)
-                found[key] = range(start, stop)
-            return found
-
-        return self.once("kernels", history, find)
-
+    @kept
     def timed(self, history: History) -> Mapping[KernelKey, frozenset[str]]:
         """Implementations with a time, of each kernel at that commit."""
-
-        def find() -> dict[KernelKey, frozenset[str]]:
-            places, statuses, found = history.newest.places, history.newest.statuses, {}
-            for key, cases in self.kernels(history).items():
-                its = slice(cases.start, cases.stop)
-                now = (places[its] == places[its].max()) & (statuses[its] == STATUSES.index("ok"))
-                timed = (cases.start + np.flatnonzero(now)).tolist()
-                found[key] = frozenset(history.names[case].implementation for case in timed)
-            return found
-
-        return self.once("timed", history, find)
+        newest, implementations = history.newest, {}
+        for key, cases in self.kernels(history).items():
+            its = slice(cases.start, cases.stop)
+            is_now = newest.places[its] == newest.places[its].max()
+            is_timed = is_now & (newest.statuses[its] == STATUSES.index("ok"))
+            implementations[key] = frozenset(
+                history.names[case].implementation
+                for case in (cases.start + np.flatnonzero(is_timed)).tolist()
+            )
+        return implementations
 
     def of_kernel(self, history: History, key: KernelKey) -> CaseHistories:
         """The cases of one kernel over the commits, and what they are compared with."""
@@ -216,49 +226,25 @@ class Site:
     def _block(self, history: History, start: int, stop: int) -> tuple[int, CaseHistories]:
         """Cases from one to another over the commits, and others after them: the index of the first
         of these, and all of them."""
-        first, block = self._while("block", history, lambda: (0, None))
+        block: CaseHistories | None
+        first, block = self.of_setup(history).pop("block", (0, None))
         if block is None or not first <= start <= stop <= first + len(block.names):
-            self._of(history)["block"] = (0, None)  # before there is another
+            block = None  # before there is another
             size, first = self._in_block(history), start
             if len(history.names) <= size:
                 first = 0
             names = history.names[first : first + max(size, stop - first)]
             block = self.table.history(history.setup, names)
-            self._of(history)["block"] = first, block
+        self.of_setup(history)["block"] = first, block
         return first, block
 
-    def at(self, history: History, place: int) -> tuple[CaseHistories, int]:
-        """All cases at some commits, and the index of one of them among these."""
-        if len(history.names) <= self._in_block(history):
-            return self._block(history, 0, len(history.names))[1], place
-        first, block = self._while("commits", history, lambda: (0, None))
-        if block is None or not first <= place < first + len(block.snapshots):
-            self._of(history)["commits"] = (0, None)
-            first, size = place, max(TOGETHER // len(history.names), 1)
-            snapshots = history.snapshots[place : place + size]
-            block = self.table.history(history.setup, snapshots=snapshots)
-            self._of(history)["commits"] = first, block
-        return block, place - first
-
+    @kept_meanwhile
     def changes(self, history: History) -> Mapping[CaseName, tuple[Change, ...]]:
         """Changes in each case's times on a setup, as indices into its snapshots."""
-
-        def find() -> Mapping[CaseName, tuple[Change, ...]]:
-            kept = self.table.fits(history.setup)
-            several = is_much(len(history.names) * len(history.snapshots), kept)
-            changes, fits = changes_of_parts(
-                self.parts(history), kept, self.processes if several else 1
-            )
-            if fits != kept:
-                self._fits[history.setup] = fits
-            return changes
-
-        return self._while("changes", history, find)
-
-    def taken_fits(self) -> Mapping[Setup, Mapping[bytes, Stops]]:
-        """What was fitted since the last time, for the next report to find."""
-        fits, self._fits = self._fits, {}
-        return fits
+        changes: dict[CaseName, tuple[Change, ...]] = {}
+        for part in self.parts(history):
+            changes |= changes_of(part)
+        return changes
 
     def explained(self, history: History) -> tuple[ExplainedChange, ...]:
         """Every change on a setup with its cause, the newest first, then the largest."""
@@ -277,35 +263,26 @@ class Site:
         )
         return tuple(sorted(chain.from_iterable(explained), key=newest_first))
 
+    @kept
     def labels(self, history: History) -> tuple[CommitLabel, ...]:
         """The commits of a setup in words."""
-        return self.once("labels", history, lambda: tuple(map(commit_label, history.commits)))
+        return tuple(map(commit_label, history.commits))
 
+    @kept
     def noise(self, history: History) -> Noise:
         """How much times scatter on a setup."""
+        newest = history.snapshots[-RECENT:]
+        size = max(TOGETHER // len(newest), 1)
+        return noise(
+            self.table.history(history.setup, history.names[start : start + size], newest)
+            for start in range(0, len(history.names), size)
+        )
 
-        def parts() -> Iterator[CaseHistories]:
-            newest = history.snapshots[-RECENT:]
-            size = max(TOGETHER // len(newest), 1)
-            for start in range(0, len(history.names), size):
-                names = history.names[start : start + size]
-                yield self.table.history(history.setup, names, newest)
-
-        return self.once("noise", history, lambda: noise(parts()))
-
-    def failures(self, history: History, place: int) -> Mapping[CaseName, str]:
-        """Why cases failed, or have a time without a verdict, at one commit."""
-        snapshot = history.snapshots[place]
-        reasons: dict[int, dict[CaseName, str | None]] = self._while("reasons", history, dict)
-        if snapshot.id not in reasons:
-            # Those of some commits at once: a query takes as long for one.
-            # There may be commits without any case that is still measured.
-            together = TOGETHER // max(len(history.names), 1)
-            several = history.snapshots[place : place + max(together, 1)]
-            reasons = {one.id: {} for one in several} | self.table.reasons(several, FAILURES)
-            self._of(history)["reasons"] = reasons
-        said = reasons[snapshot.id].items()
-        return {name: DISTURBED if reason is None else reason for name, reason in said}
+    @kept
+    def verified(self, history: History) -> Mapping[KernelKey, Sequence[Prediction]]:
+        """What the verification of a setup's advice found, by kernel."""
+        folder = self.table.folder
+        return verifications(verification_path(folder, history.setup), folder)
 
     @cached_property
     def sources(self) -> Mapping[KernelKey, Mapping[str, str]]:
@@ -375,22 +352,19 @@ class Site:
             ),
         )
 
+    @kept
     def _links(self, history: History) -> Sequence[Link]:
-        def make() -> list[Link]:
-            keys = self.kernels(history)
-            return [Link(kernel_label(key), self.address(history.setup, key)) for key in keys]
+        keys = self.kernels(history)
+        return [Link(kernel_label(key), self.address(history.setup, key)) for key in keys]
 
-        return self.once("links", history, make)
+    @kept
+    def _linked(self, history: History) -> str:
+        return hashlib.sha256(repr([*self.kernels(history)]).encode()).hexdigest()
 
     def linked(self, history: History, kernel: KernelKey | None = None) -> str:
         """Changes with the navigation of a page on that setup."""
-        links = self.once(
-            "linked",
-            history,
-            lambda: hashlib.sha256(repr([*self.kernels(history)]).encode()).hexdigest(),
-        )
         others = [(one.setup, kernel in self.kernels(one)) for one in self.histories]
-        return repr((links, others, self._slugs))
+        return repr((self._linked(history), others, self._slugs))
 
 
 def _file_name(key: KernelKey) -> str:

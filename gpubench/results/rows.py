@@ -26,7 +26,7 @@ from gpubench.names import (
 )
 from gpubench.record import CaseRecord
 from gpubench.results.asv_files import ResultFile
-from gpubench.results.model import STATUSES, CaseName, Pair, Row, Status
+from gpubench.results.model import DETAILS, STATUSES, CaseName, Pair, Row, Status
 from gpubench.results.pairs import Baselines, Partner, Partners
 from gpubench.results.ratio import (
     BETWEEN_PROCESSES,
@@ -64,14 +64,10 @@ shortly before the limit is rare."""
 
 _TIME, _NOTHING, _NOT_APPLICABLE, _NO_ROW = range(4)
 """What asv stored of a case: a time, nothing, n/a; the last one: it does not have the case."""
-_STORED = 4
-"""How many these are."""
 
-MOST_TOLD = 2**15
-"""Cases, in some 300 bytes each, from which what is told of them is forgotten: it may be as much as
-there are files."""
-
-_NO_PLACES = np.empty(0, np.intp)
+MOST_IN_BLOCKS = 2**17
+"""Cases, in some 30 bytes each, from which the rows that files had in common are forgotten: random
+failures make those of every file others."""
 
 _OK = STATUSES.index("ok")
 _VALUES = ("seconds", "low", "high", "q25", "q75", "runs_per_sample", "samples")
@@ -105,11 +101,8 @@ class _Case:
         return self.record.baseline_benchmark if self.record else None
 
 
-_Told = tuple[CaseName, CaseStory | None, Partner | None]
-"""What tells, with what asv stored, what became of a case."""
-
-_NOT_MADE = -2
-"""Instead of a name in a ``row``."""
+Block = tuple[Sequence[_Case], NDArray[np.int32]]
+"""The cases of a benchmark in a file, and the ``row`` of each, shape (4, cases)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,13 +128,10 @@ class RowsOfFiles:
         self._details: list[Row] = []
         self._paired: dict[int, Ratio] = {}
         """By detail, the ratio of its pairs of samples."""
-        # Thousands of files have the same benchmarks, of whose cases mostly became the same: so a
-        # file is put together from rows that are made by what is told of a benchmark's cases.
-        self._blocks: dict[tuple[Any, ...], NDArray[np.intp]] = {}
-        """By that, indices into the next two."""
-        self._told: list[_Told] = []
-        self._made = np.empty((0, _STORED, 4), np.int32)
-        """``row`` by what asv stored of a case, which random failures vary."""
+        # Thousands of files have the same benchmarks, of whose cases mostly became the same.
+        self._blocks: dict[tuple[Any, ...], Block] = {}
+        """By all that tells what became of a benchmark's cases."""
+        self._in_blocks = 0
         self._cases: dict[tuple[Any, ...], _Case] = {}
         self._rows: dict[tuple[Any, ...], tuple[int, int, int, int]] = {}
         self._files: list[tuple[NDArray[Any], ...]] = []
@@ -152,13 +142,13 @@ class RowsOfFiles:
     def add(self, snapshot: int, result: ResultFile | None, record: RecordFile) -> None:
         """Rows of the cases that a result file, its record or both have."""
         benchmarks: list[tuple[BenchmarkName, str, tuple[str, ...], str | None]] = []
-        values, stored = np.empty((len(_VALUES), 0)), np.empty(0, np.intp)
+        values, stored = np.empty((len(_VALUES), 0)), np.empty(0, np.int8)
         if result:
             benchmarks = [
                 (one.name, one.asv_name, one.cases, one.version) for one in result.benchmarks
             ]
             values = result.values
-            stored = np.where(np.isnan(values[0]), _NOT_APPLICABLE, _TIME)
+            stored = np.where(np.isnan(values[0]), _NOT_APPLICABLE, _TIME).astype(np.int8)
             stored[result.missing] = _NOTHING
         nothing: tuple[str | None, tuple[str, ...]] = None, ()
         of_result = {asv_name: (version, cases) for _, asv_name, cases, version in benchmarks}
@@ -168,51 +158,50 @@ class RowsOfFiles:
             if name and lacking:
                 cases = tuple(case for case in stories if case in lacking)
                 benchmarks.append((name, asv_name, cases, version))
+                stored = np.append(stored, np.full(len(cases), _NO_ROW, np.int8))
         cases_at = {name: cases for name, _, cases, _ in benchmarks}
-        blocks = [_NO_PLACES]
+        blocks: list[Block] = [((), np.empty((4, 0), np.int32))]
         rounds: list[Sequence[float] | None] = []
         disturbed: list[float | None] = []
-        for name, asv_name, cases, _ in benchmarks:
+        versions: list[str | None] = []
+        for name, asv_name, cases, version in benchmarks:
             stories = record.stories.get(asv_name, {})
-            of_cases = (*map(stories.get, cases),)
             against = self._partners.baseline_of(name)
-            key = name, cases, of_cases, cases_at.get(against, ()) if against else ()
-            block = self._blocks.get(key)
-            if block is None:
-                each = (_case_name(name, case) for case in cases)
-                of_pairs = self._partners.of_cases(name, cases, key[-1])
-                start = len(self._told)
-                self._told += zip(each, of_cases, of_pairs, strict=True)
-                block = self._blocks[key] = np.arange(start, len(self._told))
-            blocks.append(block)
-            medians = record.rounds.get(asv_name)
+            baselines = cases_at.get(against, ()) if against else ()
+            of_benchmark = stored[len(versions) : len(versions) + len(cases)].tobytes()
+            blocks.append(
+                self._block(name, cases, (*map(stories.get, cases),), of_benchmark, baselines)
+            )
+            medians, shares = record.rounds.get(asv_name), record.disturbed.get(asv_name)
             rounds += map(medians.get, cases) if medians else [None] * len(cases)
-            shares = record.disturbed.get(asv_name)
             disturbed += map(shares.get, cases) if shares else [None] * len(cases)
-        versions = np.fromiter((version for *_, version in benchmarks), object)
-        versions = versions.repeat([len(cases) for _, _, cases, _ in benchmarks])
-        places = np.concatenate(blocks)
-        stored = np.concatenate([stored, np.full(len(places) - len(stored), _NO_ROW)])
-        rows = self._rows_of(places, stored)
+            versions += [version] * len(cases)
+        rows = np.concatenate([rows for _, rows in blocks], axis=1)
         if (rows[2] < 0).any():
-            self._join([*map(self._case_of, places.tolist(), stored.tolist())], rows)
+            self._join([case for cases, _ in blocks for case in cases], rows)
         self._add(snapshot, rows, values, versions, rounds, disturbed)
 
-    def _rows_of(self, places: NDArray[np.intp], stored: NDArray[np.intp]) -> NDArray[np.int32]:
-        """``row`` of the cases of a file by their indices into ``_told``, shape (4, cases)."""
-        if len(self._made) < len(self._told):
-            lacking = 2 * len(self._told) - len(self._made)
-            more = np.full((lacking, *self._made.shape[1:]), _NOT_MADE, np.int32)
-            self._made = np.concatenate([self._made, more])
-        rows = self._made[places, stored]
-        for index in np.flatnonzero(rows[:, 0] == _NOT_MADE).tolist():
-            place, of_case = places[index], stored[index]
-            rows[index] = self._made[place, of_case] = self._case_of(place, of_case).row
-        return rows.T
-
-    def _case_of(self, place: int, stored: int) -> _Case:
-        name, story, partner = self._told[place]
-        return self._case(name, story, stored, partner)
+    def _block(
+        self,
+        name: BenchmarkName,
+        cases: tuple[str, ...],
+        stories: tuple[CaseStory | None, ...],
+        stored: bytes,
+        baselines: tuple[str, ...],
+    ) -> Block:
+        """Cases of one benchmark in a file; ``stored`` has what asv stored of each."""
+        key = name, cases, stories, stored, baselines
+        if key not in self._blocks:
+            partners = self._partners.of_cases(name, cases, baselines)
+            each = [
+                self._case(_case_name(name, case), story, of_case, partner)
+                for case, story, of_case, partner in zip(
+                    cases, stories, stored, partners, strict=True
+                )
+            ]
+            self._blocks[key] = each, _rows(each)
+            self._in_blocks += len(each)
+        return self._blocks[key]
 
     def add_measured(
         self, measured: Iterable[tuple[CaseRecord, Sequence[float], Sequence[float], float | None]]
@@ -240,17 +229,17 @@ class RowsOfFiles:
             rounds.append(medians or None)
             shares.append(disturbed)
         stored = np.array(values, np.float64).reshape(-1, len(_VALUES)).T
-        rows = np.array([case.row for case in cases], np.int32).reshape(-1, 4).T
+        rows = _rows(cases)
         self._join(cases, rows)
-        self._add(0, rows, stored, np.full(len(cases), None, object), rounds, shares)
+        self._add(0, rows, stored, [None] * len(cases), rounds, shares)
 
     def _add(
         self,
         snapshot: int,
         rows: NDArray[np.int32],
         values: NDArray[np.float64],
-        versions: NDArray[Any],
-        rounds: Iterable[Sequence[float] | None],
+        versions: Sequence[str | None],
+        rounds: Sequence[Sequence[float] | None],
         disturbed: Sequence[float | None],
     ) -> None:
         names, count = rows[0], rows.shape[1]
@@ -258,7 +247,7 @@ class RowsOfFiles:
         row_of[names] = np.arange(self._length, self._length + count)
         self._length += count
         lacking = np.full((len(_VALUES), count - values.shape[1]), math.nan)
-        objects = versions, np.fromiter(rounds, object, count)
+        objects = np.fromiter(versions, object, count), np.fromiter(rounds, object, count)
         values = np.concatenate([values, lacking], axis=1)
         snapshots, shares = np.full(count, snapshot, np.int32), np.array(disturbed, np.float64)
         self._files.append((snapshots, *objects, shares, *rows, row_of[rows[3]], values))
@@ -271,8 +260,8 @@ class RowsOfFiles:
             np.concatenate(parts, axis=-1) for parts in zip(*self._files, strict=True)
         )
         self._files, self._length = [], 0
-        if len(self._told) > MOST_TOLD:
-            self._blocks, self._told, self._made = {}, [], self._made[:0]
+        if self._in_blocks > MOST_IN_BLOCKS:
+            self._blocks, self._in_blocks = {}, 0
         case_names = [*self._ids]
         values[:, status != _OK] = math.nan
         is_timed = ~np.isnan(values[0])
@@ -394,6 +383,11 @@ class RowsOfFiles:
         return self._rows[key]
 
 
+def _rows(cases: Sequence[_Case]) -> NDArray[np.int32]:
+    """``row`` of these cases, shape (4, cases)."""
+    return np.array([case.row for case in cases], np.int32).reshape(-1, 4).T
+
+
 def _settle(story: CaseStory | None, stored: int) -> Outcome:
     """What became of a case, by its record and by what asv stored."""
     if story is None:
@@ -464,42 +458,31 @@ def _detail(case: _Case, is_baseline: bool, baseline: CaseName | None) -> Row:
         )
     elif not is_baseline:
         missing = NO_BASELINE
+    of_record = {field: getattr(record, field) for field in _OF_RECORD}
     return Row(
-        name=name,
-        status=case.status,
-        reason=case.reason,
-        bench=case.bench,
-        is_baseline=is_baseline,
-        problem=problem,
-        missing=missing,
-        backend=record.backend,
-        device=record.device or str(identity.get("device", "")),
-        title=record.title,
-        tags=record.tags,
-        compiled=record.compiled,
-        capabilities=record.capabilities,
-        values=record.values or identity,
-        sizes=sizes,
-        size=0.0 if math.isnan(product) else product,
-        parameters=format_identity(kept),
-        block=record.block,
-        grid=record.grid,
-        shared_bytes=record.shared_bytes,
-        threads=record.threads,
-        bytes=record.bytes,
-        flops=record.flops,
-        peak_bytes=record.peak_bytes,
-        max_abs_error=record.max_abs_error,
-        max_rel_error=record.max_rel_error,
-        score=record.score,
-        method=record.method,
-        batch=record.runs_per_sample,
-        conditions=record.conditions,
-        warnings=record.warnings,
-        pairs=len(record.pair_ratios),
-        recorded=case.record is not None,
+        **of_record
+        | {
+            "name": name,
+            "status": case.status,
+            "reason": case.reason,
+            "bench": case.bench,
+            "is_baseline": is_baseline,
+            "problem": problem,
+            "missing": missing,
+            "device": record.device or str(identity.get("device", "")),
+            "values": record.values or identity,
+            "sizes": sizes,
+            "size": 0.0 if math.isnan(product) else product,
+            "parameters": format_identity(kept),
+            "batch": record.runs_per_sample,
+            "pairs": len(record.pair_ratios),
+            "recorded": case.record is not None,
+        }
     )
 
+
+_OF_RECORD = DETAILS.keys() & {field.name for field in fields(CaseRecord)}
+"""Details that a row has as its record says them, but for those that are filled otherwise above."""
 
 _NO_RECORD = CaseRecord("", "", "ok", "")
 

@@ -30,7 +30,7 @@ from gpubench.results.pairs import Roles
 from gpubench.results.ratio import VERDICTS
 from gpubench.results.reading import Batch, SnapshotFiles, SnapshotHead, read_all
 
-FORMAT = 7
+FORMAT = 8
 """Raised when what is stored, or what is read from the files, changes."""
 
 FOLDER = ".gpubench-cache"
@@ -109,7 +109,6 @@ create table rows (
     speedup_low double, speedup_high double, verdict utinyint, bytes_per_second double,
     flops_per_second double, missing varchar
 );
-create table fits (machine varchar, environment varchar, key varchar, stops integer[]);
 
 create view superseded_cases as
 select s.snapshot, c.id as "case" from superseded s join cases c using (benchmark);

@@ -22,7 +22,13 @@ from gpubench.errors import ResultsError
 from gpubench.links import leads_out
 from gpubench.names import BenchmarkName, parse_benchmark_name
 from gpubench.results import store
-from gpubench.results.asv_files import UnreadableFile, read_benchmarks, read_machine, read_names
+from gpubench.results.asv_files import (
+    Described,
+    UnreadableFile,
+    read_benchmarks,
+    read_machine,
+    read_names,
+)
 from gpubench.results.commits import order_commits
 from gpubench.results.model import (
     STATUSES,
@@ -410,43 +416,6 @@ class Table:
             reasons[snapshot][self._names[case]] = reason
         return reasons
 
-    def fits(self, setup: Setup) -> dict[bytes, tuple[int, ...]]:
-        """Stepwise fits of series, by a digest of their values."""
-        rows = self._run(
-            "select key, stops from fits where machine = ? and environment = ?",
-            setup.machine,
-            setup.environment,
-        ).fetchall()
-        return {bytes.fromhex(key): tuple(stops) for key, stops in rows}
-
-    @store.interruptible()
-    def keep_fits(self, fits: Mapping[Setup, Mapping[bytes, Sequence[int]]]) -> None:
-        """Keep these fits of setups in place of others; where the table's file cannot be written,
-        leave them."""
-        try:
-            if self._path:
-                self.close()
-                self._connection = store.connect(self._path, read_only=False)
-            for setup, of_setup in fits.items():
-                place = [setup.machine, setup.environment]
-                self._connection.execute(
-                    "delete from fits where machine = ? and environment = ?", place
-                )
-                store.insert(
-                    self._connection,
-                    "fits",
-                    machine=[setup.machine] * len(of_setup),
-                    environment=[setup.environment] * len(of_setup),
-                    key=[key.hex() for key in of_setup],
-                    stops=of_setup.values(),
-                )
-        except (store.Busy, duckdb.Error):
-            pass
-        finally:
-            if self._path:
-                self.close()
-                self._connection = store.connect(self._path, read_only=True)
-
     @store.interruptible()
     def query(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Names of the columns and rows of a query; raises ``ResultsError``."""
@@ -484,36 +453,18 @@ def open_table(
     if results_dir.exists() and not results_dir.is_dir():
         raise ResultsError(f"{results_dir} is a file; give the directory, such as .asv/results")
     problems: list[Problem] = []
-
-    def read(reader: Callable[[Path], Mapping[str, T]], file: Path) -> Mapping[str, T]:
-        if leads_out(file, results_dir):  # told with the other links
-            return {}
-        try:
-            return reader(file)
-        except UnreadableFile as error:
-            problems.append(Problem(file.relative_to(results_dir).as_posix(), str(error)))
-            return {}
-
+    refused: list[Problem] = []
+    files = snapshot_files(results_dir, lambda file, why: refused.append(Problem(file, why)))
     machines = {
         file.parent.name: facts
         for file in sorted(folder / "machine.json" for folder in results_dir.glob("*/"))
-        if os.path.lexists(file) and (facts := read(read_machine, file))
+        if (facts := _read(read_machine, file, results_dir, problems))
     }
-    file = results_dir / "benchmarks.json"
-    described = read(read_benchmarks, file) if os.path.lexists(file) else {}
-    refused: list[tuple[str, str]] = []
-    files = snapshot_files(results_dir, lambda file, why: refused.append((file, why)))
-    if not described:
-        # Those that it would list: the largest file of a machine has most of its benchmarks.
-        largest = {item.name.partition("/")[0]: item for item in sorted(files, key=_by_size)}
-        for file in filter(None, (item.result for item in largest.values())):
-            with suppress(UnreadableFile):  # which is told where its times are read
-                described = {**described, **read_names(file)}
+    described = _described(files, results_dir, problems)
     given = tuple(pairs)
     pairs, said = resolved(given, described) if given else (alone(described), [])
-    problems += said
     roles = roles_of(pairs, described)
-    problems += [Problem(file, why) for file, why in refused]
+    problems += [*said, *refused]
     connection = None
     if path is not None:
         try:
@@ -560,6 +511,37 @@ def open_table(
     return Table(*made, folder=results_dir)
 
 
+def _read(
+    reader: Callable[[Path], Mapping[str, T]],
+    file: Path,
+    results_dir: Path,
+    problems: list[Problem],
+) -> Mapping[str, T]:
+    """What a file of asv's says; nothing where it is missing or damaged, which is told."""
+    if not os.path.lexists(file) or leads_out(file, results_dir):  # told with the other links
+        return {}
+    try:
+        return reader(file)
+    except UnreadableFile as error:
+        problems.append(Problem(file.relative_to(results_dir).as_posix(), str(error)))
+        return {}
+
+
+def _described(
+    files: Sequence[SnapshotFiles], results_dir: Path, problems: list[Problem]
+) -> Mapping[str, Described]:
+    """What asv says of its benchmarks, by their names."""
+    described = _read(read_benchmarks, results_dir / "benchmarks.json", results_dir, problems)
+    if not described:
+        # Those that it would list: the largest file of a machine has most of its benchmarks.
+        by_size = sorted(files, key=lambda item: item.stamp[0])
+        largest = {item.name.partition("/")[0]: item for item in by_size}
+        for file in filter(None, (item.result for item in largest.values())):
+            with suppress(UnreadableFile):  # which is told where its times are read
+                described = {**described, **read_names(file)}
+    return described
+
+
 def _opened_again(path: Path, *same: Any) -> Table:
     return Table(store.connect(path, read_only=True), path, *same)
 
@@ -571,10 +553,6 @@ def _detail(content: str) -> Mapping[str, Any]:
     for name in ("block", "grid", "tags", "warnings", "capabilities"):
         fields[name] = None if fields[name] is None else tuple(fields[name])
     return fields
-
-
-def _by_size(files: SnapshotFiles) -> int:
-    return files.stamp[0]
 
 
 def _snapshot(head: Mapping[str, Any], commit: Commit, key: str) -> Snapshot:

@@ -38,7 +38,7 @@ def score(seed: int, **size: int) -> Score:
     for setup in dict.fromkeys(snapshot.setup for snapshot, _ in generated.measured):
         measured = [item for item in generated.measured if item[0].setup == setup]
         history, rows = history_of(measured), {one.id: rows for one, rows in measured}
-        changes, _ = changes_of(history, {})
+        changes = changes_of(history)
         claims = explained_changes(history, changes, partial(_rows, rows))
         places = [place[commit.hash] for commit in history.commits]
         _judge(result, generated, setup, claims, places)

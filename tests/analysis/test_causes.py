@@ -35,7 +35,7 @@ def all_explained(
         )
         measured.append((commit, beside_numpy(rows)))
     history, rows_of = history_of(measured), {one.id: rows for one, rows in measured}
-    changes, _ = changes_of(history, {})
+    changes = changes_of(history)
     return explained_changes(history, changes, lambda one, names: rows_of[one.id])
 
 

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from gpubench.analysis.changes import Change, Fits, changes_in, undone_by
+from gpubench.analysis.changes import Change, changes_in, undone_by
 from gpubench.results import Times
 
 Ends = tuple[float, float, float]
@@ -22,7 +22,8 @@ def times(*medians: float | None, width: float = 0.01) -> list[Ends]:
 
 def find_changes(ends: list[Ends]) -> tuple[Change, ...]:
     columns: Times = np.array(ends, float).reshape(-1, 3).T
-    return changes_in(columns, Fits())
+    (found,) = changes_in(columns[:, None])
+    return found
 
 
 def test_a_long_history_shows_its_step_with_factor_and_commits() -> None:

@@ -1,24 +1,20 @@
-"""Changes of all cases of a setup: kept fits change nothing but the work, as do processes."""
+"""Changes of all cases of a setup."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from histories import history_of, snapshot, timed
-from numpy.typing import NDArray
 
-from gpubench.analysis import changes
-from gpubench.analysis.changes import BLOCK, best_pieces, changes_of
-from gpubench.results import CaseName, History
+from gpubench.analysis.changes import changes_of
+from gpubench.results import CaseHistories, CaseName
 
 CASES = {
     CaseName("add", "add", "numba", "kernel", f"n={n}"): step for n, step in ((4, 40), (8, 97))
 }
 
 
-def history(commits: int, *, gaps: bool = False) -> History:
+def history(commits: int, *, gaps: bool = False) -> CaseHistories:
     """Cases that become slower, each at its commit; with ``gaps`` some commits lack the first."""
     noise = np.random.default_rng(1).normal(0.0, 0.01, (len(CASES), 500))
     measured = []
@@ -33,21 +29,8 @@ def history(commits: int, *, gaps: bool = False) -> History:
     return history_of(measured)
 
 
-@pytest.fixture
-def fitted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Lengths of the series that were fitted."""
-    lengths: list[int] = []
-
-    def noted(series: Sequence[changes.Logarithms], costs: NDArray[np.float64]) -> list[list[int]]:
-        lengths.extend(map(len, series))
-        return best_pieces(series, costs)
-
-    monkeypatch.setattr(changes, "best_pieces", noted)
-    return lengths
-
-
 def test_each_case_has_its_own_changes() -> None:
-    by_case, _ = changes_of(history(150), {})
+    by_case = changes_of(history(150))
 
     assert {name: [c.after for c in found] for name, found in by_case.items()} == {
         name: [step] for name, step in CASES.items()
@@ -55,46 +38,36 @@ def test_each_case_has_its_own_changes() -> None:
 
 
 def test_indices_are_of_snapshots_also_where_a_case_is_not_in_all() -> None:
-    by_case, _ = changes_of(history(150, gaps=True), {})
+    by_case = changes_of(history(150, gaps=True))
 
     first = next(iter(CASES))
     assert [(c.before, c.after) for c in by_case[first]] == [(39, 40)]
 
 
-def test_with_kept_fits_only_the_newest_blocks_are_fitted_again(fitted: list[int]) -> None:
-    _, kept = changes_of(history(150), {})
-    anew, _ = changes_of(history(151), {})
-    fitted.clear()
+def test_cases_that_are_looked_through_together_have_the_changes_of_each_alone() -> None:
+    whole = history(150, gaps=True)
 
-    again, _ = changes_of(history(151), kept)
+    alone = [changes_of(whole.part([case])) for case in range(len(CASES))]
 
-    assert again == anew
-    assert len(kept) == 2 * len(CASES)
-    assert len(fitted) == len(CASES)
-    assert max(fitted) < 4 * BLOCK
+    assert changes_of(whole) == alone[0] | alone[1]
 
 
-def test_a_history_without_new_commits_is_not_fitted_again(fitted: list[int]) -> None:
-    first, kept = changes_of(history(150), {})
-    fitted.clear()
+def test_a_case_that_was_hardly_measured_is_beside_one_with_a_step() -> None:
+    long, short = CASES
+    measured = [
+        (snapshot(place), {long: timed(long, 2.0 if place > 9 else 1.0)}) for place in range(20)
+    ]
+    measured += [
+        (snapshot(20 + place), {short: timed(short, seconds)})
+        for place, seconds in enumerate((1.0, 3.0))
+    ]
 
-    again, still = changes_of(history(150), kept)
+    by_case = changes_of(history_of(measured))
 
-    assert (again, still) == (first, kept)
-    assert fitted == []
-
-
-def test_fits_that_no_case_uses_any_more_are_not_kept() -> None:
-    _, kept = changes_of(history(150), {b"another": (7, 96)})
-
-    assert b"another" not in kept
-
-
-def test_several_processes_find_what_one_finds(monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = changes_of(history(150), {})
-    monkeypatch.setattr(changes, "MUCH", 1)
-
-    assert changes_of(history(150), {}) == alone
+    assert {name: [(c.kind, c.after) for c in found] for name, found in by_case.items()} == {
+        long: [("step", 10)],
+        short: [("difference", 21)],
+    }
 
 
 @pytest.mark.parametrize(("disturbed", "found"), [(0.8, 0), (0.2, 1)])
@@ -107,5 +80,5 @@ def test_what_others_disturbed_makes_no_step(disturbed: float, found: int) -> No
         else (snapshot(place), {name: timed(name, 1.0)})
         for place in range(20)
     ]
-    by_case, _ = changes_of(history_of(measured), {})
+    by_case = changes_of(history_of(measured))
     assert bool(by_case[name]) is bool(found)

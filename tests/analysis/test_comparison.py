@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 
+import numpy as np
 import pytest
 from histories import NUMBA, NUMPY, beside_numpy, snapshot, timed
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpubench.analysis.causes import changed_facts
 from gpubench.analysis.comparison import (
@@ -22,10 +25,12 @@ from gpubench.analysis.comparison import (
     Difference,
     SnapshotComparison,
     compare_rows,
+    time_ratio,
     verdict_of,
 )
 from gpubench.names import Value
 from gpubench.results import STATUSES, CaseName, Ratio, Row, Setup, Status
+from gpubench.results.ratio import quotient
 
 
 def untimed(name: CaseName, status: Status, reason: str = "because") -> Row:
@@ -372,3 +377,35 @@ def test_what_asv_says_of_the_environment_counts_where_no_record_does() -> None:
     new = snapshot(1, facts={"numpy": "2.3"}, params={"numpy": "2.4", "cpu": "B", "machine": "y"})
 
     assert [(f.name, f.old, f.new) for f in changed_facts(old, new)] == [("cpu", "A", "B")]
+
+
+KNOWN = [1e-9, 0.5, 1.0, 2.0, 3.0]
+TIMED = st.builds(
+    Row,
+    st.just(NUMPY),
+    st.just("ok"),
+    seconds=st.sampled_from([None, *KNOWN]),
+    low=st.sampled_from([None, -1.0, 0.0, *KNOWN]),
+    high=st.sampled_from([None, math.inf, *KNOWN]),
+)
+
+
+@given(TIMED, TIMED)
+def test_the_ratio_of_two_rows_is_that_of_the_one_rule(old: Row, new: Row) -> None:
+    ends = [
+        np.array([[row.seconds or math.nan], [row.low or 0.0], [row.high or math.inf]])
+        for row in (old, new)
+    ]
+    expected = quotient(*ends)[:, 0].tolist()
+
+    ratio = time_ratio(old, new)
+
+    if ratio is None:
+        assert math.isnan(expected[0])
+    else:
+        assert [ratio.value, ratio.low, ratio.high] == expected
+
+
+def test_a_side_that_is_not_there_has_no_ratio() -> None:
+    assert time_ratio(None, timed(NUMPY, 1.0)) is None
+    assert time_ratio(timed(NUMPY, 1.0), None) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpubench.analysis.changes import FAR, Change, Fits, changes_in
+from gpubench.analysis.changes import FAR, Change, changes_in
 
 SETTLED = 162 + 0.5 * np.sin(np.arange(51.0) ** 2)
 """Milliseconds, with a scatter of 0.3 %."""
@@ -13,7 +13,8 @@ SETTLED = 162 + 0.5 * np.sin(np.arange(51.0) ** 2)
 
 def changes(*first: float, then: np.ndarray = SETTLED) -> tuple[Change, ...]:
     medians = np.concatenate([first, then])
-    return changes_in(np.stack([medians, medians * 0.997, medians * 1.003]), Fits())
+    (found,) = changes_in(np.stack([medians, medians * 0.997, medians * 1.003])[:, None])
+    return found
 
 
 def test_two_branches_that_were_measured_in_turn_leave_their_step() -> None:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
-import numpy as np
 import pytest
 from generated_history import QUIET, generate, write_files
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scored_history import Score, score
 
-from gpubench.analysis.changes import THRESHOLD, Fits, fit, may_hold_a_step
 from gpubench.results import open_table
 
 
@@ -39,24 +34,6 @@ def test_every_planted_step_above_noise_has_the_right_cause(scores: list[Score])
 def test_no_step_is_invented_in_noise(scores: list[Score]) -> None:
     assert sum(one.counts["series with nothing planted"] for one in scores) >= 100
     assert [claim for one in scores for claim in one.invented] == []
-
-
-@given(
-    st.lists(st.integers(min_value=-40, max_value=40), min_size=10, max_size=40),
-    st.sampled_from([0.0005, 0.001, 0.003, 0.01]),
-)
-@settings(max_examples=150, deadline=None, derandomize=True)
-def test_the_quick_test_never_loses_a_step(whole: list[int], scale: float) -> None:
-    values = scale * np.array(whole, float)
-    levels = [level.value for level in fit(values, Fits()) if level.length >= 2]
-
-    if levels and max(levels) - min(levels) >= math.log(THRESHOLD) + 1e-9:
-        assert may_hold_a_step(values)
-
-
-def test_the_quick_test_spares_the_fit_of_quiet_series() -> None:
-    assert may_hold_a_step(np.array([0.0] * 6 + [0.06, 0.06, 0.06]))
-    assert not may_hold_a_step(np.array([0.0, 0.01, 0.02, 0.0, 0.03] * 4))
 
 
 def test_generated_files_are_read_back(tmp_path: Path) -> None:

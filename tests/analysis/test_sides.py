@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from generated_history import commit_hash, generate, write_files
 
-from gpubench.analysis.comparison import commit_side, newest_side, paired
+from gpubench.analysis.comparison import paired, side_of
 from gpubench.errors import ResultsError
 from gpubench.results import Table, open_table
 
@@ -19,7 +19,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
 
 
 def test_a_commit_s_side_has_a_snapshot_of_each_setup(table: Table) -> None:
-    side = commit_side("HEAD~2", table, commit_hash(21))
+    side = side_of("HEAD~2", table, commit_hash(21))
 
     assert [(s.setup.machine, s.commit.hash) for s in side.snapshots] == [
         ("machine-0", commit_hash(21)),
@@ -28,14 +28,14 @@ def test_a_commit_s_side_has_a_snapshot_of_each_setup(table: Table) -> None:
 
 
 def test_a_folder_s_side_is_each_setup_at_its_newest_commit(table: Table) -> None:
-    side = newest_side("here", table)
+    side = side_of("here", table)
 
     assert {s.commit.hash for s in side.snapshots} == {commit_hash(23)}
     assert [s.setup.machine for s in side.snapshots] == ["machine-0", "machine-1"]
 
 
 def test_sides_are_paired_on_the_same_setup(table: Table) -> None:
-    pairs = paired(commit_side("old", table, commit_hash(3)), newest_side("new", table))
+    pairs = paired(side_of("old", table, commit_hash(3)), side_of("new", table))
 
     assert [(old.setup, old.commit.hash) for old, _ in pairs] == [
         (new.setup, commit_hash(3)) for _, new in pairs
@@ -44,7 +44,7 @@ def test_sides_are_paired_on_the_same_setup(table: Table) -> None:
 
 
 def test_the_only_setups_of_two_sides_are_paired_though_they_differ(table: Table) -> None:
-    sides = [newest_side("here", table).on(f"machine-{number}", None) for number in (0, 1)]
+    sides = [side_of("here", table).on(f"machine-{number}", None) for number in (0, 1)]
 
     ((old, new),) = paired(*sides)
 
@@ -52,7 +52,7 @@ def test_the_only_setups_of_two_sides_are_paired_though_they_differ(table: Table
 
 
 def test_sides_without_a_setup_in_common_say_what_to_narrow(table: Table) -> None:
-    here = newest_side("here", table)
+    here = side_of("here", table)
 
     with pytest.raises(ResultsError, match="nothing measured against machine-0 virtualenv"):
         paired(here.on("laptop", None), here)

@@ -8,20 +8,17 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 from report_sample import START, commit_hash, write_sample
 from result_files import CommitFiles, write_machine
 from stored_asv_project import PAIR, write_benchmarks, write_format_2
 
-from gpubench.analysis.changes import Logarithms, best_pieces
 from gpubench.errors import GpubenchError
-from gpubench.parallel import in_processes, processes_kept
+from gpubench.parallel import in_processes
 from gpubench.report import changes, choose, compare, kernel, overview, render
 from gpubench.report.charts import MOST_ROWS
 from gpubench.report.render import view_models, write_report
-from gpubench.results import History, Pair, open_table, reading
+from gpubench.results import History, Pair, Snapshot, open_table
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -39,44 +36,23 @@ def test_pages_from_a_kept_table_are_the_same_byte_for_byte(tmp_path: Path) -> N
             assert contents(write_report(table, folder).parent) == expected
 
 
-def test_changes_that_other_processes_look_for_meanwhile_make_the_same_pages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    results = tmp_path / "results"
-    write_sample(results)
-    expected = contents(write_report(open_table(results), tmp_path / "alone").parent)
-    monkeypatch.setattr("gpubench.analysis.changes.MUCH", 1)
-
-    assert contents(write_report(open_table(results), tmp_path / "html").parent) == expected
-
-
-@pytest.mark.parametrize("ready", [False, True])
 def test_pages_made_in_several_processes_are_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ready: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for machine in ("a", "b", "c"):
         stepping(tmp_path / "results", range(12), machine)
     expected = contents(write_report(open_table(tmp_path / "results"), tmp_path / "alone").parent)
     by_others: list[int] = []
-    if ready:  # what reads the results then makes pages, however few
-        monkeypatch.setattr(reading, "MUCH", 1)
-        monkeypatch.setattr(reading, "processors", lambda: 2)
-    else:
-        monkeypatch.setattr(render, "MUCH", 1)
+    monkeypatch.setattr(render, "MUCH", 1)
     monkeypatch.setattr(render, "processors", lambda: 2)
     monkeypatch.setattr(render, "in_processes", noting_parts(by_others))
     monkeypatch.chdir(tmp_path)  # where paths begin, in other processes too
 
-    with (
-        processes_kept(),
-        closing(open_table(Path("results"), path=tmp_path / "kept.table")) as table,
-    ):
+    with closing(open_table(Path("results"), path=tmp_path / "kept.table")) as table:
         found = contents(write_report(table, Path("html")).parent)
-        kept = [len(table.fits(setup)) for setup in table.setups]
 
     assert found == expected
     assert by_others == [2, 3]
-    assert kept == [1, 1, 1], "the fits of every machine"
 
 
 def noting_parts(seen: list[int]) -> Callable[..., Any]:
@@ -312,50 +288,20 @@ def test_scripts_of_other_commits_stay_when_one_is_added(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_two_machines(tmp_path / "results", range(3), "a", "b")
+    monkeypatch.setattr(compare, "TOGETHER", 4)  # two commits of two cases
     report(tmp_path)
     on_two_machines(tmp_path / "results", range(3, 4), "b")
-    places: list[tuple[str, int]] = []
-    script = compare.snapshot_script
+    made: list[tuple[str, list[str]]] = []
+    script = compare.snapshots_script
 
-    def noted(history: History, place: int, *others: Any) -> str:
-        places.append((history.setup.machine, place))
-        return script(history, place, *others)
+    def noted(history: History, snapshots: Sequence[Snapshot], *others: Any) -> str:
+        made.append((history.setup.machine, [one.commit.hash[:8] for one in snapshots]))
+        return script(history, snapshots, *others)
 
-    monkeypatch.setattr(compare, "snapshot_script", noted)
+    monkeypatch.setattr(compare, "snapshots_script", noted)
     report(tmp_path)
 
-    assert places == [("b", 3)]
-
-
-def test_changes_of_other_machines_are_not_sought_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def measure(days: range, machine: str) -> None:
-        for day in days:
-            files = CommitFiles(
-                tmp_path / "results", f"{day:08x}" * 5, 86_400 * (day + 1), machine=machine
-            )
-            files.time("suites.add__numba.time_kernel", "n=4", 2.0 if day > 5 else 1.0).write()
-
-    fitted: list[int] = []
-
-    def noted(series: Sequence[Logarithms], costs: NDArray[np.float64]) -> list[list[int]]:
-        fitted.extend(map(len, series))
-        return best_pieces(series, costs)
-
-    monkeypatch.setattr("gpubench.analysis.changes.best_pieces", noted)
-    measure(range(12), "a")
-    measure(range(12), "b")
-    report(tmp_path)
-    assert fitted == [12, 12]
-
-    fitted.clear()
-    measure(range(12, 13), "b")
-    pages = contents(report(tmp_path))
-
-    assert fitted == [13]
-    assert b"step: slower" in pages["index.html"]
-    assert anew(tmp_path) == pages
+    assert made == [("b", ["00000002", "00000003"])]
 
 
 def test_choices_are_made_again_where_another_machine_has_more_to_choose_from(

@@ -7,12 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from gpubench import parallel
-from gpubench.parallel import are_ready, in_processes, processes_kept
+from gpubench.parallel import WAITING, in_processes
 
 
 def fail(word: str) -> int:
@@ -27,17 +28,19 @@ def folder(_: str) -> Path:
     return Path.cwd()
 
 
-def die_elsewhere(alive: int) -> int:
-    if os.getpid() != alive:
+def die_elsewhere(part: tuple[int, Path, bool]) -> Path:
+    """Ends the process, unless it is the one that asks, or the part is one that survives."""
+    asks, path, survives = part
+    if os.getpid() != asks and not survives:
         os._exit(1)
-    return alive
+    return path
 
 
-def slow_elsewhere(part: tuple[Path, int]) -> None:
-    """Fails in the process that asks; another writes a file, after that has failed."""
-    path, asks = part
-    if os.getpid() == asks:
-        raise ValueError("here")
+def fail_or_write(part: tuple[Path, bool]) -> None:
+    """One part fails at once; the others write a file later."""
+    path, fails = part
+    if fails:
+        raise ValueError("at once")
     time.sleep(0.3)
     path.touch()
 
@@ -50,9 +53,10 @@ def test_what_is_found_keeps_the_order_of_the_things(processes: int) -> None:
     assert list(in_processes(len, iter(WORDS), processes)) == list(range(11))
 
 
-def test_this_process_does_its_part_beside_one_other() -> None:
-    assert {*in_processes(doer, WORDS, 2)} > {os.getpid()}
+def test_other_processes_do_the_work_where_there_are_several_parts() -> None:
+    assert os.getpid() not in {*in_processes(doer, WORDS, 2)}
     assert {*in_processes(doer, WORDS, 1)} == {os.getpid()}
+    assert {*in_processes(doer, WORDS[:1], 2)} == {os.getpid()}
 
 
 def test_nothing_gives_nothing() -> None:
@@ -76,37 +80,35 @@ def test_other_processes_work_in_the_same_folder(
     assert {*in_processes(folder, WORDS, 2)} == {Path.cwd()}
 
 
-def test_of_two_parts_each_process_does_one() -> None:
-    assert list(in_processes(doer, WORDS[:2], 2)).count(os.getpid()) == 1
-
-
-def test_processes_that_are_kept_work_for_later_calls(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("survivors", [0, 3, 10])
+def test_where_a_process_dies_the_rest_is_done_here_each_part_once(
+    tmp_path: Path, survivors: int
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    with processes_kept():
-        assert not are_ready()
-        first = {*in_processes(doer, WORDS, 2)}
-        assert are_ready()
-        assert {*in_processes(doer, WORDS, 2)} == first
-        assert {*in_processes(folder, WORDS, 2)} == {tmp_path}
+    parts = [(os.getpid(), tmp_path / f"{n:02}", n < survivors) for n in range(12)]
 
-    assert not are_ready()
-    assert {*in_processes(doer, WORDS, 2)} & first == {os.getpid()}
+    assert list(in_processes(die_elsewhere, parts, 2)) == [path for _, path, _ in parts]
 
 
-def test_where_a_process_that_is_kept_died_the_work_is_done_here() -> None:
-    with processes_kept():
-        assert {*in_processes(die_elsewhere, [os.getpid()] * 4, 2)} == {os.getpid()}
-        assert {*in_processes(doer, WORDS, 2)} == {os.getpid()}
+def test_no_more_parts_are_taken_than_processes_work_on_and_some_wait() -> None:
+    taken: list[str] = []
+
+    def parts() -> Iterator[str]:
+        for word in WORDS * 10:
+            taken.append(word)
+            yield word
+
+    results = in_processes(len, parts(), 2)
+    next(results)
+    assert len(taken) <= 2 * WAITING + 2
+    results.close()
 
 
 KILLED = """\
 import os, signal
-from gpubench.parallel import in_processes, processes_kept
-with processes_kept():
-    print(*in_processes(len, ["a", "ab"], 2), flush=True)
-    os.kill(os.getpid(), signal.SIGKILL)
+from gpubench.parallel import in_processes
+results = in_processes(len, ["a", "ab", "abc"], 2)
+print(next(results), next(results), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
@@ -120,11 +122,12 @@ def test_other_processes_end_with_one_that_is_killed() -> None:
 
 
 def test_an_error_is_raised_when_no_process_works_on_it_any_more(tmp_path: Path) -> None:
-    parts = [(tmp_path / f"part {number}", os.getpid()) for number in range(3)]
-    with processes_kept():
-        with pytest.raises(ValueError, match=r"^here$"):
-            list(in_processes(slow_elsewhere, parts, 2))
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["part 0", "part 1"]
+    parts = [(tmp_path / f"part {number}", number == 0) for number in range(3)]
+    with pytest.raises(ValueError, match=r"^at once$"):
+        list(in_processes(fail_or_write, parts, 2))
+    begun = sorted(path.name for path in tmp_path.iterdir())
+    time.sleep(0.5)
+    assert sorted(path.name for path in tmp_path.iterdir()) == begun
 
 
 def test_an_error_is_raised_here() -> None:

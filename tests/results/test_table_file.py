@@ -387,28 +387,6 @@ def test_an_unchanged_file_is_not_written(directory: Path) -> None:
     assert table_path(directory).stat().st_mtime_ns == 0
 
 
-def test_fits_are_kept_for_their_setup(directory: Path) -> None:
-    table = kept(directory)
-    setup, fits = table.setups[0], {b"\x00digest": (3, 64), b"other": (96,)}
-    assert table.fits(setup) == {}
-
-    table.keep_fits({setup: fits})
-
-    assert table.fits(setup) == fits
-    table.keep_fits({setup: {b"other": (96, 128)}})
-    table.close()
-    assert kept(directory).fits(setup) == {b"other": (96, 128)}
-
-
-def test_fits_that_cannot_be_written_are_left(directory: Path) -> None:
-    table = kept(directory)
-    other = kept(directory)
-
-    table.keep_fits({table.setups[0]: {b"a": (1,)}})
-
-    assert table.fits(table.setups[0]) == other.fits(other.setups[0]) == {}
-
-
 def test_what_is_read_by_several_processes_is_what_one_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -340,7 +340,7 @@ def test_sql_reaches_no_file_no_network_and_no_variable(
     assert everything(outside) == before
 
 
-@pytest.mark.parametrize("view", ["snapshots", "results", "present", "meta", "fits"])
+@pytest.mark.parametrize("view", ["snapshots", "results", "present", "meta"])
 def test_views_of_a_planted_table_read_no_file(project: Path, outside: Path, view: str) -> None:
     run("query", "select 1")
     table = table_path(project / ".asv" / "results")
