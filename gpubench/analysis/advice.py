@@ -12,13 +12,13 @@ browser (``reports/advise.js``); a test holds the two together.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from operator import attrgetter
 from typing import Literal
 
-from gpubench.analysis.estimates import AND, KINDS, WORKERS, Estimate, Kind, Way
+from gpubench.analysis.estimates import AND, WORKERS, Estimate, Kind, Way, worst
 from gpubench.results import Ratio
 from gpubench.results.ratio import independent_quotient
 
@@ -163,9 +163,8 @@ class Advice:
 def way_label(implementation: str, device: str, workers: float | None) -> str:
     """``dask on processes with 4 workers``."""
     on = f" on {device}" if device else ""
-    return (
-        implementation + on + (f" with {workers:g} worker{'s' * (workers != 1)}" if workers else "")
-    )
+    counted = f" with {workers:g} worker{'s' * (workers != 1)}" if workers else ""
+    return f"{implementation}{on}{counted}"
 
 
 def apart(one: Total, other: Total) -> bool:
@@ -175,29 +174,23 @@ def apart(one: Total, other: Total) -> bool:
 
 def advise(ways: Iterable[Way], ask: Ask) -> tuple[Advice, ...]:
     """What to use, for each combination of parameters; nothing of those without any estimate."""
-    of_parameters: dict[str, list[Way]] = {}
+    of_parameters: dict[str, list[Way]] = defaultdict(list)
     for way in ways:
-        of_parameters.setdefault(way.parameters, []).append(way)
+        of_parameters[way.parameters].append(way)
     advices = []
     for parameters, group in of_parameters.items():
         choices = [(way, count) for way in group for count in counts_of(way, ask.have)]
-        tried = [(way, count, total_of(way, count, ask)) for way, count in choices]
-        totals = sorted((t for *_, t in tried if isinstance(t, Total)), key=lambda t: t.seconds)
-        if totals:
-            advices.append(
-                Advice(
-                    parameters,
-                    tuple(totals),
-                    tuple(
-                        f"{way_label(way.implementation, way.device, count)}: {t}"
-                        for way, count, t in tried
-                        if isinstance(t, str)
-                    ),
-                    over_size(choices, ask),
-                    over_calls(choices, ask),
-                    together(totals),
-                )
-            )
+        tried = [total_of(way, count, ask) for way, count in choices]
+        totals = sorted((t for t in tried if isinstance(t, Total)), key=lambda t: t.seconds)
+        if not totals:
+            continue
+        left_out = tuple(
+            f"{way_label(way.implementation, way.device, count)}: {why}"
+            for (way, count), why in zip(choices, tried, strict=True)
+            if isinstance(why, str)
+        )
+        over = over_size(choices, ask), over_calls(choices, ask)
+        advices.append(Advice(parameters, tuple(totals), left_out, *over, together(totals)))
     return tuple(advices)
 
 
@@ -273,7 +266,7 @@ def total_of(way: Way, count: float | None, ask: Ask) -> Total | str:
         seconds,
         max(seconds - below, 0.0) if known else 0.0,
         seconds + above,
-        KINDS[max(KINDS.index(one.kind) for one in estimates)],
+        worst(one.kind for one in estimates),
         tuple(missing),
         way.divides,
         None if hourly is None else hourly * seconds / 3600,
@@ -321,7 +314,7 @@ def over_calls(choices: Choices, ask: Ask) -> tuple[Crossing, ...]:
 
 def _totals(choices: Choices, ask: Ask) -> list[Total | None]:
     tried = (total_of(way, count, ask) for way, count in choices)
-    return [None if isinstance(total, str) else total for total in tried]
+    return [total if isinstance(total, Total) else None for total in tried]
 
 
 def crossings(
@@ -337,47 +330,43 @@ def crossings(
         one, other = (each[index] for index in pair)
         return independent_quotient(one.ratio, other.ratio) if one and other else None
 
-    def begins(pair: tuple[int, int], end: Callable[[Ratio], float], step: int) -> float:
+    def begins(pair: tuple[int, int], end: str, step: int) -> float:
         """Where after a step the ratio, or an end of its interval, goes over 1."""
         low, high = places[step], places[step + 1]
         for _ in range(HALVINGS):
             middle = math.sqrt(low * high)
-            if end(ratio(totals(middle), pair) or _NONE) > 1:
+            if getattr(ratio(totals(middle), pair) or Ratio(1.0, 0.0, math.inf), end) > 1:
                 high = middle
             else:
                 low = middle
         return high
 
     found = []
-    for step, (one, other) in enumerate(pairwise(map(_fastest, every))):
-        pair = one, other
-        before, after = ratio(every[step], pair), ratio(every[step + 1], pair)
-        if one == other or not before or not after:
-            continue  # also where one of them was not measured
+    for step, pair in enumerate(pairwise(map(_fastest, every))):
+        if pair[0] == pair[1]:
+            continue
         ratios = [ratio(each, pair) for each in every]
+        if not ratios[step] or not ratios[step + 1]:
+            continue  # one of them was not measured there
         down = (i for i in range(step, -1, -1) if (r := ratios[i]) and r.high < 1)
         up = (i for i in range(step + 1, steps + 1) if (r := ratios[i]) and r.low > 1)
-        clear_before, clear_after = next(down, None), next(up, None)
-        labels = [each.label for index in pair if (each := every[step][index])]
+        before, after = next(down, None), next(up, None)
+        labels = [total.label for index in pair if (total := every[step][index])]
         found.append(
             Crossing(
-                begins(pair, attrgetter("value"), step),
-                None if clear_before is None else begins(pair, attrgetter("high"), clear_before),
-                None if clear_after is None else begins(pair, attrgetter("low"), clear_after - 1),
+                begins(pair, "value", step),
+                None if before is None else begins(pair, "high", before),
+                None if after is None else begins(pair, "low", after - 1),
                 *labels,
             )
         )
     return tuple(found)
 
 
-_NONE = Ratio(1.0, 0.0, math.inf)
-
-
 def _fastest(totals: Sequence[Total | None]) -> int:
     """Place of the fastest; without any the first."""
-    return min(
-        range(len(totals)), key=lambda place: t.seconds if (t := totals[place]) else math.inf
-    )
+    times = [total.seconds if total else math.inf for total in totals]
+    return times.index(min(times))
 
 
 # --- together

@@ -33,9 +33,9 @@ from gpubench.analysis.estimates import (
     largest_of_level,
     of_ways,
     once_rows,
-    place_of,
     references,
     refreshed,
+    time_of_way,
     ways_of,
 )
 from gpubench.errors import ResultsError
@@ -148,12 +148,11 @@ def checked(predictions: Iterable[Prediction]) -> Checked | None:
     """What predictions came to; ``None`` without one between sizes."""
     every = [*predictions]
     once = [one for one in every if one.time in ONCE]
-    sized = [one for one in every if one.time not in ONCE]
-    inside = [one for one in sized if one.kind != "extrapolated"]
-    outside = [one.error for one in sized if one.kind == "extrapolated"]
+    outside = [one.error for one in every if one.kind == "extrapolated"]
+    inside = [one for one in every if one.time not in ONCE and one.kind != "extrapolated"]
     if not inside:
         return None
-    regrets = regrets_of(sized)
+    regrets = regrets_of(every)
     return Checked(
         len(inside),
         median(one.error for one in inside),
@@ -231,26 +230,38 @@ def left_out(key: tuple[str, str], ways: Iterable[Way]) -> list[Prediction]:
         for time, curve in way.curves.items():
             for place, point in enumerate(curve.points):
                 others = replace(curve, points=curve.points[:place] + curve.points[place + 1 :])
-                seconds = math.exp(point.guess.log)
                 if others.points and (estimate := others.at(point.at)):
-                    predictions.append(predicted(key, way, time, point.at, estimate, seconds))
+                    seconds = math.exp(point.guess.log)
+                    predictions.append(_predicted(key, way, time, point.at, estimate, seconds))
     return predictions
 
 
-def predicted(
-    key: tuple[str, str], way: Way, time: str, at: Sequence[float], estimate: Estimate,
-    stored: float, measured: float | None = None, fastest: float | None = None, when: str = "",
-    refreshed: Estimate | None = None,
-) -> Prediction:  # fmt: skip
-    """What was said of a time that is known."""
-    measured = stored if measured is None else measured
+def _predicted(
+    key: tuple[str, str],
+    way: Way,
+    time: str,
+    at: Sequence[float],
+    estimate: Estimate,
+    stored: float,
+) -> Prediction:
+    """What is said of a time that is not measured afresh."""
     seconds, low, high = _ends(estimate)
     return Prediction(
-        *key, way.implementation, way.device, way.parameters,
-        dict(zip(way.axes, at, strict=True)), time, estimate.kind, seconds, low, high,
-        stored, measured, measured if fastest is None else fastest, when,
-        _ends(refreshed) if refreshed else None,
-    )  # fmt: skip
+        *key,
+        way.implementation,
+        way.device,
+        way.parameters,
+        dict(zip(way.axes, at, strict=True)),
+        time,
+        estimate.kind,
+        seconds,
+        low,
+        high,
+        stored,
+        measured=stored,
+        fastest=stored,
+        at="",
+    )
 
 
 def _ends(estimate: Estimate) -> tuple[float, float, float | None]:
@@ -307,8 +318,7 @@ class Hidden:
 
 def hide(key: tuple[str, str], rows: Sequence[Row], drifts: Drifts) -> Hidden:
     """Hide places of a kernel with these rows on one setup."""
-    rows = [row for row in rows if row.seconds]
-    sized = [row for row in rows if row.name.time in CURVES]
+    sized = [row for row in rows if row.seconds and row.name.time in CURVES]
     axes = axes_of(sized)
     ways = ways_of(sized, axes, drift=drifts.stored)
     shown, taken = without_hidden(ways)
@@ -322,46 +332,51 @@ def hide(key: tuple[str, str], rows: Sequence[Row], drifts: Drifts) -> Hidden:
         for place, way in enumerate(ways)
         for row in once_rows([row for _, row in groups[way.key]])
     )
-    measured = [*sized, *(row for _, row in once)]
     telling = references(shown)
-    cases = frozenset(
-        (row.name.implementation, row.name.time, row.name.case)
-        for row in measured
-        if (at := place_of(row, axes))
-        and (at[:3] in places or at in telling or row.name.time in ONCE)
-    )
+    measured = [row for _, row in once]
+    for time, row in chain.from_iterable(groups.values()):
+        if time[:3] in places or time in telling:
+            measured.append(row)
+    cases = frozenset((r.name.implementation, r.name.time, r.name.case) for r in measured)
     return Hidden(key, axes, shown, later, taken, once, cases, drifts)
 
 
 def predictions_of(hidden: Hidden, fresh: Iterable[Row], when: str) -> list[Prediction]:
     """What is said of the hidden places, and of what a process pays once, beside ``fresh`` rows
     that were measured there ``when``; those without one are left out."""
-    placed = ((place_of(row, hidden.axes), row.seconds) for row in fresh)
-    measured = {lies: seconds for lies, seconds in placed if lies and seconds}
-    times: dict[tuple[object, ...], dict[str, float]] = defaultdict(dict)
-    for lies, seconds in measured.items():
-        times[lies[:3]][lies[3]] = seconds
+    timed = ((time_of_way(row, hidden.axes), row.seconds) for row in fresh)
+    measured = {time: seconds for time, seconds in timed if time and seconds}
+    launches: dict[tuple[object, ...], dict[str, float]] = defaultdict(dict)
+    for time, seconds in measured.items():
+        launches[time[:3]][time.variant] = seconds
     predictions = []
-    for (place, time), points in hidden.taken.items():
+    for (place, label), points in hidden.taken.items():
         way, later = hidden.shown[place], refreshed(hidden.anew[place], measured)
+        curve = way.curves.get(label)
         for point in points:
-            of_place = times.get((way.key, point.at, time), {})
-            estimate = (curve := way.curves.get(time)) and curve.at(point.at)
-            if curve and estimate and of_place:
-                best = min(of_place.values())
-                advised = of_place.get(curve.variant(point.at), best)
-                seconds = math.exp(point.guess.log)
-                newer = later.curves[time].at(point.at)
-                of_point = hidden.key, way, time, point.at
-                predictions.append(
-                    predicted(*of_point, estimate, seconds, advised, best, when, newer)
+            of_place = launches[way.key, point.at, label]
+            estimate = curve and curve.at(point.at)
+            if not (curve and estimate and of_place):
+                continue
+            stored, best = math.exp(point.guess.log), min(of_place.values())
+            newer = later.curves[label].at(point.at)
+            predictions.append(
+                replace(
+                    _predicted(hidden.key, way, label, point.at, estimate, stored),
+                    measured=of_place.get(curve.variant(point.at), best),
+                    fastest=best,
+                    at=when,
+                    refreshed=_ends(newer) if newer else None,
                 )
+            )
     for place, row in hidden.once:
-        at = place_of(row, hidden.axes)
-        if at and (again := measured.get(at)):
+        which = time_of_way(row, hidden.axes)
+        if which and (again := measured.get(which)):
             estimate = as_stored(row, hidden.drifts.stored)
-            of_row = hidden.key, hidden.shown[place], row.name.time, at[1]
-            predictions.append(predicted(*of_row, estimate, estimate.seconds, again, again, when))
+            one = _predicted(
+                hidden.key, hidden.shown[place], which.time, which.at, estimate, estimate.seconds
+            )
+            predictions.append(replace(one, measured=again, fastest=again, at=when))
     return predictions
 
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from gpubench.analysis.comparison import time_ratios
+from gpubench.analysis.comparison import time_ratio
 from gpubench.analysis.headline import fastest_variants
 from gpubench.names import CPU
 from gpubench.results import Ratio, Row
@@ -212,12 +212,12 @@ def _stretches(rows: Iterable[Row], label: Labels) -> tuple[Stretch, ...]:
         fastest: dict[str, Row] = {}
         for row in sorted(by_size[size], key=lambda row: row.seconds or math.inf):
             fastest.setdefault(label(row), row)
-        (name, first), *others = fastest.items()
-        ratios = time_ratios([row for _, row in others], [first] * len(others))
-        labels = [name]
-        for (other, _), ratio in zip(others, ratios, strict=True):
+        first = next(iter(fastest.values()))
+        labels = []
+        for name, row in fastest.items():
+            ratio = time_ratio(row, first)
             if ratio is None or ratio.verdict != "faster":
-                labels.append(other)
+                labels.append(name)
         before = stretches[-1] if stretches else None
         if before and set(before.labels) == set(labels):
             stretches[-1] = replace(before, last=first)

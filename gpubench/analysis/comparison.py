@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
+from statistics import median
 from typing import Literal, get_args
-
-import numpy as np
 
 from gpubench.analysis.causes import FactChange, changed_facts
 from gpubench.analysis.changes import THRESHOLD
@@ -24,7 +23,7 @@ from gpubench.results import (
     Table,
     natural_order,
 )
-from gpubench.results.ratio import independent_quotient, quotient
+from gpubench.results.ratio import independent_quotient
 
 ComparisonVerdict = Literal[
     "slower", "failed", "faster", "mended", "not comparable", "unclear", "not compared", "same"
@@ -152,16 +151,13 @@ class ComparisonSide:
         return ComparisonSide(self.label, self.table, kept)
 
 
-def commit_side(label: str, table: Table, commit: str) -> ComparisonSide:
-    """The side of one commit, given by its full hash."""
-    snapshots = (s for setup in sorted(table.setups) for s in table.snapshots(setup))
-    return ComparisonSide(label, table, tuple(s for s in snapshots if s.commit.hash == commit))
-
-
-def newest_side(label: str, table: Table) -> ComparisonSide:
-    """The side of a results folder: each machine and environment at its newest commit."""
-    newest = tuple(table.snapshots(setup)[-1] for setup in sorted(table.setups))
-    return ComparisonSide(label, table, newest)
+def side_of(label: str, table: Table, commit: str | None = None) -> ComparisonSide:
+    """The side of one commit, given by its full hash; without it, of each setup's newest."""
+    of_setups = map(table.snapshots, sorted(table.setups))
+    if commit is None:
+        return ComparisonSide(label, table, tuple(snapshots[-1] for snapshots in of_setups))
+    every = chain.from_iterable(of_setups)
+    return ComparisonSide(label, table, tuple(s for s in every if s.commit.hash == commit))
 
 
 def paired(old: ComparisonSide, new: ComparisonSide) -> tuple[tuple[Snapshot, Snapshot], ...]:
@@ -192,30 +188,19 @@ def compare_rows(
     new_rows: Mapping[CaseName, Row],
 ) -> SnapshotComparison:
     """Compare two snapshots, of commits, machines, environments or separate result folders."""
-    names = sorted(old_rows.keys() | new_rows.keys(), key=natural_order)
-    before, after = ([rows.get(name) for name in names] for rows in (old_rows, new_rows))
-    baselines = [
-        _baselines(old_rows, new_rows, *sides) for sides in zip(before, after, strict=True)
-    ]
-    moved = time_ratios([pair[0] for pair in baselines], [pair[1] for pair in baselines])
-    facts = changed_facts(old, new)
-    steady = old.setup == new.setup and not facts
-    compared = []
-    columns = zip(names, before, after, time_ratios(before, after), moved, strict=True)
-    for name, old_row, new_row, ratio, baseline in columns:
-        in_turn = ratio_in_turn(old_row, new_row, baseline) if steady else None
-        best, is_in_turn = in_turn or ratio, in_turn is not None
-        compared.append((name, old_row, new_row, best, is_in_turn, baseline))
-    scatters = {
-        kind: scatter_of(
-            ratio
-            for _, old_row, new_row, ratio, is_in_turn, _ in compared
-            if is_in_turn is kind and not _versions_differ(old_row, new_row)
-        )
-        for kind in (True, False)
-        if old.setup == new.setup
-    }
-    aparts = {kind: apart_from(scatters.get(kind), in_turn=kind) for kind in (True, False)}
+    facts, of_one_setup = changed_facts(old, new), old.setup == new.setup
+    compared, unchanged = [], defaultdict[bool, list[Ratio | None]](list)
+    for name in sorted(old_rows.keys() | new_rows.keys(), key=natural_order):
+        old_row, new_row = old_rows.get(name), new_rows.get(name)
+        moved = _baseline_ratio(old_row, new_row, old_rows, new_rows)
+        steady = of_one_setup and not facts
+        in_turn = ratio_in_turn(old_row, new_row, moved) if steady else None
+        ratio, is_in_turn = in_turn or time_ratio(old_row, new_row), in_turn is not None
+        compared.append((name, old_row, new_row, ratio, is_in_turn, moved))
+        if of_one_setup and not _versions_differ(old_row, new_row):
+            unchanged[is_in_turn].append(ratio)
+    scatters = {kind: scatter_of(unchanged[kind]) for kind in (True, False)}
+    aparts = {kind: apart_from(scatters[kind], in_turn=kind) for kind in (True, False)}
     differences: list[Difference] = []
     only_old, only_new = [], []
     for name, old_row, new_row, ratio, is_in_turn, baseline in compared:
@@ -242,7 +227,7 @@ def compare_rows(
         differences.append(Difference(name, verdict, old_row, new_row, ratio, baseline, note))
     # Of the same verdict and size they keep the natural order.
     differences.sort(key=lambda item: (COMPARISON_VERDICTS.index(item.verdict), -item.size))
-    scatter = scatters.get(True) or scatters.get(False)
+    scatter = scatters[True] or scatters[False]
     return SnapshotComparison(
         old, new, tuple(differences), tuple(only_old), tuple(only_new), facts, scatter
     )
@@ -276,8 +261,8 @@ def scatter_of(ratios: Iterable[Ratio | None]) -> float | None:
     logs = [math.log(ratio.value) for ratio in ratios if ratio and ratio.has_interval]
     if len(logs) < LEAST_CASES:
         return None
-    deviations = np.abs(np.array(logs) - np.median(logs))
-    return min(NORMAL_MAD * float(np.median(deviations)), LARGEST_SCATTER)
+    middle = median(logs)
+    return min(NORMAL_MAD * median(abs(log - middle) for log in logs), LARGEST_SCATTER)
 
 
 def apart_from(scatter: float | None, *, in_turn: bool = False) -> float:
@@ -294,19 +279,15 @@ def apart_from(scatter: float | None, *, in_turn: bool = False) -> float:
     return max(APART, math.exp(NORMAL_99 * scatter))
 
 
-def time_ratios(old: Sequence[Row | None], new: Sequence[Row | None]) -> list[Ratio | None]:
-    """Old time over new time of each pair of rows; ``None`` without two times."""
-    sides = []
-    for rows in (old, new):
-        times = [
-            (row.seconds, row.low or 0.0, math.inf if row.high is None else row.high)
-            if row and row.seconds is not None
-            else (math.nan,) * 3
-            for row in rows
-        ]
-        sides.append(np.array(times, np.float64).reshape(-1, 3).T)
-    ratios = quotient(*sides).T.tolist()
-    return [None if math.isnan(ratio[0]) else Ratio(*ratio) for ratio in ratios]
+def time_ratio(old: Row | None, new: Row | None) -> Ratio | None:
+    """Old time over new time, as ``quotient`` has it of many; ``None`` without two times."""
+    if not (old and new and old.seconds and new.seconds):
+        return None
+    low = max(old.low or 0.0, 0.0) / (math.inf if new.high is None else new.high)
+    high = math.inf
+    if old.high is not None and new.low is not None and new.low > 0:
+        high = old.high / new.low
+    return Ratio(old.seconds / new.seconds, low, high)
 
 
 def verdict_of(ratio: Ratio, apart: float = APART) -> ComparisonVerdict:
@@ -353,14 +334,14 @@ def _versions_differ(old: Row | None, new: Row | None) -> bool:
     return len(versions - {None}) > 1
 
 
-def _baselines(
-    old_rows: Mapping[CaseName, Row],
-    new_rows: Mapping[CaseName, Row],
+def _baseline_ratio(
     old: Row | None,
     new: Row | None,
-) -> tuple[Row | None, Row | None]:
-    """Both sides' rows of the baseline, where it is the same case of the same version."""
+    old_rows: Mapping[CaseName, Row],
+    new_rows: Mapping[CaseName, Row],
+) -> Ratio | None:
+    """Old time over new time of the baseline, where it is the same case of the same version."""
     if old is None or new is None or old.baseline is None or old.baseline != new.baseline:
-        return None, None
+        return None
     rows = old_rows.get(old.baseline), new_rows.get(old.baseline)
-    return (None, None) if _versions_differ(*rows) else rows
+    return None if _versions_differ(*rows) else time_ratio(*rows)

@@ -42,8 +42,6 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 """What an estimate rests on: that very size; sizes on both sides at most ``MOST_APART`` apart;
 sizes on both sides that are farther apart; sizes on one side only. The worst comes last."""
 
-_PREDICTED, _WIDE, _EXTRAPOLATED = 1, 2, 3
-
 MOST_APART = 4.0
 """Largest factor between two neighbouring sizes for an estimate between them to be a prediction."""
 
@@ -88,10 +86,9 @@ class Guess(NamedTuple):
     log: float
     half: float
     """Half width by the times that it is made of."""
-    reach: float
+    reach: float = 0.0
     """Half width for each unit by which the line may bend; 0 at a measured size."""
-    kind: int
-    """Index into ``KINDS``."""
+    kind: Kind = "measured"
 
 
 class Point(NamedTuple):
@@ -100,8 +97,8 @@ class Point(NamedTuple):
     at: tuple[float, ...]
     """Values of the axes."""
     guess: Guess
-    variant: str
-    """What of its identity is no problem: ``block=256``."""
+    variant: str = ""
+    """What of its identity is no problem, threads and device aside: ``block=256``."""
 
 
 class Bend(NamedTuple):
@@ -136,6 +133,16 @@ class Estimate:
         return Estimate(self.seconds * factor, self.low * factor, self.high * factor, self.kind)
 
 
+def worst(kinds: Iterable[Kind]) -> Kind:
+    """What a sum of estimates rests on."""
+    return max(kinds, key=KINDS.index)
+
+
+def within(seconds: float, factor: float, kind: Kind) -> Estimate:
+    """An estimate that may be wrong by a factor to either side."""
+    return Estimate(seconds, seconds / factor, seconds * factor, kind)
+
+
 @dataclass(frozen=True, slots=True)
 class Curve:
     """One labelled time over the axes of its way."""
@@ -148,18 +155,16 @@ class Curve:
 
     def at(self, place: Sequence[float]) -> Estimate | None:
         """``None`` where the axes have no points on both sides, or two on one side."""
-        guess = interpolated([(point.at, point.guess) for point in self.points], tuple(place))
+        guess = interpolated(self.points, place)
         if guess is None:
             return None
-        bend = self.beyond if guess.kind == _EXTRAPOLATED else self.inside
+        bend = self.beyond if guess.kind == "extrapolated" else self.inside
         # At a measured size nothing bends, whether it is known how much or not.
         half = bend.factor * math.hypot(guess.half, guess.reach and bend.slope * guess.reach)
-        widest = math.exp(min(half, LARGEST))
         seconds = math.exp(max(min(guess.log, LARGEST), -LARGEST))
-        high = math.inf if half == math.inf else seconds * widest
-        return Estimate(
-            seconds, 0.0 if half == math.inf else seconds / widest, high, KINDS[guess.kind]
-        )
+        if half == math.inf:
+            return Estimate(seconds, 0.0, math.inf, guess.kind)
+        return within(seconds, math.exp(min(half, LARGEST)), guess.kind)
 
     def variant(self, place: Sequence[float]) -> str:
         """The launch that was fastest at the nearest size."""
@@ -194,7 +199,7 @@ class Way:
 
     @property
     def key(self) -> WayKey:
-        """As ``where`` gives it of a row."""
+        """As ``time_of_way`` gives it of a row."""
         return self.implementation, self.device, self.parameters, WORKERS in self.axes
 
     @property
@@ -202,9 +207,7 @@ class Way:
         """Numbers of workers that were measured; empty where they are not counted."""
         if WORKERS not in self.axes:
             return ()
-        return tuple(
-            sorted({point.at[-1] for curve in self.curves.values() for point in curve.points})
-        )
+        return tuple(sorted({p.at[-1] for curve in self.curves.values() for p in curve.points}))
 
     @property
     def copies(self) -> bool:
@@ -212,23 +215,22 @@ class Way:
         return self.device.partition(":")[0] not in ("", "cpu") or "end_to_end" in self.curves
 
 
-def interpolated(
-    points: Sequence[tuple[tuple[float, ...], Guess]], place: tuple[float, ...]
-) -> Guess | None:
-    """Along the first axis between guesses along the others; ``None`` where there are too few."""
-    if not place:
-        return points[0][1] if points else None
-    groups: dict[float, list[tuple[tuple[float, ...], Guess]]] = defaultdict(list)
-    for at, measured in points:
-        groups[at[0]].append((at[1:], measured))
-    value, others = place[0], place[1:]
-    if value in groups and (at_it := interpolated(groups[value], others)):
-        return at_it
+def interpolated(points: Sequence[Point], place: Sequence[float], axis: int = 0) -> Guess | None:
+    """Along one axis between guesses along those after it; ``None`` where there are too few."""
+    if axis == len(place):
+        return points[0].guess if points else None
+    groups: dict[float, list[Point]] = defaultdict(list)
+    for point in points:
+        groups[point.at[axis]].append(point)
+    value = place[axis]
     known = [
         (key, guess)
         for key in sorted(groups)
-        if key != value and (guess := interpolated(groups[key], others))
+        if (guess := interpolated(groups[key], place, axis + 1))
     ]
+    for key, guess in known:
+        if key == value:
+            return guess
     if len(known) < 2:
         return None
     after = min(max(bisect([key for key, _ in known], value), 1), len(known) - 1)
@@ -236,8 +238,7 @@ def interpolated(
     gap = math.log(b / a)
     t = math.log(value / a) / gap
     inside = 0 <= t <= 1
-    near = gap <= math.log(MOST_APART) * (1 + 1e-9)
-    kind = _EXTRAPOLATED if not inside else _PREDICTED if near else _WIDE
+    near: Kind = "predicted" if gap <= math.log(MOST_APART) * (1 + 1e-9) else "wide"
     reach = gap * t * (1 - t) if inside else gap * max(-t, t - 1)
     sag = 0.0
     if inside and 1 < after < len(known) - 1:
@@ -249,7 +250,7 @@ def interpolated(
         (1 - t) * one.log + t * other.log - sag * gap * reach,
         abs(1 - t) * one.half + abs(t) * other.half,
         abs(1 - t) * one.reach + abs(t) * other.reach + reach,
-        max(kind, one.kind, other.kind),
+        worst((near if inside else "extrapolated", one.kind, other.kind)),
     )
 
 
@@ -262,27 +263,20 @@ def axes_of(rows: Iterable[Row], asked: Iterable[str] = ()) -> tuple[str, ...]:
     A size that is always the same is none of them, nor one that grows with another.
     """
     of_rows = [row.sizes for row in rows]
-    first = [*asked]
-    kept: list[str] = []
-    for name in [*first, *dict.fromkeys(chain.from_iterable(of_rows))]:
-        pairs = {(sizes.get(name), *(sizes.get(other) for other in kept)) for sizes in of_rows}
-        if name in first or (
-            len({pair[0] for pair in pairs}) > 1
-            and not any(
-                _follows({(pair[place], pair[0]) for pair in pairs})
-                for place in range(1, len(kept) + 1)
-            )
-        ):
+    kept = [*dict.fromkeys(asked)]
+    for name in dict.fromkeys(chain.from_iterable(of_rows)):
+        varies = len({sizes.get(name) for sizes in of_rows}) > 1
+        if name not in kept and varies and not any(_grows(of_rows, name, o) for o in kept):
             kept.append(name)
-    return tuple(dict.fromkeys(kept))
+    return tuple(kept)
 
 
-def _follows(pairs: Iterable[tuple[float | None, float | None]]) -> bool:
-    """Whether the second of each pair is decided by the first and grows with it."""
-    if any(None in pair for pair in pairs):
+def _grows(of_rows: Iterable[Mapping[str, float]], name: str, other: str) -> bool:
+    """Whether a size is decided by another one and grows with it."""
+    if not all({name, other} <= sizes.keys() for sizes in of_rows):
         return False
-    ordered = sorted(pairs)
-    return all(a[0] != b[0] and a[1] <= b[1] for a, b in pairwise(ordered))  # type: ignore[operator]
+    pairs = sorted({(sizes[other], sizes[name]) for sizes in of_rows})
+    return all(a[0] != b[0] and a[1] <= b[1] for a, b in pairwise(pairs))
 
 
 def ways_of(
@@ -293,31 +287,26 @@ def ways_of(
     the logarithm of the factor by which times differ at another hour."""
     ways = []
     for (implementation, device, parameters, counted), group in of_ways(rows, axes).items():
-        of_time: dict[str, dict[tuple[float, ...], Row]] = defaultdict(dict)
-        for at, row in sorted(group, key=lambda one: one[1].seconds or 0.0):
-            of_time[row.name.time].setdefault(at, row)
-        way = Way(
-            implementation,
-            device,
-            parameters,
-            place,
-            (*axes, WORKERS) if counted else (*axes,),
-            {
-                time: Curve(
-                    tuple(
-                        Point(at, _guess(row, drift), variant_of(row))
-                        for at, row in sorted(of_time[time].items())
-                    )
-                )
-                for time in CURVES
-                if time in of_time
-            },
-            _once([row for _, row in group], drift),
-            compiles=any(row.compiled or row.backend == TOGETHER for _, row in group),
-            divides=any(row.backend == TOGETHER for _, row in group),
+        points: dict[str, dict[tuple[float, ...], Point]] = defaultdict(dict)
+        for it, row in sorted(group, key=lambda one: one[1].seconds or 0.0):
+            if it.at not in points[it.time]:
+                points[it.time][it.at] = Point(it.at, _guess(row, drift), it.variant)
+        curves = {t: Curve(tuple(sorted(points[t].values()))) for t in CURVES if t in points}
+        if not curves:
+            continue
+        ways.append(
+            Way(
+                implementation,
+                device,
+                parameters,
+                place,
+                (*axes, WORKERS) if counted else (*axes,),
+                curves,
+                _once([row for _, row in group], drift),
+                compiles=any(row.compiled or row.backend == TOGETHER for _, row in group),
+                divides=any(row.backend == TOGETHER for _, row in group),
+            )
         )
-        if way.curves:
-            ways.append(way)
     return calibrated(ways)
 
 
@@ -325,20 +314,28 @@ WayKey = tuple[str, str, str, bool]
 """Implementation, device, parameters, and whether workers are counted."""
 
 
-def of_ways(
-    rows: Iterable[Row], axes: Sequence[str]
-) -> dict[WayKey, list[tuple[tuple[float, ...], Row]]]:
-    """Rows that have a time, with their places on the axes, by the way that they are of."""
-    groups: dict[WayKey, list[tuple[tuple[float, ...], Row]]] = defaultdict(list)
+class TimeOfWay(NamedTuple):
+    """Which time of which way a row has."""
+
+    way: WayKey
+    at: tuple[float, ...]
+    """Values of the axes."""
+    time: str
+    variant: str
+    """As of ``Point``."""
+
+
+def of_ways(rows: Iterable[Row], axes: Sequence[str]) -> dict[WayKey, list[tuple[TimeOfWay, Row]]]:
+    """Rows that have a time by the way that they are of."""
+    groups: dict[WayKey, list[tuple[TimeOfWay, Row]]] = defaultdict(list)
     for row in rows:
-        if row.seconds and (place_of := where(row, axes)):
-            groups[place_of[0]].append((place_of[1], row))
+        if row.seconds and (time := time_of_way(row, axes)):
+            groups[time.way].append((time, row))
     return groups
 
 
-def where(row: Row, axes: Sequence[str]) -> tuple[WayKey, tuple[float, ...]] | None:
-    """The way that a row is of, and its place on the axes; ``None`` where it has none of these
-    sizes above 0."""
+def time_of_way(row: Row, axes: Sequence[str]) -> TimeOfWay | None:
+    """``None`` where a row has none of these sizes above 0."""
     at = tuple(row.sizes.get(axis, 0.0) for axis in axes)
     if not all(value > 0 for value in at):
         return None
@@ -347,14 +344,11 @@ def where(row: Row, axes: Sequence[str]) -> tuple[WayKey, tuple[float, ...]] | N
     if row.backend == TOGETHER:
         device = str(row.conditions.get("devices", device))
     at += () if workers is None else (float(workers),)
-    return (row.name.implementation, device, row.parameters, workers is not None), at
-
-
-def variant_of(row: Row) -> str:
-    """What of a case's identity is no problem, threads and device aside: its launch, mostly."""
+    way = (row.name.implementation, device, row.parameters, workers is not None)
     problem = {*parse_identity(row.problem), "device", "threads"}
     identity = parse_identity(row.name.case)
-    return format_identity({name: value for name, value in identity.items() if name not in problem})
+    variant = {name: value for name, value in identity.items() if name not in problem}
+    return TimeOfWay(way, at, row.name.time, format_identity(variant))
 
 
 def _guess(row: Row, drift: float) -> Guess:
@@ -364,7 +358,7 @@ def _guess(row: Row, drift: float) -> Guess:
     if not (ends[0] and ends[1] and ends[0] > 0 and ends[1] < math.inf):
         ends = row.q25, row.q75
     spread = max((abs(math.log(end / seconds)) for end in ends if end), default=0.0)
-    return Guess(math.log(seconds), math.hypot(spread, drift), 0.0, 0)
+    return Guess(math.log(seconds), math.hypot(spread, drift))
 
 
 def _once(group: Sequence[Row], drift: float) -> dict[str, Estimate]:
@@ -392,23 +386,13 @@ def once_rows(group: Sequence[Row]) -> Iterator[Row]:
 
 def as_stored(row: Row, drift: float) -> Estimate:
     """A time as it will be measured again, at another hour."""
-    seconds, widest = row.seconds or 0.0, math.exp(_guess(row, drift).half)
-    return Estimate(seconds, seconds / widest, seconds * widest, "measured")
+    return within(row.seconds or 0.0, math.exp(_guess(row, drift).half), "measured")
 
 
 # --- at another hour
 
-Place = tuple[WayKey, tuple[float, ...], str, str]
-"""Of a time: its way, where it is on the axes, the labelled time, and the launch."""
 
-
-def place_of(row: Row, axes: Sequence[str]) -> Place | None:
-    """``None`` where a row has none of these sizes above 0."""
-    at = where(row, axes)
-    return at and (*at, row.name.time, variant_of(row))
-
-
-def references(ways: Iterable[Way]) -> set[Place]:
+def references(ways: Iterable[Way]) -> set[TimeOfWay]:
     """Times that tell of all others of their ways: some sizes, spread evenly."""
     found = set()
     for way in ways:
@@ -416,31 +400,31 @@ def references(ways: Iterable[Way]) -> set[Place]:
             last = len(curve.points) - 1
             for number in range(REFERENCES):
                 point = curve.points[round(number * last / (REFERENCES - 1))]
-                found.add((way.key, point.at, time, point.variant))
+                found.add(TimeOfWay(way.key, point.at, time, point.variant))
     return found
 
 
-def refreshed(way: Way, fresh: Mapping[Place, float]) -> Way:
+def refreshed(way: Way, fresh: Mapping[TimeOfWay, float]) -> Way:
     """The same with times of a label as much longer or shorter as those, in seconds, that were
     measured again: between two of these by what lies between, elsewhere by their median."""
     curves = {}
     for time, curve in way.curves.items():
         moves = [
-            (point.at, Guess(math.log(fresh[place]) - point.guess.log, 0.0, 0.0, 0))
+            Point(point.at, Guess(math.log(seconds) - point.guess.log, 0.0))
             for point in curve.points
-            if (place := (way.key, point.at, time, point.variant)) in fresh
+            if (seconds := fresh.get(TimeOfWay(way.key, point.at, time, point.variant)))
         ]
         points = tuple(_moved(point, moves) for point in curve.points) if moves else curve.points
         curves[time] = replace(curve, points=points)
     return replace(way, curves=curves)
 
 
-def _moved(point: Point, moves: Sequence[tuple[tuple[float, ...], Guess]]) -> Point:
+def _moved(point: Point, moves: Sequence[Point]) -> Point:
     between = interpolated(moves, point.at)
-    if between and between.kind != _EXTRAPOLATED:
-        by = between.log
+    if between is None or between.kind == "extrapolated":
+        by = median(move.guess.log for move in moves)
     else:
-        by = median(move.log for _, move in moves)
+        by = between.log
     return point._replace(guess=point.guess._replace(log=point.guess.log + by))
 
 
@@ -453,37 +437,32 @@ class Residual(NamedTuple):
     error: float
     half: float
     reach: float
+    is_beyond: bool
+    """Predicted from one side only."""
 
 
 def calibrated(ways: Sequence[Way]) -> tuple[Way, ...]:
     """The ways of a kernel with what their lines bend, so that the intervals hold ``LEVEL`` of the
     sizes that are hidden one by one."""
-    residuals = [[[*hidden(curve)] for curve in way.curves.values()] for way in ways]
-    flat = [*chain.from_iterable(residuals)]
-    inside, beyond = (
-        iter(_bends([[one for one, is_out in own if is_out is out] for own in flat], few))
-        for out, few in ((False, USUAL_BEND), (True, UNKNOWN))
+    curves = [curve for way in ways for curve in way.curves.values()]
+    residuals = [[*_residuals(curve)] for curve in curves]
+    inside = _bends([[one for one in own if not one.is_beyond] for own in residuals], USUAL_BEND)
+    beyond = _bends([[one for one in own if one.is_beyond] for own in residuals], UNKNOWN)
+    bent = (
+        replace(curve, inside=one, beyond=other)
+        for curve, one, other in zip(curves, inside, beyond, strict=True)
     )
-    return tuple(
-        replace(
-            way,
-            curves={
-                time: replace(curve, inside=next(inside), beyond=next(beyond))
-                for time, curve in way.curves.items()
-            },
-        )
-        for way in ways
-    )
+    return tuple(replace(way, curves={time: next(bent) for time in way.curves}) for way in ways)
 
 
-def hidden(curve: Curve) -> Iterator[tuple[Residual, bool]]:
-    """Each point predicted from the others, where these tell, and whether from one side only."""
+def _residuals(curve: Curve) -> Iterator[Residual]:
+    """Of each point as predicted from the others, where these tell."""
     for place, point in enumerate(curve.points):
-        others = [(p.at, p.guess) for at, p in enumerate(curve.points) if at != place]
+        others = curve.points[:place] + curve.points[place + 1 :]
         guess = interpolated(others, point.at)
         if guess and guess.reach:
             error = abs(guess.log - point.guess.log)
-            yield Residual(error, guess.half, guess.reach), guess.kind == _EXTRAPOLATED
+            yield Residual(error, guess.half, guess.reach, guess.kind == "extrapolated")
 
 
 def _bends(of_curves: Sequence[Sequence[Residual]], few: Bend) -> list[Bend]:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gpubench.analysis.comparison import time_ratios
+from gpubench.analysis.comparison import time_ratio
 from gpubench.results import Ratio, Row
 
 
@@ -68,8 +68,8 @@ def scalings(rows: Iterable[Row]) -> tuple[Scaling, ...]:
 def _points(by: dict[int, Row]) -> tuple[ScalingPoint, ...]:
     (fewest, first), *others = sorted(by.items())
     points = [ScalingPoint(fewest, first, None, None)]
-    ratios = time_ratios([first] * len(others), [row for _, row in others])
-    for (workers, row), ratio in zip(others, ratios, strict=True):
+    for workers, row in others:
+        ratio = time_ratio(first, row)
         efficiency = None if ratio is None else ratio.value * fewest / workers
         points.append(ScalingPoint(workers, row, ratio, efficiency))
     return tuple(points)

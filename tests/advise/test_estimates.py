@@ -30,12 +30,13 @@ from gpubench.analysis.estimates import (
     Curve,
     Guess,
     Point,
+    TimeOfWay,
     Way,
     axes_of,
     calibrated,
-    place_of,
     references,
     refreshed,
+    time_of_way,
     ways_of,
 )
 from gpubench.errors import ResultsError
@@ -49,7 +50,7 @@ def curve(times: dict[object, float]) -> Curve:
     points = []
     for at, seconds in sorted(times.items(), key=repr):
         place = at if isinstance(at, tuple) else (at,)
-        points.append(Point(place, Guess(math.log(seconds), 0.1, 0.0, 0), ""))
+        points.append(Point(place, Guess(math.log(seconds), 0.1), ""))
     return Curve(tuple(sorted(points)))
 
 
@@ -275,20 +276,20 @@ def test_each_way_is_refreshed_by_sizes_of_its_own(tmp_path: Path) -> None:
     write_scale(tmp_path)
     axes, rows = ("n",), rows_of(tmp_path)
     ways = [way for way in ways_of(rows, axes) if way.device == "cpu"]
-    seconds = {at: row.seconds for row in rows if row.seconds and (at := place_of(row, axes))}
+    seconds = {at: row.seconds for row in rows if row.seconds and (at := time_of_way(row, axes))}
 
     def factor(implementation: str, n: float) -> float:
         """NumPy takes twice as long, and Numba the longer the larger the arrays are."""
         return 2.0 if implementation == "numpy" else (n / SIZES[0]) ** 0.1
 
     fresh = {
-        at: seconds[at] * factor(at[0][0], at[1][0])
-        for at in references(ways)
-        if at[0][0] in ("numpy", "numba")
+        time: seconds[time] * factor(time.way[0], time.at[0])
+        for time in references(ways)
+        if time.way[0] in ("numpy", "numba")
     }
     for way in ways:
         points = way.curves["kernel"].points
-        sizes = sorted(at[1] for at in fresh if at[0] == way.key and at[2] == "kernel")
+        sizes = sorted(one.at for one in fresh if one.way == way.key and one.time == "kernel")
         assert [sizes[0], sizes[-1]] == [points[0].at, points[-1].at]
         assert len(sizes) == REFERENCES < len(points)
 
@@ -307,7 +308,9 @@ def test_what_lies_beyond_the_sizes_measured_again_moved_like_all_of_them() -> N
     way = Way("a", "cpu", "", "", ("n",), {"kernel": curve(times)})
     again = {2000: 2.0, 4000: 8.0}
 
-    newer = refreshed(way, {(way.key, (n,), "kernel", ""): times[n] * f for n, f in again.items()})
+    newer = refreshed(
+        way, {TimeOfWay(way.key, (n,), "kernel", ""): times[n] * f for n, f in again.items()}
+    )
 
     moved = [math.exp(p.guess.log) / times[p.at[0]] for p in newer.curves["kernel"].points]
     assert moved == pytest.approx([4.0, 2.0, 8.0, 4.0])
