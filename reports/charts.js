@@ -4,7 +4,7 @@
 "use strict";
 
 (() => {
-  const COLOUR_KEYS = new Set(["color", "fillcolor", "bgcolor", "bordercolor", "activecolor"]);
+  const COLOUR_KEYS = new Set(["color", "fillcolor", "bgcolor", "bordercolor", "activecolor", "gridcolor", "linecolor"]);
 
   const resolve = (value, key, style) => {
     if (Array.isArray(value)) return value.map((item) => resolve(item, key, style));
@@ -41,9 +41,7 @@
       ...layout,
       ...Object.fromEntries(axes.map((name) => [name, { ...axis, ...layout[name] }])),
     };
-    const resolved = resolve(full, "", style);
-    for (const name of axes) resolved[name].gridcolor = style.getPropertyValue("--line").trim();
-    return resolved;
+    return resolve(full, "", style);
   };
 
   // A figure over commits carries each series' numbers once, in columns: from them come the lines,

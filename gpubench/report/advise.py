@@ -22,7 +22,6 @@ from gpubench.analysis.advice_checks import (
     drifts_of,
     left_out,
     verification_path,
-    verifications,
 )
 from gpubench.analysis.estimates import (
     CURVES,
@@ -30,7 +29,6 @@ from gpubench.analysis.estimates import (
     LARGEST,
     MOST_APART,
     WORKERS,
-    Curve,
     Way,
     axes_of,
     ways_of,
@@ -41,46 +39,43 @@ from gpubench.report.compare import FOLDER, setup_key
 from gpubench.report.site import Navigation, Site, State, kernel_label, setup_label
 from gpubench.results import History
 
+KIND_WORDS = {
+    "measured": "",
+    "predicted": "",
+    "wide": "between sizes more than 4x apart: no prediction",
+    "extrapolated": "extrapolated",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class KernelAsked:
-    """One kernel that can be asked for."""
-
     label: str
     script: str
-    """Address of what the page calculates from."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdvisePage:
-    """What to use for any size, on one setup."""
-
     title: str
     navigation: Navigation
     verdict: str
     details: str
     kernels: tuple[KernelAsked, ...]
     rules: Mapping[str, Any]
-    """Numbers and words of the arithmetic."""
     states: tuple[State, ...]
 
 
 def build(history: History, site: Site) -> AdvisePage:
-    """The page of one setup."""
     kernels = tuple(
         KernelAsked(kernel_label(key), address) for address, key in scripts(history, site).items()
     )
-    found = [checked(its) for its in _verified(history, site).values()]
-    held = [one for one in found if one]
-    verdict = "Ask what gets a result fastest, for a size that may not have been measured."
+    held = [found for its in site.verified(history).values() if (found := checked(its))]
     verified = "No kernel was verified: gpubench advise --verify SUITE::KERNEL does it."
     if held:
-        holds = sum(one.holds for one in held)
         verified = (
             f"{text.plural(len(held), 'kernel')} of {len(kernels):,} "
             f"{'was' if len(held) == 1 else 'were'} verified: sizes were hidden, predicted and "
-            f"measured afresh; the intervals of {holds:,} held {LEAST_COVERAGE:.0%} of the times "
-            "or more."
+            f"measured afresh; the intervals of {sum(one.holds for one in held):,} held "
+            f"{LEAST_COVERAGE:.0%} of the times or more."
         )
     state = State(
         "Nothing to ask for", "No kernel has two implementations with a time here.", "asv run"
@@ -88,7 +83,7 @@ def build(history: History, site: Site) -> AdvisePage:
     return AdvisePage(
         title="Advise",
         navigation=site.navigation(history.setup, page="advise"),
-        verdict=verdict
+        verdict="Ask what gets a result fastest, for a size that may not have been measured."
         if kernels
         else "Nothing to ask for: no kernel has two implementations with a time here.",
         details=f"Measured on {setup_label(history.setup)}. {verified}",
@@ -128,31 +123,28 @@ def scripts(history: History, site: Site) -> dict[str, KernelKey]:
 
 
 def script(history: History, key: KernelKey, site: Site) -> str:
-    """Points of every way to a kernel's result, and how wrong estimates between them were."""
-    content = msgspec.json.encode(kernel_data(history, key, site)).decode()
-    return f"gpubenchAdvice.kernel({content});\n"
-
-
-def kernel_data(history: History, key: KernelKey, site: Site) -> dict[str, Any]:
-    """The same as data: numbers that are not known are ``None``."""
+    """Points of every way to a kernel's result, and how wrong estimates between them were; numbers
+    that are not known are ``null``."""
     rows = [row for row in site.current(history)[key].cases.values() if row.seconds]
     timed = [row for row in rows if row.name.time in CURVES]
     axes = axes_of(timed)
-    verified = _verified(history, site)
+    verified = site.verified(history)
     ways = ways_of(rows, axes, drift=drifts_of(verified.values()).stored)
     found = checked(verified.get(key, ()))
-    return {
+    refused = found is not None and not found.holds
+    data = {
         "axes": [
             {"name": axis, "low": min(values), "high": max(values)}
             for axis in axes
             if (values := [row.sizes[axis] for row in timed if axis in row.sizes])
         ],
-        "ways": [_way(way) for way in ways],
-        "refused": bool(found and not found.holds),
+        "ways": list(map(_way, ways)),
+        "refused": refused,
         "verified": refusal(found)
-        if found and not found.holds
+        if found and refused
         else verified_words(found, checked(left_out(key, ways)), "::".join(key)),
     }
+    return f"gpubenchAdvice.kernel({msgspec.json.encode(data).decode()});\n"
 
 
 def _way(way: Way) -> dict[str, Any]:
@@ -166,24 +158,18 @@ def _way(way: Way) -> dict[str, Any]:
         "divides": way.divides,
         "copies": way.copies,
         "once": way.once,
-        "times": {time: _curve(curve) for time, curve in way.curves.items()},
+        "times": {
+            time: {
+                "at": [point.at for point in curve.points],
+                "log": [point.guess.log for point in curve.points],
+                "half": [point.guess.half for point in curve.points],
+                "variant": [point.variant for point in curve.points],
+                "inside": curve.inside,
+                "beyond": curve.beyond,
+            }
+            for time, curve in way.curves.items()
+        },
     }
-
-
-def _curve(curve: Curve) -> dict[str, Any]:
-    return {
-        "at": [point.at for point in curve.points],
-        "log": [point.guess.log for point in curve.points],
-        "half": [point.guess.half for point in curve.points],
-        "variant": [point.variant for point in curve.points],
-        "inside": curve.inside,
-        "beyond": curve.beyond,
-    }
-
-
-def _verified(history: History, site: Site) -> Mapping[KernelKey, Any]:
-    path = verification_path(site.table.folder, history.setup)
-    return site.once("verified", history, lambda: verifications(path, site.table.folder))
 
 
 def verified_words(found: Checked | None, stored: Checked | None, target: str) -> str:
@@ -238,12 +224,3 @@ def refusal(found: Checked) -> str:
     if found.refreshed and found.refreshed.holds:
         words += f"; with --refresh they held {found.refreshed.coverage:.0%}: ask with it"
     return words
-
-
-KIND_WORDS = {
-    "measured": "",
-    "predicted": "",
-    "wide": "between sizes more than 4x apart: no prediction",
-    "extrapolated": "extrapolated",
-}
-"""What is said of an estimate."""

@@ -76,44 +76,30 @@ class ChangeRow:
     kind: str
     cause: Cause
     why: str
-    """One sentence."""
     facts: tuple[FactRow, ...]
     recovered: CommitLabel | None
     speedups: tuple[Ratio | None, Ratio | None]
-    """Before and after."""
     comparison: str
-    """Address of the comparison of the two commits."""
     others: tuple[str, ...]
-    """Some of the other cases."""
     other_count: int
 
     @property
     def listed(self) -> dict[str, Any]:
-        """For a long list."""
-        only = [
-            "slower" if self.change.slower else "faster",
-            "recovered" if self.recovered else "lasting",
-        ]
-        name, (_, speedup) = self.change.name, self.speedups
+        direction = "slower" if self.change.slower else "faster"
         return listed(
-            {
-                "suite": [name.suite],
-                "implementation": [name.implementation],
-                "why": [CAUSES[self.cause]],
-                "only": only,
-            },
+            suite=[self.change.name.suite],
+            implementation=[self.change.name.implementation],
+            why=[CAUSES[self.cause]],
+            only=[direction, "recovered" if self.recovered else "lasting"],
             change=self.change.factor,
-            speedup=speedup.value if speedup else None,
+            speedup=self.speedups[1],
         )
 
 
 @dataclass(frozen=True, slots=True)
 class CommitChanges:
-    """What changed at one commit."""
-
     commit: CommitLabel
     counts: str
-    """How many rows are slower, and how many faster."""
     is_open: bool
     """At first; the list of a long history folds."""
     rows: tuple[ChangeRow, ...]
@@ -121,8 +107,6 @@ class CommitChanges:
 
 @dataclass(frozen=True, slots=True)
 class ChangesPage:
-    """Every change on one setup, the newest first."""
-
     title: str
     navigation: Navigation
     verdict: str
@@ -132,12 +116,10 @@ class ChangesPage:
     """How many rows have which cause, in words."""
     commits: tuple[CommitChanges, ...]
     more: int
-    """Rows left out."""
     states: tuple[State, ...]
 
 
 def build(history: History, site: Site) -> ChangesPage:
-    """The changes page of one setup."""
     changes = site.explained(history)
     groups: dict[tuple[object, ...], list[ExplainedChange]] = defaultdict(list)
     for item in changes:
@@ -145,12 +127,13 @@ def build(history: History, site: Site) -> ChangesPage:
         what = (name.suite, name.kernel, name.implementation, name.time, change.slower, change.kind)
         where = (change.before, change.after, item.recovered, item.cause, item.facts)
         groups[what + where].append(item)
-    shown: dict[CommitLabel, list[ChangeRow]] = defaultdict(list)
     listed = list(groups.values())[:MOST_ROWS]
     cases = site.of_cases(history, [largest.name for largest, *_ in listed])
+    shown: dict[CommitLabel, list[ChangeRow]] = defaultdict(list)
     for group in listed:
         row = _row(group, cases, site)
         shown[row.change.after].append(row)
+    are_open = open_at_first(map(len, shown.values()))
     causes = Counter(group[0].cause for group in groups.values())
     states = [ONE_COMMIT] if len(history.commits) == 1 else []
     if not any(snapshot.facts for snapshot in history.snapshots):
@@ -163,21 +146,19 @@ def build(history: History, site: Site) -> ChangesPage:
         note=history_length(len(history.commits)),
         causes={CAUSES[cause]: causes[cause] for cause in CAUSES if causes[cause]},
         commits=tuple(
-            CommitChanges(commit, _counts(rows), is_open, tuple(rows))
-            for (commit, rows), is_open in zip(
-                shown.items(), open_at_first(map(len, shown.values())), strict=True
-            )
+            CommitChanges(commit, _counts([r.change.slower for r in rows]), is_open, tuple(rows))
+            for (commit, rows), is_open in zip(shown.items(), are_open, strict=True)
         ),
         more=max(len(groups) - MOST_ROWS, 0),
         states=tuple(states),
     )
 
 
-def _counts(rows: Sequence[ChangeRow]) -> str:
-    slower = sum(row.change.slower for row in rows)
-    faster = len(rows) - slower
-    counted = ((slower, "slower"), (faster, "faster"))
-    return text.join(f"{count:,} {word}" for count, word in counted if count)
+def _counts(are_slower: Sequence[bool], note: str = "") -> str:
+    """``3 slower and 1 faster``, with a note on the slower."""
+    slower = sum(are_slower)
+    counted = ((slower, f"slower{note}"), (len(are_slower) - slower, "faster"))
+    return text.join(f"{count:,} {words}" for count, words in counted if count)
 
 
 def _row(group: Sequence[ExplainedChange], history: CaseHistories, site: Site) -> ChangeRow:
@@ -238,13 +219,7 @@ def _verdict(changes: Sequence[ExplainedChange], history: History) -> str:
     where = f"in {cases} over {text.plural(len(history.commits), 'commit')}"
     if not changes:
         return f"No change was found {where}."
-    slower = [item for item in changes if item.change.slower]
-    undone, faster = sum(bool(item.recovered) for item in slower), len(changes) - len(slower)
-    parts = []
-    if slower:
-        parts.append(
-            f"{len(slower):,} slower" + (f" ({undone:,} recovered since)" if undone else "")
-        )
-    if faster:
-        parts.append(f"{faster:,} faster")
-    return f"{text.plural(len(changes), 'change')} {where}: {text.join(parts)}."
+    undone = sum(item.change.slower and item.recovered is not None for item in changes)
+    note = f" ({undone:,} recovered since)" if undone else ""
+    counts = _counts([item.change.slower for item in changes], note)
+    return f"{text.plural(len(changes), 'change')} {where}: {counts}."

@@ -19,7 +19,7 @@ from gpubench.analysis.headline import KernelNow, fastest_variants
 from gpubench.analysis.roofline import STREAMS, Attained, MemoryCeiling, attained, memory_ceiling
 from gpubench.names import CPU, Value, format_identity, parse_identity
 from gpubench.report import text
-from gpubench.report.findings import basis, claim, rests_on
+from gpubench.report.findings import basis, claim, rests_on, size_words, wins
 from gpubench.report.site import CommitLabel, State
 from gpubench.results import (
     ABSENT,
@@ -32,6 +32,7 @@ from gpubench.results import (
     Status,
     Times,
 )
+from gpubench.results.table import natural
 
 MOST_ROWS = 50
 """Commits in the table of a chart, the newest; a thousand make a page that opens slowly."""
@@ -75,10 +76,8 @@ class HistorySeries:
     """Seconds."""
     speedups: CommitValues
     points: tuple[HistoryPoint, ...]
-    """One for each commit that the chart's table lists."""
     changes: tuple[Change, ...]
     rest_on: tuple[int, ...]
-    """Commits that each change rests on."""
     marked: tuple[int, ...]
     """Index of the first commit after each change."""
     stopped: int | None
@@ -90,12 +89,9 @@ class HistorySeries:
 
 @dataclass(frozen=True, slots=True)
 class HistoryChart:
-    """The chart over commits and its table."""
-
     commits: tuple[CommitLabel, ...]
     series: tuple[HistorySeries, ...]
     note: str | None
-    """What a short history cannot show."""
     listed: tuple[int, ...]
     """Indices of the commits that the table has, the newest first."""
 
@@ -107,7 +103,6 @@ class SizeSeries:
     implementation: str
     rank: int
     points: tuple[Row, ...]
-    """Its fastest launch at each size."""
     crossover: Crossover
     sentence: str
 
@@ -117,9 +112,7 @@ class SizeChart:
     """One chart for each combination of the parameters (a data type, for example)."""
 
     parameters: str
-    """Identity of the combination; empty without parameters."""
     axis: str
-    """What the horizontal axis counts."""
     series: tuple[SizeSeries, ...]
 
 
@@ -131,14 +124,11 @@ class LaunchMap:
     problem: str
     """The one problem shown; empty where the columns are the problems."""
     corner: str
-    """What rows and columns are."""
     columns: tuple[str, ...]
     rows: Mapping[str, tuple[Row | None, ...]]
     """A row for each column by block shape (and what varies with it); ``None``: not in the plan."""
     best: tuple[CaseName, ...]
-    """The fastest of each column."""
     reasons: tuple[str, ...]
-    """Footnotes, in order."""
     sentence: str
 
 
@@ -151,19 +141,15 @@ class Roofline:
     points: tuple[Attained, ...]
     """Each implementation with its fastest launch at each problem, smallest first."""
     ranks: Mapping[str, int]
-    """As of ``HistorySeries``."""
     sentences: tuple[str, ...]
 
     @property
     def drawn(self) -> bool:
-        """Whether there is anything to draw: a point with an intensity."""
         return any(point.intensity for point in self.points)
 
 
 @dataclass(frozen=True, slots=True)
 class Rooflines:
-    """All devices of a kernel."""
-
     devices: tuple[Roofline, ...]
     missing: tuple[State, ...]
     """Why a device, or the whole kernel, has none."""
@@ -260,29 +246,17 @@ def size_charts(rows: Iterable[Row], ranks: Mapping[str, int]) -> Iterator[SizeC
             groups[row.parameters][row.name.implementation].append(row)
     for parameters, group in sorted(groups.items()):
         axis = f" {text.TIMES} ".join(next(iter(group.values()))[0].sizes)
-        names = sorted(group, key=lambda name: ranks[name])
-        series = tuple(_size_series(name, ranks[name], group[name]) for name in names)
-        if len({point.size for s in series for point in s.points}) > 1:
-            yield SizeChart(parameters, axis, series)
-
-
-def _size_series(implementation: str, rank: int, rows: Iterable[Row]) -> SizeSeries:
-    points = tuple(sorted(fastest_variants(rows).values(), key=lambda row: row.size))
-    border = crossover((row.size, row.speedup) for row in points if row.speedup)
-    words = {row.size: text.sizes(row.sizes) for row in points}
-    if border.size is None:
-        if border.largest_win is None:
+        series = []
+        for name in sorted(group, key=lambda name: ranks[name]):
+            points = sorted(fastest_variants(group[name]).values(), key=lambda row: row.size)
+            border = crossover((row.size, row.speedup) for row in points if row.speedup)
             when = "never clearly faster in this range"
-        else:
-            when = f"faster at {words[border.largest_win]}, but not up to the largest size"
-    elif border.above is None:
-        when = f"faster at every size measured, from {words[border.size]} on"
-    elif border.slower is None:
-        when = f"faster from {words[border.size]} on; below, it is unclear"
-    else:
-        below = words[border.slower]
-        when = f"faster from {words[border.size]} on; the crossover lies above {below}"
-    return SizeSeries(implementation, rank, points, border, f"{implementation} is {when}.")
+            if border.size is not None or border.largest_win is not None:
+                when = f"faster {wins(border, points, unclear='below, it is unclear')}"
+            sentence = f"{name} is {when}."
+            series.append(SizeSeries(name, ranks[name], tuple(points), border, sentence))
+        if len({point.size for s in series for point in s.points}) > 1:
+            yield SizeChart(parameters, axis, tuple(series))
 
 
 def launch_maps(rows: Sequence[Row], implementations: Iterable[str]) -> Iterator[LaunchMap]:
@@ -300,7 +274,6 @@ def launch_maps(rows: Sequence[Row], implementations: Iterable[str]) -> Iterator
 
 
 def _shape(row: Row, part: str) -> str:
-    """The block or the grid as the case's identity has it; empty where it has none."""
     return str(parse_identity(row.name.case).get(part, ""))
 
 
@@ -313,19 +286,13 @@ def _launch_map(rows: Sequence[Row], problem: str) -> LaunchMap:
             return _shape(row, "grid") or "cover"
         return row.problem.replace(" ", ", ") or "all sizes"
 
-    def extents(row: Row, part: str) -> list[int]:  # ordered by their numbers, not by their text
-        return [
-            int(n) if n.isdecimal() and len(n) < 20 else 0 for n in _shape(row, part).split("x")
-        ]
-
-    by_column = sorted(rows, key=lambda row: (row.size, extents(row, "grid"), row.problem))
-    by_label = sorted(rows, key=lambda row: (extents(row, "block"), labels[row.name]))
+    by_column = sorted(rows, key=lambda row: (row.size, natural(_shape(row, "grid")), row.problem))
+    by_label = sorted(rows, key=lambda row: (natural(_shape(row, "block")), labels[row.name]))
     columns = tuple(dict.fromkeys(map(column_of, by_column)))
     at = {(labels[row.name], column_of(row)): row for row in rows}
     best = [_fastest(row for row in rows if column_of(row) == column) for column in columns]
     largest = max(row.size for row in rows)
-    fastest = _fastest(row for row in rows if row.size == largest)
-    if fastest:
+    if fastest := _fastest(row for row in rows if row.size == largest):
         sentence = (
             f"At the largest size {implementation} is fastest with {fastest.name.case}: "
             f"{text.seconds(fastest.seconds)}."
@@ -354,10 +321,10 @@ def _row_labels(rows: Sequence[Row]) -> dict[CaseName, str]:
     are neither a size nor of the problem. The bare block where nothing else varies."""
     ways: dict[CaseName, dict[str, Value]] = {}
     for row in rows:
-        problem, identity = parse_identity(row.problem), parse_identity(row.name.case)
+        problem = parse_identity(row.problem)
         ways[row.name] = {
             part: value
-            for part, value in identity.items()
+            for part, value in parse_identity(row.name.case).items()
             if part not in row.sizes and problem.get(part) != value
         }
     parts = {part for way in ways.values() for part in way} - {"grid"}
@@ -435,5 +402,5 @@ def _roofline_sentences(ceiling: MemoryCeiling, points: Sequence[Attained]) -> I
     )
     for implementation, last in {point.row.name.implementation: point for point in points}.items():
         of = "" if last.share > 1 else " of what is attainable"
-        size = text.sizes(last.row.sizes) or last.row.name.case or "its only case"
+        size = size_words(last.row) or "its only case"
         yield f"{implementation}: {text.share(last.share)}{of} at {size}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,7 @@ from gpubench.analysis.choice import Alternative, Choice, Repayment, Stretch, ch
 from gpubench.analysis.headline import KernelKey
 from gpubench.errors import ResultsError
 from gpubench.report import text
-from gpubench.report.capabilities import Capabilities, capabilities
-from gpubench.report.findings import ReasonView, reason_views, unfinished
+from gpubench.report.findings import ReasonView, reason_views, size_words, unfinished, wins
 from gpubench.report.lists import listed
 from gpubench.report.site import (
     CommitLabel,
@@ -30,6 +29,16 @@ NOT_MEASURED = "not measured"
 """Of copies or compilation; a note under the implementations says what to do about it."""
 
 
+CAPABILITIES = {
+    "gpu": "GPU",
+    "cluster": "Cluster",
+    "out_of_core": "Out of core",
+    "in_place": "In place",
+    "compiles": "Compiles",
+}
+"""Words for ``gpubench.backends.protocol.Capability``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recommendation:
     """What to use over some sizes."""
@@ -37,9 +46,7 @@ class Recommendation:
     what: str
     """The fastest implementation, or several without a clear difference."""
     clear: bool
-    """False where several are named."""
     span: str
-    """The sizes, in words."""
     border: str
     """Largest measured size at which another is the fastest; empty for the smallest sizes."""
 
@@ -65,7 +72,6 @@ class ChoiceRow:
     speedup: Ratio | None
     end_to_end: Ratio | None
     transfers: str
-    """Whether the copies eat the gain."""
     calls: int | None
     """Calls that repay compilation; ``None``: never, or unknown."""
     compilation: str
@@ -79,7 +85,6 @@ class ChoiceView:
     """One kernel for one combination of its parameters."""
 
     parameters: str
-    """Identity of the combination; empty without parameters."""
     resident: tuple[Recommendation, ...]
     """What to use from which size on, by the kernel's time alone; smallest sizes first."""
     host: tuple[Recommendation, ...]
@@ -88,46 +93,45 @@ class ChoiceView:
     copies: bool
     """Whether any row copies between host and device; else there is nothing to say of copies."""
     starts: bool
-    """Whether the start of any row was measured."""
     notes: tuple[str, ...]
-    """What was not measured of all rows, with the next step."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelChoice:
-    """One kernel."""
-
     suite: str
     kernel: Link
     commit: CommitLabel
     choices: tuple[ChoiceView, ...]
     reasons: tuple[ReasonView, ...]
-    """What has no time here, and why."""
     elsewhere: tuple[str, ...]
     """Implementations with a time on other machines or in other environments only."""
 
     @property
     def listed(self) -> dict[str, Any]:
-        """For a long list."""
         last = [choice.resident[-1] for choice in self.choices if choice.resident]
         speedups = [row.speedup for choice in self.choices for row in choice.rows if row.speedup]
         only = ["no clear difference" for fastest in last if not fastest.clear]
         only += [ratio.verdict for ratio in speedups]
         only += [text.status_label(reason.status) for reason in self.reasons]
         return listed(
-            {
-                "suite": [self.suite],
-                "fastest": [fastest.what for fastest in last if fastest.clear],
-                "only": only,
-            },
+            suite=[self.suite],
+            fastest=[fastest.what for fastest in last if fastest.clear],
+            only=only,
             speedup=max((ratio.value for ratio in speedups), default=None),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class ChoosePage:
-    """What to use, on one setup."""
+class Capabilities:
+    """What backends can do, as their records say."""
 
+    columns: tuple[str, ...]
+    rows: Mapping[str, tuple[str, ...]]
+    """``yes`` or ``no`` for each column, by backend; empty where no record tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChoosePage:
     title: str
     navigation: Navigation
     verdict: str
@@ -155,21 +159,25 @@ def build(history: History, site: Site, only: str | None = None) -> ChoosePage:
         if only in (None, key[1], ".".join(key))
         and not all(row.is_alone for row in now.cases.values())
     )
-    rows = [row for now in site.current(history).values() for row in now.cases.values()]
-    state = State(
-        "Nothing to compare",
-        "No implementation has a speedup here; the reasons are listed with each kernel.",
-        "asv run --quick --show-stderr",
-    )
+    rows, states = site.rows_now(history), []
     if not kernels:
-        state = State(
-            "Nothing to compare",
-            "The benchmarks of this project are reported one by one.",
-            "gpubench report --pair 'BASELINE=CANDIDATE'",
+        states.append(
+            State(
+                "Nothing to compare",
+                "The benchmarks of this project are reported one by one.",
+                "gpubench report --pair 'BASELINE=CANDIDATE'",
+            )
         )
-    words = unfinished(rows)
-    stopped = State("Unfinished run", f"There are {words}.", "asv run --skip-existing")
-    compared = any(choice.rows for kernel in kernels for choice in kernel.choices)
+    elif not any(choice.rows for kernel in kernels for choice in kernel.choices):
+        states.append(
+            State(
+                "Nothing to compare",
+                "No implementation has a speedup here; the reasons are listed with each kernel.",
+                "asv run --quick --show-stderr",
+            )
+        )
+    if words := unfinished(rows):
+        states.append(State("Unfinished run", f"There are {words}.", "asv run --skip-existing"))
     return ChoosePage(
         title="Choose",
         navigation=site.navigation(history.setup, page="choose"),
@@ -179,9 +187,20 @@ def build(history: History, site: Site, only: str | None = None) -> ChoosePage:
             "intervals of the times are apart. Between two measured sizes nothing is claimed."
         ),
         kernels=kernels,
-        capabilities=capabilities(rows),
-        states=(*([] if compared else [state]), *([stopped] if words else [])),
+        capabilities=_capabilities(rows),
+        states=tuple(states),
     )
+
+
+def _capabilities(rows: Iterable[Row]) -> Capabilities:
+    """Of the backends that have a time in these rows, by name."""
+    known = {row.backend: row.capabilities for row in rows if row.seconds is not None}
+    answers = {
+        backend: tuple("yes" if one in its else "no" for one in CAPABILITIES)
+        for backend, its in sorted(known.items())
+        if its is not None
+    }
+    return Capabilities(tuple(CAPABILITIES.values()), answers)
 
 
 def chosen_pages(
@@ -215,20 +234,18 @@ def _verdict(kernels: Sequence[KernelChoice]) -> str:
         return "Nothing to choose from: no case has a time here."
     one = all(len(kernel.choices) < 2 for kernel in kernels)
     noun = "kernels" if one else "combinations of kernel and parameters"
-    wins = Counter(fastest.what for fastest in last if fastest.clear)
-    unclear = len(last) - wins.total()
+    clear = Counter(fastest.what for fastest in last if fastest.clear)
+    unclear = len(last) - clear.total()
     every = "both" if len(last) == 2 else f"all {len(last):,}"
     scope = f" in {every} {noun}" if len(last) > 1 else ""
-    if len(wins) == 1 and not unclear:
-        return f"At the largest size {next(iter(wins))} is the fastest{scope}."
-    if not wins:
+    if len(clear) == 1 and not unclear:
+        return f"At the largest size {last[0].what} is the fastest{scope}."
+    if not clear:
         return f"At the largest size none is clearly the fastest{scope or f': {last[0].what}'}."
-    most = text.MOST_NAMED
-    named = wins.most_common(None if len(wins) <= most + 1 else most)
-    others = wins.total() - sum(count for _, count in named)
-    parts = [f"{label} in {count:,}" for label, count in named]
-    parts += [f"another in {others:,}"] if others else []
-    parts += [f"none clearly in {unclear:,}"] if unclear else []
+    named = clear.most_common(None if len(clear) <= text.MOST_NAMED + 1 else text.MOST_NAMED)
+    others = clear.total() - sum(count for _, count in named)
+    counts = [*named, ("another", others), ("none clearly", unclear)]
+    parts = [f"{label} in {count:,}" for label, count in counts if count]
     return f"At the largest size, of {len(last):,} {noun}, the fastest is {text.join(parts)}."
 
 
@@ -247,27 +264,21 @@ def _choice(choice: Choice) -> ChoiceView:
 def _recommendations(stretches: Sequence[Stretch]) -> tuple[Recommendation, ...]:
     recommendations = []
     for stretch in stretches:
-        first, last = _size_words(stretch.first), _size_words(stretch.last)
-        is_one, is_largest = stretch.first is stretch.last, stretch is stretches[-1]
+        first, last = size_words(stretch.first), size_words(stretch.last)
+        is_one = stretch.first is stretch.last
         if len(stretches) == 1:
             only = f"at {first}, the only size" if first else ""
             span = only if is_one else "at every size measured"
         elif stretch.after is None:
             span = f"up to {last}"
-        elif is_largest:
+        elif stretch is stretches[-1]:
             span = f"from {first} on"
         else:
             span = f"at {first}" if is_one else f"from {first} to {last}"
-        what, border = text.join(stretch.labels, "or"), stretch.after
-        clear = len(stretch.labels) == 1
-        words = Recommendation(what, clear, span, _size_words(border) if border else "")
-        recommendations.append(words)
+        what, clear = text.join(stretch.labels, "or"), len(stretch.labels) == 1
+        border = size_words(stretch.after) if stretch.after else ""
+        recommendations.append(Recommendation(what, clear, span, border))
     return tuple(recommendations)
-
-
-def _size_words(row: Row) -> str:
-    """``n = 1,024``; the case's own words where it has no sizes."""
-    return text.sizes(row.sizes) or row.name.case
 
 
 def _row(alternative: Alternative) -> ChoiceRow:
@@ -276,8 +287,8 @@ def _row(alternative: Alternative) -> ChoiceRow:
     return ChoiceRow(
         label=alternative.label,
         device=largest.device,
-        wins=_wins(alternative),
-        largest=_size_words(largest),
+        wins=wins(alternative.crossover, alternative.points),
+        largest=size_words(largest),
         speedup=largest.speedup,
         end_to_end=end_to_end.speedup if end_to_end else None,
         transfers=_transfers(alternative),
@@ -285,20 +296,6 @@ def _row(alternative: Alternative) -> ChoiceRow:
         compilation=_compilation(largest, repayment),
         start=alternative.start.seconds if alternative.start else None,
     )
-
-
-def _wins(alternative: Alternative) -> str:
-    crossover = alternative.crossover
-    words = {row.size: _size_words(row) for row in alternative.points}
-    if crossover.size is None:
-        if crossover.largest_win is None:
-            return "at no size measured"
-        return f"at {words[crossover.largest_win]}, but not up to the largest size"
-    if crossover.above is None:
-        return f"at every size measured, from {words[crossover.size]} on"
-    if crossover.slower is None:
-        return f"from {words[crossover.size]} on; unclear below"
-    return f"from {words[crossover.size]} on; the crossover lies above {words[crossover.slower]}"
 
 
 def _transfers(alternative: Alternative) -> str:
@@ -337,10 +334,11 @@ def _notes(alternatives: Sequence[Alternative]) -> Iterator[str]:
     declared = [alternative for alternative in alternatives if not alternative.largest.bench]
     compiled = [a.label for a in declared if not a.repayment and a.largest.compiled is not False]
     copied = [a.label for a in declared if a.copies and not a.end_to_end]
-    for labels, time, words in (
+    missing = (
         (compiled, "compile", f"The compile time of {text.join(compiled)}"),
         (copied, "end_to_end", f"The time of {text.join(copied)} with copies"),
-    ):
+    )
+    for labels, time, words in missing:
         if labels:
             yield f"{words} was not measured: add {time} to the suite's measure."
 

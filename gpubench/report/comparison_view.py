@@ -34,7 +34,6 @@ RULE = (
     "repeated runs of one commit often differ. Unclear: neither, or other work disturbed it; "
     "measure with more samples on a quiet machine."
 )
-"""What the verdicts mean."""
 
 SIGNS: dict[ComparisonVerdict, str] = {"slower": "▼", "faster": "▲", "failed": "!", "mended": "✓"}
 
@@ -42,7 +41,6 @@ SCATTER = (
     "Between these two commits unchanged cases scatter by {scatter} %, so a change counts from "
     "{apart} %."
 )
-"""Said where many cases were compared."""
 
 OTHER_VERSION = "another version"
 """Instead of a time, where a side measured another version of the benchmark."""
@@ -61,8 +59,6 @@ _MARKUP = str.maketrans({c: f"\\{c}" for c in "\\`*_[]<>|~#@!"} | {"\n": " ", "\
 
 @dataclass(frozen=True, slots=True)
 class SideView:
-    """One side in words."""
-
     machine: str
     environment: str
     commit: CommitLabel
@@ -78,8 +74,6 @@ class LoneCases:
 
 @dataclass(frozen=True, slots=True)
 class FactRow:
-    """One fact that differs."""
-
     label: str
     old: str
     new: str
@@ -87,10 +81,7 @@ class FactRow:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonView:
-    """Two sides in words."""
-
     title: str
-    """One sentence: what was compared with what."""
     old: SideView
     new: SideView
     counts: dict[str, int]
@@ -99,7 +90,6 @@ class ComparisonView:
     """How much unchanged cases scatter, a sentence; empty where it is not known."""
     rows: tuple[Difference, ...]
     more: int
-    """Rows left out because there are too many to show."""
     only_old: LoneCases
     only_new: LoneCases
     facts: tuple[FactRow, ...]
@@ -115,10 +105,6 @@ def comparison_view(
     ``most`` limits the rows.
     """
     shown = comparison.differences if everything else comparison.differing
-    sides = [
-        [one.old for one in comparison.differences],
-        [one.new for one in comparison.differences],
-    ]
     old, new = (
         SideView(side.setup.machine, side.setup.environment, commit_label(side.commit))
         for side in (comparison.old, comparison.new)
@@ -127,43 +113,44 @@ def comparison_view(
         LoneCases(len(names), tuple(map(case_words, names[:_NAMED])))
         for names in (comparison.only_old, comparison.only_new)
     )
-    places = [f"{side.machine}, {side.environment}" for side in (old, new)]
-    title = f"{new.commit.short} on {places[1]} against {old.commit.short} on {places[0]}"
-    if places[0] == places[1]:
-        title = f"{new.commit.short} against {old.commit.short} on {places[1]}"
+    before, after = (f"{side.machine}, {side.environment}" for side in (old, new))
+    title = f"{new.commit.short} on {after} against {old.commit.short} on {before}"
+    if before == after:
+        title = f"{new.commit.short} against {old.commit.short} on {after}"
     lone = {"only before": only_old.count, "only after": only_new.count}
     counts = comparison.counts | {side: count for side, count in lone.items() if count}
+    scatter = ""
+    if comparison.scatter is not None:
+        apart = apart_from(comparison.scatter) - 1
+        scatter = SCATTER.format(
+            scatter=f"{100 * comparison.scatter:.1f}", apart=f"{100 * apart:.1f}"
+        )
+    stopped = (
+        (old, unfinished(row.old for row in comparison.differences)),
+        (new, unfinished(row.new for row in comparison.differences)),
+    )
     return ComparisonView(
         title=title,
         old=old,
         new=new,
         counts=comparison.counts,
         counts_line=counts_in_words(counts) or "nothing to compare",
-        scatter=scatter_words(comparison.scatter),
+        scatter=scatter,
         rows=shown[:most],
-        more=len(shown[most:]) if most is not None else 0,
+        more=len(shown) - len(shown[:most]),
         only_old=only_old,
         only_new=only_new,
         facts=tuple(map(fact_row, comparison.facts)),
         unfinished=tuple(
             f"{side.commit.short} has {words}; if it was stopped, `asv run --skip-existing` "
             "measures the rest"
-            for side, rows in zip((old, new), sides, strict=True)
-            if (words := unfinished(rows))
+            for side, words in stopped
+            if words
         ),
     )
 
 
-def scatter_words(scatter: float | None) -> str:
-    """What a change has to exceed, by how much unchanged cases scatter."""
-    if scatter is None:
-        return ""
-    shown = {"scatter": scatter, "apart": apart_from(scatter) - 1}
-    return SCATTER.format(**{name: f"{100 * value:.1f}" for name, value in shown.items()})
-
-
 def fact_row(change: FactChange) -> FactRow:
-    """One fact that differs, in words."""
     label, old = fact_words(change.name, change.old)
     return FactRow(label, old, fact_words(change.name, change.new)[1])
 
@@ -182,15 +169,12 @@ def baseline_words(row: Difference) -> str:
 
 def difference_listed(row: Difference) -> dict[str, Any]:
     """For a long list, as ``compare.js`` makes it."""
-    new = row.new.speedup if row.new else None
     return listed(
-        {
-            "suite": [row.name.suite],
-            "implementation": [row.name.implementation],
-            "only": [row.verdict],
-        },
+        suite=[row.name.suite],
+        implementation=[row.name.implementation],
+        only=[row.verdict],
         change=max(row.ratio.value, 1 / row.ratio.value) if row.ratio else None,
-        speedup=new.value if new else None,
+        speedup=row.new.speedup if row.new else None,
     )
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
-import io
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import msgspec
 
@@ -20,11 +19,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 @dataclass(frozen=True, slots=True)
 class ExportFile:
-    """One file for other programs."""
-
     address: str
     title: str
-    """What it holds."""
 
 
 FILES = (
@@ -36,42 +32,50 @@ FILES = (
 
 
 def write(site: Site, folder: Path) -> None:
-    """Write each of ``FILES`` into a folder; seconds, bytes, counts. One setup after the other,
-    since all rows are too many."""
+    """Write each of ``FILES`` into a folder; seconds, bytes, counts. One record after the other,
+    since all are too many."""
     for name, records_of in (("cases", _case_records), ("machines", _machine_records)):
+        records = (
+            {"machine": h.setup.machine, "environment": h.setup.environment, **record}
+            for h in site.histories
+            for record in records_of(h, site)
+        )
         csv_file = (folder / f"{name}.csv").open("w", encoding="utf-8", newline="")
         json_file = (folder / f"{name}.json").open("w", encoding="utf-8", newline="")
         with csv_file, json_file:
-            json_file.write("[")
-            is_first = True
-            for history in site.histories:
-                setup = {"machine": history.setup.machine, "environment": history.setup.environment}
-                records = [{**setup, **record} for record in records_of(history, site)]
-                if not records:
-                    continue
-                csv_file.write(to_csv(records, header=is_first))
-                for record in records:
-                    one = msgspec.json.format(msgspec.json.encode(record), indent=1).decode()
-                    json_file.write(("\n " if is_first else ",\n ") + one.replace("\n", "\n "))
-                    is_first = False
-            json_file.write("]\n" if is_first else "\n]\n")
+            write_records(records, csv_file, json_file)
+
+
+def write_records(
+    records: Iterable[Mapping[str, Any]], csv_file: TextIO, json_file: TextIO
+) -> None:
+    """As CSV (RFC 4180) with the names first, and as a list of JSON.
+
+    In CSV a text that a spreadsheet would run as a formula gets a quote mark. Spreadsheets show the
+    mark ``'`` before such a text as "this is text"; other programs read it.
+    """
+    writer, before = csv.writer(csv_file), "["
+    for record in records:
+        if before == "[":
+            writer.writerow(record)
+        writer.writerow(map(_safe, record.values()))
+        one = msgspec.json.format(msgspec.json.encode(record), indent=1).decode()
+        json_file.write(f"{before}\n " + one.replace("\n", "\n "))
+        before = ","
+    json_file.write("[]\n" if before == "[" else "\n]\n")
 
 
 def _case_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
     """Cases as the kernel pages show them; ``None`` where something is not known."""
     for now in site.current(history).values():
         for row in now.cases.values():
-            name, ratio = row.name, row.speedup
+            ratio = row.speedup
             has_ends = ratio is not None and ratio.has_interval
             yield {
                 "commit": now.commit.hash,
                 "commit_date": int(now.commit.date),
                 "subject": now.commit.subject,
-                "suite": name.suite,
-                "kernel": name.kernel,
-                "implementation": name.implementation,
-                "time": name.time,
-                "case": name.case,
+                **asdict(row.name),
                 "device": row.device if row.recorded else None,
                 "status": row.status,
                 "reason": row.reason or row.missing,
@@ -98,31 +102,17 @@ def _case_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
 
 def _machine_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
     """One for each fact of a setup, as it was last recorded, and for its noise."""
-    recorded = [snapshot.facts for snapshot in history.snapshots if snapshot.facts]
-    facts = {**history.snapshots[-1].params, **(recorded[-1] if recorded else {})}
+    recorded = next((s.facts for s in reversed(history.snapshots) if s.facts), {})
+    for name, value in sorted({**history.snapshots[-1].params, **recorded}.items()):
+        yield {"kind": "fact", "name": name, "value": plain(value)}
     noise = site.noise(history)
-    scatter = {"within": noise.within, "between": noise.between}
-    for kind, values in (("fact", facts), ("noise", scatter)):
-        for name, value in sorted(values.items()):
-            yield {"kind": kind, "name": name, "value": plain(value)}
+    for name, value in (("between", noise.between), ("within", noise.within)):
+        yield {"kind": "noise", "name": name, "value": plain(value)}
 
 
-def to_csv(records: Sequence[Mapping[str, Any]], *, header: bool = True) -> str:
-    """RFC 4180; a text that a spreadsheet would run as a formula gets a quote mark.
-
-    Spreadsheets show the mark ``'`` before such a text as "this is text"; other programs read it.
-    """
-
-    def safe(value: Any) -> Any:
-        is_formula = isinstance(value, str) and value.lstrip(" ").startswith(_FORMULA)
-        return f"'{value}" if is_formula else value
-
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\r\n")
-    if records and header:
-        writer.writerow(records[0])
-    writer.writerows(map(safe, record.values()) for record in records)
-    return text.getvalue()
+def _safe(value: Any) -> Any:
+    is_formula = isinstance(value, str) and value.lstrip(" ").startswith(_FORMULA)
+    return f"'{value}" if is_formula else value
 
 
 def plain(value: Any) -> Any:

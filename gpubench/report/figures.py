@@ -12,11 +12,11 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gpubench.report import text
 from gpubench.report.charts import CommitValues, HistoryChart, HistorySeries, Roofline, SizeChart
 from gpubench.report.findings import basis
-from gpubench.results import Times
 
 Figure = dict[str, Any]
 """``{"data": [...], "layout": {...}}``."""
@@ -44,7 +44,11 @@ _DIGITS = 6
 """Significant ones of the numbers over commits, of which the page shows three: with all of them it
 would be twice as large."""
 _SUBJECT = 60
-"""Characters of a commit's subject under the pointer."""
+_ONE_LINE = {
+    "type": "line", "xref": "paper", "x0": 0, "x1": 1, "yref": "y", "y0": 1, "y1": 1,
+    "line": {"color": "--text", "width": 1.25},
+}  # fmt: skip
+"""At 1x, where both are equally fast."""
 
 
 def history_figure(chart: HistoryChart) -> Figure:
@@ -56,7 +60,7 @@ def history_figure(chart: HistoryChart) -> Figure:
     ``charts.js`` makes its points and words, with ``commits`` in words, too.
     """
     commits = len(chart.commits)
-    times = np.concatenate([series.times.values for series in chart.series])
+    times = [series.times.values for series in chart.series]
     curves = [series.speedups for series in chart.series if not series.is_baseline]
     ratios = [part for curve in curves for part in (curve.values, curve.lows, curve.highs)]
     ticks = _ticks(commits)
@@ -64,12 +68,10 @@ def history_figure(chart: HistoryChart) -> Figure:
     lines, notes = _marks(chart)
     return {
         "data": [
-            *(
-                _history_trace(series, index, "speedups", few)
-                for index, series in enumerate(chart.series)
-                if not series.is_baseline
-            ),
-            *(_history_trace(series, i, "times", few) for i, series in enumerate(chart.series)),
+            _history_trace(series, index, column, few)
+            for column in ("speedups", "times")
+            for index, series in enumerate(chart.series)
+            if column == "times" or not series.is_baseline
         ],
         "layout": {
             "xaxis": {
@@ -79,15 +81,15 @@ def history_figure(chart: HistoryChart) -> Figure:
                 "anchor": "y2",
                 "title": {"text": "commit, oldest first"},
             },
-            "yaxis": {**_ratio_axis(*ratios), "domain": _UPPER},
+            "yaxis": {**_ratio_axis(ratios), "domain": _UPPER},
             "yaxis2": {**_time_axis(times), "domain": _LOWER},
-            "shapes": [_one_line(), *lines],
+            "shapes": [_ONE_LINE, *lines],
             "annotations": notes,
             "showlegend": True,
         },
         "columns": [
             {
-                "name": f"<b>{_escaped(series.implementation)}</b> {_escaped(series.case)}",
+                "name": _name(series.implementation, series.case),
                 "times": _columns(series.times),
                 "speedups": _columns(series.speedups),
             }
@@ -122,7 +124,7 @@ def size_figure(chart: SizeChart) -> Figure:
                     "arrayminus": [r.value - r.low if r.has_interval else 0 for r in speedups],
                 },
                 "text": [
-                    f"<b>{_escaped(series.implementation)}</b> {_escaped(point.name.case)}<br>"
+                    f"{_name(series.implementation, point.name.case)}<br>"
                     f"{text.seconds(point.seconds)}<br>"
                     f"{text.speedup(point.speedup)} ({text.interval(point.speedup)})"
                     for point in series.points
@@ -136,8 +138,8 @@ def size_figure(chart: SizeChart) -> Figure:
             "tickvals": ticks,
             "ticktext": [_size_tick(size) for size in ticks],
         },
-        "yaxis": _ratio_axis(*ratios),
-        "shapes": [_one_line()],
+        "yaxis": _ratio_axis(ratios),
+        "shapes": [_ONE_LINE],
         "showlegend": True,
     }
     return {"data": data, "layout": layout}
@@ -163,7 +165,7 @@ def roofline_figure(chart: Roofline) -> Figure:
                 "x": [point.intensity for point in members],
                 "y": [point.flops_per_second for point in members],
                 "text": [
-                    f"<b>{_escaped(implementation)}</b> {_escaped(point.row.name.case)}<br>"
+                    f"{_name(implementation, point.row.name.case)}<br>"
                     f"{text.rate(point.flops_per_second)} GFLOP/s, "
                     f"{text.rate(point.bytes_per_second)} GB/s<br>"
                     f"attainable: {text.share(point.share)}"
@@ -215,38 +217,41 @@ def _marks(chart: HistoryChart) -> tuple[list[Figure], list[Figure]]:
         if series.stopped is not None:
             status = text.status_label(series.status or "failed")
             events.append((series.stopped, math.inf, series, "✕", status))
-    numbers = range(len(events))
+    events.sort(key=lambda event: event[0])
     # The largest, of equals the newest.
-    named = sorted(numbers, key=lambda number: (events[number][1], events[number][0]))
-    named = named[-_MOST_NOTES:]
-    lines, notes, row, commits = [], [], 0, len(chart.commits)
-    for number in sorted(numbers, key=lambda number: events[number][0]):
-        index, _, series, sign, what = events[number]
+    named = sorted(range(len(events)), key=lambda number: (events[number][1], number))
+    lines: list[Figure] = []
+    notes: list[Figure] = []
+    for number, (index, _, series, sign, what) in enumerate(events):
         x, colour = index - 0.5, _colour(series.rank, series.is_baseline)
         ends = {"xref": "x", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1}
         lines.append(
             {"type": "line", **ends, "line": {"color": colour, "width": 1, "dash": "dash"}}
         )
-        if number not in named:
+        if number not in named[-_MOST_NOTES:]:
             continue
         name = series.implementation
         short = name if len(name) <= _NOTE_NAME else f"{name[: _NOTE_NAME - 1]}…"
-        third = min(3 * index // commits, 2)  # words near an end lean inwards
+        third = min(3 * index // len(chart.commits), 2)  # words near an end lean inwards
         notes.append(
             {
-                "x": x, "xref": "x", "y": 1, "yref": "paper", "yshift": -_NOTE_HEIGHT * row,
+                "x": x, "xref": "x", "y": 1, "yref": "paper",
+                "yshift": -_NOTE_HEIGHT * len(notes),
                 "xanchor": ("left", "center", "right")[third], "yanchor": "top",
                 "showarrow": False, "bgcolor": "--page", "borderpad": 0,
                 "text": _escaped(f"{sign} {short} {what}"), "font": {"color": colour, "size": 12},
             }
         )  # fmt: skip
-        row += 1
     return lines, notes
 
 
 def _escaped(words: str) -> str:
     """Text for Plotly, which reads a little HTML in its strings."""
     return words.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _name(implementation: str, case: str) -> str:
+    return f"<b>{_escaped(implementation)}</b> {_escaped(case)}"
 
 
 def _series_style(implementation: str, rank: int, is_baseline: bool = False) -> Figure:
@@ -262,30 +267,21 @@ def _series_style(implementation: str, rank: int, is_baseline: bool = False) -> 
 
 
 def _colour(rank: int, is_baseline: bool) -> str:
-    """Name of the colour of an implementation."""
     return "--series-0" if is_baseline else f"--series-{1 + (rank - 1) % (COLOURS - 1)}"
 
 
-def _one_line() -> Figure:
-    """The line at 1x, where both are equally fast."""
-    ends = {"xref": "paper", "x0": 0, "x1": 1, "yref": "y", "y0": 1, "y1": 1}
-    return {"type": "line", **ends, "line": {"color": "--text", "width": 1.25}}
-
-
 def _ticks(count: int) -> list[int]:
-    """At most a dozen indices of so many, the last among them."""
     stride = math.ceil(count / _MOST_TICKS) or 1
     return list(range(count - 1, -1, -stride))[::-1]
 
 
 def _log_axis(title: str, first: float, last: float) -> Figure:
-    """From one power of ten to another."""
     return {"type": "log", "title": {"text": title}, "range": [first, last]}
 
 
-def _ratio_axis(*ratios: Times | Sequence[float]) -> Figure:
+def _ratio_axis(ratios: Sequence[ArrayLike]) -> Figure:
     """A log2 axis that always shows 1x."""
-    shown = np.concatenate([(1.0,), *ratios])
+    shown = np.append(np.array(ratios, np.float64), 1.0)
     shown = shown[(shown > 0) & np.isfinite(shown)]
     low, high = math.log2(shown.min()), math.log2(shown.max())
     first, last = math.floor(low - 0.15), math.ceil(high + 0.15)
@@ -296,9 +292,10 @@ def _ratio_axis(*ratios: Times | Sequence[float]) -> Figure:
     return {**axis, "tickvals": [2.0**power for power in powers], "ticktext": words}
 
 
-def _time_axis(times: Times) -> Figure:
+def _time_axis(times: Sequence[ArrayLike]) -> Figure:
     """A log axis with ticks at 1, 2 and 5, or at 1 alone where it spans a thousandfold."""
-    shown = times[times > 0] if (times > 0).any() else np.ones(1)
+    every = np.array(times, np.float64)
+    shown = every[every > 0] if (every > 0).any() else np.ones(1)
     first, last = math.log10(shown.min()) - 0.15, math.log10(shown.max()) + 0.15
     mantissas = (1, 2, 5) if last - first < 3 else (1,)
     decades = range(math.floor(first), math.ceil(last) + 1)

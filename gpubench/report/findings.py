@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.analysis.changes import FEWEST_POINTS, LASTING, Change
+from gpubench.analysis.choice import Crossover
 from gpubench.analysis.tally import by_reason
 from gpubench.names import kernel_title
 from gpubench.report import text
@@ -46,7 +47,6 @@ class ChangeView:
     factor: float
     """How many times slower or faster; at least 1."""
     claim: str
-    """What happened and how sure that is."""
     before: CommitLabel
     after: CommitLabel
     name: CaseName
@@ -67,17 +67,14 @@ class ReasonView:
     reason: str
     count: int
     examples: tuple[str, ...]
-    """Some of the cases, named."""
     command: str
 
     @property
     def listed(self) -> dict[str, Any]:
-        """For a long list."""
-        return listed({"status": [text.status_label(self.status)]}, cases=self.count)
+        return listed(status=[text.status_label(self.status)], cases=self.count)
 
 
 def claim(change: Change) -> str:
-    """What happened and how sure that is."""
     direction = "slower" if change.slower else "faster"
     if change.kind == "step":
         return f"step: {direction} by {text.ratio(change.size)}"
@@ -157,6 +154,25 @@ def case_words(name: CaseName) -> str:
     kernel = kernel_title(name.suite, name.kernel)
     time = "" if name.time == "kernel" else f" ({text.time_label(name.time)})"
     return f"{kernel} {name.implementation} {name.case}".strip() + time
+
+
+def size_words(row: Row) -> str:
+    """``n = 1,024``; the case's own words where it has no sizes."""
+    return text.sizes(row.sizes) or row.name.case
+
+
+def wins(border: Crossover, points: Iterable[Row], unclear: str = "unclear below") -> str:
+    """At which of these sizes a candidate is faster: ``from n = 64 on; unclear below``."""
+    words = {row.size: size_words(row) for row in points}
+    if border.size is None:
+        if border.largest_win is None:
+            return "at no size measured"
+        return f"at {words[border.largest_win]}, but not up to the largest size"
+    if border.above is None:
+        return f"at every size measured, from {words[border.size]} on"
+    if border.slower is None:
+        return f"from {words[border.size]} on; {unclear}"
+    return f"from {words[border.size]} on; the crossover lies above {words[border.slower]}"
 
 
 def counts_in_words(counts: Mapping[str, int]) -> str:

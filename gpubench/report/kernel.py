@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.analysis.changes import Change
 from gpubench.analysis.choice import compilation
 from gpubench.analysis.headline import Headline, KernelKey, KernelNow, headline
 from gpubench.analysis.scaling import Scaling, scalings
@@ -49,26 +48,21 @@ class ShownCase:
 
     @property
     def listed(self) -> dict[str, Any]:
-        """For a long list."""
         row, ratio = self.row, self.row.speedup
-        only = [ratio.verdict] if ratio else [text.status_label(row.status)]
+        status = ratio.verdict if ratio else text.status_label(row.status)
         return listed(
-            {
-                "implementation": [row.name.implementation],
-                "backend": [row.backend],
-                "time": [text.time_label(row.name.time)],
-                "only": [*only, "changed" if self.change else ""],
-            },
+            implementation=[row.name.implementation],
+            backend=[row.backend],
+            time=[text.time_label(row.name.time)],
+            only=[status, "changed" if self.change else ""],
             seconds=row.seconds,
-            speedup=ratio.value if ratio else None,
+            speedup=ratio,
             change=self.change,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class BarPart:
-    """One labelled time inside a bar."""
-
     time: str
     seconds: float
     left: float
@@ -78,8 +72,6 @@ class BarPart:
 
 @dataclass(frozen=True, slots=True)
 class CallBar:
-    """One call, taken apart."""
-
     label: str
     seconds: float
     parts: tuple[BarPart, ...]
@@ -105,13 +97,10 @@ class MeasuredSource:
     declaration: str
     """The kernel in its suite, YAML; empty like ``place``."""
     codes: Mapping[str, str]
-    """Source by implementation."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelPage:
-    """One kernel on one setup."""
-
     title: str
     navigation: Navigation
     verdict: str
@@ -121,23 +110,17 @@ class KernelPage:
     sizes: tuple[charts.SizeChart, ...]
     launches: tuple[charts.LaunchMap, ...]
     workers: tuple[int, ...]
-    """All numbers of workers that an implementation was measured with."""
     scalings: tuple[Scaling, ...]
-    """Of implementations that were measured with several."""
     time_columns: tuple[str, ...]
-    """The labelled times that were taken."""
     times: Mapping[str, Mapping[str, Row]]
     """By implementation and labelled time, at the case that stands for it."""
     split: tuple[TimeSplit, ...]
     call: tuple[str, ...]
-    """Labelled times that the bars of ``split`` may have."""
     rooflines: charts.Rooflines
     measured: MeasuredSource | None
     cases: tuple[ShownCase, ...]
     scored: bool
-    """Whether any of them has a score in place of errors."""
     with_memory: bool
-    """Whether the memory that a run holds was measured of any of them."""
     reasons: tuple[ReasonView, ...]
     states: tuple[State, ...]
 
@@ -152,11 +135,16 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
     ordered = sorted(names, key=lambda name: (name not in baselines, name))
     ranks = {name: rank for rank, name in enumerate(ordered)}
     headlines = [headline(rows, implementation) for implementation in ranks]
-    at_largest = {h.implementation: _at_largest(rows, h) for h in headlines}
+    at_largest = {shown.implementation: _at_largest(shown) for shown in headlines}
     of_kernel = [i for i, name in enumerate(cases.names) if (name.suite, name.kernel) == key]
     commits = int((cases.statuses[of_kernel] != ABSENT).any(axis=0).sum())
-    roofs, shares = charts.rooflines(now, history, site.current(history).values(), ranks)
     changes = site.changes(history)
+    candidates, against = _over_commits(headlines, cases)
+    chart = None
+    if candidates or against:
+        labels, note = site.labels(history), history_length(commits)
+        chart = charts.history_chart(cases, labels, changes, candidates, against, ranks, note)
+    roofs, shares = charts.rooflines(now, history, site.current(history).values(), ranks)
     scaled = scalings(rows)
     counts = counts_in_words(count(rows)) or "none is compared"
 
@@ -174,16 +162,14 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
         verdict=_verdict(headlines),
         details=f"Of {text.plural(len(rows), 'case')}, {counts}.",
         commit=commit_label(now.commit),
-        history=_history(
-            site.labels(history), changes, cases, now, headlines, ranks, history_length(commits)
-        ),
+        history=chart,
         sizes=tuple(charts.size_charts(rows, ranks)),
         launches=tuple(charts.launch_maps(rows, ranks)),
         workers=tuple(sorted({point.workers for one in scaled for point in one.points})),
         scalings=scaled,
         time_columns=tuple(t for t in TIMES if any(row.name.time == t for row in rows)),
         times=at_largest,
-        split=tuple(_time_splits(rows, at_largest)),
+        split=tuple(_time_splits(headlines, at_largest)),
         call=CALL,
         rooflines=roofs,
         measured=_measured_source(ranks, site.sources.get(key, {})),
@@ -195,70 +181,55 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
     )
 
 
-def _at_largest(rows: Sequence[Row], shown: Headline) -> dict[str, Row]:
+def _at_largest(shown: Headline) -> dict[str, Row]:
     """Labelled times of an implementation at the case that stands for it; without a kernel time,
     at its largest."""
-    mine = [row for row in rows if row.name.implementation == shown.implementation]
-    case = shown.cases[0] if shown.cases else sorted(mine, key=lambda row: row.size)[-1]
-    return {row.name.time: row for row in mine if row.name.case == case.name.case}
+    case = shown.cases[0] if shown.cases else sorted(shown.rows, key=lambda row: row.size)[-1]
+    return {row.name.time: row for row in shown.rows if row.name.case == case.name.case}
 
 
 def _verdict(headlines: Sequence[Headline]) -> str:
-    compared = [(h.speedup, h) for h in headlines if h.speedup]
     timed = sorted(row.seconds for h in headlines for row in h.rows if row.seconds is not None)
     if timed and all(row.is_alone for h in headlines for row in h.rows):
         if len(timed) == 1:
             return f"{text.seconds(timed[0])} at this commit."
         return f"From {text.seconds(timed[0])} to {text.seconds(timed[-1])} at this commit."
-    if not compared:
+    best = max(headlines, key=lambda shown: shown.speed)
+    if not best.speedup:
         return "No speedup can be stated at this commit."
-    speedup, best = max(compared, key=lambda pair: pair[0].value)
-    first = best.cases[0]
-    others = len(best.cases) - 1
-    more = f" and {text.plural(others, 'more case')}" if others else ""
+    first, *others = best.cases
+    more = f" and {text.plural(len(others), 'more case')}" if others else ""
     baseline = first.baseline.implementation if first.baseline else "the baseline"
-    unclear = ": unclear" if speedup.verdict == "unclear" else ""
+    unclear = ": unclear" if best.speedup.verdict == "unclear" else ""
     return (
-        f"{best.implementation} reaches {text.speedup(speedup)} ({text.interval(speedup)}) the "
-        f"speed of {baseline} at {first.name.case or 'its only case'}{more}{unclear}."
+        f"{best.implementation} reaches {text.speedup(best.speedup)} "
+        f"({text.interval(best.speedup)}) the speed of {baseline} at "
+        f"{first.name.case or 'its only case'}{more}{unclear}."
     )
 
 
-def _history(
-    labels: Sequence[CommitLabel],
-    changes: Mapping[CaseName, Sequence[Change]],
-    history: CaseHistories,
-    now: KernelNow,
-    headlines: Sequence[Headline],
-    ranks: Mapping[str, int],
-    note: str | None,
-) -> charts.HistoryChart | None:
-    """Over commits: each implementation at the case that stands for it today, and what that is
-    measured against; baselines alone where there is nothing else."""
-    candidates: list[CaseName] = []
-    baselines: list[CaseName] = []
+def _over_commits(
+    headlines: Sequence[Headline], history: CaseHistories
+) -> tuple[list[CaseName], list[CaseName]]:
+    """Each implementation at the case that stands for it today, and what these are measured
+    against; baselines alone where there is nothing else."""
+    candidates, baselines = [], list[CaseName | None]()
     for shown in headlines:
-        stands = shown.cases[:1]
+        stands = shown.cases
         if not stands:  # no time at the newest commit, but perhaps at an earlier one
-            wanted = (shown.implementation, "kernel")
-            once_timed = [
+            once_timed = (
                 row
-                for name, row in now.cases.items()
-                if (name.implementation, name.time) == wanted
-                and not np.isnan(history.times[0, history.rows_of[name]]).all()
-            ]
+                for row in shown.rows
+                if row.name.time == "kernel"
+                and not np.isnan(history.times[0, history.rows_of[row.name]]).all()
+            )
             stands = tuple(sorted(once_timed, key=lambda row: row.size)[-1:])
-        for row in stands:
-            if row.is_baseline:
-                continue
-            candidates.append(row.name)
-            if row.baseline and row.baseline not in baselines:
-                baselines.append(row.baseline)
+        if stands and not stands[0].is_baseline:
+            candidates.append(stands[0].name)
+            baselines.append(stands[0].baseline)
     if not candidates:
         baselines = [row.name for h in headlines for row in h.cases[:1] if row.is_baseline]
-    if not candidates and not baselines:
-        return None
-    return charts.history_chart(history, labels, changes, candidates, baselines, ranks, note)
+    return candidates, [*dict.fromkeys(filter(None, baselines))]
 
 
 def _states(history: History, now: KernelNow, commits: int) -> Iterator[State]:
@@ -292,16 +263,16 @@ def _states(history: History, now: KernelNow, commits: int) -> Iterator[State]:
 
 
 def _time_splits(
-    rows: Sequence[Row], at_largest: Mapping[str, Mapping[str, Row]]
+    headlines: Iterable[Headline], at_largest: Mapping[str, Mapping[str, Row]]
 ) -> Iterator[TimeSplit]:
     """Implementations with at least two parts of a call measured at one case."""
-    timed = [row for row in rows if row.seconds is not None]
-    for implementation, times in at_largest.items():
+    for shown in headlines:
+        times = at_largest[shown.implementation]
         kernel = times.get("kernel")
         if kernel is None or kernel.seconds is None:
             continue
-        mine = (row for row in timed if row.name.implementation == implementation)
-        parts = {**times, "compile": compilation(kernel, mine) or times.get("compile")}
+        timed = (row for row in shown.rows if row.seconds is not None)
+        parts = {**times, "compile": compilation(kernel, timed) or times.get("compile")}
         call = {
             time: row.seconds
             for time in CALL

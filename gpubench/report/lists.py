@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-T = TypeVar("T")
+from gpubench.results import Ratio
 
 FIRST = 40
 """Rows that a page shows at first; as many in ``lists.js``. With up to 30 elements in a row and all
@@ -22,27 +22,25 @@ WORTH_A_GROUP = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Fold(Generic[T]):
+class Fold:
     """Rows that fold together."""
 
     title: str
     """Empty where all rows are one group, which does not fold."""
-    rows: Sequence[T]
+    rows: Sequence[Any]
     is_open: bool
     """At first."""
 
 
-def grouped(rows: Sequence[T], common: str, label: str) -> list[Fold[T]]:
+def grouped(rows: Sequence[Any], common: str, label: str) -> list[Fold]:
     """Rows of a long list by what neighbours have in common, else by their labels, which are in
     order; a short list is one group. Both are names of attributes, with dots."""
     if len(rows) <= FIRST:
         return [Fold("", rows, True)]
     common_of, label_of = attrgetter(common), attrgetter(label)
-    groups: list[tuple[str, Sequence[T]]] = [
-        (str(title), list(members)) for title, members in groupby(rows, common_of)
-    ]
+    groups = [(str(title), list(members)) for title, members in groupby(rows, common_of)]
     if not 1 < len(groups) <= len(rows) / WORTH_A_GROUP:
-        pieces = [rows[start : start + FIRST] for start in range(0, len(rows), FIRST)]
+        pieces = [[*rows[start : start + FIRST]] for start in range(0, len(rows), FIRST)]
         groups = [(f"{label_of(piece[0])} to {label_of(piece[-1])}", piece) for piece in pieces]
     are_open = open_at_first(len(members) for _, members in groups)
     return [Fold(*group, is_open) for group, is_open in zip(groups, are_open, strict=True)]
@@ -56,7 +54,15 @@ def open_at_first(counts: Iterable[int]) -> Iterator[bool]:
         before += count
 
 
-def listed(words: dict[str, Iterable[str]], **numbers: float | None) -> dict[str, Any]:
-    """What a row is filtered by, and sorted by, for ``lists.js``; what is not known is left out."""
-    known = {name: sorted({word for word in each if word}) for name, each in words.items()}
-    return known | {name: number for name, number in numbers.items() if number is not None}
+def listed(**fields: Iterable[str] | Ratio | float | None) -> dict[str, Any]:
+    """What a row is filtered by, words, and sorted by, numbers, for ``lists.js``; what is not known
+    is left out."""
+    known: dict[str, Any] = {}
+    for name, value in fields.items():
+        if isinstance(value, Ratio):
+            known[name] = value.value
+        elif isinstance(value, int | float):
+            known[name] = value
+        elif value is not None:
+            known[name] = sorted({word for word in value if word})
+    return known

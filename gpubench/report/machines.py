@@ -54,8 +54,15 @@ _LABELS = {
 """Facts of a snapshot and conditions of a case, in the order of the panel; others are shown by
 their own names."""
 
-_UNITS = {"_mhz": "MHz", "_c": "\N{DEGREE SIGN}C", "_w": "W"}
-"""By how the name of a reading ends."""
+_UNITS = {
+    "_bytes_per_second": (1e9, "GB/s"),
+    "_per_second": (1e9, "billion a second"),
+    "_bytes": (2**20, "MiB"),
+    "_mhz": (1, "MHz"),
+    "_c": (1, "\N{DEGREE SIGN}C"),
+    "_w": (1, "W"),
+}
+"""How a reading is shown, by how its name ends."""
 
 _REPLACED = {"num_cpu": "cpu_threads", "ram": "memory_bytes"}
 """What asv's ``machine.json`` says and the record says better."""
@@ -63,13 +70,10 @@ _REPLACED = {"num_cpu": "cpu_threads", "ram": "memory_bytes"}
 _HIDDEN = {"host", "machine", "run", "version"}
 
 _MOST_VALUES = 4
-"""Values of one fact that are listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class MachinePanel:
-    """One machine and environment."""
-
     name: str
     environment: str
     facts: tuple[tuple[str, str], ...]
@@ -95,7 +99,6 @@ class SetupFacts:
     """One machine and environment."""
 
     setup: Link
-    """To its overview."""
     panel: MachinePanel
     commits: int
     first: CommitLabel
@@ -112,8 +115,6 @@ class SetupFacts:
 
 @dataclass(frozen=True, slots=True)
 class MachinesPage:
-    """Where the numbers come from."""
-
     title: str
     navigation: Navigation
     verdict: str
@@ -173,7 +174,6 @@ def machine_panel(history: History, site: Site) -> MachinePanel:
 
 
 def fact_words(name: str, value: Value | None) -> tuple[str, str]:
-    """Label and value of one fact."""
     label = _LABELS.get(name, name.replace("_", " "))
     if value in (None, ""):
         return label, "none"
@@ -233,34 +233,30 @@ def _devices(rows: Iterable[Row]) -> Iterator[DeviceConditions]:
             by_device[row.device].append(row.conditions)
     for device, conditions in sorted(by_device.items()):
         values: dict[str, set[Value]] = defaultdict(set)
-        for name, value in (item for condition in conditions for item in condition.items()):
-            values[name].add(value)
+        for condition in conditions:
+            for name, value in condition.items():
+                values[name].add(value)
         facts = tuple(_reading(name, values[name]) for name in sorted(values))
         yield DeviceConditions(device, len(conditions), facts)
 
 
 def _reading(name: str, values: set[Value]) -> tuple[str, str]:
     """A condition of all cases on a device: numbers as their range, words side by side."""
-    distinct = sorted(values, key=lambda value: (isinstance(value, str), value))
-    numbers = [v for v in distinct if isinstance(v, int | float) and not isinstance(v, bool)]
     label, _ = fact_words(name, None)
-    if len(numbers) == len(distinct):
-        ends = (numbers[0], numbers[-1])[: len(numbers)]
-        return label, " to ".join(_number(name, number) for number in ends)
+    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
+        numbers = [_number(name, float(end)) for end in (min(values), max(values))]
+        return label, " to ".join(numbers[: len(values)])
+    distinct = sorted(values, key=lambda value: (isinstance(value, str), value))
     shown = [fact_words(name, value)[1] for value in distinct[:_MOST_VALUES]]
     more = len(distinct) - len(shown)
     return label, ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def _number(name: str, value: float) -> str:
-    space = "\N{NARROW NO-BREAK SPACE}"
-    if name.endswith("_bytes_per_second"):
-        return f"{text.digits(value / 1e9)}{space}GB/s"
-    if name.endswith("_per_second"):
-        return f"{text.digits(value / 1e9)}{space}billion a second"
     if name.endswith("_seconds"):
         return text.seconds(value)
-    if name.endswith("_bytes"):
-        return f"{text.digits(value / 2**20)}{space}MiB"
-    unit = next((unit for ending, unit in _UNITS.items() if name.endswith(ending)), "")
-    return f"{text.whole(value)}{space}{unit}".rstrip(space)
+    for ending, (scale, unit) in _UNITS.items():
+        if name.endswith(ending):
+            shown = text.digits(value / scale) if scale > 1 else text.whole(value)
+            return f"{shown}\N{NARROW NO-BREAK SPACE}{unit}"
+    return text.whole(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,7 @@ from gpubench.results import (
     History,
     Problem,
     Ratio,
+    Row,
     Status,
     geometric_mean,
 )
@@ -49,9 +50,6 @@ each backend."""
 _MOST_CHANGES = 8
 """Listed in either direction; the page of changes has all."""
 
-_BASELINES = ""
-"""Key of the column of baselines, where backends are columns."""
-
 
 @dataclass(frozen=True, slots=True)
 class MatrixColumn:
@@ -60,7 +58,6 @@ class MatrixColumn:
     name: str
     """Of the implementation; of several in one column, of the most common."""
     is_baseline: bool
-    """Whether it holds baselines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +84,6 @@ class KernelChange:
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """One kernel."""
-
     suite: str
     kernel: Link
     commit: CommitLabel | None
@@ -107,21 +102,15 @@ class MatrixRow:
 
     @property
     def listed(self) -> dict[str, Any]:
-        """For a long list."""
         speedups = [cell.speedup for cell in self.cells if cell.speedup]
-        flaws = [cell.status for cell in self.cells if cell.status not in (None, "ok")]
-        only = [
-            *(ratio.verdict for ratio in speedups),
-            *map(text.status_label, filter(None, flaws)),
-        ]
+        flaws = {cell.status for cell in self.cells if cell.status and cell.status != "ok"}
         changed = self.change.ratio.value if self.change else None
+        only = [ratio.verdict for ratio in speedups] + [*map(text.status_label, flaws)]
         return listed(
-            {
-                "suite": [self.suite],
-                "tag": self.tags,
-                "backend": self.backends,
-                "only": [*only, "changed" if changed else ""],
-            },
+            suite=[self.suite],
+            tag=self.tags,
+            backend=self.backends,
+            only=[*only, "changed" if changed else ""],
             speedup=max((ratio.value for ratio in speedups), default=None),
             change=max(changed, 1 / changed) if changed else None,
         )
@@ -133,7 +122,6 @@ class Matrix:
 
     columns: tuple[MatrixColumn, ...] = ()
     by_backend: bool = False
-    """Whether implementations share columns."""
     rows: tuple[MatrixRow, ...] = ()
     suites: dict[str, Ratio | None] = field(default_factory=dict)
     """Geometric mean over the kernels of each suite, as that of all of them."""
@@ -152,26 +140,20 @@ class SetupRow:
 
     @property
     def listed(self) -> dict[str, Any]:
-        """For a long list."""
-        return listed({}, speedup=self.speedup.value if self.speedup else None)
+        return listed(speedup=self.speedup)
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The report's first page."""
-
     title: str
     navigation: Navigation
     verdict: str
-    """One sentence."""
     details: str
-    """What its numbers are of."""
     speedup: Ratio | None = None
     counts: dict[str, int] = field(default_factory=dict)
     commit: CommitLabel | None = None
     machine: MachinePanel | None = None
     matrix: Matrix = Matrix()
-    """Kernels by implementations."""
     regressions: tuple[ChangeView, ...] = ()
     improvements: tuple[ChangeView, ...] = ()
     changes_note: str | None = None
@@ -202,45 +184,27 @@ def build(history: History | None, site: Site) -> Overview:
             problems=site.table.problems,
             states=(state,),
         )
-    # Its own is the last, whose rows other pages need as well.
-    setups = [_setup_row(other, site) for other in reversed(_side_by_side(history, site))]
+    setups = tuple(_setup_row(other, site) for other in _side_by_side(history, site))
     kernels, rows = _kernels(history, site), site.rows_now(history)
-    computing, counts = _computing(kernels), count(rows)
-    best = _best(computing)
+    best = _best(kernels)
     mean = geometric_mean([*best.values()])
-    details = f"Of {text.plural(len(rows), 'case')}, {counts_in_words(counts)}." if counts else ""
-    if mean:
-        empty = [kernel_label(key) for key in kernels if key not in computing]
-        does = "which does" if len(empty) == 1 else "which do"
-        without = f"; without {text.some(empty)}, {does} nothing (work: 0)" if empty else ""
-        if uncertain := [
-            kernel_label(key)
-            for key, kernel in computing.items()
-            if key not in best and any(shown.speedup for shown in kernel)
-        ]:
-            without += f"; without {text.some(uncertain)}, whose speedup has no interval"
-        details = (
-            "Geometric mean over the kernels, each at its largest size with its fastest "
-            f"implementation{without}. {details}"
-        )
-    slower, faster = _largest_changes(history, site)
+    newest = [(name, changes[-1]) for name, changes in site.changes(history).items() if changes]
+    newest.sort(key=lambda item: -item[1].size)
     return Overview(
         title="Overview",
         navigation=site.navigation(history.setup),
-        verdict=_alone(kernels, history)
-        if all(row.is_alone for row in rows)
-        else _verdict(best or computing or kernels, history, mean),
-        details=details,
+        verdict=_verdict(kernels, best, mean, history),
+        details=_details(kernels, best, rows),
         speedup=mean,
-        counts=counts,
+        counts=count(rows),
         commit=commit_label(history.latest),
         machine=machine_panel(history, site),
-        matrix=_matrix(kernels, best, history, site),
-        regressions=slower,
-        improvements=faster,
+        matrix=_matrix(kernels, best, newest, history, site),
+        regressions=_largest((item for item in newest if item[1].slower), history, site),
+        improvements=_largest((item for item in newest if not item[1].slower), history, site),
         changes_note=history_length(len(history.commits)),
         reasons=reason_views(rows),
-        setups=tuple(reversed(setups)),
+        setups=setups,
         problems=site.table.problems,
         states=tuple(_states(history, site)),
     )
@@ -262,9 +226,76 @@ def _setup_row(history: History, site: Site) -> SetupRow:
     return SetupRow(
         setup=Link(setup_label(history.setup), site.address(history.setup)),
         commit=commit_label(history.latest),
-        speedup=geometric_mean([*_best(_computing(_kernels(history, site))).values()]),
+        speedup=geometric_mean([*_best(_kernels(history, site)).values()]),
         counts=counts_in_words(count(site.rows_now(history))),
     )
+
+
+def _kernels(history: History, site: Site) -> _Kernels:
+    kernels = {}
+    for key, now in site.current(history).items():
+        names = sorted({name.implementation for name in now.cases})
+        kernels[key] = [headline(now.cases.values(), name) for name in names]
+    return kernels
+
+
+def _is_empty(kernel: Sequence[Headline]) -> bool:
+    """How fast a kernel does nothing is no speedup of a computation."""
+    return does_nothing(row for shown in kernel for row in shown.rows)
+
+
+def _best(kernels: _Kernels) -> dict[KernelKey, Ratio]:
+    """Speedup of the fastest implementation of each kernel that computes. One without an interval
+    would leave the mean without one, so that such count only where there is no other."""
+    best = {
+        key: speedup
+        for key, kernel in kernels.items()
+        if not _is_empty(kernel) and (speedup := max(kernel, key=lambda shown: shown.speed).speedup)
+    }
+    return {key: speedup for key, speedup in best.items() if speedup.has_interval} or best
+
+
+def _verdict(
+    kernels: _Kernels, best: Mapping[KernelKey, Ratio], mean: Ratio | None, history: History
+) -> str:
+    where = f"at {commit_label(history.latest).short} on {history.setup.machine}"
+    if not kernels:
+        return f"Nothing is known {where} of what is measured today."
+    if all(row.is_alone for kernel in kernels.values() for shown in kernel for row in shown.rows):
+        benchmarks = text.plural(len(kernels), "benchmark")
+        return f"Times of {benchmarks} {where}; none is compared with another (--pair names pairs)."
+    computing = [key for key, kernel in kernels.items() if not _is_empty(kernel)]
+    counted: Collection[KernelKey] = best or computing or kernels
+    suites = text.plural(len({suite for suite, _ in counted}), "suite")
+    scope = f"{text.plural(len(counted), 'kernel')} of {suites}"
+    if mean is None:
+        return f"No speedup can be stated for {scope} {where}."
+    unclear = f": unclear, the interval allows {text.ratio(1)} or is not known"
+    return (
+        f"Over {scope} {where}, the fastest implementations reach {text.speedup(mean)} "
+        f"({text.interval(mean)}) the speed of the baseline"
+        f"{unclear if mean.verdict == 'unclear' else ''}."
+    )
+
+
+def _details(kernels: _Kernels, best: Mapping[KernelKey, Ratio], rows: Sequence[Row]) -> str:
+    counts = counts_in_words(count(rows))
+    cases = f"Of {text.plural(len(rows), 'case')}, {counts}." if counts else ""
+    if not best:
+        return cases
+    words = (
+        "Geometric mean over the kernels, each at its largest size with its fastest implementation"
+    )
+    if empty := [kernel_label(key) for key, kernel in kernels.items() if _is_empty(kernel)]:
+        does = "which does" if len(empty) == 1 else "which do"
+        words += f"; without {text.some(empty)}, {does} nothing (work: 0)"
+    if uncertain := [
+        kernel_label(key)
+        for key, kernel in kernels.items()
+        if key not in best and not _is_empty(kernel) and any(shown.speedup for shown in kernel)
+    ]:
+        words += f"; without {text.some(uncertain)}, whose speedup has no interval"
+    return f"{words}. {cases}"
 
 
 def _states(history: History, site: Site) -> Iterator[State]:
@@ -284,101 +315,43 @@ def _states(history: History, site: Site) -> Iterator[State]:
         )
 
 
-def _best(kernels: _Kernels) -> dict[KernelKey, Ratio]:
-    """Speedup of each kernel's fastest implementation. One without an interval would leave the
-    mean without one, so that such count only where there is no other."""
-    best = {
-        key: speedup
-        for key, kernel in kernels.items()
-        if (speedup := max(kernel, key=lambda shown: shown.speed).speedup)
-    }
-    return {key: speedup for key, speedup in best.items() if speedup.has_interval} or best
-
-
-def _alone(kernels: Collection[KernelKey], history: History) -> str:
-    benchmarks = text.plural(len(kernels), "benchmark")
-    where = f"at {commit_label(history.latest).short} on {history.setup.machine}"
-    if not kernels:
-        return f"Nothing is known {where} of what is measured today."
-    return f"Times of {benchmarks} {where}; none is compared with another (--pair names pairs)."
-
-
-def _verdict(kernels: Collection[KernelKey], history: History, mean: Ratio | None) -> str:
-    where = f"at {commit_label(history.latest).short} on {history.setup.machine}"
-    suites = text.plural(len({suite for suite, _ in kernels}), "suite")
-    scope = f"{text.plural(len(kernels), 'kernel')} of {suites}"
-    if mean is None:
-        return f"No speedup can be stated for {scope} {where}."
-    unclear = f": unclear, the interval allows {text.ratio(1)} or is not known"
-    return (
-        f"Over {scope} {where}, the fastest implementations reach {text.speedup(mean)} "
-        f"({text.interval(mean)}) the speed of the baseline"
-        f"{unclear if mean.verdict == 'unclear' else ''}."
-    )
-
-
-def _largest_changes(history: History, site: Site) -> list[tuple[ChangeView, ...]]:
-    """Slower and faster: the newest change of each case, of which each kernel's implementation
-    shows its largest."""
-    newest = [(name, changes[-1]) for name, changes in site.changes(history).items() if changes]
-    largest: dict[tuple[str, str, str, bool], tuple[CaseName, Change]] = {}
-    for name, change in sorted(newest, key=lambda item: -item[1].size):
-        key = (name.suite, name.kernel, name.implementation, change.slower)
-        largest.setdefault(key, (name, change))
-    shown = [
-        [item for item in largest.values() if item[1].slower == slower][:_MOST_CHANGES]
-        for slower in (True, False)
-    ]
-    cases = site.of_cases(history, [name for items in shown for name, _ in items])
-    return [tuple(change_view(cases, *item) for item in items) for items in shown]
-
-
-def _kernels(history: History, site: Site) -> _Kernels:
-    kernels = {}
-    for key, now in site.current(history).items():
-        names = sorted({name.implementation for name in now.cases})
-        kernels[key] = [headline(now.cases.values(), name) for name in names]
-    return kernels
-
-
-def _computing(kernels: _Kernels) -> _Kernels:
-    """Those that do some work; how fast the others do nothing is no speedup of a computation."""
-    return {
-        key: kernel
-        for key, kernel in kernels.items()
-        if not does_nothing(row for shown in kernel for row in shown.rows)
-    }
-
-
-def _kernel_changes(history: History, site: Site) -> dict[KernelKey, KernelChange]:
-    """The largest among the newest changes of each kernel's cases."""
-    newest = [(name, changes[-1]) for name, changes in site.changes(history).items() if changes]
-    return {
-        (name.suite, name.kernel): KernelChange(change.ratio, site.labels(history)[change.after])
-        for name, change in sorted(newest, key=lambda item: item[1].size)
-    }
+def _largest(
+    newest: Iterable[tuple[CaseName, Change]], history: History, site: Site
+) -> tuple[ChangeView, ...]:
+    """The first of these changes, of each kernel's implementation its largest."""
+    largest: dict[tuple[str, ...], tuple[CaseName, Change]] = {}
+    for name, change in newest:
+        largest.setdefault((name.suite, name.kernel, name.implementation), (name, change))
+    shown = [*largest.values()][:_MOST_CHANGES]
+    cases = site.of_cases(history, [name for name, _ in shown])
+    return tuple(change_view(cases, *item) for item in shown)
 
 
 def _matrix(
-    kernels: _Kernels, best: Mapping[KernelKey, Ratio], history: History, site: Site
+    kernels: _Kernels,
+    best: Mapping[KernelKey, Ratio],
+    newest: Sequence[tuple[CaseName, Change]],
+    history: History,
+    site: Site,
 ) -> Matrix:
-    names = {shown.implementation for kernel in kernels.values() for shown in kernel}
-    by_backend = len(names) > MOST_COLUMNS
-    members: dict[str, list[Headline]] = defaultdict(list)
-    for shown in (shown for kernel in kernels.values() for shown in kernel):
-        members[_column(shown, by_backend)].append(shown)
-    columns = {}
-    for key, shared in members.items():
-        name = Counter(shown.implementation for shown in shared).most_common(1)[0][0]
-        columns[key] = MatrixColumn(name, any(shown.is_baseline for shown in shared))
-
-    def place(key: str) -> tuple[bool, bool, str]:
-        """Baselines first, then those with a speedup, each by name."""
-        has_speedup = any(shown.speedup for shown in members[key])
-        return not columns[key].is_baseline, not has_speedup, columns[key].name
-
-    ordered = sorted(columns, key=place)
-    rows, changes = [], _kernel_changes(history, site)
+    every = [shown for kernel in kernels.values() for shown in kernel]
+    by_backend = len({shown.implementation for shown in every}) > MOST_COLUMNS
+    columns: dict[str, list[Headline]] = defaultdict(list)
+    for shown in every:
+        columns[_column(shown, by_backend)].append(shown)
+    heads = []
+    for key, shared in columns.items():
+        (name, _), *_ = Counter(shown.implementation for shown in shared).most_common(1)
+        is_baseline = any(shown.is_baseline for shown in shared)
+        # Baselines first, then those with a speedup, each by name.
+        order = (not is_baseline, not any(shown.speedup for shown in shared), name)
+        heads.append((order, key, MatrixColumn(name, is_baseline)))
+    heads.sort()
+    changes: dict[KernelKey, KernelChange] = {}
+    for case, change in newest:
+        at = site.labels(history)[change.after]
+        changes.setdefault((case.suite, case.kernel), KernelChange(change.ratio, at))
+    rows = []
     for kernel_key, kernel in kernels.items():
         cases = [row for shown in kernel for row in shown.cases]
         # The size that most implementations are shown at.
@@ -386,10 +359,9 @@ def _matrix(
         size = sizes.most_common(1)[0][0] if sizes else ""
         baselines = [row.baseline_seconds for row in cases]
         baselines += [row.seconds for row in cases if row.is_baseline]
-        cells = []
-        for column in ordered:
-            shared = [shown for shown in kernel if _column(shown, by_backend) == column]
-            cells.append(_cell(shared, columns[column], size) if shared else MatrixCell())
+        in_columns: dict[str, list[Headline]] = defaultdict(list)
+        for shown in kernel:
+            in_columns[_column(shown, by_backend)].append(shown)
         commit = site.current(history)[kernel_key].commit
         rows.append(
             MatrixRow(
@@ -398,7 +370,7 @@ def _matrix(
                 commit=commit_label(commit) if commit != history.latest else None,
                 size=size,
                 baseline_seconds=next((s for s in baselines if s is not None), None),
-                cells=tuple(cells),
+                cells=tuple(_cell(in_columns[key], column, size) for _, key, column in heads),
                 change=changes.get(kernel_key),
                 backends=tuple(sorted({shown.rows[0].backend for shown in kernel} - {""})),
                 tags=tuple(sorted({tag for shown in kernel for tag in shown.rows[0].tags})),
@@ -408,7 +380,7 @@ def _matrix(
         suite: geometric_mean([ratio for key, ratio in best.items() if key[0] == suite])
         for suite in dict.fromkeys(suite for suite, _ in kernels)
     }
-    named = tuple(columns[key] for key in ordered)
+    named = tuple(column for _, _, column in heads)
     return Matrix(named, by_backend, tuple(rows), suites, len(history.commits) > 1)
 
 
@@ -416,29 +388,30 @@ def _column(shown: Headline, by_backend: bool) -> str:
     """Key of its column; its name, too, where no record says its backend."""
     if not by_backend:
         return shown.implementation
-    return _BASELINES if shown.is_baseline else shown.rows[0].backend or shown.implementation
+    return "" if shown.is_baseline else shown.rows[0].backend or shown.implementation
 
 
 def _cell(shared: Sequence[Headline], column: MatrixColumn, size: str) -> MatrixCell:
     """What stands for implementations that share a column: the fastest."""
+    if not shared:
+        return MatrixCell()
     best = max(shared, key=lambda shown: shown.speed)
     name = best.implementation if best.implementation != column.name else ""
     flaws: dict[str, int] = {key: n for key, n in count(best.rows).items() if key in STATUSES}
-    counts = counts_in_words(flaws)
-
-    def cell(status: Status | None, *words: str, **shown: Any) -> MatrixCell:
-        return MatrixCell(status=status, note="; ".join(filter(None, (name, *words))), **shown)
-
-    cases, speedup = best.cases, best.speedup
-    if best.is_baseline and any(row.seconds is not None for row in cases):
-        return cell("ok", counts, is_baseline=True)
-    if speedup:
-        words = text.sizes(cases[0].sizes)
-        return cell("ok", words if words != size else "", counts, speedup=speedup)
-    worst = worst_status(best.rows)
+    worst, words = worst_status(best.rows), counts_in_words(flaws)
+    if best.is_baseline and any(row.seconds is not None for row in best.cases):
+        return MatrixCell(status="ok", note=_joined(name, words), is_baseline=True)
+    if best.speedup:
+        at = text.sizes(best.cases[0].sizes)
+        note = _joined(name, at if at != size else "", words)
+        return MatrixCell(best.speedup, "ok", note)
     if worst == "ok":
         missing = next((row.missing for row in best.rows if row.missing), None)
-        return cell(None, missing or "its kernel time was not measured")
+        return MatrixCell(note=_joined(name, missing or "its kernel time was not measured"))
     if set(flaws) == {worst}:  # which the cell says already
-        return cell(worst, text.plural(flaws[worst], "case") if flaws[worst] > 1 else "")
-    return cell(worst, counts)
+        words = text.plural(flaws[worst], "case") if flaws[worst] > 1 else ""
+    return MatrixCell(status=worst, note=_joined(name, words))
+
+
+def _joined(*words: str) -> str:
+    return "; ".join(filter(None, words))

@@ -6,16 +6,14 @@ it for the version of the report once a second and loads the page anew when that
 
 from __future__ import annotations
 
-import mimetypes
 import os
-import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -109,7 +107,6 @@ class ReportServer(ThreadingHTTPServer):
         return f"http://{ADDRESS}:{self.port}/"
 
     def outdate(self) -> None:
-        """Let open pages load anew."""
         self.version = str(time.time_ns())
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -165,7 +162,7 @@ def rewrite_on_change(
             tell("written again")
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(SimpleHTTPRequestHandler):
     """Answers GET and HEAD for files of the folder, asked for by this machine's own name."""
 
     server: ReportServer
@@ -173,63 +170,58 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = SECONDS
     protocol_version = "HTTP/1.1"
 
-    def do_GET(self) -> None:
+    def send_head(self) -> BinaryIO:
+        """Send the headers; what is returned, the base class sends piece by piece: a hundred
+        clients need no hundred copies of a file."""
         # Under another name it was asked by a page of another site (DNS rebinding).
         names = [[f"{name}:{self.server.port}"] for name in (ADDRESS, "localhost")]
         if self.headers.get_all("Host", []) not in names:
-            self._refuse(HTTPStatus.MISDIRECTED_REQUEST, f"this is {self.server.url}\n")
-        elif content := self._content(unquote(urlsplit(self.path).path)):
-            self._send(HTTPStatus.OK, *content)
-        else:
-            self._refuse(HTTPStatus.NOT_FOUND, "there is no such page\n")
-
-    do_HEAD = do_GET
+            return self._refuse(HTTPStatus.MISDIRECTED_REQUEST, f"this is {self.server.url}\n")
+        if content := self._content(unquote(urlsplit(self.path).path)):
+            return self._head(HTTPStatus.OK, *content)
+        return self._refuse(HTTPStatus.NOT_FOUND, "there is no such page\n")
 
     def _not_allowed(self) -> None:
         self.close_connection = True  # a body may follow, which nobody reads
-        self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are answered\n")
+        words = "only GET and HEAD are answered\n"
+        self.copyfile(self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, words), self.wfile)
 
     do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_CONNECT = do_TRACE = _not_allowed
 
-    def _content(self, path: str) -> tuple[str, bytes | Path] | None:
-        """Type of what stands at a path, and its bytes, or the file that is sent as it is; ``None``
-        where there is nothing to send."""
+    def _content(self, path: str) -> tuple[str, BinaryIO] | None:
+        """What stands at a path, after its type; ``None`` where there is nothing to send."""
         if path == _SCRIPT:
-            return "text/javascript", (packaged_templates() / "reload.js").read_bytes()
+            return "text/javascript", (packaged_templates() / "reload.js").open("rb")
         if path == _VERSION:
             served = f'document.documentElement.dataset.served = "{self.server.version}";\n'
-            return "text/javascript", served.encode()
+            return "text/javascript", BytesIO(served.encode())
         if path == "/favicon.ico":  # browsers ask; the pages have none
-            return "image/x-icon", b""
+            return "image/x-icon", BytesIO()
         version = self.server.version  # before the file: it may be written again meanwhile
         try:
             asked = self.server.folder / (path.lstrip("/") or "index.html")
             file = Path(os.path.realpath(asked))
             if not (file.is_relative_to(self.server.folder) and file.is_file()):
                 return None
-            kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+            kind = self.guess_type(file)
             if kind != "text/html":
-                return kind, file
-            content = read_regular(file, MOST_PAGE)
-        except TooLarge:
-            return kind, file
+                return kind, file.open("rb")
+            try:
+                content = read_regular(file, MOST_PAGE)
+            except TooLarge:
+                return kind, file.open("rb")
         except (OSError, ValueError):  # ValueError: a NUL in the path
             return None
         head, end, rest = content.rpartition(b"</body>")
         script = f'<script src="{_SCRIPT}" data-version="{version}"></script>\n'.encode()
-        return kind, head + script + end + rest if end else content
+        return kind, BytesIO(head + script + end + rest if end else content)
 
-    def _refuse(self, status: HTTPStatus, words: str) -> None:
-        self._send(status, "text/plain", words.encode())
+    def _refuse(self, status: HTTPStatus, words: str) -> BinaryIO:
+        return self._head(status, "text/plain", BytesIO(words.encode()))
 
-    def _send(self, status: HTTPStatus, kind: str, content: bytes | Path) -> None:
-        with content.open("rb") if isinstance(content, Path) else BytesIO(content) as source:
-            self._send_from(source, status, kind)
-
-    def _send_from(self, source: BinaryIO, status: HTTPStatus, kind: str) -> None:
-        """Send all of it, piece by piece: a hundred clients need no hundred copies of a file."""
-        length = source.seek(0, os.SEEK_END)
-        source.seek(0)
+    def _head(self, status: HTTPStatus, kind: str, content: BinaryIO) -> BinaryIO:
+        length = content.seek(0, os.SEEK_END)
+        content.seek(0)
         text = kind.startswith("text/") or kind == "application/json"
         self.send_response(status)
         self.send_header("Content-Type", f"{kind}; charset=utf-8" if text else kind)
@@ -240,8 +232,7 @@ class _Handler(BaseHTTPRequestHandler):
         if status is HTTPStatus.METHOD_NOT_ALLOWED:
             self.send_header("Allow", "GET, HEAD")
         self.end_headers()
-        if self.command != "HEAD":
-            shutil.copyfileobj(source, self.wfile)
+        return content
 
     def log_message(self, format: str, *args: object) -> None:
         """Requests are not told."""

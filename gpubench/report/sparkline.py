@@ -24,10 +24,6 @@ MARK_WIDTH = 9.0
 
 Values = NDArray[np.float64]
 
-# Coordinates are rounded to a tenth of a unit, less than anyone sees. A report has a million of
-# them, and a text is looked up in a tenth of the time that it is made in.
-_TENTHS = [str(tenths / 10) for tenths in range(round(10 * WIDTH) + 1)]
-
 
 @dataclass(frozen=True, slots=True)
 class Sparkline:
@@ -47,42 +43,39 @@ class Sparkline:
 
 def sparkline(values: Values, label: str, marked: Sequence[int] = ()) -> Sparkline:
     """Draw positive values; NaN is a gap, ``marked`` are indices of points to mark."""
-    logs = np.log(values)
-    present = np.flatnonzero(~np.isnan(logs))
+    present = np.flatnonzero(~np.isnan(values))
     if not present.size:
         return Sparkline((), (), None, label)
-    low, high = logs[present].min(), logs[present].max()
-    spread = max(high - low, math.log(1.1))  # noise of a few percent stays small
+    logs = np.log(values[present])
+    spread = max(logs.max() - logs.min(), math.log(1.1))  # noise of a few percent stays small
     # Commits before the first time and after the last take no room: those of one case in a hundred
     # of a long history would leave a dot.
     since = present - present[0]
     step = (WIDTH - 2 * MARGIN) / max(since[-1], 1)
-    down = 0.5 - (logs[present] - (low + high) / 2) / spread
-    xs = np.rint(10 * (MARGIN + since * step)).astype(int)
-    ys = np.rint(10 * (MARGIN + down * (HEIGHT - 2 * MARGIN))).astype(int)
-    group = -(-2 * len(present) // MOST_POINTS)  # of each group the least and the greatest
+    down = 0.5 - (logs - (logs.min() + logs.max()) / 2) / spread
+    # Less than a tenth of a unit nobody sees.
+    xs = np.round(MARGIN + since * step, 1).tolist()
+    ys = np.round(MARGIN + down * (HEIGHT - 2 * MARGIN), 1).tolist()
+    points = [*zip(xs, ys, strict=True)]
+    group = math.ceil(2 * len(points) / MOST_POINTS)  # of each the least and the greatest
     gaps = np.flatnonzero(np.diff(since) * step > max(1.5 * step, SEEN_GAP)) + 1
-    lines, across, below = [], xs.tolist(), ys.tolist()
-    for start, stop in pairwise([0, *gaps.tolist(), len(present)]):
-        shown = range(start, stop) if group <= 2 else _thinned(below, start, stop, group)
-        lines.append(" ".join([f"{_TENTHS[across[i]]},{_TENTHS[below[i]]}" for i in shown]))
-
-    def centre(point: int) -> tuple[float, float]:
-        return float(xs[point] / 10), float(ys[point] / 10)
-
+    stretches = pairwise([0, *gaps.tolist(), len(points)])
+    thinned = [_thinned(points[start:stop], group) for start, stop in stretches]
     marks: list[tuple[float, float]] = []
-    for index in sorted((i for i in marked if not math.isnan(logs[i])), reverse=True):
-        mark = centre(int(present.searchsorted(index)))
+    for mark in [points[i] for i in np.flatnonzero(np.isin(present, marked))][::-1]:
         if not marks or marks[-1][0] - mark[0] >= MARK_WIDTH:
             marks.append(mark)
-    return Sparkline(tuple(lines), tuple(marks), centre(-1), label)
+    lines = tuple(" ".join([f"{x},{y}" for x, y in line]) for line in thinned)
+    return Sparkline(lines, tuple(marks), points[-1], label)
 
 
-def _thinned(ys: Sequence[int], start: int, stop: int, size: int) -> list[int]:
-    """Indices of both ends, and of the first least and greatest of each group of points, which is
-    more than the picture can show."""
-    shown = {start, stop - 1}
-    for first in range(start, stop, size):
-        group = ys[first : min(first + size, stop)]
-        shown |= {first + group.index(min(group)), first + group.index(max(group))}
-    return sorted(shown)
+def _thinned(points: Sequence[tuple[float, float]], size: int) -> Sequence[tuple[float, float]]:
+    """Both ends, and the first least and greatest of each group of points, which is more than the
+    picture can show."""
+    if size <= 2:
+        return points
+    shown = {0, len(points) - 1}
+    for first in range(0, len(points), size):
+        ys = [y for _, y in points[first : first + size]]
+        shown |= {first + ys.index(min(ys)), first + ys.index(max(ys))}
+    return [points[index] for index in sorted(shown)]

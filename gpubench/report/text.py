@@ -65,12 +65,10 @@ def ratio(value: float) -> str:
 
 
 def speedup(value: Ratio | None) -> str:
-    """The ratio alone."""
     return ratio(value.value) if value else ""
 
 
 def interval(value: Ratio | None) -> str:
-    """The speedup's interval, or that there is none."""
     if value is None or not value.has_interval:
         return "no interval"
     return f"{digits(value.low)}{_DASH}{digits(value.high)}{TIMES}"

@@ -47,7 +47,7 @@ def history(*commits: dict[CaseName, float | None]) -> History:
 
 def chart(of: History, changes: Sequence[Change] | None = None) -> HistoryChart:
     """``numba`` against ``numpy``; with these changes of it, or those that there are."""
-    all_changes = dict(changes_of(of, {})[0])
+    all_changes = changes_of(of)
     if changes is not None:
         all_changes[NUMBA] = tuple(changes)
     labels = [commit_label(commit) for commit in of.commits]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpubench.report.lists import FIRST, grouped, listed, open_at_first
+from gpubench.results import Ratio
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ def test_a_first_group_of_many_rows_is_open_and_the_only_one() -> None:
 
 
 def test_what_is_not_known_is_neither_filtered_nor_sorted_by() -> None:
-    found = listed({"only": ["slower", "", "faster", "slower"]}, speedup=2.0, change=None)
+    found = listed(
+        only=["slower", "", "faster", "slower"], speedup=Ratio(2.0, 1.0, 3.0), cases=3, change=None
+    )
 
-    assert found == {"only": ["faster", "slower"], "speedup": 2.0}
+    assert found == {"only": ["faster", "slower"], "speedup": 2.0, "cases": 3}

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from full_kernel import write_full_kernel
@@ -127,21 +128,32 @@ def test_no_wrong_case_has_a_time_or_speedup_in_the_files(sample: Table, tmp_pat
     assert {(row["seconds"], row["speedup"], row["verdict"]) for row in rows} == {("", "", "")}
 
 
-def test_csv_follows_rfc_4180() -> None:
-    text = exports.to_csv([{"a": 'say "x", y', "b": "two\nlines"}, {"a": 1.5, "b": None}])
+def as_csv(*records: dict[str, Any]) -> str:
+    csv_file, json_file = io.StringIO(newline=""), io.StringIO()
+    exports.write_records(records, csv_file, json_file)
+    assert json.loads(json_file.getvalue()) == list(records)
+    return csv_file.getvalue()
 
-    assert text == 'a,b\r\n"say ""x"", y","two\nlines"\r\n1.5,\r\n'
+
+def test_csv_follows_rfc_4180_and_json_has_the_same() -> None:
+    text = as_csv({"a": 'say "x", y', "b": "two\nlines\u2028"}, {"a": 1.5, "b": None})
+
+    assert text == 'a,b\r\n"say ""x"", y","two\nlines\u2028"\r\n1.5,\r\n'
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", " =1"])
 def test_a_text_that_a_spreadsheet_would_run_is_marked_as_text(text: str) -> None:
-    (row,) = rows_of(exports.to_csv([{"a": text}]))
+    (row,) = rows_of(as_csv({"a": text}))
 
     assert row["a"] == f"'{text}"
 
 
 def test_numbers_stay_numbers() -> None:
-    assert exports.to_csv([{"a": -1.5}]) == "a\r\n-1.5\r\n"
+    assert as_csv({"a": -1.5}) == "a\r\n-1.5\r\n"
+
+
+def test_without_any_record_the_files_are_empty() -> None:
+    assert as_csv() == ""
 
 
 def test_a_machine_row_tells_one_fact(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from gpubench.backends import registry
 from gpubench.backends.protocol import Capability
 from gpubench.names import TIMES
 from gpubench.record import CaseRecord
-from gpubench.report import capabilities, choose, exports, kernel, text
+from gpubench.report import choose, exports, kernel, text
 from gpubench.report.render import write_report
 from gpubench.report.site import Site
 from gpubench.results import Row, measured_rows, open_table
@@ -122,7 +122,7 @@ def test_records_of_earlier_releases_give_no_table(tmp_path: Path) -> None:
 
 
 def test_every_capability_has_a_column() -> None:
-    assert tuple(capabilities.COLUMNS) == get_args(Capability)
+    assert tuple(choose.CAPABILITIES) == get_args(Capability)
 
 
 @pytest.mark.parametrize("name", [name for name in registry.names() if name != "scripted"])
