@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 
 from gpubench.errors import Fault
@@ -11,12 +13,13 @@ from gpubench.names import pattern_fault
 from gpubench.suite.expressions import MAX_DEPTH, Expression
 from gpubench.suite.model import (
     Array,
-    Column,
+    DeclaredTable,
     FormulaFill,
     FunctionFill,
     Implementation,
     Kernel,
     LikeFill,
+    Suite,
     formulas,
 )
 from gpubench.suite.reader import MAX_FAULTS
@@ -32,25 +35,28 @@ from gpubench.suite.types import (
     suggestion,
     unknown,
 )
-from gpubench.suite.validation import Validated
+from gpubench.suite.validation import validate
 
 
-def check_suite(validated: Validated, root: Node, preset: str | None) -> Iterator[Fault]:
-    """Faults between the fields of a suite; ``root`` is the tree with what is unsound still in it,
-    ``preset`` the one that was applied.
+def check_suite(root: Node, preset: str | None) -> tuple[Suite | None, list[Fault]]:
+    """The model of a tree, ``None`` where nothing of it is sound, and all that is wrong with it;
+    ``preset`` is the one that was applied.
 
     What is missing (outputs, a use of an axis, array or scalar) is told only where nothing else is
     wrong: what is wrong may have been it.
     """
-    yield from _kernels_or_pairs(root)
-    sound, raw = validated.sound.fields("kernels"), root.fields("kernels")
-    for name, kernel in (validated.suite.kernels if validated.suite else {}).items():
-        checks = _KernelChecks(name, kernel, sound[name], raw[name])
-        faults = list(islice(checks.faults(), MAX_FAULTS + 1))
-        yield from faults
-        if not faults and not validated.faults:
-            yield from checks.nothing_written()
-            yield from checks.unused(preset)
+    suite, sound, unsound = validate(root)
+    faults = [*unsound, *_kernels_or_pairs(root)]
+    for name, kernel in suite.kernels.items() if suite else ():
+        node, raw = sound.fields("kernels")[name], root.fields("kernels")[name]
+        checks = _KernelChecks(name, kernel, node, raw)
+        of_kernel = [*islice(checks.faults(), MAX_FAULTS + 1)]
+        if not of_kernel and not unsound:
+            of_kernel = [*checks.nothing_written(), *checks.unused(preset)]
+        faults += of_kernel
+        if len(faults) > MAX_FAULTS:
+            break
+    return suite, faults
 
 
 def _kernels_or_pairs(root: Node) -> Iterator[Fault]:
@@ -125,6 +131,14 @@ def _overlay(overlay: Node, kernels: list[Node], where: str) -> Iterator[Fault]:
 # --- one kernel
 
 
+_WITHOUT_ARRAYS = {
+    "let": "in let",
+    "shape": "in the shape of an array",
+    "rows": "in the number of rows",
+}
+"""Fields whose formulas know no ``itemsize`` and ``size``, since arrays come after them."""
+
+
 class _KernelChecks:
     """The checks of one kernel.
 
@@ -137,18 +151,16 @@ class _KernelChecks:
         self.kernel = kernel
         self.node = sound
         self.raw = raw
-        sizes = [
-            item  # zipped axes taken apart
-            for key, size in raw.fields("sizes").items()
-            for item in (size.fields("zip") or {key: size}).items()
-        ]
-        zipped = (size.fields("zip") for size in raw.fields("sizes").values())
-        self.parameters = {n: axis for axes in zipped for n, axis in axes.items()}
+        self.parameters: dict[str, Node] = {}  # those of zips among them
+        axes: list[tuple[str, Node]] = []
+        for key, size in raw.fields("sizes").items():
+            axes += (size.fields("zip") or {key: size}).items()
+            self.parameters |= size.fields("zip")
+        axes += raw.fields("parameters").items()
         self.parameters |= raw.fields("parameters")
-        axes = [*sizes, *raw.fields("parameters").items()]
         self.axes = tuple(name for name, _ in axes)
         self.let = raw.fields("let")
-        self.names = (*self.axes, *self.let)
+        self.names = dict.fromkeys((*self.axes, *self.let))
         """What every formula may use."""
         self.arrays = raw.fields("arrays")
         self.tables = raw.fields("tables")
@@ -157,10 +169,14 @@ class _KernelChecks:
         data = *self.arrays.items(), *self.tables.items(), *self.scalars.items()
         self.declared = [*axes, *self.let.items(), *data]
         self.made = _texts(raw.find("init", "returns"))
-        self.rooted: set[str] = set()  # arrays whose fill is seen to lead into no circle
+        self.indices: dict[Path, tuple[str, ...]] = {}
+        """Names of the indices in formulas that fill, by the place of each ``fill``."""
+        fills = ((name, array.fill) for name, array in kernel.arrays.items())
+        likes = {name: [fill.like] for name, fill in fills if isinstance(fill, LikeFill)}
+        self.rooted = _layers(likes).keys()  # arrays whose fill leads into no circle
 
     def faults(self) -> Iterator[Fault]:
-        """Every fault but those of ``unused``."""
+        """Every fault but those of ``nothing_written`` and ``unused``."""
         counts = Counter(name for name, _ in self.declared)
         for name, node in dict(self.declared).items():  # the last of several
             if counts[name] > 1:
@@ -169,41 +185,75 @@ class _KernelChecks:
         for name, array in self.kernel.arrays.items():
             yield from self.dtype(("arrays", name, "dtype"), array.dtype)
             yield from self.fill(name, array)
-        yield from self.tables_and_columns()
+        for name, table in self.kernel.tables.items():
+            yield from self.table(name, table)
         for name, scalar in self.kernel.scalars.items():
             yield from self.dtype(("scalars", name, "dtype"), scalar.dtype)
         yield from self.arguments()
         yield from self.formulas()
+        yield from self.circles()
         for name, implementation in self.kernel.implementations.items():
             yield from self.target(name)
             yield from self.cover(name, implementation)
-            yield from self.returned(name, implementation)
             yield from self.divided(name, implementation)
-        yield from self.circles()
         yield from self.outputs()
         yield from self.baseline()
-        yield from self.includes()
+        for index, include in enumerate(self.kernel.include):
+            path, name = ("include", index), include.implementation
+            if name not in self.implementations:
+                message = unknown("implementation", name, self.implementations)
+                yield self.fault((*path, "implementation"), message)
+            for axis, node in self.node.fields(*path, "values").items():
+                if axis not in self.axes:
+                    yield node.key_fault(unknown("axis", axis, self.axes))
 
     def fault(self, path: Path, message: str) -> Fault:
         return (self.node.find(*path) or self.node).origin.fault(message)
 
+    def dtype(
+        self, path: Path, dtype: str | None, allowed: tuple[str, ...] = DTYPES
+    ) -> Iterator[Fault]:
+        """A name of NumPy's, or of a parameter that has nothing but such names."""
+        if dtype is None or dtype in allowed:
+            return
+        axis = self.parameters.get(dtype)
+        if axis is None:
+            yield self.fault(path, unknown("dtype", dtype, (*allowed, *self.parameters)))
+            return
+        default = axis.find("default")
+        for value in (*_values(axis), *([default] if default else [])):
+            if value.content not in allowed:
+                yield value.origin.fault(unknown("dtype", value.content, allowed))
+
     def fill(self, name: str, array: Array) -> Iterator[Fault]:
-        path = ("arrays", name, "fill")
-        if array.fill is None:
+        path, fill = ("arrays", name, "fill"), array.fill
+        if fill is None:
             return
         if array.intent in ("out", "scratch"):
             message = f"array {name!r} is written only; intent {array.intent} takes no fill"
             yield self.fault(path, message)
         elif name in self.made:
             yield self.fault(path, f"array {name!r} is made by init; it takes no fill")
-        elif isinstance(array.fill, FormulaFill):
-            yield from self.indices(path, f"array {name!r}", array.fill, len(array.shape))
-        if isinstance(array.fill, LikeFill):
-            yield from self.like((*path, "like"), name, array.fill.like)
+        if isinstance(fill, FormulaFill):
+            yield from self.by_formula(path, f"array {name!r}", fill, len(array.shape))
+        if not isinstance(fill, LikeFill):
+            return
+        other, at = fill.like, (*path, "like")
+        declared, candidates = self.kernel.arrays.get(other), (*self.arrays, *self.made)
+        if other not in candidates:
+            yield self.fault(at, unknown("array", other, candidates))
+        elif declared is not None and declared.intent in ("out", "scratch"):
+            message = f"array {other!r} has intent {declared.intent} and holds nothing at first"
+            yield self.fault(at, f"{message}; name one that is read")
+        elif name not in self.rooted:
+            yield self.fault(at, f"array {name!r} is filled like itself; fill one of them")
 
-    def indices(self, path: Path, what: str, fill: FormulaFill, dimensions: int) -> Iterator[Fault]:
+    def by_formula(
+        self, path: Path, what: str, fill: FormulaFill, dimensions: int
+    ) -> Iterator[Fault]:
         """An index for each dimension, called like nothing else that the formula may mean."""
         indices, declared = fill.indices or INDICES[:dimensions], dict(self.declared)
+        self.indices[path] = indices
         if len(indices) != dimensions:
             message = (
                 f"found {len(indices)} indices; {what} needs {dimensions}, one for each"
@@ -217,79 +267,38 @@ class _KernelChecks:
                     " declares; name the indices otherwise, indices: [p, q] for example"
                 )
                 yield self.fault((*path, "formula"), message)
-        scope = (*self.names, *indices)
-        yield from self.scope((*path, "formula"), fill.formula, scope)
 
-    def like(self, path: Path, name: str, other: str) -> Iterator[Fault]:
-        candidates = (*self.arrays, *self.made)
-        if other not in candidates:
-            yield self.fault(path, unknown("array", other, candidates))
-            return
-        declared = self.kernel.arrays.get(other)
-        if declared is not None and declared.intent in ("out", "scratch"):
-            message = f"array {other!r} has intent {declared.intent} and holds nothing at first"
-            yield self.fault(path, f"{message}; name one that is read")
-            return
-        seen = {name}
-        while other in self.kernel.arrays and not (other in seen or other in self.rooted):
-            seen.add(other)
-            fill = self.kernel.arrays[other].fill
-            other = fill.like if isinstance(fill, LikeFill) else ""
-        if other not in seen:
-            self.rooted |= seen
-        else:
-            yield self.fault(path, f"array {name!r} is filled like itself; fill one of them")
-
-    def tables_and_columns(self) -> Iterator[Fault]:
-        """What tables that are read and tables that are returned have to say, and their columns."""
-        for name, table in self.kernel.tables.items():
-            node, is_read = self.tables[name], table.intent == "in"
-            if is_read and name in self.kernel.returns:
-                yield node.key_fault(f"table {name!r} is returned: give it `intent: out`")
-            elif not is_read and name not in self.kernel.returns:
-                message = f"table {name!r} has intent out; name it in the kernel's `returns`"
-                yield node.key_fault(message)
-            for field in ("rows", "columns"):
-                if is_read and field not in node.entries:
-                    yield node.key_fault(f"table {name!r} is read: it needs {field}")
-                elif not is_read and field in node.entries:
-                    message = f"table {name!r} is returned: it takes no {field}"
-                    yield node.entries[field].key_fault(message)
-            if is_read and "key" in node.entries:
-                yield node.entries["key"].key_fault(f"table {name!r} is read: it takes no key")
-            for column, declared in table.columns.items():
-                at = ("tables", name, "columns", column)
-                yield from self.dtype((*at, "dtype"), declared.dtype, COLUMN_DTYPES)
-                yield from self.column(at, f"column {f'{name}.{column}'!r}", declared)
-
-    def column(self, path: Path, what: str, column: Column) -> Iterator[Fault]:
-        """What fills a column."""
-        fill = column.fill
-        if isinstance(fill, LikeFill):
-            message = f"{what} takes no like; name one function for both"
-            yield self.fault((*path, "fill"), message)
-        elif isinstance(fill, FormulaFill):
-            yield from self.indices((*path, "fill"), what, fill, 1)
-        if column.dtype in TEXTS and not isinstance(fill, FunctionFill):
-            message = f"{what} is {column.dtype}: it needs fill: {{function: module:name}}"
-            yield self.fault((*path, "fill") if fill is not None else path, message)
-        if isinstance(column.nulls, int | float) and not 0 <= column.nulls <= 1:
-            message = f"nulls: found {column.nulls}; allowed: a share of the rows, from 0 to 1"
-            yield self.fault((*path, "nulls"), message)
-
-    def dtype(
-        self, path: Path, dtype: str | None, allowed: tuple[str, ...] = DTYPES
-    ) -> Iterator[Fault]:
-        """A name of NumPy's, or of a parameter that has nothing but such names."""
-        if dtype is None or dtype in allowed:
-            return
-        if dtype not in self.parameters:
-            yield self.fault(path, unknown("dtype", dtype, (*allowed, *self.parameters)))
-        axis = self.parameters.get(dtype)
-        default = axis.find("default") if axis else None
-        for value in (*_values(axis), *([default] if default else [])):
-            if value.content not in allowed:
-                yield value.origin.fault(unknown("dtype", value.content, allowed))
+    def table(self, name: str, table: DeclaredTable) -> Iterator[Fault]:
+        """What a table that is read, or one that is returned, has to say, and its columns."""
+        node, is_read = self.tables[name], table.intent == "in"
+        if is_read and name in self.kernel.returns:
+            yield node.key_fault(f"table {name!r} is returned: give it `intent: out`")
+        elif not is_read and name not in self.kernel.returns:
+            message = f"table {name!r} has intent out; name it in the kernel's `returns`"
+            yield node.key_fault(message)
+        for field in ("rows", "columns"):
+            if is_read and field not in node.entries:
+                yield node.key_fault(f"table {name!r} is read: it needs {field}")
+            elif not is_read and field in node.entries:
+                message = f"table {name!r} is returned: it takes no {field}"
+                yield node.entries[field].key_fault(message)
+        if is_read and "key" in node.entries:
+            yield node.entries["key"].key_fault(f"table {name!r} is read: it takes no key")
+        for column_name, column in table.columns.items():
+            path, fill = ("tables", name, "columns", column_name), column.fill
+            what = f"column {f'{name}.{column_name}'!r}"
+            yield from self.dtype((*path, "dtype"), column.dtype, COLUMN_DTYPES)
+            if isinstance(fill, LikeFill):
+                message = f"{what} takes no like; name one function for both"
+                yield self.fault((*path, "fill"), message)
+            elif isinstance(fill, FormulaFill):
+                yield from self.by_formula((*path, "fill"), what, fill, 1)
+            if column.dtype in TEXTS and not isinstance(fill, FunctionFill):
+                message = f"{what} is {column.dtype}: it needs fill: {{function: module:name}}"
+                yield self.fault((*path, "fill") if fill is not None else path, message)
+            if isinstance(column.nulls, int | float) and not 0 <= column.nulls <= 1:
+                message = f"nulls: found {column.nulls}; allowed: a share of the rows, from 0 to 1"
+                yield self.fault((*path, "nulls"), message)
 
     def arguments(self) -> Iterator[Fault]:
         data = *self.arrays, *self.made, *self.tables, *self.scalars
@@ -307,42 +316,27 @@ class _KernelChecks:
 
     def formulas(self) -> Iterator[Fault]:
         """Names in formulas that are not in their scope."""
-        kernel, names, rules = self.kernel, self.names, (*self.names, *RULE_NAMES)
-        yield from self.scope(("let",), kernel.let, names, without_arrays="in let")
-        for name, array in kernel.arrays.items():
-            path, where = ("arrays", name, "shape"), "in the shape of an array"
-            yield from self.scope(path, array.shape, names, without_arrays=where)
-        for name, table in kernel.tables.items():
-            path, where = ("tables", name, "rows"), "in the number of rows"
-            yield from self.scope(path, table.rows, names, without_arrays=where)
-            for column, declared in table.columns.items():
-                at = ("tables", name, "columns", column, "nulls")
-                yield from self.scope(at, declared.nulls, names)
-        yield from self.scope(("scalars",), kernel.scalars, names)
-        yield from self.scope(("implementations",), kernel.implementations, names)
-        yield from self.scope(("work",), kernel.work, names)
-        yield from self.scope(("memory_limit",), kernel.memory_limit, names)
-        yield from self.scope(("include",), kernel.include, names)
-        yield from self.scope(("exclude",), kernel.exclude, rules)
-        yield from self.scope(("skip",), kernel.skip, (*rules, *DEVICE_FACTS))
-
-    def scope(
-        self, path: Path, part: object, names: tuple[str, ...], without_arrays: str = ""
-    ) -> Iterator[Fault]:
-        in_scope = frozenset(names)
-        for inner, formula in formulas(part):
-            node = self.node.find(*path, *inner)
+        rules = self.names | dict.fromkeys(RULE_NAMES)
+        scopes = {"exclude": rules, "skip": rules | dict.fromkeys(DEVICE_FACTS)}
+        returned = _texts(self.raw.find("returns"))
+        for path, formula in formulas(self.kernel):
+            node = self.node.find(*path)
             if node is None:  # a default
                 continue
+            names = scopes.get(str(path[0]), self.names)
+            indices = self.indices.get(path[:-1], ())
             for name, offset in formula.name_uses.items():
-                if name not in in_scope:
-                    yield node.formula_fault(self.not_in_scope(name, names), offset)
+                if name not in names and name not in indices:
+                    problem = self.not_in_scope(name, (*names, *indices))
+                    yield node.formula_fault(problem, offset)
+            without = (where for field, where in _WITHOUT_ARRAYS.items() if field in path[:3:2])
+            where = next(without, None)
             for name, offset in formula.array_uses.items():
-                if without_arrays:
-                    problem = f"itemsize and size are not known {without_arrays}"
+                if where:
+                    problem = f"itemsize and size are not known {where}"
                 elif name in self.arrays:
                     continue
-                elif name in (*self.made, *_texts(self.raw.find("returns"))):
+                elif name in (*self.made, *returned):
                     problem = f"the shape of {name!r} is not declared; add it to arrays"
                 else:
                     problem = unknown("array", name, self.arrays)
@@ -352,10 +346,9 @@ class _KernelChecks:
         """What is wrong with a name that a formula uses though it is not in its ``scope``."""
         if name in self.arrays or name in self.made:
             return f"{name!r} is an array; formulas use itemsize({name}) or size({name})"
-        if name in self.tables:
-            return f"{name!r} is a table; formulas use sizes and parameters"
-        if name in self.scalars:
-            return f"{name!r} is a scalar; formulas use sizes and parameters"
+        if name in self.tables or name in self.scalars:
+            kind = "table" if name in self.tables else "scalar"
+            return f"{name!r} is a {kind}; formulas use sizes and parameters"
         if name in DEVICE_FACTS:
             return f"{name!r} is a fact of the device; only skip may use it"
         if name in RULE_NAMES:
@@ -366,21 +359,10 @@ class _KernelChecks:
 
     def circles(self) -> Iterator[Fault]:
         """A name of ``let`` that leads back to itself, or over more names than anybody follows."""
-        depths: dict[str, int] = {}
-
-        def depth(name: str, chain: tuple[str, ...]) -> int:
-            """How many names lie between this one and the axes; counts to a little over the most
-            that is allowed."""
-            value = self.kernel.let.get(name)
-            if name in chain or len(chain) > MAX_DEPTH:
-                return MAX_DEPTH + 1
-            if name not in depths and isinstance(value, Expression):
-                inner = (depth(used, (*chain, name)) for used in value.names)
-                depths[name] = 1 + max(inner, default=0)
-            return depths.get(name, 0)
-
+        values = self.kernel.let.items()
+        layers = _layers({n: v.names if isinstance(v, Expression) else () for n, v in values})
         for name in self.kernel.let:
-            if depth(name, ()) > MAX_DEPTH:
+            if layers.get(name, MAX_DEPTH + 1) > MAX_DEPTH:
                 message = (
                     f"{name!r} leads back to itself, or over more than {MAX_DEPTH} other names;"
                     " a name of let is over axes, or over names that are"
@@ -389,8 +371,15 @@ class _KernelChecks:
                 return
 
     def outputs(self) -> Iterator[Fault]:
-        """Outputs that ``check`` names are there, and one at least is compared."""
-        outputs = [*self.kernel.written(), *self.kernel.returns]
+        """What implementations return by name is written by the others; outputs that ``check``
+        names are there, and one at least is compared."""
+        written = self.kernel.written()
+        for implementation, declared in self.kernel.implementations.items():
+            for index, name in enumerate(declared.returns):
+                if name not in written:
+                    path = ("implementations", implementation, "returns", index)
+                    yield self.fault(path, unknown("written array", name, written))
+        outputs = [*written, *self.kernel.returns]
         for name, node in self.node.fields("check", "outputs").items():
             if name in self.kernel.arrays and name not in outputs:
                 intent = self.kernel.arrays[name].intent
@@ -463,14 +452,6 @@ class _KernelChecks:
             at = raw.get("grid") or self.implementations[name].entries["launch"]
             yield at.key_fault("cover needs an array with intent out or inout, or over: [...]")
 
-    def returned(self, name: str, implementation: Implementation) -> Iterator[Fault]:
-        """What an implementation returns by name is written by the others."""
-        written = self.kernel.written()
-        for index, array in enumerate(implementation.returns):
-            if array not in written:
-                path = ("implementations", name, "returns", index)
-                yield self.fault(path, unknown("written array", array, written))
-
     def baseline(self) -> Iterator[Fault]:
         names, baseline = tuple(self.implementations), self.kernel.baseline
         if baseline in names:
@@ -483,17 +464,6 @@ class _KernelChecks:
                 f" write baseline: and one of {', '.join(names)}"
             )
             yield self.raw.entries["implementations"].key_fault(message)
-
-    def includes(self) -> Iterator[Fault]:
-        for index, include in enumerate(self.kernel.include):
-            path, name = ("include", index), include.implementation
-            if name not in self.implementations:
-                message = unknown("implementation", name, self.implementations)
-                yield self.fault((*path, "implementation"), message)
-            values = self.node.find(*path, "values")
-            for axis, node in values.entries.items() if values else ():
-                if axis not in self.axes:
-                    yield node.key_fault(unknown("axis", axis, self.axes))
 
     def nothing_written(self) -> Iterator[Fault]:
         """A kernel without outputs: any other would be as right."""
@@ -539,6 +509,19 @@ class _KernelChecks:
                     " use it, or remove it"
                 )
                 yield node.key_fault(message)
+
+
+def _layers(uses: Mapping[str, Iterable[str]]) -> dict[str, int]:
+    """Over how many others each name leads to those that use none; without names that lead into a
+    circle."""
+    sorter, layers, layer = TopologicalSorter(uses), dict[str, int](), 0
+    with suppress(CycleError):  # it goes on to what is in no circle
+        sorter.prepare()
+    while ready := sorter.get_ready():
+        layers |= dict.fromkeys(ready, layer)
+        sorter.done(*ready)
+        layer += 1
+    return layers
 
 
 def _values(axis: Node | None) -> tuple[Node, ...]:

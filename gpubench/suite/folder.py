@@ -33,22 +33,17 @@ def asked_folder(suites: Path) -> Path:
     return folder
 
 
-def suite_files(folder: Path, *, nested: bool = False) -> list[Path]:
-    """The ``*.yaml`` of a folder, sorted; ``nested``: then those of the folders in it, but for
-    hidden ones."""
-    return [file for file in _like_suites(folder, nested) if file.suffix == ".yaml"]
+def suite_files(folder: Path) -> list[Path]:
+    """The ``*.yaml`` of a folder, sorted."""
+    return [file for file in like_suites(folder, nested=False) if file.suffix == ".yaml"]
 
 
-def misnamed_files(folder: Path, *, nested: bool) -> list[Path]:
-    """Files beside these that are hardly anything but suites, and would be left out: ``*.yml``,
-    ``*.YAML``."""
-    return [file for file in _like_suites(folder, nested) if file.suffix != ".yaml"]
-
-
-def _like_suites(folder: Path, nested: bool) -> list[Path]:
+def like_suites(folder: Path, nested: bool) -> list[Path]:
+    """The same and what is hardly anything but a suite, ``*.yml``, ``*.YAML``; ``nested``: then
+    those of the folders in it, but for hidden ones."""
     inside = sorted(folder.glob("*"))  # nothing where there is no such folder
     files = [path for path in inside if path.suffix.lower() in (".yml", ".yaml")]
     for path in inside if nested else ():
         if path.is_dir() and not path.name.startswith("."):
-            files += _like_suites(path, nested)
+            files += like_suites(path, nested)
     return files

@@ -8,20 +8,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 from gpubench.errors import Fault, SuiteError
 from gpubench.links import leads_out, project_of
 from gpubench.names import NAME
 from gpubench.suite import tree
 from gpubench.suite.checks import check_presets, check_suite
-from gpubench.suite.folder import misnamed_files, suite_files
-from gpubench.suite.merging import apply_preset, extend
+from gpubench.suite.folder import like_suites
 from gpubench.suite.model import Suite
 from gpubench.suite.reader import MAX_FAULTS, read_suite_file
 from gpubench.suite.tree import Node, Origin
-from gpubench.suite.types import suggestion
-from gpubench.suite.validation import validate
+from gpubench.suite.types import TARGET_FIELDS, suggestion
 
 MAX_FILES = 16
 """Most files that extend one another: more than anybody can follow, and no endless chain."""
@@ -63,15 +60,6 @@ class LoadedSuite:
         return self.origin(path).fault(message)
 
 
-class Excerpt(NamedTuple):
-    """Some lines of a suite file."""
-
-    place: str
-    """Folder, file, first line and the preset that was applied: ``suites/norm.yaml:15``."""
-    text: str
-    """The lines as they are written, unindented; empty where the file cannot be read any more."""
-
-
 def load_suite(path: Path | str, preset: str | None = None) -> LoadedSuite:
     """Load one suite file; raises ``SuiteError`` with every fault, an unknown preset among them."""
     return load_suites([path], preset)[0]
@@ -91,14 +79,15 @@ def load_suites(
     named = tuple(map(Path, paths))
     for path in named:
         is_folder = os.path.isdir(path)  # noqa: PTH112 (raises of a name that is too long)
-        inside = suite_files(path, nested=nested) if is_folder else [path]
-        misnamed = misnamed_files(path, nested=nested) if is_folder else []
-        for file in misnamed:
-            message = f"suite files end in .yaml: rename it to {file.with_suffix('.yaml').name}"
-            faults.append(Fault(str(file), 0, 0, message))
-        if not inside and not misnamed:
+        inside = like_suites(path, nested) if is_folder else [path]
+        for file in inside:
+            if is_folder and file.suffix != ".yaml":
+                message = f"suite files end in .yaml: rename it to {file.with_suffix('.yaml').name}"
+                faults.append(Fault(str(file), 0, 0, message))
+            else:
+                files[file] = None
+        if not inside:
             faults.append(Fault(str(path), 0, 0, "no suite here; suite files end in .yaml"))
-        files |= dict.fromkeys(inside)
     loads = {file: _load_file(file, preset) for file in files}
     if nested:
         # What others extend need not be a whole suite, and lies in a folder of its own.
@@ -163,14 +152,10 @@ def _load_file(
     loaded = None
     for preset_name in (None, *names):
         changed = root if preset_name is None else apply_preset(root, preset_name)
-        validated = validate(changed)
-        faults += [
-            *_sources_outside(path, changed),
-            *validated.faults,
-            *islice(check_suite(validated, changed, preset_name), MAX_FAULTS + 1),
-        ]
-        if validated.suite and preset_name == preset:
-            loaded = LoadedSuite(validated.suite, path, preset, warnings, changed)
+        suite, of_suite = check_suite(changed, preset_name)
+        faults += [*_sources_outside(path, changed), *of_suite]
+        if suite and preset_name == preset:
+            loaded = LoadedSuite(suite, path, preset, warnings, changed)
     return loaded, root, _without_repeats(read_faults, faults)
 
 
@@ -243,8 +228,110 @@ def _without_repeats(read: Sequence[Fault], later: Sequence[Fault]) -> tuple[Fau
     return (*faults[:MAX_FAULTS], replace(faults[0], line=0, column=0, message=more))
 
 
-def kernel_excerpt(loaded: LoadedSuite, kernel: str) -> Excerpt:
-    """The key of a kernel and everything indented below it, comments included.
+# --- one suite laid over another, on trees, so that places are kept
+
+
+def extend(base: Node, over: Node, path: tree.Path = ()) -> Node:
+    """``over`` on top of ``base``: maps merge, lists and single values replace.
+
+    An axis replaces the values and keeps the base's ``default``; how an implementation is named
+    (function, factory, launcher, source, parts) and how an array is filled is replaced as a whole.
+    """
+    if len(path) >= 2 and path[-2] in ("sizes", "parameters") and path[0] != path[-2]:
+        return _replace_axis(base, over)
+    if not (isinstance(base.content, dict) and isinstance(over.content, dict)):
+        return over
+    if path[-1:] == ("fill",):
+        return over
+    entries = dict(base.content)
+    if not over.content.keys().isdisjoint(TARGET_FIELDS):
+        for field in (*TARGET_FIELDS, "with", "entry", "split"):
+            entries.pop(field, None)
+    for key, value in over.content.items():
+        entries[key] = extend(entries[key], value, (*path, key)) if key in entries else value
+    return replace(over, content=entries)
+
+
+def _replace_axis(base: Node, over: Node) -> Node:
+    """The axis ``over``, with the default of ``base`` unless it gives one itself."""
+    if members := over.entries.get("zip"):
+        replaced = {
+            name: _replace_axis(member, value) if (member := base.find("zip", name)) else value
+            for name, value in members.entries.items()
+        }
+        return replace(over, content={**over.entries, "zip": replace(members, content=replaced)})
+    default = base.entries.get("default")
+    if default is None or "default" in over.entries:
+        return over
+    fields = over.entries or {"values": replace(over, key=over.origin)}
+    return replace(over, content={**fields, "default": default})
+
+
+def apply_preset(suite: Node, name: str) -> Node:
+    """The suite with one of its presets laid over every kernel that declares what it changes."""
+    preset = suite.find("presets", name)
+    if preset is None or "kernels" not in suite.entries:
+        return suite
+    preset = _labelled(preset, name)
+    kernels = {}
+    for kernel_name, kernel in suite.fields("kernels").items():
+        kernel = _apply(kernel, preset)
+        overlay = preset.find("kernels", kernel_name)
+        kernels[kernel_name] = _apply(kernel, overlay) if overlay else kernel
+    return _with(suite, {"kernels": replace(suite.entries["kernels"], content=kernels)})
+
+
+def _apply(kernel: Node, overlay: Node) -> Node:
+    """A kernel with what a preset, or its part for this kernel, changes in it."""
+    replaced = ("devices", "measure", "sampling")
+    fields = {field: overlay.entries[field] for field in replaced if field in overlay.entries}
+    if "sampling" in fields and (base := kernel.entries.get("sampling")):
+        fields["sampling"] = _changed(base, fields["sampling"])
+    for field in ("sizes", "parameters", "let", "arrays", "scalars"):
+        if declared := kernel.entries.get(field):
+            laid_over = _replace_axis if field in ("sizes", "parameters") else _changed
+            old, new = declared.entries, overlay.fields(field)
+            named = {name: laid_over(old[name], new[name]) for name in new if name in old}
+            fields[field] = _with(declared, named)
+    if implementations := kernel.entries.get("implementations"):
+        changed, launch = {}, overlay.entries.get("launch")
+        for name, implementation in implementations.entries.items():
+            if launch and (base := implementation.entries.get("launch")):
+                implementation = _with(implementation, {"launch": _changed(base, launch)})
+            change = overlay.find("implementations", name)
+            if change and change.entries:
+                implementation = _changed(implementation, change)
+            changed[name] = implementation
+        fields["implementations"] = replace(implementations, content=changed)
+    return _with(kernel, fields)
+
+
+def _changed(base: Node, over: Node) -> Node:
+    """``base`` as a preset changes it; what the suite declares keeps the place of its name."""
+    return replace(extend(base, over), key=base.key)
+
+
+def _with(node: Node, fields: dict[str, Node]) -> Node:
+    return replace(node, content=node.entries | fields)
+
+
+def _labelled(node: Node, preset: str) -> Node:
+    """The same values, their places marked as set by the preset."""
+    content = node.content
+    if isinstance(content, dict):
+        content = {key: _labelled(value, preset) for key, value in content.items()}
+    elif isinstance(content, tuple):
+        content = tuple(_labelled(item, preset) for item in content)
+    key = node.key and replace(node.key, preset=preset)
+    return replace(node, content=content, origin=replace(node.origin, preset=preset), key=key)
+
+
+# --- what a report shows of it
+
+
+def kernel_excerpt(loaded: LoadedSuite, kernel: str) -> tuple[str, str]:
+    """The key of a kernel and everything indented below it, comments included: their place, as
+    ``suites/norm.yaml:15``, and the lines, unindented; none where the file cannot be read any more.
 
     Of a kernel that several files make up (``extends``) these are the lines of the file that
     names it last; a preset's changes are told by its name only.
@@ -257,15 +344,17 @@ def kernel_excerpt(loaded: LoadedSuite, kernel: str) -> Excerpt:
         place += f", preset {loaded.preset}"
     head, *rest = _lines(path)[origin.line - 1 :] or ("",)
     margin = _indent(head)
-    # It ends at the first line that is indented no more. Comments there, which may as well stand
-    # in the middle, and blank lines belong to what follows if nothing of the kernel comes after.
-    outside = {i for i, line in enumerate(rest) if line.strip() and _indent(line) <= margin}
-    ends = (i for i in sorted(outside) if not rest[i].lstrip().startswith("#"))
-    end = next(ends, len(rest))
-    while end and (end - 1 in outside or not rest[end - 1].strip()):
-        end -= 1
-    block = "\n".join(line[min(margin, _indent(line)) :] for line in (head, *rest[:end]))
-    return Excerpt(place, block)
+    block = [head]
+    for line in rest:
+        text = line.lstrip()
+        if text and _indent(line) <= margin and not text.startswith("#"):
+            break
+        block.append(line)
+    # Comments that are indented no more, which may as well stand in the middle, and blank lines
+    # belong to what follows if nothing of the kernel comes after.
+    while len(block) > 1 and (not block[-1].strip() or _indent(block[-1]) <= margin):
+        block.pop()
+    return place, "\n".join(line[min(margin, _indent(line)) :] for line in block)
 
 
 @lru_cache(maxsize=4)

@@ -23,6 +23,7 @@ from gpubench.suite.types import (
     MAPPING,
     SINGLE,
     ZIP,
+    AbsoluteTolerance,
     AtLeast,
     AtMost,
     AxisName,
@@ -45,11 +46,10 @@ from gpubench.suite.types import (
     PresetName,
     Reference,
     RelativeTolerance,
+    RepeatSeconds,
     SampleSeconds,
-    Seconds,
     SizeValue,
     Timeout,
-    Tolerance,
     Version,
     WarmupSeconds,
     Whole,
@@ -96,18 +96,15 @@ class Range(Model):
             forms, listed = ", ".join(RANGE_FORMS), " and ".join(given) or "none"
             raise problem(f"exactly one of {forms} is needed; found {listed}")
         if self.values is None:
-            first, last, *step = getattr(self, given[0])
+            first, last, step = (*getattr(self, given[0]), 1)[:3]
             kind, least = ("factor", 2) if self.geometric else ("step", 1)
             if last < first:
                 message = f"runs from {first} to {last}; the last is not below the first"
                 raise problem(message, (given[0],))
-            if step and step[0] < least:
-                message = f"found the {kind} {step[0]}; allowed: {least} or more"
-                raise problem(message, (given[0],))
-        if self.linear:  # counted before it is made: it may have 2**128 values
-            count = (last - first) // (step[0] if step else 1) + 1
-        else:
-            count = len(self.expand())
+            if step < least:
+                raise problem(f"found the {kind} {step}; allowed: {least} or more", (given[0],))
+        # `linear` is counted before it is made: it may have 2**128 values
+        count = (last - first) // step + 1 if self.linear else len(self.expand())
         if count > MAX_VALUES:
             message = f"found {count} values; allowed: at most {MAX_VALUES}, by larger steps"
             raise problem(message, (given[0],))
@@ -138,10 +135,10 @@ class SizeRange(Range):
     """The value that is left out of a case's name, so that history is kept."""
 
 
-Values = Annotated[tuple[AxisValue, ...], Field(min_length=1), Distinct, LIST]
+AxisValues = Annotated[tuple[AxisValue, ...], Field(min_length=1), Distinct, LIST]
 SizeValues = Annotated[tuple[SizeValue, ...], Field(min_length=1), Distinct, LIST]
 DeclaredAxis = Annotated[
-    Values | Annotated[Range, MAPPING],
+    AxisValues | Annotated[Range, MAPPING],
     by_form(f"a list of values, or a mapping with one of {', '.join(RANGE_FORMS)}"),
 ]
 """An axis as written: a list, or a mapping."""
@@ -397,7 +394,7 @@ class Work(Model):
 
 
 Tolerances = Annotated[
-    Annotated[Tolerance, SINGLE] | Annotated[dict[Dtype, Tolerance], MAPPING],
+    Annotated[AbsoluteTolerance, SINGLE] | Annotated[dict[Dtype, AbsoluteTolerance], MAPPING],
     by_form("a number from 0, or one for each dtype"),
 ]
 
@@ -495,7 +492,7 @@ class Check(Model):
 
 
 Repeat = Annotated[
-    Annotated[Count, SINGLE] | Annotated[tuple[Count, Count, Seconds], LIST],
+    Annotated[Count, SINGLE] | Annotated[tuple[Count, Count, RepeatSeconds], LIST],
     by_form("a whole number from 1, or [least, most, seconds]"),
 ]
 

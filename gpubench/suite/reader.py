@@ -18,16 +18,15 @@ import yaml
 
 from gpubench.errors import Fault
 from gpubench.files import TooLarge, read_regular
-from gpubench.suite.expressions import LIMIT
+from gpubench.names import Value
+from gpubench.suite.arithmetic import LIMIT
 from gpubench.suite.folder import MAX_BYTES
-from gpubench.suite.tree import Node, Origin, Scalar, shortened
+from gpubench.suite.tree import Node, Origin, shortened
 
 # Bounds far beyond what a person writes: the largest suite of this project has some 1,000 values
 # and 6 levels.
 MAX_DEPTH = 32
 MAX_VALUES = 20_000
-MAX_PARTS = 20
-"""Most parts of a cut formula that are put together again."""
 MAX_FAULTS = 100
 """Faults of a file after which reading stops."""
 
@@ -100,6 +99,18 @@ _SYNTAX_HINTS = {
 }
 
 
+# Between brackets YAML reads cdiv(n, 16) as the texts "cdiv(n" and "16)", and between braces as two
+# keys. What was meant is plain: the comma is hidden from YAML, and told as a fault. What hides it
+# and the parentheses are characters that no text may have, see _INVISIBLE.
+_COMMA = "\u2063"
+_HIDDEN = str.maketrans("(),", f"\u2061\u2062{_COMMA}")
+_SHOWN = str.maketrans(f"\u2061\u2062{_COMMA}", "(),")
+_INNERMOST = re.compile(r"""\((?:[^()\[\]{}:#'"]|'[^',()\n]*'|"[^",()\n]*")*+\)""")
+_NESTED = 10
+"""Parentheses in one another that are looked at."""
+_CUT = "inside brackets and braces YAML cuts a formula at its commas; write it in quotes"
+
+
 class _Builder:
     """Turns the parser's events into nodes, and what is wrong on the way into faults."""
 
@@ -108,7 +119,9 @@ class _Builder:
         self.path = path
         self.faults: list[Fault] = []
         self.values = 0
-        self.events = self.formulas_joined(self.parsed(text))
+        for _ in range(_NESTED):
+            text = _INNERMOST.sub(lambda match: match[0].translate(_HIDDEN), text)
+        self.events = self.formulas_shown(self.parsed(text))
 
     def document(self) -> Node | None:
         for number, line in enumerate(self.lines, start=1):
@@ -148,42 +161,20 @@ class _Builder:
             self.fault(None, f"not YAML: {error}")
         raise Unreadable
 
-    def formulas_joined(self, events: Iterator[Event]) -> Iterator[Event]:
-        """The events, each formula that YAML has cut at its commas put together again.
-
-        Between brackets ``cdiv(n, 16)`` is the two texts ``cdiv(n`` and ``16)``. Between braces the
-        second is a key with an empty value. What was meant is plain, and is told as a fault.
-        """
-        opened: list[Event] = []  # the starts of the collections around an event
+    def formulas_shown(self, events: Iterator[Event]) -> Iterator[Event]:
+        """The events, with what is hidden in formulas; told is where YAML would have cut one."""
+        flows = 0  # brackets and braces around an event
         for event in events:
-            if opened and opened[-1].flow_style and _is_plain(event) and _balance(event) > 0:
-                parts, left_open = [event], _balance(event)
-                while _is_plain(parts[-1]) and left_open > 0 and len(parts) < 2 * MAX_PARTS:
-                    parts.append(next(events))
-                    left_open += _balance(parts[-1])
-                closed = _is_plain(parts[-1]) and left_open <= 0
-                in_braces = isinstance(opened[-1], yaml.MappingStartEvent)
-                if closed and in_braces and len(parts) % 2 == 0:
-                    # The first part is a value, so that the last is a key: its value is empty.
-                    parts.append(next(events))
-                    closed = _is_plain(parts[-1]) and parts[-1].value == ""
-                if closed:
-                    yield self.joined(parts)
-                    continue
-                *before, event = parts  # no formula: the texts are what they are
-                yield from before
             if isinstance(event, yaml.SequenceStartEvent | yaml.MappingStartEvent):
-                opened.append(event)
+                flows += bool(event.flow_style)
             elif isinstance(event, yaml.SequenceEndEvent | yaml.MappingEndEvent):
-                opened.pop()
+                flows -= flows > 0
+            elif isinstance(event, yaml.ScalarEvent):
+                is_cut = flows and _is_plain(event) and _COMMA in event.value
+                event.value = event.value.translate(_SHOWN)
+                if is_cut:
+                    self.fault(event.start_mark, f'{_CUT}: "{shortened(event.value, 80)}"')
             yield event
-
-    def joined(self, parts: list[Event]) -> Event:
-        formula = ", ".join(part.value for part in parts if part.value)
-        message = "inside brackets and braces YAML cuts a formula at its commas; write it in quotes"
-        start = parts[0].start_mark
-        self.fault(start, f'{message}: "{shortened(formula, 80)}"')
-        return yaml.ScalarEvent(None, None, (True, False), formula, start, parts[0].end_mark)
 
     def tell(self, fault: Fault) -> None:
         self.faults.append(fault)
@@ -219,7 +210,7 @@ class _Builder:
             while not isinstance(item := next(self.events), yaml.SequenceEndEvent):
                 items.append(self.node(item, depth + 1))
             return Node(tuple(items), origin, key)
-        value: Scalar = event.value
+        value: Value | None = event.value
         if _is_plain(event):
             value, problem = read_plain(event.value)
             if problem:
@@ -273,31 +264,15 @@ def _is_plain(event: Event) -> bool:
     return isinstance(event, yaml.ScalarEvent) and event.style in (None, "")
 
 
-def _balance(event: Event) -> int:
-    """How many parentheses it opens and leaves open."""
-    if not isinstance(event, yaml.ScalarEvent):
-        return 0
-    return int(event.value.count("(") - event.value.count(")"))
-
-
-_BOOLEANS = dict.fromkeys(("true", "True", "TRUE"), True)
-_BOOLEANS |= dict.fromkeys(("false", "False", "FALSE"), False)
-_NULLS = frozenset(("", "~", "null", "Null", "NULL"))
 _MAX_DIGITS = 50
 """Digits that are looked at: 2**128 has 39, and Python refuses to read more than 4,300."""
 
 
-def read_plain(text: str) -> tuple[Scalar, str | None]:
+def read_plain(text: str) -> tuple[Value | None, str | None]:
     """Value of an unquoted scalar, and what is wrong with its spelling (``None``: nothing).
 
     The value of a wrong spelling is the one that was most likely meant.
     """
-    if text in _BOOLEANS:
-        return _BOOLEANS[text], None
-    if text in _NULLS:
-        return None, "there is no value here; write one, or leave the field out"
-    if not text[0].isdigit() and text[0] not in "+-.oOyYnN":
-        return text, None  # no number and no trap starts so
     for pattern, why, read in _SPELLINGS:
         if not pattern.fullmatch(text):
             continue
@@ -325,6 +300,12 @@ _OR_TEXT = "write {value}, or {quoted} for the text"
 # What an unquoted text stands for. YAML 1.1: https://yaml.org/type/, as PyYAML reads it; YAML 1.2:
 # the core schema, https://yaml.org/spec/1.2.2/#103-core-schema.
 _SPELLINGS: tuple[tuple[re.Pattern[str], str | None, Callable[[str], Any]], ...] = (
+    (re.compile(r"true|True|TRUE|false|False|FALSE"), None, lambda text: text[0] in "tT"),
+    (
+        re.compile(r"|~|null|Null|NULL"),
+        "there is no value here; write one, or leave the field out",
+        lambda text: None,
+    ),
     (re.compile(r"[-+]?(0|[1-9][0-9]*)"), None, _whole),
     (re.compile(r"[-+]?[0-9]+\.[0-9]*([eE][-+][0-9]+)?|\.[0-9]+"), None, float),
     (

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpubench.errors import Fault
+from gpubench.names import Value
 
-Scalar = int | float | bool | str | None
 Path = tuple[str | int, ...]
 """Keys and indices from the root of a suite to one of its values."""
 
@@ -38,7 +38,7 @@ class Origin:
 class Node:
     """One value of a file."""
 
-    content: Scalar | tuple[Node, ...] | dict[str, Node]
+    content: Value | tuple[Node, ...] | dict[str, Node] | None
     origin: Origin
     key: Origin | None = None
     """Place of the key that names it; ``None`` in a list and at the root."""
@@ -66,7 +66,7 @@ class Node:
             node = self.items[step] if 0 <= step < len(self.items) else None
         return node and node.find(*rest)
 
-    def fields(self, *path: str) -> dict[str, Node]:
+    def fields(self, *path: str | int) -> dict[str, Node]:
         """Fields of the mapping under these keys; empty where there is none."""
         node = self.find(*path)
         return node.entries if node else {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import keyword
-import math
 import re
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal
@@ -14,8 +13,12 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Discriminator,
+    Field,
     GetPydanticSchema,
     Tag,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
 )
 from pydantic_core import PydanticCustomError, core_schema
 
@@ -24,7 +27,6 @@ from gpubench.names import NAME, Value, format_value
 from gpubench.suite.expressions import (
     CONSTANTS,
     FUNCTION_NAMES,
-    LIMIT,
     MAX_LENGTH,
     Expression,
     ExpressionError,
@@ -99,11 +101,9 @@ def _checked(check: Callable[[Any], Any], schema: dict[str, Any]) -> GetPydantic
     )
 
 
-def _is_number(value: object) -> bool:
-    """Whether it is a finite number within the format's bounds, and no boolean."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return abs(value) <= LIMIT
-    return isinstance(value, float) and math.isfinite(value)
+def _is_number(value: object, kind: type[float] = float) -> bool:
+    """Whether it is a number, or a whole one, and no boolean; the reader has bounded it."""
+    return isinstance(value, int | kind) and not isinstance(value, bool)
 
 
 _FORMULA = {"type": "string", "minLength": 1, "maxLength": MAX_LENGTH}
@@ -121,38 +121,27 @@ def _formula(value: object, allowed: str = "a formula") -> Expression:
         raise PydanticCustomError("expression", "{problem}", context) from error
 
 
-def _whole(
-    least: int | None = None, allowed: str = "", most: int = LIMIT, formula: bool = False
-) -> GetPydanticSchema:
+def _allowed(words: str) -> WrapValidator:
+    """Puts its own words into the place of pydantic's where a value is refused."""
+
+    def check(value: object, validate: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return validate(value)
+        except ValidationError:
+            raise expected(words) from None
+
+    return WrapValidator(check)
+
+
+def _extent(least: int) -> GetPydanticSchema:
     """Whole numbers, or formulas beside them."""
-    allowed = allowed or ("a whole number" if least is None else f"a whole number from {least}")
 
-    def check(value: object) -> int | Expression:
-        if isinstance(value, int) and _is_number(value) and (least is None or value >= least):
-            if value <= most:
-                return value
-        elif formula:
-            return _formula(value, f"{allowed}, or a formula")
-        raise expected(allowed)
+    def check(value: Any) -> int | Expression:
+        if _is_number(value, int) and value >= least:
+            return int(value)
+        return _formula(value, f"a whole number from {least}, or a formula")
 
-    schema: dict[str, Any] = {"type": "integer"}
-    schema |= {} if least is None else {"minimum": least}
-    schema |= {} if most == LIMIT else {"maximum": most}
-    return _checked(check, {"anyOf": [schema, _FORMULA]} if formula else schema)
-
-
-def _real(
-    allowed: str, least: float = 0, most: float = math.inf, above: bool = False
-) -> GetPydanticSchema:
-    """Numbers from ``least`` (``above``: without it) to ``most``."""
-
-    def check(value: Any) -> float:
-        if _is_number(value) and (value > least if above else value >= least) and value <= most:
-            return float(value)
-        raise expected(allowed)
-
-    schema: dict[str, Any] = {"type": "number", "exclusiveMinimum" if above else "minimum": least}
-    return _checked(check, schema | ({} if most == math.inf else {"maximum": most}))
+    return _checked(check, {"anyOf": [{"type": "integer", "minimum": least}, _FORMULA]})
 
 
 def _text(check: Callable[[str], str], **schema: Any) -> GetPydanticSchema:
@@ -171,12 +160,9 @@ def _computed(value: Any) -> Any:
 
 
 def _grid_extent(value: Any) -> str | int | Expression:
-    if value == "cover":
-        return "cover"
-    if isinstance(value, int) and _is_number(value) and value >= 1:
-        return value
-    allowed = "cover, a whole number from 1, a formula, or a list of shapes"
-    return _formula(value, allowed)
+    if value == "cover" or (_is_number(value, int) and value >= 1):
+        return value  # type: ignore[no-any-return]  # one of these two
+    return _formula(value, "cover, a whole number from 1, a formula, or a list of shapes")
 
 
 def _axis_value(value: object) -> object:
@@ -196,58 +182,41 @@ def _axis_value(value: object) -> object:
     return value
 
 
-_PRESET = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+def _spelled(pattern: str, allowed: str, what: str = "") -> GetPydanticSchema:
+    """Text of this pattern; ``what`` that is, where ``allowed`` says of which characters."""
+    whole = re.compile(pattern, re.ASCII)
+
+    def check(value: str) -> str:
+        if whole.fullmatch(value):
+            return value
+        if what:
+            raise problem(f"{value!r} is not {what}; allowed are {allowed}")
+        raise expected(allowed)
+
+    return _text(check, pattern=f"^{pattern}$")
+
+
+_IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_]*"
 _LETTERS = "letters, digits and underscores, starting with a letter or underscore"
 
 
-def _named(pattern: re.Pattern[str], allowed: str, what: str = "a name") -> GetPydanticSchema:
-    """Names of this pattern, without more meaning."""
-
-    def check(value: str) -> str:
-        if pattern.fullmatch(value):
-            return value
-        raise problem(f"{value!r} is not {what}; allowed are {allowed}")
-
-    return _text(check, pattern=f"^{pattern.pattern}$")
-
-
-def _identifier(value: str) -> str:
-    if not _IDENTIFIER.fullmatch(value):
-        raise problem(f"{value!r} is not a name; allowed are {_LETTERS}")
+def _no_word_of_formulas(value: str) -> str:
     if value in FUNCTION_NAMES or keyword.iskeyword(value) or value in CONSTANTS:
         raise problem(f"{value!r} has a meaning in formulas; choose another name")
     return value
 
 
-def _axis_name(value: str) -> str:
+def _not_reserved(value: str) -> str:
     if value in RESERVED:
         raise problem(f"{value!r} has a meaning in rules and in names of cases; choose another")
-    return _identifier(value)
+    return value
 
 
 _DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
-_REFERENCE = re.compile(rf"{_DOTTED}:{_DOTTED}", re.ASCII)
-
-
-def _reference(value: str) -> str:
-    if _REFERENCE.fullmatch(value):
-        return value
-    raise expected("module:name, gpubench.kernels.elementwise:vector_add_numpy for example")
-
-
 # Of another backend: one or two numbers (cl:0:0, dask:4:1), or a running cluster (ray:auto,
 # ray:127.0.0.1:6379, dask:tcp://127.0.0.1:8786). It becomes part of a case's name.
 _ADDRESS = r"([a-z]+://[A-Za-z0-9.-]+|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+|localhost):\d{1,5}"
-_DEVICE = re.compile(
-    rf"cpu|cuda:(\*|\d{{1,3}})|(?!cuda:|cpu:)[a-z]\w*:(\d+(:\d+)?|auto|{_ADDRESS})"
-)
-
-
-def _device(value: str) -> str:
-    if _DEVICE.fullmatch(value):
-        return value
-    raise expected("cpu, cuda:0, cuda:*, or another backend's device like cl:0:0")
+_DEVICE = rf"(cpu|cuda:(\*|\d{{1,3}})|(?!cuda:|cpu:)[a-z]\w*:(\d+(:\d+)?|auto|{_ADDRESS}))"
 
 
 def _words(value: str) -> str:
@@ -274,45 +243,67 @@ def _fill_word(value: object) -> object:
 Words = Annotated[str, _text(_words, minLength=1)]
 """Text for people; not empty."""
 _NAME = "lower-case letters, digits and single underscores, starting with a letter"
-Name = Annotated[str, _named(NAME, _NAME)]
-PresetName = Annotated[str, _named(_PRESET, "letters, digits and _ . -, starting with a letter")]
+Name = Annotated[str, _spelled(NAME.pattern, _NAME, "a name")]
+PresetName = Annotated[
+    str,
+    _spelled(
+        r"[A-Za-z][A-Za-z0-9_.-]*", "letters, digits and _ . -, starting with a letter", "a name"
+    ),
+]
 """As people write them: `S`, `large`, `paper-2024`. It becomes no part of a benchmark's name."""
-Identifier = Annotated[str, _text(_identifier, pattern=f"^{_IDENTIFIER.pattern}$")]
-ColumnName = Annotated[str, _named(_IDENTIFIER, _LETTERS, "a name of a column")]
+Identifier = Annotated[
+    str, _spelled(_IDENTIFIER, _LETTERS, "a name"), AfterValidator(_no_word_of_formulas)
+]
+ColumnName = Annotated[str, _spelled(_IDENTIFIER, _LETTERS, "a name of a column")]
 """Formulas do not use it, so that it may be `max` or `sum`."""
-AxisName = Annotated[str, _text(_axis_name, pattern=f"^{_IDENTIFIER.pattern}$")]
-Reference = Annotated[str, _text(_reference, pattern=f"^{_REFERENCE.pattern}$")]
-DeviceName = Annotated[str, _text(_device, pattern=f"^({_DEVICE.pattern})$")]
+AxisName = Annotated[Identifier, AfterValidator(_not_reserved)]
+Reference = Annotated[
+    str,
+    _spelled(
+        f"{_DOTTED}:{_DOTTED}",
+        "module:name, gpubench.kernels.elementwise:vector_add_numpy for example",
+    ),
+]
+DeviceName = Annotated[
+    str, _spelled(_DEVICE, "cpu, cuda:0, cuda:*, or another backend's device like cl:0:0")
+]
 Dtype = Annotated[str, _text(_dtype, enum=list(DTYPES))]
 
 AxisValue = Annotated[
     Value, _checked(_axis_value, {"type": ["integer", "number", "boolean", "string"]})
 ]
-SizeValue = Annotated[int, _whole(0)]
-Whole = Annotated[int, _whole()]
-Count = Annotated[int, _whole(1)]
-Exponent = Annotated[int, _whole(0, "an exponent from 0 to 62", most=62)]
+SizeValue = Annotated[int, Field(strict=True, ge=0), _allowed("a whole number from 0")]
+Whole = Annotated[int, Field(strict=True), _allowed("a whole number")]
+Count = Annotated[int, Field(strict=True, ge=1), _allowed("a whole number from 1")]
+Exponent = Annotated[int, Field(strict=True, ge=0, le=62), _allowed("an exponent from 0 to 62")]
 """Of two: 2**62 is the largest power that NumPy's int64, and thus a shape, can hold."""
-Tolerance = Annotated[float, _real("a number from 0")]
+AbsoluteTolerance = Annotated[float, Field(strict=True, ge=0), _allowed("a number from 0")]
 RelativeTolerance = Annotated[
-    float, _real("a number from 0 to 1, as zeros are right beyond that", most=1)
+    float,
+    Field(strict=True, ge=0, le=1),
+    _allowed("a number from 0 to 1, as zeros are right beyond that"),
 ]
 SampleSeconds = Annotated[
-    float, _real("a number of seconds above 0 and up to 60", above=True, most=60)
+    float,
+    Field(strict=True, gt=0, le=60),
+    _allowed("a number of seconds above 0 and up to 60"),
 ]
-Timeout = Annotated[float, _real("a number of seconds from 0.1", least=0.1)]
+Timeout = Annotated[float, Field(strict=True, ge=0.1), _allowed("a number of seconds from 0.1")]
 """A process takes longer to start than less than that."""
-Seconds = Annotated[float, _real("a number of seconds above 0", above=True)]
-WarmupSeconds = Annotated[float, _real("a number of seconds from 0")]
-AtMost = Annotated[float, _real("a number from 1, as the baseline itself has to pass", least=1)]
+RepeatSeconds = Annotated[float, Field(strict=True, gt=0), _allowed("a number of seconds above 0")]
+WarmupSeconds = Annotated[float, Field(strict=True, ge=0), _allowed("a number of seconds from 0")]
+_BASELINE = "as the baseline itself has to pass"
+AtMost = Annotated[float, Field(strict=True, ge=1), _allowed(f"a number from 1, {_BASELINE}")]
 AtLeast = Annotated[
-    float, _real("a number above 0 and up to 1, as the baseline itself has to pass", 0, 1, True)
+    float,
+    Field(strict=True, gt=0, le=1),
+    _allowed(f"a number above 0 and up to 1, {_BASELINE}"),
 ]
 """Factors of the baseline's score."""
 Formula = Annotated[Expression, _checked(_formula, _FORMULA)]
-Extent = Annotated[int | Expression, _whole(0, formula=True)]
+Extent = Annotated[int | Expression, _extent(0)]
 """One extent of a shape, or another whole quantity: a number, or a formula."""
-LaunchExtent = Annotated[int | Expression, _whole(1, formula=True)]
+LaunchExtent = Annotated[int | Expression, _extent(1)]
 Computed = Annotated[
     int | float | bool | Expression,
     _checked(_computed, {"anyOf": [{"type": ["number", "boolean"]}, _FORMULA]}),

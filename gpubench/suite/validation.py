@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from types import UnionType
-from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -24,82 +23,65 @@ _ALLOWED = {
     "bool_type": "true or false",
     "dict_type": "a mapping, name: value",
     "model_type": "a mapping of fields",
-    "model_attributes_type": "a mapping of fields",
     "tuple_type": "a list, in brackets",
-    "list_type": "a list, in brackets",
     "literal_error": "{expected}",
     "too_short": "at least {min_length}",
     "too_long": "at most {max_length}",
 }
 """What is allowed, by pydantic's type of an error and with its context."""
-_PLURALS = (
-    *("kernels", "implementations", "arrays", "tables", "columns", "scalars"),
-    *("presets", "sizes", "parameters"),
-)
-_SINGULAR = {plural: plural.removesuffix("s") for plural in _PLURALS} | {"zip": "size"}
+_KINDS = ("kernel", "implementation", "array", "table", "column", "scalar", "preset", "size")
+_SINGULAR = {f"{kind}s": kind for kind in (*_KINDS, "parameter")} | {"zip": "size"}
 """What an entry is called, by the field that holds it."""
 
 
-class Validated(NamedTuple):
-    """What came of a tree."""
-
-    suite: Suite | None
-    """The model of the sound part; ``None`` where nothing is left."""
-    sound: Node
-    """The tree without the parts that are at fault."""
-    faults: tuple[Fault, ...]
-
-
-def validate(root: Node) -> Validated:
+def validate(root: Node) -> tuple[Suite | None, Node, tuple[Fault, ...]]:
     """Check a tree against the model; parts at fault are told once and left out.
 
-    So the checks of what one field says about another go on with all that is sound.
+    So the checks of what one field says about another go on with all that is sound: the model of
+    that, ``None`` where nothing is left, and its tree.
     """
-    sound: Node | None = root
+    sound = root
     faults: tuple[Fault, ...] = ()
     for attempt in range(_ATTEMPTS):
-        if sound is None:
-            break
         try:
-            return Validated(Suite.model_validate(sound.plain()), sound, faults)
+            return Suite.model_validate(sound.plain()), sound, faults
         except ValidationError as error:
             errors = error.errors(include_url=False, include_input=False)
         if attempt == 0:  # what fails later follows from what was left out
-            shown = errors[: MAX_FAULTS + 1]
-            faults = tuple(fault for details in shown for fault in _faults(details, root))
-        if len(errors) > MAX_FAULTS:
+            told = (_fault(details, root) for details in errors[: MAX_FAULTS + 1])
+            faults = tuple(fault for fault in told if fault)
+        at_fault = {id(_walk(sound, details["loc"])[1]) for details in errors}
+        if len(errors) > MAX_FAULTS or id(sound) in at_fault:
             break
-        sound = _without(sound, {id(_walk(sound, details["loc"])[1]) for details in errors})
-    return Validated(None, root, faults)
+        sound = _without(sound, at_fault)
+    return None, root, faults
 
 
-def _faults(details: ErrorDetails, root: Node) -> Iterator[Fault]:
+def _fault(details: ErrorDetails, root: Node) -> Fault | None:
     location, context = details["loc"], details.get("ctx", {})
     path, node = _walk(root, location)
     match details["type"]:
         case "extra_forbidden":
             hint = suggestion(str(path[-1]), _fields_at(location[:-1]))
-            message = f"unknown field {path[-1]!r} in {_label(path[:-1])}{hint}"
-            yield node.key_fault(message)
+            return node.key_fault(f"unknown field {path[-1]!r} in {_label(path[:-1])}{hint}")
         case "missing":
-            message = f"missing field {location[-1]!r} in {_label(path)}"
-            yield node.key_fault(message)
+            return node.key_fault(f"missing field {location[-1]!r} in {_label(path)}")
         case "expression":
-            yield node.formula_fault(context["problem"], context["offset"])
+            return node.formula_fault(context["problem"], context["offset"])
         case "problem" if location[-1:] == ("[key]",):
-            yield node.key_fault(context["message"])
+            return node.key_fault(context["message"])
         case "problem":
             at = node.find(*context["at"]) or node
-            yield at.origin.fault(f"{_where((*path, *context['at']))}: {context['message']}")
+            return at.origin.fault(f"{_where((*path, *context['at']))}: {context['message']}")
         case "too_short" if len(node.items or node.entries) >= context["min_length"]:
-            return  # items that are at fault themselves are not counted
+            return None  # items that are at fault themselves are not counted
         case kind:
             # A misspelt word of a few is suggested: pydantic lists them as 'in', 'out' or 'inout'.
             words = re.findall(r"'(\w+)'", str(context.get("expected", "")))
             hint = did_you_mean(str(node.content)[:80], words).replace("?", "? Allowed: ")
             allowed = _ALLOWED.get(kind, "").format_map(context) or details["msg"]
             found = f"{_where(path)}: found {_shown(node)}"
-            yield node.origin.fault(f"{found}{hint or '; allowed: '}{allowed}")
+            return node.origin.fault(f"{found}{hint or '; allowed: '}{allowed}")
 
 
 def _shown(node: Node) -> str:
@@ -142,50 +124,38 @@ def _walk(root: Node, location: tuple[str | int, ...]) -> tuple[Path, Node]:
     return tuple(path), node
 
 
-def _fields_at(location: Iterable[str | int]) -> Iterator[str]:
+def _fields_at(location: Iterable[str | int]) -> list[str]:
     """Names of the fields that the model has at pydantic's location."""
-    kinds: list[Any] = [Suite]
-    for step in location:
-        if not (isinstance(step, str) and step.startswith("<")):  # the mark of an alternative
-            kinds = [inner for kind in kinds for inner in _inside(kind, step)]
-    for kind in kinds:
-        for model in filter(_is_model, _alternatives(kind)):
-            yield from (field.alias or name for name, field in model.model_fields.items())
+    models: list[type[Model]] = [Suite]
+    steps = (step for step in location if not str(step).startswith("<"))  # marks of alternatives
+    for step in steps:
+        kinds = [kind for name, kind in _fields(models) if name == step]
+        models = [model for kind in kinds for model in _models_in(kind)]
+        if any(get_origin(kind) in (dict, tuple) for kind in kinds):
+            next(steps, None)  # the name or index of one of them
+    return [name for name, _ in _fields(models)]
 
 
-def _inside(kind: Any, step: str | int) -> Iterator[Any]:
-    """Annotations of what lies under a key or index of a type."""
-    for alternative in _alternatives(kind):
-        if get_origin(alternative) in (dict, tuple):
-            yield get_args(alternative)[1 if get_origin(alternative) is dict else 0]
-        elif _is_model(alternative):
-            for name, field in alternative.model_fields.items():
-                if (field.alias or name) == step:
-                    yield field.annotation
+def _fields(models: Iterable[type[Model]]) -> Iterator[tuple[str, Any]]:
+    for model in models:
+        for name, field in model.model_fields.items():
+            yield field.alias or name, field.annotation
 
 
-def _alternatives(kind: Any) -> Iterator[Any]:
-    """The types that an annotation stands for, unions and annotations taken apart."""
-    if get_origin(kind) in (Annotated, Union, UnionType):
-        for part in get_args(kind):
-            yield from _alternatives(part)
-    else:
+def _models_in(kind: Any) -> Iterator[type[Model]]:
+    """The models that an annotation names."""
+    if isinstance(kind, type) and issubclass(kind, Model):
         yield kind
+    for part in get_args(kind):
+        yield from _models_in(part)
 
 
-def _is_model(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Model)
-
-
-def _without(node: Node, left_out: set[int]) -> Node | None:
-    """The tree without some of its nodes, by their ``id``; ``None`` when the root is one."""
-    if id(node) in left_out:
-        return None
+def _without(node: Node, left_out: set[int]) -> Node:
+    """The tree without some of its nodes, by their ``id``."""
     content = node.content
     if isinstance(content, dict):
-        entries = ((key, _without(entry, left_out)) for key, entry in content.items())
-        return replace(node, content={key: entry for key, entry in entries if entry})
-    if isinstance(content, tuple):
-        items = (_without(item, left_out) for item in content)
-        return replace(node, content=tuple(item for item in items if item))
-    return node
+        kept = {key: entry for key, entry in content.items() if id(entry) not in left_out}
+        content = {key: _without(entry, left_out) for key, entry in kept.items()}
+    elif isinstance(content, tuple):
+        content = tuple(_without(item, left_out) for item in content if id(item) not in left_out)
+    return replace(node, content=content)

@@ -41,6 +41,7 @@ def filled(text: str, shape: tuple[int, ...], dtype: str = "float64", piece: int
         "floor(i / 2) + ceil(j / 4)",
         "i == j",
         "0 < i <= j < 4",
+        "N < 0 < j // (N - 10)",
         "i if j < 3 else -j",
         "1 if mode == 'fast' else i",
         "i and j or N",

@@ -7,7 +7,7 @@ from textwrap import dedent, indent
 
 import pytest
 
-from gpubench.suite.loading import Excerpt, kernel_excerpt, load_suite
+from gpubench.suite.loading import kernel_excerpt, load_suite
 
 KERNEL = """\
 sizes: {{n: [64]}}
@@ -45,18 +45,18 @@ def test_it_is_everything_indented_below_the_kernel_s_name(suite: Path) -> None:
 
     inside = dedent(kernel("negative")) + "\n# a note inside\n# at the margin\ntitle: the first"
     expected = "first:\n" + indent(inside, "  ").replace("  # at the margin", "# at the margin")
-    assert excerpt == Excerpt("suites/two.yaml:4", expected)
+    assert excerpt == ("suites/two.yaml:4", expected)
 
 
 def test_the_last_kernel_ends_before_the_presets(suite: Path) -> None:
-    text = kernel_excerpt(load_suite(suite), "second").text
+    _, text = kernel_excerpt(load_suite(suite), "second")
 
     assert text.splitlines()[0] == "second:"
     assert text.splitlines()[-1] == '    numpy: {function: "numpy:positive"}'
 
 
 def test_a_preset_is_named(suite: Path) -> None:
-    place = kernel_excerpt(load_suite(suite, "smoke"), "second").place
+    place, _ = kernel_excerpt(load_suite(suite, "smoke"), "second")
 
     assert place == "suites/two.yaml:18, preset smoke"
 
@@ -65,4 +65,4 @@ def test_a_file_that_is_gone_leaves_its_place(suite: Path) -> None:
     loaded = load_suite(suite)
     suite.rename(suite.with_name("moved.yaml"))
 
-    assert kernel_excerpt(loaded, "first") == Excerpt("suites/two.yaml:4", "")
+    assert kernel_excerpt(loaded, "first") == ("suites/two.yaml:4", "")

@@ -95,6 +95,7 @@ def test_what_is_no_formula_is_refused_at_its_place(text: str, offset: int, prob
         ("10 ** 10 ** 10", 0, "the result is larger than 2**128"),
         ("2.0 ** 5000", 0, "the result is larger than a number can be"),
         ("(0 - 8) ** 0.5", 0, "-8.0 to the power of 0.5 is not a real number"),
+        ("ceil(2.0 ** 500)", 0, "the result is larger than 2**128"),
         ("log2(0)", 0, "log2 needs a number above 0, found 0"),
         ("dtype + 1", 0, "a number is needed here, found 'float64'"),
         ("dtype < 3", 0, "'float64' and 3 have no order"),

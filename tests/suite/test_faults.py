@@ -36,6 +36,7 @@ def test_the_suite_that_the_tests_change_has_no_fault(faults: Faults) -> None:
         ("[a, b]\n", "[a, b]\n    measure: [¦kernels]\n", "measure[0]: found 'kernels'; did you mean 'kernel'? Allowed: 'kernel', 'end_to_end', 'transfer', 'launch', 'compile', 'cold' or 'start'"),
         ("[a, b]\n", "[a, b]\n    measure: [kernel, ¦kernel]\n", "measure[1]: kernel is there twice"),
         ("[a, b]\n", "[a, b]\n    devices: [¦cuda]\n", "devices[0]: found 'cuda'; allowed: cpu, cuda:0, cuda:*, or another backend's device like cl:0:0"),
+        ("[a, b]\n", "[a, b]\n    devices: ['cpu', ¦'cuda:٣']\n", "devices[1]: found 'cuda:٣'; allowed: cpu, cuda:0, cuda:*, or another backend's device like cl:0:0"),
         ("[a, b]\n", "[a, b]\n    sampling: {repeat: ¦0}\n", "repeat: found 0; allowed: a whole number from 1"),
         ("[a, b]\n", "[a, b]\n    sampling: {timeout: ¦soon}\n", "timeout: found 'soon'; allowed: a number of seconds from 0.1"),
         ("[a, b]\n", "[a, b]\n    check: {rtol: {¦float3: 0.1}}\n", "unknown dtype 'float3'; did you mean 'float32'?"),
@@ -201,3 +202,14 @@ def test_an_index_that_is_also_an_axis_is_named_otherwise(faults: Faults) -> Non
     assert faults(filled("{formula: 2 * i}")) == [both]
     assert faults(filled("{formula: p / i, indices: [p]}")) == []
     assert faults(filled("ones")) == []
+
+
+def test_every_array_whose_fill_leads_into_a_circle_is_told(faults: Faults) -> None:
+    chain = "".join(
+        f"      {name}: {{shape: [n], dtype: dtype, fill: {{like: {other}}}}}\n"
+        for name, other in (("c", "d"), ("d", "e"), ("e", "d"), ("f", "g"), ("g", "a"))
+    )
+    text = SUITE.replace("    call: [a, b]", f"{chain}    call: [a, b, c, d, e, f, g]")
+    assert [fault.partition(": ")[2] for fault in faults(text)] == [
+        f"array {name!r} is filled like itself; fill one of them" for name in "cde"
+    ]
