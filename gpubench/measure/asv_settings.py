@@ -61,10 +61,8 @@ class AsvSettings:
 
     @property
     def record(self) -> Path | None:
-        """File for what becomes of this process's case; ``None`` where asv keeps no results of it.
-
-        An environment of asv's tells its commit. An existing Python has none unless one is set.
-        """
+        """File for what becomes of this process's case; ``None`` where asv keeps no results of it,
+        as of an existing Python whose commit nobody set."""
         commit = self.commit or os.environ.get("ASV_COMMIT")
         if self.results_dir is None or commit is None:
             return None
@@ -76,10 +74,8 @@ class AsvSettings:
 
 def asv_settings() -> AsvSettings:
     """Those of the command that started this process; the defaults where asv did not, or told
-    nothing.
-
-    The plugin may be of another release than the benchmarks: asv runs in a Python of its own.
-    """
+    nothing."""
+    # The plugin may be of another release than the benchmarks: asv runs in a Python of its own.
     content = json.loads(os.environ.get(VARIABLE) or "{}")
     names = {field.name for field in fields(AsvSettings)}
     settings = AsvSettings(**{name: content[name] for name in names & content.keys()})
@@ -92,9 +88,7 @@ def started_by_asv() -> bool:
 
 
 def say_if_without_plugin() -> None:
-    """In a process that asv started to measure: a line on standard error where no plugin ran.
-
-    asv shows it with ``--show-stderr``.
-    """
+    """In a process that asv started to measure: a line on standard error, which asv shows with
+    ``--show-stderr``, where no plugin ran."""
     if started_by_asv() and VARIABLE not in os.environ:
         print(NO_PLUGIN, file=sys.stderr)

@@ -6,14 +6,14 @@ Arrays are compared in pieces, so that comparing them needs little memory beside
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 
 from gpubench.arrow import Array
-from gpubench.measure.scores import Scorer
+from gpubench.measure.scores import Outputs, OwnRule, Scorer, accepts
 from gpubench.suite.model import Check
 
 # In units of the dtype's rounding (`numpy.finfo(...).eps`) these are some 10, 84 and 4,500. A sum
@@ -29,9 +29,6 @@ DEFAULT_TOLERANCE = {
     "complex128": 1e-12,
 }
 """``rtol`` where a suite gives none; wider dtypes have that of float64."""
-
-LEAST_SQUARES = float(np.finfo(np.float64).tiny) / float(np.finfo(np.float64).eps)
-"""A sum of squares that is smaller may lack some that were rounded to zero."""
 
 HALF = "half of it"
 UNCHANGED = "what was there before"
@@ -59,9 +56,13 @@ class CheckResult:
 
     def joined(self, other: CheckResult) -> CheckResult:
         """The larger errors of two (NaN where one is), the first fault and the first score."""
+
+        def larger(one: float | None, other: float | None) -> float | None:
+            return None if one is None or other is None else float(np.maximum(one, other))
+
         return CheckResult(
-            _larger(self.max_abs_error, other.max_abs_error),
-            _larger(self.max_rel_error, other.max_rel_error),
+            larger(self.max_abs_error, other.max_abs_error),
+            larger(self.max_rel_error, other.max_rel_error),
             self.fault or other.fault,
             (*self.warnings, *other.warnings),
             other.score if self.score is None else self.score,
@@ -89,7 +90,10 @@ class Tolerance:
         which a single large element raises least. ``norm: l2`` has ``rtol`` for that.
         """
         dtype, scale = reference.dtype.name, _root_mean_square(reference)
-        rtol, atol = _given(check.rtol, dtype), _given(check.atol, dtype)
+        rtol, atol = (
+            given.get(dtype) if isinstance(given, Mapping) else given
+            for given in (check.rtol, check.atol)
+        )
         sources = []
         if rtol is None:
             rtol = DEFAULT_TOLERANCE.get(dtype, DEFAULT_TOLERANCE["float64"])
@@ -105,68 +109,59 @@ class Tolerance:
         return f"{self.atol:.3g} + {self.rtol:g} |baseline| ({self.source})"
 
 
-Checker = Callable[[Mapping[str, Array], Mapping[str, Array]], str | None] | Scorer
-"""A rule of a suite's own: it gets outputs and what is expected, and returns what is wrong; or its
-score."""
-
-
 def compare(
-    outputs: Mapping[str, Array],
-    expected: Mapping[str, Array],
-    check: Check,
-    checker: Checker | None = None,
+    outputs: Outputs, expected: Outputs, check: Check, own_rule: OwnRule | None = None
 ) -> CheckResult:
     """Compare every output by name: shape, dtype, NaN and infinities, then error within tolerance.
 
     Structured arrays are compared field by field. What is neither real nor complex (integers,
-    booleans, dates, text) must be equal. ``checker`` replaces the tolerance; where it is a score,
+    booleans, dates, text) must be equal. ``own_rule`` replaces the tolerance; where it is a score,
     errors of numbers mean nothing and are left out.
     """
     worst = CheckResult()
     for name, reference in expected.items():
-        rule = None if checker else check.of(name)
+        rule = None if own_rule else check.of(name)
         worst = worst.joined(_compare_one(name, outputs[name], reference, rule))
-    if isinstance(checker, Scorer):
-        if worst.fault is not None:
-            return CheckResult(None, None, worst.fault)
-        score = checker.judge(outputs, expected)
-        return CheckResult(None, None, score.fault, score=score.value)
-    if checker is not None and worst.fault is None:
-        fault = checker(outputs, expected)
-        return CheckResult(worst.max_abs_error, worst.max_rel_error, fault or None)
+    if own_rule and worst.fault is None:
+        fault, score = own_rule(outputs, expected)
+        worst = replace(worst, fault=fault, score=score)
+    if check.score is not None:
+        worst = replace(worst, max_abs_error=None, max_rel_error=None)
     return worst
 
 
 def why_vacuous(
-    expected: Mapping[str, Array],
-    started: Mapping[str, Array],
-    check: Check,
-    checker: Checker | None = None,
+    expected: Outputs, started: Outputs, check: Check, own_rule: OwnRule | None = None
 ) -> str | None:
     """Why a comparison with ``expected`` would prove nothing; ``None`` where it proves something.
 
     ``started`` has by name what outputs held before the baseline ran, where they held anything. In
     place of an expected output, neither that nor zeros may pass, unless that is just what is
     expected: then another output has to prove that anything was computed. Nor may half of it by a
-    tolerance.
+    tolerance. A score must not take all outputs together for that either.
     """
-    if isinstance(checker, Scorer) and (reason := checker.why_vacuous(expected, started)):
-        return reason
+    # One zero, seen everywhere: it takes no memory.
+    zeros = {n: np.broadcast_to(np.zeros((), a.dtype), a.shape) for n, a in expected.items()}
+    if isinstance(own_rule, Scorer):
+        whole: dict[str, Outputs] = {"zeros": zeros}
+        if started.keys() >= expected.keys():
+            whole[UNCHANGED] = started
+        if reason := own_rule.why_vacuous(expected, whole):
+            return reason
     if expected and not any(reference.size for reference in expected.values()):
         return "no output has an element, and anything is right; `exclude` this size"
     alike: dict[str, str] = {}
     for name, reference in expected.items():
-        # One zero, seen everywhere: it takes no memory.
-        impostors = {"zeros": np.broadcast_to(np.zeros((), reference.dtype), reference.shape)}
+        impostors = {"zeros": zeros[name]}
         if name in started:
             impostors = {UNCHANGED: started[name], **impostors}
-        if checker is None and reference.dtype.kind in "fc":
+        if own_rule is None and reference.dtype.kind in "fc":
             impostors[HALF] = reference / 2
         for what, impostor in impostors.items():
-            if not _passes(name, impostor, expected, check, checker):
+            if not _passes(name, impostor, expected, check, own_rule):
                 continue
             if not same_bits(impostor, reference) and not np.all(impostor == reference):
-                return _cannot_tell(name, what, impostor, expected, check, checker)
+                return _cannot_tell(name, what, impostor, expected, check, own_rule)
             if what != HALF:  # of zeros and infinities, which say what is said below
                 alike.setdefault(name, what)
         if name not in alike and _says_nothing(reference):
@@ -190,7 +185,7 @@ def why_vacuous(
     )
 
 
-def why_copies_pass(expected: Mapping[str, Array], inputs: Mapping[str, Array]) -> str | None:
+def why_copies_pass(expected: Outputs, inputs: Outputs) -> str | None:
     """Why a copy of an input would pass for every output; ``None`` where some output tells.
 
     A copy is the right result of a kernel that copies. But where input and output are one number
@@ -219,7 +214,7 @@ def _only_number(array: Array) -> Any:
     return first if bool(np.all(array == first)) else None
 
 
-def difference(one: Mapping[str, Array], other: Mapping[str, Array]) -> str | None:
+def difference(one: Outputs, other: Outputs) -> str | None:
     """Where two sets of outputs are not the same to the last bit: ``out: 3 of 64 elements, by at
     most 1.2e-07``; ``None`` where they are."""
     if one.keys() != other.keys():
@@ -249,43 +244,33 @@ def same_bits(one: Array, other: Array) -> bool:
 
 
 def _passes(
-    name: str,
-    impostor: Array,
-    expected: Mapping[str, Array],
-    check: Check,
-    checker: Checker | None,
+    name: str, impostor: Array, expected: Outputs, check: Check, own_rule: OwnRule | None
 ) -> bool:
     """Whether an array would be taken for the expected output of this name."""
-    rule = None if checker else check.of(name)
+    rule = None if own_rule else check.of(name)
     if _compare_one(name, impostor, expected[name], rule, until_fault=True).fault is not None:
         return False
-    others = {**expected, name: impostor}
-    try:
-        if isinstance(checker, Scorer):
-            return checker.judge(others, expected).fault is None
-        return checker is None or not checker(others, expected)
-    except Exception:  # it was not made for this, and it did not pass
-        return False
+    return own_rule is None or accepts(own_rule, {**expected, name: impostor}, expected)
 
 
 def _cannot_tell(
     name: str,
     what: str,
     impostor: Array,
-    expected: Mapping[str, Array],
+    expected: Outputs,
     check: Check,
-    checker: Checker | None,
+    own_rule: OwnRule | None,
 ) -> str:
     """Why a check is refused that takes an impostor for the expected output."""
-    reference = expected[name]
-    if isinstance(checker, Scorer):
-        reason = checker.cannot_tell(name, what, {**expected, name: impostor}, expected)
+    if isinstance(own_rule, Scorer):
+        reason = own_rule.cannot_tell(name, what, {**expected, name: impostor}, expected)
         return f"{reason}, or {_uncompared(name)}"
     if check.function is not None:
         return (
             f"{name}: the check {check.function} takes {what} for the right result; have it look "
             f"at {name}, or {_uncompared(name)}"
         )
+    reference = expected[name]
     rule = check.of(name)
     largest = _compare_one(name, impostor, reference, rule).max_abs_error
     numbers = (part for _, part in _parts(name, reference) if part.dtype.kind in "fc")
@@ -307,9 +292,7 @@ def _compare_one(
     name: str, output: Array, reference: Array, check: Check | None, *, until_fault: bool = False
 ) -> CheckResult:
     """One output; without ``check``, differences of values are measured and are no fault.
-
-    ``until_fault``: only whether there is a fault is asked, and the rest may be left out.
-    """
+    ``until_fault``: only whether there is one is asked, and the rest may be left out."""
     for what in ("shape", "dtype"):
         mine, theirs = getattr(output, what), getattr(reference, what)
         if mine != theirs:
@@ -317,14 +300,14 @@ def _compare_one(
     worst = CheckResult()
     parts = zip(_parts(name, output), _parts(name, reference), strict=True)
     for (part, a), (_, b) in parts:
-        compare_values = _compare_close if b.dtype.kind in "fc" else _compare_exact
-        worst = worst.joined(compare_values(part, a, b, check, until_fault))
+        if b.dtype.kind in "fc":
+            worst = worst.joined(_compare_close(part, a, b, check, until_fault))
+        else:
+            worst = worst.joined(_compare_exact(part, a, b, check))
     return worst
 
 
-def _compare_exact(
-    name: str, output: Array, reference: Array, check: Check | None, until_fault: bool
-) -> CheckResult:
+def _compare_exact(name: str, output: Array, reference: Array, check: Check | None) -> CheckResult:
     count = first = 0
     largest = relative = 0.0
     kind, itemsize = reference.dtype.kind, reference.dtype.itemsize
@@ -336,8 +319,6 @@ def _compare_exact(
             continue
         first = first if count else start + int(differs.argmax())
         count += number
-        if until_fault and check is not None:
-            break
         if kind in "iu":
             # Exactly, as unsigned numbers: signed ones may be further apart than they can say.
             with np.errstate(over="ignore"):
@@ -359,10 +340,7 @@ def _compare_close(
     """``|a - b| <= atol + rtol |b|`` as in ``numpy.allclose``, or the relative Euclidean norm for
     ``norm: l2``; NaN and infinities must stand at the same places."""
     wide = np.result_type(reference.dtype, np.float64)
-    if check is None:
-        tolerance = Tolerance(0.0, 0.0, _root_mean_square(reference), "")
-    else:
-        tolerance = Tolerance.of(reference, check)
+    tolerance = Tolerance.of(reference, check or Check())
     rtol, atol = tolerance.rtol, tolerance.atol
     by_norm = check is not None and check.norm == "l2"
     odd = beyond = first_odd = worst = 0
@@ -407,19 +385,6 @@ def _compare_close(
     return CheckResult(largest, relative, f"{name}: {fault}{at}")
 
 
-def _larger(one: float | None, other: float | None) -> float | None:
-    """The larger of two errors, NaN where one is; of one that is absent the other."""
-    if one is None or other is None:
-        return other if one is None else one
-    return float(np.maximum(one, other))
-
-
-def _given(given: float | Mapping[str, float] | None, dtype: str) -> float | None:
-    """What a suite says: one number for all dtypes, or one by dtype; else ``None``."""
-    given = given.get(dtype) if isinstance(given, Mapping) else given
-    return None if given is None else float(given)
-
-
 def _root_mean_square(array: Array) -> float:
     """Of the finite elements of an array of numbers; 0 where there are none."""
     wide = np.result_type(array.dtype, np.float64)
@@ -436,12 +401,12 @@ def _root_mean_square(array: Array) -> float:
 def _norm(numbers: Array) -> float:
     """Euclidean norm of a contiguous array of one dimension, however large or small it is."""
     parts = numbers.view(numbers.real.dtype)  # a complex number is two
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = float(np.einsum("i,i", parts, parts))
-        if LEAST_SQUARES < squares < math.inf:
-            return math.sqrt(squares)
-        most = float(np.abs(parts).max(initial=0.0))
-        return most * math.sqrt(np.einsum("i,i", parts / most, parts / most)) if most else 0.0
+    largest = float(np.abs(parts).max(initial=0.0))
+    if largest == 0:
+        return 0.0
+    with np.errstate(invalid="ignore"):
+        scaled = parts / largest
+        return largest * math.sqrt(np.einsum("i,i", scaled, scaled))
 
 
 def _parts(name: str, array: Array) -> Iterator[tuple[str, Array]]:
@@ -462,10 +427,8 @@ def _says_nothing(array: Array) -> bool:
 
 
 def _pieces(one: Array, other: Array) -> Iterator[tuple[int, Array, Array]]:
-    """Both arrays in flat pieces of C order, with the index of each piece's first element.
-
-    Pieces are slices of a view or of an iterator, so that nothing is copied whole.
-    """
+    """Both arrays in flat pieces of C order, of which none is copied whole, with the index of each
+    piece's first element."""
     a, b = (
         array.reshape(-1) if array.flags.c_contiguous else cast(Array, array.flat)
         for array in (one, other)

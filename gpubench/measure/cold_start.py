@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from gpubench.backends import registry
-from gpubench.backends.clusters import Folder
+from gpubench.backends.clusters import temporary_folder
 from gpubench.errors import KernelError
 from gpubench.measure.execution import opened
 from gpubench.measure.inputs import draw_inputs
@@ -42,16 +42,13 @@ class ColdStartSampler:
         self._case, self._time = case, time
 
     def seconds(self, runs: int) -> float:
-        """Sum of the times of ``runs`` fresh processes.
-
-        Raises ``KernelError`` with the cause when one fails.
-        """
+        """Of ``runs`` fresh processes together; raises ``KernelError`` where one fails."""
         group = self._case.group
         suite = str(group.loaded.path), group.loaded.preset, group.gpu_count
         place = json.dumps([self._time, *suite, group.class_name, self._case.identity])
         total = 0.0
         for _ in range(runs):
-            with Folder("cache") as cache:
+            with temporary_folder("cache") as cache:
                 # This process's search path, so that the same modules are imported.
                 path = os.pathsep.join(filter(None, sys.path))
                 kept = registry.get(self._case.backend).caches if self._time == "compile" else ()

@@ -20,7 +20,6 @@ from gpubench.measure.sampling import Measurement
 from gpubench.names import CPU, Value
 from gpubench.plan.case import Case
 from gpubench.plan.rules import skip_reason
-from gpubench.record import CaseRecord, RunRecord
 
 NEAR = 10
 """A time of fewer empty calls than this is mostly the cost of a call: over a tenth of it."""
@@ -37,16 +36,14 @@ BANDWIDTH_TIMES = ("kernel", "cold")
 
 
 def why_not(case: Case) -> str | None:
-    """Reason to skip the case, with the next step; ``None`` when it can run. Starts nothing.
-
-    An impossible launch is named first: it is impossible on every machine, whatever this one lacks.
-    Raises ``KernelError`` for a case that can run nowhere.
-    """
+    """Reason to skip the case, with the next step; ``None`` when it can run. Starts nothing. Raises
+    ``KernelError`` for a case that can run nowhere."""
     if case.fault is not None:
         raise KernelError(case.fault)
     backend = registry.get(case.backend)
     facts = backend.device_facts(case.device)
     launch, limits = case.launch, facts.limits
+    # First what is impossible on every machine, whatever this one lacks.
     if launch is not None and limits is not None and (reason := launch_fault(launch, limits)):
         return reason
     if reason := skip_reason(case, facts.scope):
@@ -107,10 +104,8 @@ def floor(
 
 
 def fits_in_cache(time: str, nbytes: int, facts: Mapping[str, Value]) -> tuple[str, ...]:
-    """Warning for a ``kernel`` time whose arrays, ``nbytes`` together, stay in L2 between runs.
-
-    ``facts`` are a session's; without ``l2_bytes`` among them nothing is said.
-    """
+    """Warning for a ``kernel`` time whose arrays, ``nbytes`` together, stay in L2 between runs,
+    where a session's ``facts`` have ``l2_bytes``."""
     l2 = facts.get("l2_bytes")
     if time != "kernel" or not isinstance(l2, int) or not 0 < nbytes <= l2:
         return ()
@@ -133,10 +128,8 @@ def bandwidth(session: Session, device: str, time: str, recorder: Recorder) -> M
     """
     if time not in BANDWIDTH_TIMES or device == CPU:
         return {}
-    for record in recorder.backwards(BANDWIDTHS[0], '"kind": "run"'):
-        if isinstance(record, RunRecord):  # with which a run begins
-            break
-        if isinstance(record, CaseRecord) and record.device == device:
+    for record in recorder.cases_of_run(BANDWIDTHS[0]):
+        if record.device == device:
             return {name: record.conditions[name] for name in BANDWIDTHS}
     kept = _measured if recorder.path is None else {}
     key = type(session), device

@@ -18,19 +18,14 @@ from statistics import median
 from gpubench.measure.asv_settings import TIMEOUT
 from gpubench.measure.conditions import changes_process, why_ended
 from gpubench.measure.paired import opponent_of
-from gpubench.measure.preparation import (
-    Preparation,
-    baseline_of,
-    case_record,
-    one_of_each,
-)
+from gpubench.measure.preparation import Preparation, baseline_of, case_record, one_of_each
 from gpubench.measure.recorder import Recorder
-from gpubench.measure.sampling import SamplePlan, by_round, sample_plan, take_samples
-from gpubench.measure.worker import Ended, Exited, Worker
+from gpubench.measure.sampling import SamplePlan, sample_plan, take_samples
+from gpubench.measure.worker import Unanswered, Worker
 from gpubench.names import FRESH_TIMES
 from gpubench.plan.case import Case
 from gpubench.plan.group import compiled_apart
-from gpubench.record import CaseRecord, Disturbance, Status
+from gpubench.record import CaseRecord, Disturbance
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +58,19 @@ class Measured:
     """What became of a job."""
 
     record: CaseRecord
-    rounds: tuple[tuple[float, ...], ...] = ()
-    """Samples of each round, as seconds of one run."""
-    processes: tuple[int, ...] = ()
-    """How many of ``rounds`` are of each process; empty where all are of one."""
+    processes: tuple[tuple[tuple[float, ...], ...], ...] = ()
+    """Of each process, the samples of each of its rounds, as seconds of one run."""
     disturbances: tuple[Disturbance | None, ...] = ()
     """What others did to the samples of each process."""
 
     @property
     def medians(self) -> list[list[float]]:
         """Of the rounds of each process, as seconds of one run."""
-        medians = [median(samples) for samples in self.rounds]
-        return [list(part) for part in by_round(medians, self.processes or (len(medians),))]
+        return [[median(samples) for samples in rounds] for rounds in self.processes]
 
     @property
     def samples(self) -> tuple[float, ...]:
-        return tuple(chain.from_iterable(self.rounds))
+        return tuple(chain.from_iterable(chain.from_iterable(self.processes)))
 
     def joined(self, after: Measured) -> Measured:
         """This and a later turn of the same job; where that failed, it is the outcome."""
@@ -93,7 +85,6 @@ class Measured:
         )
         return Measured(
             record,
-            (*self.rounds, *after.rounds),
             (*self.processes, *after.processes),
             (*self.disturbances, *after.disturbances),
         )
@@ -126,12 +117,8 @@ def turns_of(work: Iterable[Job]) -> int:
 
 
 def measure(work: Sequence[Job], take: Take) -> Iterator[tuple[int, Measured]]:
-    """Measure all jobs, kernel by kernel; ``take`` takes one turn.
-
-    Yields a job's place in ``work`` and what is measured of it so far, after each of its turns. A
-    job that did not succeed has no further turn.
-    """
-
+    """Measure all jobs, kernel by kernel; yields a job's place in ``work`` and what is measured of
+    it so far, after each of its turns. A job that did not succeed has no further turn."""
     for _, group in groupby(enumerate(work), lambda item: _kernel_of(item[1])):
         kernel = list(group)
         measured: dict[int, Measured] = {}
@@ -165,7 +152,7 @@ def take_turn(job: Job) -> Measured:
         return Measured(preparation.record)
     finally:
         preparation.close()
-    return Measured(preparation.record, tuple(rounds), (len(rounds),), (measurement.disturbance,))
+    return Measured(preparation.record, (tuple(rounds),), (measurement.disturbance,))
 
 
 @contextmanager
@@ -181,41 +168,30 @@ def bench(backends: Iterable[str] = (), warned: Counter[str] | None = None) -> I
     taken: list[Job] = []
     """In the present process."""
 
-    def needs_another(job: Job) -> bool:
-        if not taken:
-            return False
-        last = taken[-1]
-        return (
-            _kernel_of(job) != _kernel_of(last)
-            or any(job is one for one in taken)
-            or any(changes_process(one.case) for one in (last, job))
-        )
-
     def take(job: Job) -> Measured:
-        if needs_another(job):
+        if taken and (
+            _kernel_of(job) != _kernel_of(taken[-1])
+            or any(job is one for one in taken)
+            or any(changes_process(one.case) for one in (taken[-1], job))
+        ):
             worker.replace()
             taken.clear()
         taken.append(job)
-        status: Status
         try:
-            worker.give([job], job.timeout)
+            worker.give(job, job.timeout)
             measured: Measured = worker.answer()
-        except Ended as error:
-            status, reason = "killed", f"{error}{why_ended(job.case)}"
-        except Exited as error:
+        except Unanswered as error:
+            taken.clear()
+            reason = f"{error}{why_ended(job.case) if error.status == 'killed' else ''}"
+            if error.status == "timed_out":
+                reason = f"stopped by its timeout of {job.timeout:g} s; "
+                reason += "raise `timeout` under `sampling`, or make the case smaller"
+            return Measured(replace(case_record(job.case, job.time, error.status), reason=reason))
+        # A device may be lost to it, or its allocator another one (`memory.peak_bytes`).
+        if measured.record.status in ("failed", "wrong") or job.case.kernel.sampling.memory:
             worker.replace()
-            status, reason = "failed", str(error)
-        except TimeoutError:
-            status, reason = "timed_out", f"stopped by its timeout of {job.timeout:g} s; "
-            reason += "raise `timeout` under `sampling`, or make the case smaller"
-        else:
-            # A device may be lost to it, or its allocator another one (`memory.peak_bytes`).
-            if measured.record.status in ("failed", "wrong") or job.case.kernel.sampling.memory:
-                worker.replace()
-                taken.clear()
-            return measured
-        taken.clear()
-        return Measured(replace(case_record(job.case, job.time, status), reason=reason))
+            taken.clear()
+        return measured
 
     try:
         yield take
@@ -243,9 +219,7 @@ def twins(
     cases: Iterable[Case], comparisons: int, take: Take, samples: int | None = None
 ) -> Iterator[Twins]:
     """So many comparisons, in turn over the ``kernel`` times of these cases, each measured as
-    against its baseline.
-
-    A case that cannot be measured is told once, not counted and not tried again.
+    against its baseline. One that cannot be measured is told once, not counted and not tried again.
     """
     waiting: deque[list[Job]] = deque()
     for case in cases:

@@ -194,11 +194,9 @@ class Watch:
         self._samples: list[Sample] = []
 
     def sample(self, take: Callable[[], float], restore: Callable[[], None]) -> float:
-        """Seconds of one run, from the sample that ``take`` takes.
-
-        While it is disturbed and others may be taken, it is, after ``restore``; what waited least
-        counts. Time does not decide, as the shortest would be too short.
-        """
+        """Seconds of one run, from the sample that ``take`` takes: while it is disturbed and others
+        may be taken, again after ``restore``. What waited least counts. Time does not decide, as
+        the shortest would be too short."""
         best = self._watched(take)
         while best.is_disturbed and self._left > 0 and self._seconds > 0:
             start = time.perf_counter()
@@ -241,14 +239,12 @@ class Watch:
             return Sample(seconds, None, switches, 0.0)
         waiting, threads = known
         share = waiting / max(after.at - before.at, 1e-9)
-        if share > WAITED and threads > 1 and not self._others_are_at_work():
-            share = 0.0
+        if share > WAITED and threads > 1:
+            now = self._core_use(False)
+            used = self._others(now)
+            if used is None or used <= OTHERS * now.cores:
+                share = 0.0
         return Sample(seconds, waiting, switches, share)
-
-    def _others_are_at_work(self) -> bool:
-        now = self._core_use(False)
-        used = self._others(now)
-        return used is not None and used > OTHERS * now.cores
 
     def _others(self, now: CoreUse) -> float | None:
         used = others(self._before, now)

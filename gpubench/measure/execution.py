@@ -43,10 +43,7 @@ def opened(case: Case, inputs: Inputs) -> Iterator[Execution]:
 
 
 class Execution:
-    """Arrays and call of one case, resident where the session puts them.
-
-    ``inout`` arrays are kept where ``restore`` brings them back from without a transfer.
-    """
+    """Arrays and call of one case, resident where the session puts them."""
 
     def __init__(self, session: Session, case: Case, target: Target, inputs: Inputs) -> None:
         self.session, self.case, self.inputs = session, case, inputs
@@ -63,6 +60,7 @@ class Execution:
         self._read_only = [name for name in self._native if intents.get(name, "in") == "in"]
         overwritten = [name for name in intents if intents[name] == "inout"]
         self._pristine = {name: session.pristine(inputs.arrays[name]) for name in overwritten}
+        """Where ``restore`` brings these back from, without a transfer."""
         # One element for all: writing it reads no other memory, so that nothing leaves the cache.
         self._poison = {
             name: np.broadcast_to(poisoned(np.empty((), spec.dtype)), spec.shape)
@@ -86,22 +84,19 @@ class Execution:
         return {name: self._uploaded(name) for name in names if name not in self._made}
 
     def _uploaded(self, name: str) -> Native:
-        tables = self.inputs.tables
-        if name in tables:
-            return self.session.table_to_native(tables[name])
+        if name in self.inputs.tables:
+            return self.session.table_to_native(self.inputs.tables[name])
         return self.session.to_native(self.inputs.arrays[name])
 
     def bind(self, native: Mapping[str, Native]) -> Call:
         """The case's call over these native arrays, its scalars and the values of its axes."""
         scope = {**self.case.values, **self.inputs.scalars, **native}
         names = self.case.kernel.arguments(self.case.implementation_name)
-        arguments = [scope[name] for name in names]
-        return self.session.bind(self._target, self.case.launch, arguments)
+        return self.session.bind(self._target, self.case.launch, [scope[name] for name in names])
 
     def sampler(self, again: bool) -> Sampler:
         """The session's own way to time the call; ``again``: not for the first time."""
-        session = self.session
-        return (session.sampler_again if again else session.sampler)(self.call)
+        return (self.session.sampler_again if again else self.session.sampler)(self.call)
 
     def move(
         self, look: Callable[[Mapping[str, Array]], None] | None = None, *, run: bool = True
@@ -184,11 +179,8 @@ class Execution:
 
     def outputs(self, *, seen: bool = False) -> dict[str, Array]:
         """Run once; every ``out`` and ``inout`` array and what the call returns, by name, without
-        what the suite does not compare.
-
-        Copies on the host; where they are to be ``seen`` before anything else runs, views of what
-        lies there anyway.
-        """
+        what the suite does not compare: copies on the host, or where they are to be ``seen`` before
+        anything else runs, views of what lies there anyway."""
         start = perf_counter()
         returned = self.call()
         self.session.synchronize()
@@ -199,14 +191,14 @@ class Execution:
         """What the arrays hold now that a run has written, and these results, as ``outputs``."""
         fetch = self.session.view if seen else self.session.to_host
         self.aliases = {}
-        uncompared = self.case.kernel.check.uncompared()
+        tables, uncompared = self.case.kernel.tables, self.case.kernel.check.uncompared()
         written = [name for name in self._written if name not in uncompared]
         outputs = {name: fetch(self._native[name]) for name in written}
         for name, result in results.items():
             if name in uncompared:
                 continue
-            if name in self.case.kernel.tables:
-                outputs |= self._columns(name, self.session.table_to_host(result))
+            if name in tables:
+                outputs |= comparable(name, self.session.table_to_host(result), tables[name].key)
                 continue
             # Python's numbers carry no dtype: they get NumPy's.
             is_number = isinstance(result, bool | int | float | complex)
@@ -224,40 +216,38 @@ class Execution:
                     self.aliases.setdefault(name, array)
         return outputs
 
-    def _columns(self, name: str, table: Any) -> dict[str, Array]:
-        """What is compared of a returned table."""
-        return comparable(name, table, self.case.kernel.tables[name].key)
-
     def unchanged_tables(self, outputs: Mapping[str, Array]) -> dict[str, Array]:
         """By the names of outputs: what a returned table would hold if it were a table of the call,
         where one has the same columns and as many rows."""
         started: dict[str, Array] = {}
-        for name, table in itertools.product(self.case.kernel.tables, self.inputs.tables.values()):
+        pairs = itertools.product(self.case.kernel.tables.items(), self.inputs.tables.values())
+        for (name, declared), table in pairs:
             mine = {n: len(a) for n, a in outputs.items() if n.startswith(f"{name}.")}
             columns = {f"{name}.{column}" for column in table.column_names}
             if mine and columns <= mine.keys() and set(mine.values()) == {table.num_rows}:
-                given = fitted(self._columns(name, table), outputs)
+                given = fitted(comparable(name, table, declared.key), outputs)
                 started |= given if given.keys() == mine.keys() else {}
         return started
 
     def fetched_result(self, name: str, result: Native) -> object:
         """A result on the host, as a user would have it there."""
-        if name in self.case.kernel.tables:
-            return self.session.table_to_host(result)
-        return self.session.to_host(result)
+        is_table = name in self.case.kernel.tables
+        return (self.session.table_to_host if is_table else self.session.to_host)(result)
 
     def results(self, returned: Any) -> dict[str, Any]:
         """What a call returned, native, by name; raises ``KernelError`` where that is not what the
         suite declares."""
         names = self.case.returns
+        if not names:
+            return {}
         results = returned if len(names) > 1 else (returned,)
         is_sequence = returned is not None and isinstance(results, tuple | list)
-        if names and not (is_sequence and len(results) == len(names)):
+        if not (is_sequence and len(results) == len(names)):
             raise KernelError(
                 f"{self.case.implementation_name} returned {type(returned).__name__}; the suite "
                 f"declares `returns: [{', '.join(names)}]`"
             )
-        return dict(zip(names, results, strict=True)) if names else {}
+        return dict(zip(names, results, strict=True))
 
     def changed_inputs(self) -> list[str]:
         """Arrays and tables that a run must only read and that are no longer what they were."""

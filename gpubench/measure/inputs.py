@@ -13,7 +13,7 @@ import numpy as np
 from gpubench.arrow import Array, pyarrow
 from gpubench.errors import KernelError
 from gpubench.measure.tables import arrow_column
-from gpubench.measure.targets import load_object
+from gpubench.measure.targets import called, load_object
 from gpubench.names import format_identity, kernel_title
 from gpubench.plan.case import ArraySpec, Case
 from gpubench.suite.model import FormulaFill, FunctionFill, LikeFill
@@ -39,11 +39,8 @@ class Inputs:
 
 
 def draw_inputs(case: Case) -> Inputs:
-    """Draw every array, table and scalar of a case.
-
-    Raises ``KernelError`` where a function that fills arrays fails or returns another shape or
-    dtype than the suite declares.
-    """
+    """Draw every array, table and scalar of a case; raises ``KernelError`` where a function that
+    fills arrays fails or returns another shape or dtype than the suite declares."""
     return Inputs(
         draw_arrays(case),
         {**case.constants(), **case.scalars()},
@@ -88,8 +85,6 @@ def _table(case: Case, name: str) -> Any:
         what, fill = f"{name}.{column}", spec.values.fill
         if isinstance(fill, FunctionFill):
             values = _called(fill.function, case, what)
-        elif isinstance(fill, FormulaFill):
-            values = case.filled(name, column)
         else:
             values = _filled(case, what, spec.values)
         missing = generator(case, f"{what} nulls")
@@ -128,7 +123,7 @@ def _filled(case: Case, name: str, spec: ArraySpec, draw: str = "") -> Array:
     """An array by its ``fill``: a distribution's name, a number, a formula, or a function."""
     fill, shape, dtype = spec.fill, spec.shape, spec.dtype
     if isinstance(fill, FormulaFill):
-        return case.filled(name)
+        return case.filled(spec)
     if isinstance(fill, FunctionFill):
         return np.ascontiguousarray(_called(fill.function, case, f"{draw}{name}"))
     if isinstance(fill, bool | int | float):
@@ -160,8 +155,5 @@ def _filled(case: Case, name: str, spec: ArraySpec, draw: str = "") -> Array:
 def _called(reference: str, case: Case, name: str) -> Any:
     """What a function that the suite names makes of the case's values and random numbers."""
     function = load_object(reference)
-    try:
+    with called(f"{reference}(values, generator)"):
         return function({**case.values, **case.constants()}, generator(case, name))
-    except Exception as error:
-        cause = f"{type(error).__name__}: {error}"
-        raise KernelError(f"{reference}(values, generator) failed: {cause}") from error

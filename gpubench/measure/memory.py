@@ -48,12 +48,16 @@ def peak_bytes(case: Case, run: Callable[[], object]) -> int | None:
     device's memory is elsewhere.
 
     Of this process no peak is missed, unless the run maps files; of others one may be that lasts
-    for less than a look (``watcher.PERIOD``). What allocators keep of earlier runs is given back
-    first, as far as they can be asked.
+    for less than a look (``watcher.PERIOD``).
     """
     if sys.platform != "linux" or not registry.get(case.backend).runs_here(case.device):
         return None
-    _give_back()
+    # Have allocators give back what they keep of earlier runs, else a run would be seen to hold
+    # nothing. For glibc this process is another one afterwards: arrays are no longer made of memory
+    # that has been used.
+    with suppress(AttributeError):  # another C library
+        for threshold in (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD):
+            ctypes.CDLL(None).mallopt(threshold, LARGE)
     run()  # a thread's memory is given back when something in it is freed next
     _trim()
     command = [sys.executable, "-I", "-S", watcher.__file__, str(os.getpid())]
@@ -70,15 +74,6 @@ def peak_bytes(case: Case, run: Callable[[], object]) -> int | None:
             run()
         said, _ = process.communicate()
     return int(said) if said else None
-
-
-def _give_back() -> None:
-    """Have allocators give back what they keep of earlier runs, else a run would be seen to hold
-    nothing. For glibc this process is another one afterwards: arrays are no longer made of memory
-    that has been used."""
-    with suppress(AttributeError):  # another C library
-        for threshold in (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD):
-            ctypes.CDLL(None).mallopt(threshold, LARGE)
 
 
 def _trim() -> None:

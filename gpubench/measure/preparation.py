@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from gpubench.arrow import Array
 from gpubench.backends import registry
 from gpubench.backends.software import NAME, take_faults
 from gpubench.errors import BackendError, GpubenchError
@@ -19,6 +18,7 @@ from gpubench.measure.memory import exceeded, peak_bytes
 from gpubench.measure.paired import Pairs, opponent_of, take_pairs
 from gpubench.measure.recorder import Recorder, now
 from gpubench.measure.sampling import Measurement, SamplePlan, sample_plan
+from gpubench.measure.scores import Outputs
 from gpubench.measure.times import LABELLED_TIMES
 from gpubench.measure.verification import (
     expected_outputs,
@@ -31,7 +31,7 @@ from gpubench.measure.verification import (
 )
 from gpubench.names import FRESH_TIMES
 from gpubench.plan.case import Case
-from gpubench.record import CaseRecord, RunRecord, Status
+from gpubench.record import CaseRecord, Status
 from gpubench.suite.model import Sampling
 
 NO_TIMES = (
@@ -55,17 +55,25 @@ them: 64 MiB of float64 take 0.1 s."""
 class Skipped(GpubenchError):
     """The case cannot or must not be timed here; the message says why. Not a failure."""
 
+    def __init__(self, reason: str, status: Status = "skipped", **fields: object) -> None:
+        """``status`` and ``fields``: what goes on record besides."""
+        super().__init__(reason)
+        self.status, self.fields = status, fields
+
 
 class WrongResult(GpubenchError):
     """The implementation does not compute what the baseline computes."""
 
+    status: Status = "wrong"
+
+    def __init__(self, reason: str, checked: CheckResult | None = None) -> None:
+        super().__init__(reason)
+        self.fields = {} if checked is None else _errors_and_score(checked)
+
 
 @dataclass
 class Preparation:
-    """Prepares one labelled time of one case and keeps its record.
-
-    ``close`` frees the device.
-    """
+    """Prepares one labelled time of one case and keeps its record; ``close`` frees the device."""
 
     case: Case
     time: str
@@ -97,11 +105,12 @@ class Preparation:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """What fails inside is put on record, with the faults behind it, frees the device and is
-        raised again; where the case ran into its memory limit, as ``Skipped``."""
+        """What ends the case inside is put on record, with the faults behind it, frees the device
+        and is raised again; where the case ran into its memory limit, as ``Skipped``."""
         try:
             yield
-        except (Skipped, WrongResult):  # which are on record
+        except (Skipped, WrongResult) as error:
+            self._write(error.status, reason=str(error), **error.fields)
             self.close()
             raise
         except (Exception, SystemExit) as error:  # a kernel may call sys.exit()
@@ -116,11 +125,12 @@ class Preparation:
     def _prepared(self) -> Measurement:
         case, declared = self.case, self.declared or self.case.kernel.sampling
         if reason := why_not(case):
-            self._write("skipped", reason=reason)
             raise Skipped(reason)
-        if reason := self._wrong_in_this_run():
-            self._write("wrong", reason=reason)
-            raise WrongResult(reason)
+        if self.run:  # another of its processes may have found it wrong: asv would keep this time
+            mine = self.record.benchmark, self.record.case
+            for record in self.recorder.cases_of_run('"status": "wrong"'):
+                if (record.benchmark, record.case) == mine:
+                    raise WrongResult(record.reason or record.status)
 
         inputs = draw_inputs(case)
         expected = None if case.baseline() is None else expected_outputs(case, inputs)
@@ -131,14 +141,12 @@ class Preparation:
         is_small = sum(array.nbytes for array in execution.expected.values()) <= SMALL
         if is_small and checked.fault is None and not session.simulated:
             checked = verify_often(execution, checked, LOOKING)
-        errors = _errors_and_score(checked)
         if reason := wrong_reason(case, checked, take_faults()):
-            self._write("wrong", reason=reason, **errors)
-            raise WrongResult(reason)
+            raise WrongResult(reason, checked)
+        errors = _errors_and_score(checked)
         if session.simulated:
             facts, warnings = session.facts(), checked.warnings
-            self._write("verified", reason=NO_TIMES, conditions=facts, warnings=warnings, **errors)
-            raise Skipped(NO_TIMES)
+            raise Skipped(NO_TIMES, "verified", conditions=facts, warnings=warnings, **errors)
 
         measurement = LABELLED_TIMES[self.time](execution)
         if is_small:
@@ -171,25 +179,12 @@ class Preparation:
         )
         return measurement
 
-    def _wrong_in_this_run(self) -> str | None:
-        """Why another process of the same asv run found the case wrong: asv would keep what this
-        one measures."""
-        if not self.run:
-            return None
-        mine = self.record.benchmark, self.record.case
-        for record in self.recorder.backwards('"status": "wrong"', '"kind": "run"'):
-            if isinstance(record, RunRecord):  # with which a run begins
-                break
-            if isinstance(record, CaseRecord) and (record.benchmark, record.case) == mine:
-                return record.reason
-        return None
-
     def look(self, measurement: Measurement) -> None:
         """After the last sample: see that a run is right even now, on fresh inputs and, where a run
         does not work in place, on what the runs before it left. A last sample of a single run was
         on fresh inputs, and is itself looked at where it does not work in place.
 
-        Raises ``WrongResult``, which is put on record, where it is not.
+        Raises ``WrongResult`` where it is not.
         """
         execution = self._execution
         if execution is None or self.time in FRESH_TIMES:  # that runs elsewhere
@@ -207,7 +202,6 @@ class Preparation:
         if measurement.is_long or has_score or execution.inputs.nbytes > REDRAWN:
             return
         if remembers(execution):
-            self._write("wrong", reason=REMEMBERS)
             raise WrongResult(REMEMBERS)
 
     def watch_memory(self) -> None:
@@ -230,12 +224,7 @@ class Preparation:
         self.record = replace(self.record, peak_bytes=peak, at=now())
         self.recorder.write(self.record)
 
-    def _look(
-        self,
-        execution: Execution,
-        timed_runs: int,
-        outputs: Mapping[str, Array] | None = None,
-    ) -> None:
+    def _look(self, execution: Execution, timed_runs: int, outputs: Outputs | None = None) -> None:
         """The same of the outputs of one run after so many that were timed, by default of one more;
         ``execution`` may be that of the opponent."""
         assert self._execution is not None
@@ -245,8 +234,7 @@ class Preparation:
         of = execution.case
         whose = "" if of is self.case else f"{of.implementation_name}, with which it is paired, is "
         reason = f"{whose}right at first, wrong after {timed_runs:,} timed runs: {result.fault}"
-        self._write("wrong", reason=with_faults(reason, take_faults()), **_errors_and_score(result))
-        raise WrongResult(reason)
+        raise WrongResult(with_faults(reason, take_faults()), result)
 
     def note(self, measurement: Measurement) -> None:
         """Put the case on record again when sampling has something new to warn of, or goes on in
@@ -286,10 +274,8 @@ def _errors_and_score(result: CheckResult) -> dict[str, float | None]:
 
 
 def case_record(case: Case, time: str, status: Status) -> CaseRecord:
-    """What can be said of a case before it runs, as a line of the record.
-
-    Launch and work are left out where the suite's formulas fail, which the status then says.
-    """
+    """What can be said of a case before it runs, as a line of the record; without launch and work
+    where the suite's formulas fail, which the status then says."""
     baseline, compiled, capabilities = baseline_of(case), None, None
     with suppress(BackendError):  # one that cannot be had
         backend = registry.get(case.backend)

@@ -16,7 +16,7 @@ from gpubench.backends.numpy import blas_facts, blas_libraries
 from gpubench.errors import GpubenchError
 from gpubench.files import MOST_BYTES, TooLarge, append_lines, read_regular
 from gpubench.names import Value
-from gpubench.record import Line, RunRecord, parse_line, to_line
+from gpubench.record import CaseRecord, Line, RunRecord, parse_line, to_line
 
 SOFTWARE = ("gpubench", "numpy", "asv-runner")
 """Distributions whose versions explain a change of any time; backends name theirs."""
@@ -43,13 +43,10 @@ class Recorder:
             ) from error
 
     def write_facts(self, run: str) -> None:
-        """Append the facts of a run, unless the file's last ones are its or the same.
-
-        They are not gathered again where they are of this ``run``: that takes longer than many
-        kernels, and every case asks.
-        """
+        """Append the facts of a run, unless the file's last ones are its or the same."""
         if self.path is None:
             return
+        # Gathering them takes longer than many kernels, and every case asks.
         runs = (one for one in self.backwards('"kind": "run"') if isinstance(one, RunRecord))
         last = next((one.facts for one in runs), None)
         if last is not None and run and last.get("run") == run:
@@ -64,11 +61,18 @@ class Recorder:
         """All lines that can be read, in their order."""
         return [*self.backwards('"format"')][::-1]
 
-    def backwards(self, *words: str) -> Iterator[Line]:
-        """Lines that have one of these words in them, from the last to the first.
+    def cases_of_run(self, word: str) -> Iterator[CaseRecord]:
+        """Lines of cases since the last facts of a run, from the last to the first, of those that
+        have this word in them."""
+        for line in self.backwards(word, '"kind": "run"'):
+            if isinstance(line, RunRecord):
+                return
+            if isinstance(line, CaseRecord):
+                yield line
 
-        The others are not parsed: every case looks back over thousands of lines.
-        """
+    def backwards(self, *words: str) -> Iterator[Line]:
+        """Lines that have one of these words in them, from the last to the first. The others are
+        not parsed: every case looks back over thousands of lines."""
         try:
             content = read_regular(self.path, MOST_BYTES) if self.path else b""
         except (OSError, TooLarge):  # none yet, or none that can be looked at

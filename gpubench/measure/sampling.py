@@ -81,28 +81,23 @@ class SamplePlan:
     """Seconds before the first sample in which samples are taken and dropped."""
 
     def with_samples(self, samples: int) -> SamplePlan:
-        """So many samples over all processes, however long they take: over as many of these as can
-        share them evenly."""
+        """So many samples, however long they take, over as many processes as can share them
+        evenly."""
         processes = next(n for n in range(self.processes, 0, -1) if samples % n == 0)
         share = samples // processes
         return replace(self, processes=processes, least=share, most=share)
 
     def samples(self, seconds: float) -> int:
-        """Samples of one process where one takes so many seconds, with all that is done before it.
-
-        asv would go on until the time is over; that the number is settled before the first sample
-        lets the rounds be shared out.
-        """
+        """Samples of one process where one takes so many seconds, with all that is done before it:
+        settled before the first, so that rounds can be shared out, where asv goes on until the time
+        is over."""
         fitting = self.most if seconds <= 0 else math.ceil(self.seconds / seconds)
         return max(self.least, min(self.most, fitting), 1)
 
 
 def sample_plan(sampling: Sampling, time: str = "kernel") -> SamplePlan:
-    """What asv does with this ``sampling`` (``asv_runner.benchmarks.time``), its defaults too.
-
-    Each sample of ``compile`` is a process, which nothing warms up.
-    """
-    if time in FRESH_TIMES:
+    """What asv does with this ``sampling`` (``asv_runner.benchmarks.time``), its defaults too."""
+    if time in FRESH_TIMES:  # each sample is a process, which nothing warms up
         return SamplePlan(1, *COMPILATIONS, warm_up=0.0)
     processes = sampling.rounds or PROCESSES
     share = 2 if processes > 1 else 1
@@ -116,10 +111,8 @@ def sample_plan(sampling: Sampling, time: str = "kernel") -> SamplePlan:
 
 
 def with_attributes(sampling: Sampling, attributes: Mapping[str, Any]) -> Sampling:
-    """The same with what asv's command line sets (``-a sample_time=0.1``).
-
-    Not its ``number``: of asv's calls each is a sample of ours, and ``--quick`` asks for one call.
-    """
+    """The same with what asv's command line sets (``-a sample_time=0.1``), but for its ``number``:
+    of asv's calls each is a sample of ours, and ``--quick`` asks for one call."""
     names = ("rounds", "repeat", "sample_time", "warmup_time")
     update = {name: attributes[name] for name in names if name in attributes}
     if isinstance(update.get("repeat"), list):  # from JSON
@@ -139,11 +132,9 @@ def by_round(seconds: Sequence[float], sizes: Sequence[int]) -> list[tuple[float
 
 
 def looked_at(rounds: int) -> set[int]:
-    """Of so many rounds, by number from 0, those that begin with a look at the outputs.
-
-    The first, before anything counts; the one in the middle and the last, so that what is wrong at
-    times, as a race is, has more than one chance to show. After the last sample comes another look.
-    """
+    """Of so many rounds, by number from 0, those that begin with a look at the outputs: the first,
+    before anything counts; the one in the middle and the last, so that what is wrong at times, as a
+    race is, has more than one chance to show. After the last sample comes another look."""
     return {0, rounds // 2, rounds - 1}
 
 
@@ -292,13 +283,11 @@ class Measurement:
         return least
 
     def begin_round(self, *, compared: bool = False) -> None:
-        """Move the arrays. The sampler knows those of the round before, so that it goes first.
-
-        Each round begins with a run on fresh inputs, whose outputs may be ``compared``; not where a
-        run takes ``LONG`` on the host: the outputs after the last sample are compared anyway.
-        """
+        """Move the arrays. Each round begins with a run on fresh inputs, whose outputs may be
+        ``compared``; not where a run takes ``LONG`` on the host: the outputs after the last sample
+        are compared anyway."""
         is_long = self.is_long
-        del self._sampler
+        del self._sampler  # which knows the arrays of the round before
         if is_long:
             self._move(run=False)
         elif compared and self.look is not None:
@@ -368,10 +357,8 @@ class Measurement:
 
 
 def take_samples(measurement: Measurement, plan: SamplePlan) -> list[tuple[float, ...]]:
-    """Samples of each round of one process, as seconds of one run.
-
-    Garbage is not collected meanwhile, as in ``timeit``.
-    """
+    """Samples of each round of one process, as seconds of one run. Garbage is not collected
+    meanwhile, as in ``timeit``."""
     rounds: list[tuple[float, ...]] = []
     with without_collecting():
         measurement.begin_watch(plan)

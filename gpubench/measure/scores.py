@@ -16,39 +16,45 @@ import numpy as np
 
 from gpubench.arrow import Array
 from gpubench.errors import KernelError
+from gpubench.measure.targets import called
 from gpubench.suite.model import Check
 
+Outputs = Mapping[str, Array]
+"""Arrays by name."""
 
-@dataclass(frozen=True, slots=True)
-class Score:
-    """What outputs are worth; ``fault`` says why that is not enough, else ``None``."""
+OwnRule = Callable[[Outputs, Outputs], tuple[str | None, float | None]]
+"""A rule of a suite's own in place of a tolerance: of outputs and what is expected, why they are
+wrong (else ``None``), and what they are worth (``None`` where the rule is no score, or where that
+is no finite number)."""
 
-    value: float | None
-    """``None`` where it is no finite number."""
-    fault: str | None
+
+def accepts(rule: OwnRule, outputs: Outputs, expected: Outputs) -> bool:
+    """Whether the outputs of an impostor pass for what is expected."""
+    try:
+        fault, _ = rule(outputs, expected)
+    except Exception:  # it was not made for this, and it did not pass
+        return False
+    return fault is None
 
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """The score of a suite, over the inputs of one case."""
+    """The score of a suite, over the inputs of one case: an ``OwnRule``."""
 
     check: Check
     """One with ``score``, and with ``at_most`` or ``at_least``."""
-    function: Callable[[Mapping[str, Array], Mapping[str, Any]], Any]
+    function: Callable[[Outputs, Mapping[str, Any]], Any]
     """What ``check.score`` names."""
     inputs: Mapping[str, Any]
     """What a run starts from, by name: arrays, scalars, axes and ``let``."""
 
-    def value(self, outputs: Mapping[str, Array]) -> float:
+    def value(self, outputs: Outputs) -> float:
         """The score of these outputs, which may be NaN or infinite.
 
         Raises ``KernelError`` where the function fails, or gives something else than a number.
         """
-        try:
+        with called(f"{self.check.score}(outputs, inputs)"):
             value = self.function(_read_only(outputs), _read_only(self.inputs))
-        except Exception as error:
-            cause = f"{type(error).__name__}: {error}"
-            raise KernelError(f"{self.check.score}(outputs, inputs) failed: {cause}") from error
         number = np.asarray(value)
         if number.ndim or number.dtype.kind not in "iuf":
             raise KernelError(
@@ -57,8 +63,8 @@ class Scorer:
             )
         return float(number)
 
-    def judge(self, outputs: Mapping[str, Array], expected: Mapping[str, Array]) -> Score:
-        """The score of outputs beside that of the baseline's, ``expected``.
+    def __call__(self, outputs: Outputs, expected: Outputs) -> tuple[str | None, float | None]:
+        """Why outputs are not good enough beside those of the baseline, and their score.
 
         Raises ``KernelError`` where the baseline's outputs have none: then the function is at
         fault. Where only the others have none, they are.
@@ -67,9 +73,9 @@ class Scorer:
         try:
             value = self.value(outputs)
         except KernelError as error:
-            return Score(None, f"no score: {error}; that of the baseline is {baseline:.6g}")
+            return f"no score: {error}; that of the baseline is {baseline:.6g}", None
         if not math.isfinite(value):
-            return Score(None, f"the score is {value}, that of the baseline {baseline:.6g}")
+            return f"the score is {value}, that of the baseline {baseline:.6g}", None
         if self.check.at_most is not None:
             factor, beyond, better = self.check.at_most, "above", "lower"
             is_beyond = value > factor * baseline
@@ -77,50 +83,28 @@ class Scorer:
             factor, beyond, better = self.check.at_least or 1.0, "below", "higher"
             is_beyond = value < factor * baseline
         if not is_beyond:
-            return Score(value, None)
-        return Score(
-            value,
+            return None, value
+        fault = (
             f"the score {value:.6g} is {beyond} {factor * baseline:.6g}, which is {factor:g} times "
-            f"that of the baseline ({baseline:.6g}; {better} is better)",
+            f"that of the baseline ({baseline:.6g}; {better} is better)"
         )
+        return fault, value
 
-    def why_vacuous(
-        self, expected: Mapping[str, Array], started: Mapping[str, Array]
-    ) -> str | None:
-        """Why the score of the baseline's outputs would prove nothing of others; ``None`` where it
-        proves something.
-
-        It has to be a number that a factor means something for, and outputs that are all zeros, or
-        all what they were before (``started``), must not be as good. That each output counts by
-        itself, ``gpubench.measure.check.why_vacuous`` asks.
-        """
+    def why_vacuous(self, expected: Outputs, impostors: Mapping[str, Outputs]) -> str | None:
+        """Why the score of the baseline's outputs would prove nothing of others: it is no number
+        that a factor means something for, or impostors, by what they are, are as good."""
         value = self.value(expected)
         if not (math.isfinite(value) and value > 0):
             return (
                 f"{self.check.score} gives the baseline's outputs {value:g}, and a factor of that "
                 "allows nothing or anything; have it give a finite number above 0"
             )
-        # One zero, seen everywhere: it takes no memory.
-        zeros = {n: np.broadcast_to(np.zeros((), a.dtype), a.shape) for n, a in expected.items()}
-        impostors: dict[str, Mapping[str, Array]] = {"zeros": zeros}
-        if started.keys() >= expected.keys():
-            impostors["what was there before"] = started
         for what, outputs in impostors.items():
-            try:
-                score = self.judge(outputs, expected)
-            except Exception:  # it was not made for this, and it did not pass
-                continue
-            if score.fault is None:
+            if accepts(self, outputs, expected):
                 return self.cannot_tell("all outputs", what, outputs, expected)
         return None
 
-    def cannot_tell(
-        self,
-        name: str,
-        what: str,
-        impostors: Mapping[str, Array],
-        expected: Mapping[str, Array],
-    ) -> str:
+    def cannot_tell(self, name: str, what: str, impostors: Outputs, expected: Outputs) -> str:
         """That the score takes impostors for the right result, with both scores."""
         right, other = self.value(expected), self.value(impostors)
         limit = "at_most" if self.check.at_most is not None else "at_least"

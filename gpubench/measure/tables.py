@@ -20,15 +20,10 @@ EXACT = 2**53
 """Whole numbers up to this one are all float64's (IEEE 754: 53 bits of precision)."""
 
 
-# --- what a case starts from
-
-
 def arrow_column(what: str, spec: ColumnSpec, values: Any, generator: np.random.Generator) -> Any:
-    """A column as a ``pyarrow.Array``, some of its values taken away.
-
-    ``values`` is what fills it: an array of the column's dtype; for text words, or a pair, the
-    index of each row's word and the words. Raises ``KernelError`` for anything else.
-    """
+    """A column as a ``pyarrow.Array``, some of its values taken away. ``values`` fills it: an array
+    of the column's dtype; for text words, or a pair, the index of each row's word and the words.
+    Raises ``KernelError`` for anything else."""
     pa = pyarrow()
     (rows,) = spec.values.shape
     mask = generator.random(rows) < spec.nulls if spec.nulls else None
@@ -57,9 +52,6 @@ def arrow_column(what: str, spec: ColumnSpec, values: Any, generator: np.random.
     if spec.is_category:
         return column if is_dictionary else column.dictionary_encode()
     return column.dictionary_decode() if is_dictionary else column
-
-
-# --- what is compared
 
 
 def comparable(name: str, table: Any, key: Sequence[str]) -> dict[str, Array]:
@@ -143,17 +135,22 @@ def _same_as_the_row_before(columns: Sequence[Array]) -> Array:
 
 
 def fitted(outputs: Mapping[str, Array], expected: Mapping[str, Array]) -> dict[str, Array]:
-    """Outputs with numbers of tables in the baseline's types, where that is the same value.
+    """Outputs in the baseline's types, where that is the same value.
 
-    A backend without missing integers gives floating-point numbers with NaN. Floating-point
+    Compiled functions return Python's numbers, which have no dtype of their own. Of tables, a
+    backend without missing integers gives floating-point numbers with NaN, and floating-point
     numbers take the baseline's width, by which the tolerance is chosen.
     """
     fitting = dict(outputs)
     for name, reference in expected.items():
         values, null = outputs.get(name), name + IS_NULL
-        if values is None or "." not in name or values.dtype == reference.dtype:
+        if values is None or values.dtype == reference.dtype:
             continue
         kinds = values.dtype.kind, reference.dtype.kind
+        if "." not in name:  # of no table
+            if values.ndim == reference.ndim == 0 and kinds[0] == kinds[1]:
+                fitting[name] = values.astype(reference.dtype)
+            continue
         if kinds[0] == "f" and null in expected:
             fitting[null] = np.isnan(values)
         if kinds == ("f", "f"):

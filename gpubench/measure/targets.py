@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -16,10 +17,7 @@ from gpubench.plan.case import Case
 
 def load_target(case: Case) -> Target:
     """Import what the case's implementation names; a factory is called with its ``with`` values.
-
-    Raises ``KernelError`` with the cause and the next step when something is not there or a factory
-    fails.
-    """
+    Raises ``KernelError`` where something is not there or a factory fails."""
     implementation = case.implementation
     if implementation.parts:
         return Target(function=_division(case, str(implementation.split)))
@@ -29,15 +27,9 @@ def load_target(case: Case) -> Target:
         return Target(launcher=load_object(implementation.launcher))
     if implementation.factory is not None:
         values = case.with_values()
-        try:
+        given = ", ".join(f"{name}={value!r}" for name, value in values.items())
+        with called(f"factory {implementation.factory}({given})"):
             return Target(function=load_object(implementation.factory)(**values))
-        except KernelError:
-            raise
-        except Exception as error:
-            given = ", ".join(f"{name}={value!r}" for name, value in values.items())
-            cause = f"{type(error).__name__}: {error}"
-            message = f"factory {implementation.factory}({given}) failed: {cause}"
-            raise KernelError(message) from error
     path, constants = case.source_path(), case.with_values()
     try:
         source = path.read_text(encoding="utf-8")
@@ -79,12 +71,9 @@ def _part(case: Case, split: str) -> Part:
 
 
 def load_object(reference: str) -> Any:
-    """Object behind ``module:name``.
-
-    One with a method ``__gpubench_target__`` stands for what that returns, so that a library can
-    put off compiling a function until it is measured. Raises ``KernelError`` naming what is there
-    instead.
-    """
+    """Object behind ``module:name``, or what its method ``__gpubench_target__`` returns: with that
+    a library puts off compiling until it is measured. Raises ``KernelError`` naming what is there
+    instead."""
     module_name, _, name = reference.partition(":")
     try:
         loaded: Any = importlib.import_module(module_name)
@@ -99,3 +88,14 @@ def load_object(reference: str) -> Any:
         loaded = getattr(loaded, part)
     stands_for = getattr(loaded, "__gpubench_target__", None)
     return loaded if stands_for is None else stands_for()
+
+
+@contextmanager
+def called(what: str) -> Iterator[None]:
+    """What a function of a suite raises inside becomes a ``KernelError`` that names the call."""
+    try:
+        yield
+    except KernelError:
+        raise
+    except Exception as error:
+        raise KernelError(f"{what} failed: {type(error).__name__}: {error}") from error

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from gpubench.arrow import Array
 from gpubench.backends.software import NAME, set_option
-from gpubench.errors import GpubenchError, KernelError
+from gpubench.errors import GpubenchError
 from gpubench.measure.check import (
-    Checker,
     CheckResult,
     compare,
     difference,
@@ -21,9 +20,9 @@ from gpubench.measure.check import (
 )
 from gpubench.measure.execution import Execution, opened
 from gpubench.measure.inputs import Inputs, draw_arrays, poisoned
-from gpubench.measure.scores import Scorer
+from gpubench.measure.scores import Outputs, OwnRule, Scorer
 from gpubench.measure.tables import fitted, why_ambiguous, why_other_columns
-from gpubench.measure.targets import load_object
+from gpubench.measure.targets import called, load_object
 from gpubench.plan.case import Case
 
 if TYPE_CHECKING:  # the device in software is imported only where it is asked for
@@ -32,29 +31,23 @@ if TYPE_CHECKING:  # the device in software is imported only where it is asked f
 MOST_FAULTS = 3
 """Faults of the device in software that a reason has room for."""
 
-VERIFYING_RUNS = 2
-"""Runs of a case in ``verify``."""
-
 OTHER = "other "
 """The draw of inputs that are not those of a case's samples."""
 
 
 class VacuousCheckError(GpubenchError):
-    """The check could not have failed, or tells the right result from no other: it would prove
-    nothing of any implementation."""
+    """The check tells the right result from no other: it would prove nothing."""
 
 
 def expected_outputs(case: Case, inputs: Inputs) -> dict[str, Array]:
-    """Outputs of the case's baseline on these inputs, computed on the baseline's own backend.
-
-    Raises ``VacuousCheckError`` where comparing with them would prove nothing.
-    """
+    """Outputs of the case's baseline on these inputs, computed on the baseline's own backend;
+    raises ``VacuousCheckError`` where comparing with them would prove nothing."""
     with opened(case.baseline() or case, inputs) as execution:
         return _proving_outputs(execution)
 
 
 def verify(
-    execution: Execution, baseline: Mapping[str, Array] | None, orders: Sequence[str] = ()
+    execution: Execution, baseline: Outputs | None, orders: Sequence[str] = ()
 ) -> CheckResult:
     """Run twice, ``out`` arrays poisoned before each run, and compare with the baseline's outputs.
 
@@ -76,7 +69,7 @@ def verify(
         """Outputs of a run from the beginning."""
         execution.restore()
         execution.overwrite(poison)
-        return _with_dtypes(execution.outputs(seen=seen), expected)
+        return execution.outputs(seen=seen)
 
     first = dict(expected) if baseline is None else run()
     result = _compared(execution, first, expected)
@@ -98,38 +91,31 @@ def verify(
                 why = f"a second run on the same inputs is wrong (a race{never}?)"
                 result = replace(result, fault=f"{why}: {result.fault}")
     if orders:
-        result = _in_orders(execution, run, first, result, expected, orders)
+        result = _in_orders(execution, run, first, result, orders)
     execution.restore()
     return result
 
 
-def verify_again(
-    execution: Execution,
-    expected: Mapping[str, Array],
-    outputs: Mapping[str, Array] | None,
-) -> CheckResult:
+def verify_again(execution: Execution, expected: Outputs, outputs: Outputs | None) -> CheckResult:
     """Compare the outputs of a later run on fresh inputs, for ``None`` of one more."""
     if outputs is None:
         execution.refresh()
         outputs = execution.outputs(seen=True)
-    return _compared(execution, _with_dtypes(outputs, expected), expected)
+    return _compared(execution, outputs, expected)
 
 
 def verify_often(execution: Execution, result: CheckResult, seconds: float) -> CheckResult:
     """The result of ``verify``, and of each of more runs on fresh inputs, for so many seconds: what
-    is wrong at times, as a race is, has hundreds of chances to show where a run is short.
-
-    Outputs with the bits of the first of these are right as they were.
-    """
+    is wrong at times, as a race is, has hundreds of chances to show where a run is short."""
     first: dict[str, Array] = {}
-    runs, end = VERIFYING_RUNS, perf_counter() + seconds
+    runs, end = 2, perf_counter() + seconds  # two are those of ``verify``
     while result.fault is None and perf_counter() + execution.run_seconds < end:
         execution.refresh()
         outputs = execution.outputs(seen=True)
         runs += 1
         if first and all(same_bits(array, first[name]) for name, array in outputs.items()):
-            continue
-        result = result.joined(verify_again(execution, execution.expected, outputs))
+            continue  # as right as the first of these were
+        result = result.joined(_compared(execution, outputs, execution.expected))
         first = first or {name: array.copy() for name, array in outputs.items()}
         if result.fault is not None:
             result = replace(result, fault=f"right at first, wrong in run {runs}: {result.fault}")
@@ -143,7 +129,7 @@ def remembers(execution: Execution) -> bool:
     Says ``False`` where there are no others: what no random numbers fill keeps its values, and
     what ``init`` makes may have another shape each time.
     """
-    case, before, expected = execution.case, execution.inputs, execution.expected
+    case, before = execution.case, execution.inputs
     other = replace(before, arrays=draw_arrays(case, OTHER))
     both = [(array, before.arrays[name]) for name, array in other.arrays.items()]
     if any(new.shape != old.shape for new, old in both) or all(same_bits(*pair) for pair in both):
@@ -151,8 +137,8 @@ def remembers(execution: Execution) -> bool:
     execution.give(other)
     execution.refresh()
     try:
-        outputs = _with_dtypes(execution.outputs(), expected)
-        if _compared(execution, outputs, expected).fault is not None:
+        outputs = execution.outputs()
+        if _compared(execution, outputs, execution.expected).fault is not None:
             return False
         with opened(case.baseline() or case, other) as baseline:
             return _compared(execution, outputs, baseline.outputs()).fault is not None
@@ -160,39 +146,22 @@ def remembers(execution: Execution) -> bool:
         execution.give(before)
 
 
-def _with_dtypes(outputs: Mapping[str, Array], expected: Mapping[str, Array]) -> dict[str, Array]:
-    """The same, with dtypes for single numbers: compiled functions return Python's, which have
-    none of their own."""
-    typed = fitted(outputs, expected)
-    for name, array in outputs.items():
-        reference = expected.get(name)
-        if reference is None:  # a column too many, of which the comparison tells
-            continue
-        if array.ndim == reference.ndim == 0 and array.dtype.kind == reference.dtype.kind:
-            typed[name] = array.astype(reference.dtype)
-    return typed
-
-
 def _in_orders(
     execution: Execution,
-    run: Callable[[], Mapping[str, Array]],
-    first: Mapping[str, Array],
+    run: Callable[[], Outputs],
+    first: Outputs,
     result: CheckResult,
-    expected: Mapping[str, Array],
     orders: Sequence[str],
 ) -> CheckResult:
-    """What runs in other orders of threads and blocks add to the result.
-
-    One that is right in one order and wrong in another is a fault, as a device has none. One that
-    is right in all and not the same is rounded in another order: a warning.
-    """
+    """With runs in other orders of threads and blocks. A device has no order: right in one and
+    wrong in another is a fault. Right in all and not the same is rounding: a warning."""
     right = [] if result.fault else ["the first"]
     fault, apart = result.fault, None
     for order in orders:
         words = f"{order} order" if order.isalpha() else f"the order of seed {order}"
         set_option("order", order)
         again = run()
-        other = _compared(execution, again, expected)
+        other = _compared(execution, again, execution.expected)
         result = result.joined(other)
         fault = fault or (other.fault and f"in {words}: {other.fault}")
         right += [] if other.fault else [words]
@@ -223,10 +192,8 @@ def with_faults(reason: str, faults: Iterable[Report]) -> str:
 
 
 def _proving_outputs(execution: Execution) -> dict[str, Array]:
-    """Outputs of a baseline's first run, whose ``out`` arrays were drawn as poison.
-
-    Nothing that was there before, and no zeros, may pass in their place.
-    """
+    """Outputs of a baseline's first run, in whose place nothing that was there before may pass: its
+    ``out`` arrays were drawn as poison."""
     outputs, started = execution.outputs(), {}
     for name, array in outputs.items():
         source = execution.inputs.arrays.get(execution.aliases.get(name, name))
@@ -234,13 +201,12 @@ def _proving_outputs(execution: Execution) -> dict[str, Array]:
         if source is not None and source.size == array.size:
             started[name] = source.reshape(array.shape)
     started |= execution.unchanged_tables(outputs)
-    kernel, uncompared = execution.case.kernel, execution.case.kernel.check.uncompared()
+    kernel = execution.case.kernel
     for name, table in kernel.tables.items():
-        is_compared = table.intent == "out" and name not in uncompared
+        is_compared = table.intent == "out" and name not in kernel.check.uncompared()
         if is_compared and (reason := why_ambiguous(name, outputs, table.key)):
             raise VacuousCheckError(reason)
-    check = kernel.check
-    reason = why_vacuous(outputs, started, check, _checker(execution))
+    reason = why_vacuous(outputs, started, kernel.check, _own_rule(execution))
     if reason := reason or why_copies_pass(outputs, _read_arrays(execution)):
         raise VacuousCheckError(f"vacuous check: {reason}")
     return outputs
@@ -253,26 +219,16 @@ def _read_arrays(execution: Execution) -> dict[str, Array]:
     return {n: a for n, a in arrays.items() if n not in specs or specs[n].intent in ("in", "inout")}
 
 
-def _compared(
-    execution: Execution, outputs: Mapping[str, Array], expected: Mapping[str, Array]
-) -> CheckResult:
-    check = execution.case.kernel.check
-    checker = _checker(execution)
-    if fault := why_other_columns(outputs, expected, tuple(execution.case.kernel.tables)):
+def _compared(execution: Execution, outputs: Outputs, expected: Outputs) -> CheckResult:
+    kernel, outputs = execution.case.kernel, fitted(outputs, expected)
+    if fault := why_other_columns(outputs, expected, tuple(kernel.tables)):
         return CheckResult(fault=fault)
-    try:
-        return compare(outputs, expected, check, checker)
-    except Exception as error:
-        if check.function is None:
-            raise
-        raise KernelError(
-            f"the check {check.function}(outputs, expected) failed: {type(error).__name__}: {error}"
-        ) from error
+    return compare(outputs, expected, kernel.check, _own_rule(execution))
 
 
-def _checker(execution: Execution) -> Checker | None:
-    """The function of the suite that replaces the tolerance, if it names one: a checker, or a score
-    over what the case starts from."""
+def _own_rule(execution: Execution) -> OwnRule | None:
+    """The function of the suite that replaces the tolerance, if it names one: a score over what the
+    case starts from, or one that says what is wrong."""
     case, inputs = execution.case, execution.inputs
     check = case.kernel.check
     if check.score is not None:
@@ -280,5 +236,10 @@ def _checker(execution: Execution) -> Checker | None:
         return Scorer(check, load_object(check.score), values)
     if check.function is None:
         return None
-    checker: Callable[..., str | None] = load_object(check.function)
-    return checker
+    function: Callable[[Outputs, Outputs], str | None] = load_object(check.function)
+
+    def rule(outputs: Outputs, expected: Outputs) -> tuple[str | None, None]:
+        with called(f"the check {check.function}(outputs, expected)"):
+            return function(outputs, expected) or None, None
+
+    return rule

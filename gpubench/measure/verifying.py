@@ -11,10 +11,9 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -34,7 +33,7 @@ from gpubench.measure.verification import (
     with_faults,
     wrong_reason,
 )
-from gpubench.measure.worker import Ended, Exited, Worker, answering
+from gpubench.measure.worker import Unanswered, Worker, answering
 from gpubench.names import CPU
 from gpubench.parallel import processors
 from gpubench.plan.case import Case
@@ -108,30 +107,30 @@ def verified(
     in_software = manner.in_software and any(map(is_cuda, chain(*map(devices_of, cases))))
     count = min(manner.processes or processors(), len(waiting))
     with ExitStack() as stack:
-        crew: list[Worker] = []
-        while len(crew) < count:  # all begin to start before the first is given something
-            crew.append(
-                Worker(Verifier(manner), backends=backends, in_software=in_software, warned=warned)
+        crew: dict[Worker, list[tuple[int, Case]]] = {}
+        """What each has still to verify of a kernel, the present case first."""
+        for _ in range(count):  # all begin to start before the first is given something
+            worker = Worker(
+                Verifier(manner), backends=backends, in_software=in_software, warned=warned
             )
-            stack.callback(crew[-1].end)
-        while waiting or any(worker.items for worker in crew):
-            for worker in crew:
-                if not worker.items and waiting:
-                    worker.give(waiting.pop(), manner.limit)
-            busy = [worker for worker in crew if worker.items]
-            ready = answering(busy)
-            for worker in busy:
-                if worker not in ready and worker.deadline > monotonic():
-                    continue
-                place, case = worker.items[0]
+            stack.callback(worker.end)
+            crew[worker] = []
+        idle = list(crew)
+        while idle:
+            for worker in idle:
+                if not crew[worker] and waiting:
+                    crew[worker] = waiting.pop()
+                if crew[worker]:
+                    worker.give(crew[worker][0], manner.limit)
+            busy = [worker for worker, items in crew.items() if items]
+            idle = answering(busy) if busy else []
+            for worker in idle:
+                place, case = crew[worker].pop(0)
                 try:
                     outcome: Verified = worker.answer()
-                except Ended as error:
-                    outcome = Verified("killed", f"{error}{why_ended(case)}")
-                except Exited as error:
-                    outcome = Verified("failed", str(error))
-                except TimeoutError:
-                    outcome = Verified("timed_out", f"it took longer than {manner.limit:g} s")
+                except Unanswered as error:
+                    why = why_ended(case) if error.status == "killed" else ""
+                    outcome = Verified(error.status, f"{error}{why}")
                 lost = outcome.status == "failed" and devices_of(case) != {CPU}
                 if lost or changes_process(case):
                     worker.replace()
@@ -150,7 +149,8 @@ class Verifier:
     def __call__(self, item: tuple[int, Case]) -> Verified:
         """Verify the case of this item; what goes wrong is in the answer."""
         _, case = item
-        _pass_over_small_grids()
+        # What Numba says of small grids is about speed, and launchers make grids of their own.
+        warnings.filterwarnings("ignore", message="Grid size .* GPU under-utilization")
         take_faults()  # those of the case before stand with it
         try:
             if reason := why_not(case):
@@ -163,17 +163,16 @@ class Verifier:
             return Verified("failed", with_faults(cause(error), faults), faults=faults)
         faults = take_faults()
         reason = wrong_reason(case, result, faults)
-        outcome = Verified(
+        is_baseline = case.baseline() is None
+        return Verified(
             "wrong" if reason else "right",
             reason,
-            score=result.score,
-            warnings=result.warnings,
-            faults=faults,
+            None if is_baseline else result.max_abs_error,
+            None if is_baseline else result.max_rel_error,
+            result.score,
+            result.warnings,
+            faults,
         )
-        if case.baseline() is None:
-            return outcome
-        absolute, relative = result.max_abs_error, result.max_rel_error
-        return replace(outcome, max_abs_error=absolute, max_rel_error=relative)
 
     def _compared(self, case: Case) -> CheckResult:
         first, *others = self._manner.orders or ("ascending",)
@@ -194,12 +193,6 @@ class Verifier:
             _, inputs, expected = self._expected
         with opened(case, inputs) as execution:
             return verify(execution, expected, others if execution.session.simulated else ())
-
-
-@cache
-def _pass_over_small_grids() -> None:
-    """What Numba says of them is about speed, and launchers make grids of their own."""
-    warnings.filterwarnings("ignore", message="Grid size .* GPU under-utilization")
 
 
 @cache

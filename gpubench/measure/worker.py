@@ -14,7 +14,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from time import monotonic
-from typing import Any
+from typing import Any, Literal
 
 from gpubench.backends.clusters import remove_abandoned
 from gpubench.backends.pools import how_it_ended
@@ -29,23 +29,21 @@ ten on a busy machine."""
 PRELOADED = "GPUBENCH_PRELOADED"
 """Environment variable with the names of the backends that ``gpubench.preloaded`` gets ready."""
 
-READY = "ready"
 
+class Unanswered(GpubenchError):
+    """There is no answer; the message says why."""
 
-class Ended(GpubenchError):
-    """The process ended without an answer; the message says how."""
-
-
-class Exited(GpubenchError):
-    """What an item calls asked Python to end, with an exception that nothing catches."""
+    def __init__(self, reason: str, status: Literal["killed", "failed", "timed_out"]) -> None:
+        """``killed``: the process ended. ``failed``: what an item calls asked Python to end."""
+        super().__init__(reason)
+        self.status = status
 
 
 class Worker:
     """A process of its own that answers for one item after another: with ``do(item)``.
 
-    Where it crashes or takes too long for an item, another process goes on with the next one.
-    ``do``, which may keep something from item to item, the items and the answers have to be
-    picklable.
+    After one without an answer another process takes its place. ``do``, which may keep something
+    from item to item, the items and the answers have to be picklable.
 
     A process is forked in some hundredths of a second from one that has imported what all need,
     what the ``backends`` of these names preload too. The device in software does not survive a
@@ -63,17 +61,14 @@ class Worker:
         """``warned`` counts Python's warnings, each once for an item, in place of showing them."""
         self._do = do
         self._warned = Counter() if warned is None else warned
-        self._in_software = in_software
-        in_software = in_software or requested()
+        self._in_software = in_software or requested()
         can_fork = "forkserver" in multiprocessing.get_all_start_methods()
-        self._forks = can_fork and not in_software
+        self._forks = can_fork and not self._in_software
         if can_fork:
             _start_tracker()
         if self._forks:
             _start_fork_server(backends)
-        self.items: list[Any] = []
-        """That it has still to answer for, the present one first."""
-        self.deadline = 0.0
+        self._limit = self.deadline = 0.0
         """By ``time.monotonic``, of the present item."""
         self._start()
 
@@ -93,52 +88,44 @@ class Worker:
         theirs.close()
         self._is_ready = False
 
-    def give(self, items: Sequence[Any], limit: float) -> None:
-        """Let the process work through these items, ``limit`` seconds for each.
+    def give(self, item: Any, limit: float) -> None:
+        """Let the process work on this for ``limit`` seconds.
 
-        Raises ``Ended`` for a process that does not start. One that has ended since says so when it
-        is asked for an answer.
+        Raises ``Unanswered`` for a process that does not start. One that has ended since says so
+        when it is asked for an answer.
         """
-        self.items, self._limit = list(items), limit
         with suppress(OSError, EOFError):
             if not self._is_ready:
                 if not self._connection.poll(START_UP):
-                    raise Ended(f"no process started within {START_UP:g} s")
-                self._is_ready = self._connection.recv() == READY
-            self._connection.send(self.items)
-        self.deadline = monotonic() + limit
+                    raise Unanswered(f"no process started within {START_UP:g} s", "killed")
+                self._connection.recv()
+                self._is_ready = True
+            self._connection.send(item)
+        self._limit, self.deadline = limit, monotonic() + limit
 
     def answer(self) -> Any:
-        """Wait for the answer to the present item.
-
-        Raises ``Ended`` where the process ends before, ``Exited`` where the item asks Python to
-        end, and ``TimeoutError`` after the deadline.
-        """
-        waited = answering([self])
-        del self.items[0]
-        if not waited:
+        """Wait for the answer, until the deadline; raises ``Unanswered`` where there is none."""
+        if not wait(self.signs, max(0.0, self.deadline - monotonic())):
             self.replace()
-            raise TimeoutError
+            raise Unanswered(f"it took longer than {self._limit:g} s", "timed_out")
         with suppress(EOFError, OSError):
             if self._connection.poll():  # what has ended may have answered before
                 answer, exited, warned = self._connection.recv()
-                self.deadline = monotonic() + self._limit
                 self._warned.update(warned)
-                if exited is not None:
-                    raise Exited(exited)
-                return answer
+                if exited is None:
+                    return answer
+                self.replace()
+                raise Unanswered(exited, "failed")
         self._process.join(timeout=1)
         code = self._process.exitcode
         how = "it closed its connection" if code is None else how_it_ended(code)
         self.replace()
-        raise Ended(f"its process ended without an outcome ({how})")
+        raise Unanswered(f"its process ended without an outcome ({how})", "killed")
 
     def replace(self) -> None:
         """Go on with the next item in another process."""
         self.end()
         self._start()
-        if self.items:
-            self.give(self.items, self._limit)
 
     def end(self) -> None:
         """End the process, whatever it is doing, and those that it started; remove the folders of
@@ -158,17 +145,19 @@ class Worker:
 
 
 def answering(workers: Sequence[Worker]) -> list[Worker]:
-    """Those that have an answer or have ended, as soon as there is one; none where the first
-    deadline comes before."""
+    """Those that have an answer, have ended or took too long, as soon as there is one."""
     soonest = min(worker.deadline for worker in workers) - monotonic()
-    signs = [sign for worker in workers for sign in worker.signs]
-    ready = wait(signs, max(0.0, soonest))
-    return [worker for worker in workers if any(sign in ready for sign in worker.signs)]
+    ready = wait([sign for worker in workers for sign in worker.signs], max(0.0, soonest))
+    return [
+        worker
+        for worker in workers
+        if any(sign in ready for sign in worker.signs) or worker.deadline <= monotonic()
+    ]
 
 
 def _start_tracker() -> None:
-    """Once in a process: multiprocessing's own one that removes what was left. It would warn of
-    each lock in a process that was killed, and from Python 3.14 on Numba has one with a name."""
+    """multiprocessing's own process that removes what was left. It would warn of each lock in a
+    process that was killed, and from Python 3.14 on Numba has one with a name."""
     quiet = {"PYTHONWARNINGS": "ignore::UserWarning:multiprocessing.resource_tracker"}
     with environment(quiet), _ctrl_c_is_ours():
         resource_tracker.ensure_running()
@@ -210,19 +199,18 @@ def _serve(connection: Connection, do: Callable[[Any], Any], environment: dict[s
     itself = os.getpid()
     with suppress(OSError, AttributeError):
         os.setpgid(0, 0)  # what functions start ends with this process
-    connection.send(READY)
+    connection.send("ready")
     with suppress(EOFError):
         while True:
-            for item in connection.recv():
-                answer, exited = None, None
-                with warnings.catch_warnings(record=True) as caught:
-                    try:
-                        answer = do(item)
-                    except (SystemExit, KeyboardInterrupt) as error:  # not of ours: see above
-                        exited = f"{type(error).__name__}: {error}".removesuffix(": ")
-                if os.getpid() != itself:  # a process that the function forked and let return
-                    os._exit(0)
-                connection.send((answer, exited, set(map(_words, caught))))
+            item, answer, exited = connection.recv(), None, None
+            with warnings.catch_warnings(record=True) as caught:
+                try:
+                    answer = do(item)
+                except (SystemExit, KeyboardInterrupt) as error:  # not of ours: see above
+                    exited = f"{type(error).__name__}: {error}".removesuffix(": ")
+            if os.getpid() != itself:  # a process that the function forked and let return
+                os._exit(0)
+            connection.send((answer, exited, set(map(_words, caught))))
     with suppress(OSError, AttributeError):  # nobody is there who would end what it started
         os.killpg(itself, signal.SIGKILL)
 

@@ -249,7 +249,7 @@ def test_json_has_seconds_and_conditions(project):
 def interval_of(rounds):
     """Interval of a time as JSON has it and as the table shows it."""
     record = CaseRecord("suites.scale__plain.time_kernel", "n=8", "ok", "now")
-    (row,) = times.rows_of([Measured(record, tuple(rounds))])
+    (row,) = times.rows_of([Measured(record, (tuple(rounds),))])
     (table, *_) = times.report([row])
     (cell,) = next(column for column in table.columns if str(column.header) == "interval").cells
     found = times.time_row(row)["seconds"]
@@ -265,9 +265,8 @@ def test_of_five_processes_each_counts_once():
     turns = [
         Measured(
             CaseRecord("suites.scale__plain.time_kernel", "n=8", "ok", "now"),
-            ((1e-4,), (2e-4 + turn * 1e-6,), (9e-3,)),
-            processes=(3,),
-            disturbances=(None,),
+            (((1e-4,), (2e-4 + turn * 1e-6,), (9e-3,)),),
+            (None,),
         )
         for turn in range(5)
     ]
@@ -284,8 +283,8 @@ def test_a_disturbed_case_is_marked_and_has_no_verdict():
     )
     waited = Disturbance(0.6, waiting=(0.01,) * 5)
     measured = [
-        Measured(baseline, ((4e-3,),) * 5),
-        Measured(record, ((1e-3,),) * 5, (5,), (waited,)),
+        Measured(baseline, (((4e-3,),) * 5,)),
+        Measured(record, (((1e-3,),) * 5,), (waited,)),
     ]
     _, row = rows = times.rows_of(measured)
     made, note, *_ = times.report(rows)
@@ -320,7 +319,7 @@ def test_a_narrow_terminal_has_no_room_for_rates_and_is_told(width, left_out):
         max_abs_error=0.0,
         max_rel_error=0.0,
     )
-    made, *said = times.report(times.rows_of([Measured(record, ((1e-3,),) * 5)]), width)
+    made, *said = times.report(times.rows_of([Measured(record, (((1e-3,),) * 5,))]), width)
     names = [str(column.header) for column in made.columns]
     assert names[:4] == ["implementation", "case", "time", "interval"]
     assert {"GB/s", "GFLOP/s", "error"} - {*names} == {*left_out.split(", ")} - {""}
@@ -332,7 +331,7 @@ def test_what_is_compiled_in_every_process_is_said_once_with_what_it_cost():
     def measured(implementation, **conditions):
         name = f"suites.scale__{implementation}.time_kernel"
         record = CaseRecord(name, "n=8", "ok", "now", conditions=conditions)
-        return Measured(record, ((1e-3,) * 5,))
+        return Measured(record, (((1e-3,) * 5,),))
 
     both = [measured("quick", compile_seconds=1.5), measured("slow", compile_seconds=2.0)]
     *_, line = times.report(times.rows_of([*both, measured("plain")]))
@@ -347,7 +346,7 @@ def test_no_rate_is_stated_of_a_time_that_is_not_of_a_run(time):
     record = CaseRecord(
         f"suites.scale__plain.time_{time}", "n=8", "ok", "now", bytes=10**6, flops=1
     )
-    (row,) = times.rows_of([Measured(record, ((1e-3,) * 5,))])
+    (row,) = times.rows_of([Measured(record, (((1e-3,) * 5,),))])
     shown = times.time_row(row)
     assert (shown["bytes_per_second"], shown["flops_per_second"]) == (None, None)
     (table,) = times.report([row])
@@ -386,11 +385,11 @@ def test_ctrl_c_prints_what_there_is(project, monkeypatch):
 
     given = []
 
-    def give(worker, jobs, limit):
-        given.append(jobs)
+    def give(worker, job, limit):
+        given.append(job)
         if len(given) == 3:
             raise KeyboardInterrupt
-        real(worker, jobs, limit)
+        real(worker, job, limit)
 
     real = Worker.give
     monkeypatch.setattr(Worker, "give", give)

@@ -22,7 +22,7 @@ def test_both_sides_have_as_many_samples_as_a_case_and_in_turns(tmp_path):
 
     def take(job):
         taken.append(job)
-        return Measured(case_record(job.case, job.time, "ok"), ((float(len(taken)),),))
+        return Measured(case_record(job.case, job.time, "ok"), (((float(len(taken)),),),))
 
     (one,) = compared(scripted_cases(tmp_path, sampling="rounds: 6, repeat: 1"), 1, take)
     assert one.first.samples == (1.0, 4.0, 5.0, 8.0, 9.0, 12.0)

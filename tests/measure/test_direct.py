@@ -28,7 +28,7 @@ def test_a_time_is_what_the_script_says(tmp_path):
     found = measured(scripted_cases(tmp_path, "one_ms"))
     assert found["one_ms"].samples == pytest.approx([1e-3] * 10)
     assert found["base"].samples == pytest.approx([2e-3] * 10)
-    assert found["one_ms"].rounds == (pytest.approx((1e-3,)),) * 10
+    assert found["one_ms"].processes == ((pytest.approx((1e-3,)),) * 10,)
     assert found["one_ms"].record.status == "ok"
     assert found["one_ms"].record.method == "scripted"
 
@@ -39,11 +39,11 @@ def test_cases_take_turns_and_every_second_turn_goes_backwards(tmp_path):
 
     def take(job):
         taken.append(job.case.implementation_name)
-        return Measured(case_record(job.case, job.time, "ok"), ((1.0,),))
+        return Measured(case_record(job.case, job.time, "ok"), (((1.0,),),))
 
     last = dict(measure(work, take))
     assert taken == ["base", "one_ms", "one_ms", "base"] * 3
-    assert [found.rounds for found in last.values()] == [((1.0,),) * 6] * 2
+    assert [found.processes for found in last.values()] == [(((1.0,),),) * 6] * 2
     assert turns_of(work) == 12
 
 
@@ -63,7 +63,8 @@ def test_a_case_is_prepared_once_for_each_turn_and_moved_for_each_round(tmp_path
     )
     (base,) = scripted_cases(tmp_path, sampling="rounds: 2, repeat: 3")
     found = measured([base])["base"]
-    assert (len(drawn), [len(samples) for samples in found.rounds]) == (2, [1] * 6)
+    sizes = [[len(samples) for samples in rounds] for rounds in found.processes]
+    assert (len(drawn), sizes) == (2, [[1] * 3] * 2)
     assert len(moved) == 2 * 3
 
 
@@ -103,7 +104,7 @@ def test_warnings_of_a_kind_are_told_once_whatever_their_numbers(tmp_path):
     def take(job):
         record = case_record(job.case, job.time, "ok")
         told = (f"near the floor: {next(turns)} µs", "two runs differ: at one place")
-        return Measured(replace(record, warnings=told), ((1.0,),))
+        return Measured(replace(record, warnings=told), (((1.0,),),))
 
     (base,) = scripted_cases(tmp_path, sampling="repeat: 1, rounds: 2")
     ((_, found),) = dict(measure(jobs([base]), take)).items()

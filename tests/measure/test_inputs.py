@@ -127,11 +127,11 @@ def test_filling_by_a_formula_needs_little_memory_beside_the_array(tmp_path):
     line = "{shape: [100, 2000 * n], dtype: uint8, fill: {formula: (i + j) % 7 * 2 - 1 + i / i}}"
     case = case_of(tmp_path, SCALE.replace("{shape: [n], dtype: float32}", line, 1), "numpy")
     with pytest.raises(PlanError, match=r"is nan at \[0, 0\]; uint8 takes whole numbers"):
-        case.filled("a")
+        case.filled(case.array_specs["a"])
     line = line.replace(" + i / i", " + 1")
     case = case_of(tmp_path, SCALE.replace("{shape: [n], dtype: float32}", line, 1), "numpy")
     tracemalloc.start()
-    filled = case.filled("a")
+    filled = case.filled(case.array_specs["a"])
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (filled.shape, filled[3, 5], filled[99, 127999]) == ((100, 128000), 2, 2 * (128098 % 7))

@@ -90,7 +90,7 @@ def test_where_nobody_asks_any_more_all_of_it_ends(tmp_path, file):
     """As where the process that asked was killed: its end of the connection is closed."""
     worker = Worker(take_a_turn)
     try:
-        worker.give([candidate(tmp_path, "starts_and_returns", "60")], 60.0)
+        worker.give(candidate(tmp_path, "starts_and_returns", "60"), 60.0)
         assert worker.answer() == "ok"
         child = int(file.read_text())
         worker._connection.close()
@@ -118,7 +118,7 @@ def lock(item):  # as Numba does from Python 3.14 on
 
 if __name__ == "__main__":
     worker = Worker(lock)
-    worker.give(["locked"], 60.0)
+    worker.give("locked", 60.0)
     print(worker.answer())
     worker.end()
 """
