@@ -77,7 +77,7 @@ _RATES = ("bytes_per_second", "flops_per_second")
 _CELLS = (*_VALUES, *_RATES, "rounds", "disturbed", "version", "missing")
 """Columns that ``Row`` has as they are."""
 
-Outcome = tuple[Status, str | None, CaseRecord | None]
+_Settled = tuple[Status, str | None, CaseRecord | None]
 """What became of a case, why there is no time, and the record that tells of it."""
 
 
@@ -101,7 +101,7 @@ class _Case:
         return self.record.baseline_benchmark if self.record else None
 
 
-Block = tuple[Sequence[_Case], NDArray[np.int32]]
+_BenchmarkRows = tuple[Sequence[_Case], NDArray[np.int32]]
 """The cases of a benchmark in a file, and the ``row`` of each, shape (4, cases)."""
 
 
@@ -129,7 +129,7 @@ class RowsOfFiles:
         self._paired: dict[int, Ratio] = {}
         """By detail, the ratio of its pairs of samples."""
         # Thousands of files have the same benchmarks, of whose cases mostly became the same.
-        self._blocks: dict[tuple[Any, ...], Block] = {}
+        self._blocks: dict[tuple[Any, ...], _BenchmarkRows] = {}
         """By all that tells what became of a benchmark's cases."""
         self._in_blocks = 0
         self._cases: dict[tuple[Any, ...], _Case] = {}
@@ -160,7 +160,7 @@ class RowsOfFiles:
                 benchmarks.append((name, asv_name, cases, version))
                 stored = np.append(stored, np.full(len(cases), _NO_ROW, np.int8))
         cases_at = {name: cases for name, _, cases, _ in benchmarks}
-        blocks: list[Block] = [((), np.empty((4, 0), np.int32))]
+        blocks: list[_BenchmarkRows] = [((), np.empty((4, 0), np.int32))]
         rounds: list[Sequence[float] | None] = []
         disturbed: list[float | None] = []
         versions: list[str | None] = []
@@ -188,7 +188,7 @@ class RowsOfFiles:
         stories: tuple[CaseStory | None, ...],
         stored: bytes,
         baselines: tuple[str, ...],
-    ) -> Block:
+    ) -> _BenchmarkRows:
         """Cases of one benchmark in a file; ``stored`` has what asv stored of each."""
         key = name, cases, stories, stored, baselines
         if key not in self._blocks:
@@ -388,7 +388,7 @@ def _rows(cases: Sequence[_Case]) -> NDArray[np.int32]:
     return np.array([case.row for case in cases], np.int32).reshape(-1, 4).T
 
 
-def _settle(story: CaseStory | None, stored: int) -> Outcome:
+def _settle(story: CaseStory | None, stored: int) -> _Settled:
     """What became of a case, by its record and by what asv stored."""
     if story is None:
         if stored == _TIME:
@@ -411,7 +411,7 @@ def _settle(story: CaseStory | None, stored: int) -> Outcome:
     return "failed", NO_TIME, outcome
 
 
-def _stopped(started: CaseRecord, seconds: float | None, is_stored: bool) -> Outcome:
+def _stopped(started: CaseRecord, seconds: float | None, is_stored: bool) -> _Settled:
     """A case that never finished: asv's timeout, or something that killed the process."""
     timeout = started.timeout
     if seconds is not None and timeout is not None:

@@ -39,7 +39,7 @@ UNFINISHED = (
 )
 """Among the warnings of each such case."""
 
-Place = tuple[str, str]
+CaseKey = tuple[str, str]
 """asv's benchmark and the identity of a case."""
 
 
@@ -94,8 +94,8 @@ def with_unfinished(
 
 
 def _not_stored(
-    stored: Mapping[str, StoredBenchmark], skipped: Collection[Place], record: RecordFile
-) -> Iterator[Place]:
+    stored: Mapping[str, StoredBenchmark], skipped: Collection[CaseKey], record: RecordFile
+) -> Iterator[CaseKey]:
     """Cases that were begun in a run of which asv has stored nothing for them."""
     begun = [*map(_begun, record.runs)]
     for name, stories in record.stories.items():
@@ -123,7 +123,7 @@ def _begun(run: Value | None) -> float:
     return 0.0
 
 
-def _not_applicable(result: ResultFile) -> set[Place]:
+def _not_applicable(result: ResultFile) -> set[CaseKey]:
     """Where asv has n/a: for what was skipped, and for what nobody asked for beside other cases."""
     indices = np.flatnonzero(np.isnan(result.values[0]) & ~result.missing)
     if not len(indices):
@@ -132,10 +132,10 @@ def _not_applicable(result: ResultFile) -> set[Place]:
     return {places[index] for index in indices.tolist()}
 
 
-def _finished(path: Path) -> dict[Place, tuple[Value, list[FinishedProcess]]]:
+def _finished(path: Path) -> dict[CaseKey, tuple[Value, list[FinishedProcess]]]:
     """Of each case that has a time, the last run that finished it and its processes; in the order
     of the runs."""
-    last: dict[Place, tuple[Value, list[FinishedProcess]]] = {}
+    last: dict[CaseKey, tuple[Value, list[FinishedProcess]]] = {}
     with suppress(OSError, UnreadableFile):  # which the record's faults tell of
         for run, cases in finished_runs(_parsed(read_limited(path).split(b"\n"))).items():
             for place, processes in cases.items():
