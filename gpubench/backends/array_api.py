@@ -21,12 +21,15 @@ from gpubench.backends.cupy import CupySession
 from gpubench.backends.host import (
     CPU_AND_CUDA,
     Cell,
+    CellSession,
     HostBackend,
+    HostSession,
     cpu,
     function_of,
     nothing,
+    value_of,
 )
-from gpubench.backends.jax import JIT, CellSession, JaxSession
+from gpubench.backends.jax import JIT, JaxSession
 from gpubench.backends.limits import ARCHITECTURE_LIMITS
 from gpubench.backends.numpy import NumpySession, blas_facts, blas_libraries
 from gpubench.backends.protocol import Backend, Call, Launch, Native, Session, Target
@@ -51,29 +54,22 @@ ON_CPU, ON_CUDA = frozenset({"numpy", "torch", "jax", "dask"}), frozenset({"torc
 """Libraries by where they compute."""
 
 
-class Namespaced(Session):
-    """A session whose functions are called with ``xp`` first; beside a library's session, which
-    comes after it among the base classes."""
+class CupyNamespace(CupySession):
+    """CuPy's arrays, for functions that get ``xp`` first."""
 
-    library: str
-    wrap: str | None = None
+    def serve(self, backend: str, passed: tuple[Any, ...], facts: Mapping[str, Value]) -> None:
+        """As that of ``HostSession``."""
+        self._backend, self._passed, self._served = backend, passed, facts
 
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
-        function_of(target, "array_api")
-        xp = import_module(NAMESPACES[self.library])
-        # The library's own session is the next among the bases.
-        return super().bind(target, launch, (xp, *arguments))  # type: ignore[safe-super]
+        function_of(target, self._backend)
+        return super().bind(target, launch, (*self._passed, *arguments))
 
     def empty(self) -> Call:
         return nothing
 
     def facts(self) -> Mapping[str, Value]:
-        return {
-            **super().facts(),
-            "array_api_compat": metadata.version("array-api-compat"),
-            "array_api_library": self.library,
-            **({"array_api_wrap": self.wrap} if self.wrap else {}),
-        }
+        return {**super().facts(), **self._served}
 
 
 class DaskThreadsSession(CellSession):
@@ -83,78 +79,38 @@ class DaskThreadsSession(CellSession):
     def __init__(self, threads: int | None) -> None:
         super().__init__("dask")
         self._dask, self._arrays = import_module("dask"), import_module("dask.array")
-        self._threads = threads or cpu().threads
+        threads = threads or cpu().threads
         # One of its own: Dask keeps those that it makes until the thread that calls has ended.
-        self._pool = ThreadPoolExecutor(self._threads)
-
-    def close(self) -> None:
-        super().close()
-        self._pool.shutdown()
+        self._pool = self._ending.enter_context(ThreadPoolExecutor(threads))
+        self._facts = {"dask": str(self._dask.__version__), "dask_threads": threads}
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
         return Cell(self._arrays.from_array(array.copy(order="K"), chunks="auto"))
 
     def view(self, native: Native) -> np.ndarray[Any, Any]:
-        value = native.value if isinstance(native, Cell) else native
-        if isinstance(value, self._arrays.Array):
-            (value,) = self._computed(value)
-        return np.asarray(value)
+        return np.asarray(self._computed(value_of(native)))
 
-    def _computed(self, *values: Any) -> tuple[Any, ...]:
-        computed: tuple[Any, ...] = self._dask.compute(
-            *values, scheduler="threads", pool=self._pool
-        )
+    def _computed(self, value: Any) -> Any:
+        (computed,) = self._dask.compute(value, scheduler="threads", pool=self._pool)
         return computed
 
-    def prepared(
-        self, function: Callable[..., Any], arguments: Sequence[Any]
-    ) -> Callable[..., Any]:
+    def call_of(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Call:
         def run(*values: Any) -> Any:
-            (result,) = self._computed(function(*values))
-            return result
+            return self._computed(function(*values))
 
-        return run
+        return super().call_of(run, arguments)
+
+    def empty(self) -> Call:
+        return nothing
 
     def facts(self) -> Mapping[str, Value]:
-        """Versions, threads in use, and each BLAS that is loaded, which every thread may call."""
-        return {
-            **super().facts(),
-            **blas_facts(blas_libraries().info()),
-            "dask": str(self._dask.__version__),
-            "dask_threads": self._threads,
-        }
-
-
-class NumpyNamespace(Namespaced, NumpySession):
-    library = "numpy"
-
-
-class TorchNamespace(Namespaced, TorchSession):
-    library = "torch"
-
-
-class TorchCudaNamespace(Namespaced, TorchCudaSession):
-    library = "torch"
-
-
-class JaxNamespace(Namespaced, JaxSession):
-    library = "jax"
-
-
-class DaskNamespace(Namespaced, DaskThreadsSession):
-    library = "dask"
-
-
-class CupyNamespace(Namespaced, CupySession):
-    library = "cupy"
+        """And each BLAS that is loaded, which every thread may call."""
+        return {**super().facts(), **blas_facts(blas_libraries().info())}
 
 
 class ArrayApiBackend(HostBackend):
-    """Runs functions of ``xp`` and arrays, on any library of the standard.
-
-    On the CPU ``end_to_end`` holds a copy in each direction, also where a library could share
-    memory with NumPy.
-    """
+    """On the CPU ``end_to_end`` holds a copy in each direction, also where a library could share
+    memory with NumPy."""
 
     name = "array_api"
     title = "Array API"
@@ -186,9 +142,7 @@ class ArrayApiBackend(HostBackend):
 
     def start(
         self, device: str, threads: int | None, library: str = "numpy", wrap: str | None = None
-    ) -> Namespaced:
-        """A session of the library. Raises ``BackendError`` where it, the wrapper or the device is
-        not one that goes with the others."""
+    ) -> Session:
         if library not in NAMESPACES:
             raise BackendError(f"library of {library!r}; allowed: {', '.join(NAMESPACES)}")
         if wrap not in (None, WRAPS.get(library)):
@@ -203,20 +157,25 @@ class ArrayApiBackend(HostBackend):
             )
         if importlib.util.find_spec(library) is None:
             raise BackendError(f"{library} is not installed; pip install 'gpubench[{library}]'")
-        compiled = wrap is not None
-        session: Namespaced
+        is_compiled = wrap is not None
+        session: HostSession | CupyNamespace
         match library:
             case "torch" if device == CPU:
-                session = TorchNamespace(threads, compiled=compiled)
+                session = TorchSession(threads, compiled=is_compiled)
             case "torch":
-                session = TorchCudaNamespace(device, threads, compiled=compiled)
+                session = TorchCudaSession(device, threads, compiled=is_compiled)
             case "jax":
-                session = JaxNamespace(device, threads, jit=compiled)
+                session = JaxSession(device, threads, jit=is_compiled)
             case "dask":
-                session = DaskNamespace(threads)
+                session = DaskThreadsSession(threads)
             case "cupy":
                 session = CupyNamespace(device, ARCHITECTURE_LIMITS)
             case _:
-                session = NumpyNamespace(threads)
-        session.wrap = wrap
+                session = NumpySession(threads)
+        facts = {
+            "array_api_compat": metadata.version("array-api-compat"),
+            "array_api_library": library,
+            **({"array_api_wrap": wrap} if wrap else {}),
+        }
+        session.serve(self.name, (import_module(NAMESPACES[library]),), facts)
         return session

@@ -8,21 +8,13 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from gpubench.backends.host import cpu
-from gpubench.backends.protocol import (
-    Backend,
-    Call,
-    DeviceFacts,
-    LoopSampler,
-    Native,
-    Sampler,
-    Session,
-)
+from gpubench.backends.protocol import Backend, DeviceFacts
 from gpubench.errors import BackendError
 from gpubench.names import Value
 
@@ -58,46 +50,38 @@ FOR_SOCKETS = 17
 103 at most (107 on Linux), and Ray adds up to 86."""
 
 SHORT = Path("/tmp")
-"""Where they are made elsewhere."""
+"""Where folders for sockets are made where the name of the other one is longer."""
 
 
-class Folder:
-    """A temporary folder for a system's files. A process that is killed cannot remove its own:
-    ``remove_abandoned`` does, for it finds it unlocked."""
-
-    def __init__(self, system: str, *, for_sockets: bool = False) -> None:
-        name, place = f"gpubench-{system}-", Path(tempfile.gettempdir())
-        if for_sockets and len(str(place)) > FOR_SOCKETS:
-            place = SHORT
-        remove_abandoned()
-        self.path = Path(tempfile.mkdtemp(prefix=name, dir=place))
-        fresh = self.path / "locked"
-        self._lock: TextIO = fresh.open("w")
-        if fcntl is not None:
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
-        fresh.rename(self.path / "in-use")  # seen by others only now that it is locked
-
-    def __enter__(self) -> Path:
-        return self.path
-
-    def __exit__(self, *_: object) -> None:
-        self.remove()
-
-    def remove(self) -> None:
-        """Allowed twice."""
-        self._lock.close()
-        _remove(self.path)
+@contextmanager
+def temporary_folder(system: str, *, for_sockets: bool = False) -> Iterator[Path]:
+    """A folder for a system's files, for as long as the context. A process that is killed cannot
+    remove its own: ``remove_abandoned`` does, for it finds it unlocked."""
+    place = Path(tempfile.gettempdir())
+    if for_sockets and len(str(place)) > FOR_SOCKETS:
+        place = SHORT
+    remove_abandoned()
+    folder = Path(tempfile.mkdtemp(prefix=f"gpubench-{system}-", dir=place))
+    try:
+        with (folder / "locked").open("w") as lock:
+            if fcntl is not None:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            (folder / "locked").rename(folder / "in-use")  # seen by others now that it is locked
+            yield folder
+    finally:
+        _remove(folder)
 
 
 def remove_abandoned() -> None:
     """Remove such folders of processes that are gone."""
+    if fcntl is None:
+        return
     for place in {Path(tempfile.gettempdir()), SHORT}:
         for path in place.glob("gpubench-*/in-use"):
             # Not where it is somebody else's, in use, or gone meanwhile.
             with suppress(OSError), path.open("r+") as lock:
-                if fcntl is not None:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    _remove(path.parent)
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove(path.parent)
 
 
 def _remove(folder: Path) -> None:
@@ -149,30 +133,26 @@ def blas_threads_asker() -> Callable[[], dict[str, Value]]:
     return ask
 
 
-def memory_option(value: object) -> int | None:
-    """The option ``memory`` in bytes; raises ``BackendError`` for what is no number of bytes."""
+def memory_option(value: object, device: str = "", means_nothing: str = "") -> int | None:
+    """The option ``memory`` in bytes; raises ``BackendError`` for what is no number of bytes, and
+    for any on a device where it ``means_nothing``, for that reason."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise BackendError(f"the option memory is {value!r}; allowed: a number of bytes from 1")
+    if means_nothing:
+        raise BackendError(
+            f"the option memory of {value} means nothing on {device}: {means_nothing}; leave it out"
+        )
     return value
 
 
-class WorkersSession(Session):
-    """A session whose calls return when all workers are done. A native array is a ``Cell``, unless
-    ``restore`` is another: it cannot be written to."""
-
-    def restore(self, native: Native, pristine: Native) -> None:
-        native.value = pristine.value
-
-    def sampler(self, call: Call) -> Sampler:
-        return LoopSampler(time.perf_counter, call)
-
-    def synchronize(self) -> None:
-        """Nothing is left to be waited for."""
-
-    def flush(self) -> None:
-        """Workers have caches of their own: ``cold`` is no time of such a backend."""
+def no_threads_beside_workers(instead: str) -> str:
+    """``Backend.no_threads`` of one whose device says how many workers there are."""
+    return (
+        "workers are part of the device's name here; leave out 'threads' and list "
+        f"{instead} under 'devices'"
+    )
 
 
 class ClusterBackend(Backend):
@@ -192,12 +172,3 @@ def counts_of(device: str) -> tuple[int, ...]:
     """The numbers at the end of a device's name: ``(4, 1)`` of ``dask:4:1``; none of an address."""
     found = re.fullmatch(r"[a-z]+((?::\d+)+)", device)
     return tuple(map(int, found[1][1:].split(":"))) if found else ()
-
-
-def refuse_threads(threads: int | None, instead: str) -> None:
-    """Raises ``BackendError`` where an implementation declares ``threads``."""
-    if threads is not None:
-        raise BackendError(
-            f"threads of {threads}: workers are part of the device's name here; leave out "
-            f"'threads' and list {instead} under 'devices'"
-        )

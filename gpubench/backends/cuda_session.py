@@ -41,7 +41,7 @@ from gpubench.backends.protocol import (
     made_at_first_call,
 )
 from gpubench.errors import BackendError, KernelError
-from gpubench.names import Value
+from gpubench.names import TIMES, Value
 
 FLOOR_RUNS, FLOOR_SAMPLES = 100, 9
 """The floor is the median of so many samples, each of ``FLOOR_RUNS`` runs."""
@@ -352,6 +352,8 @@ def needed(launch: Launch | None) -> Launch:
 class CudaBackend(Backend):
     """A CUDA library on ``cuda:N``, on the device in software too."""
 
+    times = TIMES
+    capabilities = ("gpu", "in_place", "compiles")
     device_names = CUDA
     runs_on = "cuda:0, cuda:1 ..."
     session: ClassVar[type[CudaSession]]

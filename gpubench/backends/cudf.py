@@ -11,23 +11,21 @@ A call is done when the device is. Written to cuDF 26.10; run nowhere yet.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, ClassVar
 
 from gpubench.arrow import pyarrow
 from gpubench.backends import devices
-from gpubench.backends.host import CUDA, HostBackend, HostSession, function_of
+from gpubench.backends.host import CUDA, HostBackend, HostSession
 from gpubench.backends.pandas import is_accelerated
 from gpubench.backends.protocol import (
     Call,
     DeviceError,
     DeviceMemoryError,
     Errors,
-    Launch,
     Native,
-    Target,
     watched_once,
 )
 from gpubench.environment import environment
@@ -42,27 +40,27 @@ class CudfSession(HostSession):
     """Whether ``cudf.pandas`` is meant to stand for pandas."""
 
     def __init__(self, device: str) -> None:
-        super().__init__("cudf")
-        self._device, self._errors = device, Errors(self._translated)
+        super().__init__("cudf", device)
+        self._errors = Errors(self._translated)
         cupy: Any = import_module("cupy")  # a requirement of cuDF
         self._cuda = cupy.cuda.Device(devices.ordinal(device))
-        self._before = cupy.cuda.Device()
-        self._cuda.use()  # before cuDF is imported, which looks for a device
-        self.cudf = import_module("cudf")
-        if is_accelerated() and not self.accelerates:
-            self.close()
-            raise BackendError(
-                f"{device}: cudf.pandas is switched on in this process, which runs pandas where "
-                "the GPU cannot; leave `python -m cudf.pandas` and cudf.pandas.install() out"
-            )
-        pyarrow()  # which handing over a first table would import
-        self._written: Any = None
-
-    def close(self) -> None:
-        super().close()
-        self._written = None
-        with suppress(Exception):  # a lost device
-            self._before.use()
+        with self.opening() as ending:
+            ending.callback(_use_again, cupy.cuda.Device())
+            self._cuda.use()  # before cuDF is imported, which looks for a device
+            self.cudf = import_module("cudf")
+            if is_accelerated() and not self.accelerates:
+                raise BackendError(
+                    f"{device}: cudf.pandas is switched on in this process, which runs pandas "
+                    "where the GPU cannot; leave `python -m cudf.pandas` and "
+                    "cudf.pandas.install() out"
+                )
+        self._l2_bytes = int(self._cuda.attributes["L2CacheSize"])
+        self._facts = {
+            "cudf": str(self.cudf.__version__),
+            "cudf_accel": self.accelerates,
+            "pyarrow": str(pyarrow().__version__),
+            "l2_bytes": self._l2_bytes,
+        }
 
     def table_to_native(self, table: Any) -> Native:
         with self._errors:
@@ -80,8 +78,8 @@ class CudfSession(HostSession):
         with self._errors:
             return native.to_arrow(preserve_index=False).replace_schema_metadata()
 
-    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
-        function, synchronize = function_of(target, self._backend), self._cuda.synchronize
+    def call_of(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Call:
+        synchronize = self._cuda.synchronize
 
         def run() -> Any:
             returned = function(*arguments)
@@ -95,28 +93,15 @@ class CudfSession(HostSession):
             self._cuda.synchronize()
 
     def flush(self) -> None:
-        """Write twice the device's L2."""
-        if self._written is None:
-            size = 2 * int(self._cuda.attributes["L2CacheSize"])
-            self._written = import_module("cupy").zeros(size, "uint8")
-        self._written.fill(1)
-
-    def facts(self) -> Mapping[str, Value]:
-        """Versions, and the device's."""
-        return {
-            **super().facts(),
-            **devices.facts_now(self._device),
-            "cudf": str(self.cudf.__version__),
-            "cudf_accel": self.accelerates,
-            "pyarrow": str(pyarrow().__version__),
-            "l2_bytes": int(self._cuda.attributes["L2CacheSize"]),
-        }
+        if self._scratch is None:
+            self._scratch = import_module("cupy").zeros(2 * self._l2_bytes, "uint8")
+        self._scratch.fill(1)
 
     def _translated(self, error: Exception) -> DeviceError | None:
         """RMM, which allocates for cuDF, raises a ``MemoryError``."""
         if not isinstance(error, MemoryError):
             return None
-        return DeviceMemoryError(f"{self._device} is out of memory: {error}; use smaller sizes")
+        return DeviceMemoryError(f"{self.device} is out of memory: {error}; use smaller sizes")
 
 
 class CudfPandasSession(CudfSession):
@@ -130,39 +115,32 @@ class CudfPandasSession(CudfSession):
         self._pandas = import_module("cudf.pandas")
         self._pandas.install()
         self._fallback = import_module("cudf.pandas.fast_slow_proxy").FallbackError
-        self._stack = ExitStack()
         # Looked at wherever it would go on with pandas.
-        self._stack.enter_context(environment({"CUDF_PANDAS_FAIL_ON_FALLBACK": "1"}))
-
-    def close(self) -> None:
-        super().close()
-        self._stack.close()
+        self._ending.enter_context(environment({"CUDF_PANDAS_FAIL_ON_FALLBACK": "1"}))
 
     def table_to_native(self, table: Any) -> Native:
         return self._pandas.as_proxy_object(super().table_to_native(table))
 
     def table_to_host(self, native: Native) -> Any:
-        return super().table_to_host(native.as_gpu_object() if self._stands_in(native) else native)
+        stands_in = self._pandas.is_proxy_object(native)
+        return super().table_to_host(native.as_gpu_object() if stands_in else native)
 
-    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
-        run = super().bind(target, launch, arguments)
+    def call_of(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Call:
+        run = super().call_of(function, arguments)
 
         def watched() -> Any:
             returned = run()
             results = returned if isinstance(returned, tuple | list) else (returned,)
-            for frame in filter(self._stands_in, (*arguments, *results)):
+            for frame in filter(self._pandas.is_proxy_object, (*arguments, *results)):
                 # One that lies on the host is copied to the device each time.
                 if frame.as_gpu_object() is not frame.as_gpu_object():
                     raise DeviceError(
-                        f"{self._device}: cudf.pandas brought a {type(frame).__name__} to the "
+                        f"{self.device}: cudf.pandas brought a {type(frame).__name__} to the "
                         "host; use what cuDF has, or the backend pandas"
                     )
             return returned
 
         return watched_once(watched, run)
-
-    def _stands_in(self, value: object) -> bool:
-        return bool(self._pandas.is_proxy_object(value))
 
     def _translated(self, error: Exception) -> DeviceError | None:
         if not isinstance(error, self._fallback):
@@ -170,13 +148,16 @@ class CudfPandasSession(CudfSession):
         if isinstance(error.__cause__, MemoryError):
             return super()._translated(error.__cause__)
         return DeviceError(
-            f"{self._device}: cudf.pandas would compute on the CPU: {' '.join(str(error).split())}"
+            f"{self.device}: cudf.pandas would compute on the CPU: {' '.join(str(error).split())}"
         )
 
 
-class CudfBackend(HostBackend):
-    """Runs functions that take and return frames of cuDF, or of pandas by ``cudf.pandas``."""
+def _use_again(device: Any) -> None:
+    with suppress(Exception):  # a lost device
+        device.use()
 
+
+class CudfBackend(HostBackend):
     name = "cudf"
     title = "cuDF"
     times = ("kernel", "end_to_end", "transfer", "cold", "start")
@@ -187,8 +168,9 @@ class CudfBackend(HostBackend):
     modules = ("cudf", "cupy", "pyarrow")
     pins = "Numba, pandas and pyarrow"
     software = ("cudf-cu13", "cudf-cu12", "rmm-cu13", "rmm-cu12")
-    concerns = ("cudf-cu13", "cudf-cu12", "no_gpu", *devices.STEADY_FACTS)
+    concerns = ("cudf_cu13", "cudf_cu12", "no_gpu", *devices.STEADY_FACTS)
     takes_tables = True
+    no_threads = "cuDF computes on the GPU; leave out 'threads'"
     options: ClassVar[Mapping[str, str]] = {
         "accel": "true: functions for pandas run by cudf.pandas; absent: frames of cuDF itself"
     }
@@ -199,8 +181,4 @@ class CudfBackend(HostBackend):
     def start(self, device: str, threads: int | None, accel: object = False) -> CudfSession:
         if accel not in (True, False):
             raise BackendError(f"accel of {accel!r}; allowed: true or false")
-        if threads is not None:
-            raise BackendError(
-                f"threads of {threads}: cuDF computes on the GPU; leave out 'threads'"
-            )
         return CudfPandasSession(device) if accel else CudfSession(device)

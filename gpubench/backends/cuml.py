@@ -14,8 +14,7 @@ enabled.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, ClassVar
 
@@ -39,10 +38,7 @@ from gpubench.names import Value
 
 
 class CumlSession(CupySession):
-    """CuPy's arrays on the device; a call returns when the device is done.
-
-    Raises ``BackendError`` where CuPy, with which cuML comes, cannot use the device.
-    """
+    """CuPy's arrays on the device; a call returns when the device is done."""
 
     def __init__(self, device: str, limits: Limits) -> None:
         self._cuml = import_module("cuml")  # before, as it sets where CuPy takes memory from
@@ -86,35 +82,25 @@ class CumlAccelSession(HostSession):
     """NumPy arrays and functions for scikit-learn, whose estimators are cuML's in this process."""
 
     def __init__(self, device: str) -> None:
-        super().__init__("cuml")
-        self._name, self._cuml = device, import_module("cuml")
+        super().__init__("cuml", device)
+        self._facts = {"cuml": str(import_module("cuml").__version__), "cuml_accel": True}
         self._accel = import_module("cuml.accel")
         self._accel.install()
 
-    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
-        run = partial(function_of(target, self._backend), *arguments)
+    def call_of(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Call:
+        run = super().call_of(function, arguments)
 
         def watched() -> Any:
             with self._accel.profile(quiet=True) as profile:
                 result = run()
             if reason := why_not_on_the_gpu(profile.method_calls):
-                raise DeviceError(f"{self._name}: {reason}")
+                raise DeviceError(f"{self.device}: {reason}")
             return result
 
         return watched_once(watched, run)
 
-    def facts(self) -> Mapping[str, Value]:
-        return {
-            **super().facts(),
-            **devices.facts_now(self._name),
-            "cuml": str(self._cuml.__version__),
-            "cuml_accel": True,
-        }
-
 
 class CumlBackend(HostBackend):
-    """Runs functions over CuPy's arrays that use cuML, or functions for scikit-learn."""
-
     name = "cuml"
     title = "cuML"
     times = ("kernel", "end_to_end", "transfer", "cold", "start")

@@ -24,10 +24,10 @@ from gpubench.backends import devices
 from gpubench.backends.cuda_driver import CannotCapture
 from gpubench.backends.cuda_program import program_arguments
 from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed
-from gpubench.backends.opencl_program import defines, first_errors
+from gpubench.backends.opencl_program import defines, does_not_compile
 from gpubench.backends.protocol import Call, DeviceError, Launch, Limits, Native
 from gpubench.errors import BackendError, KernelError
-from gpubench.names import TIMES, Value
+from gpubench.names import Value
 
 
 class CupySession(CudaSession):
@@ -62,10 +62,7 @@ class CupySession(CudaSession):
             self._use(stream, int(stream.ptr))
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
-        """Copy to the device with the same layout; one that is not contiguous becomes C.
-
-        Raises ``KernelError`` for a dtype that CuPy has not.
-        """
+        """Raises ``KernelError`` for a dtype that CuPy has not."""
         array = array if array.flags.forc else np.ascontiguousarray(array)
         with self._errors:
             try:
@@ -85,7 +82,6 @@ class CupySession(CudaSession):
             return np.asarray(self.cupy.asnumpy(native, stream=self.stream, order="A"))
 
     def restore(self, native: Native, pristine: Native) -> None:
-        """Queue a copy on the device."""
         with self._errors:
             self.cupy.copyto(native, pristine)
 
@@ -110,8 +106,7 @@ class CupySession(CudaSession):
         try:
             return module.get_function(entry)
         except self._cuda.compiler.CompileException as error:
-            log = first_errors(error.get_message())
-            raise KernelError(f"the source of {entry} does not compile:\n{log}") from error
+            raise does_not_compile(entry, error.get_message()) from error
         except self._cuda.driver.CUDADriverError as error:
             if "NOT_FOUND" not in str(error):
                 raise
@@ -163,8 +158,6 @@ class CupyBackend(CudaBackend):
 
     name = "cupy"
     title = "CuPy"
-    times = TIMES
-    capabilities = ("gpu", "in_place", "compiles")
     requires = ("gpubench[cupy]",)
     software = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
     concerns = ("cupy", "cupy_cuda13x", "cupy_cuda12x", "nvrtc", "no_gpu", *devices.STEADY_FACTS)

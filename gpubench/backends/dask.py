@@ -12,10 +12,10 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from importlib import import_module
 from itertools import count, product
 from multiprocessing import get_context
@@ -24,21 +24,21 @@ from uuid import uuid4
 
 import numpy as np
 
+from gpubench.arrow import Array
 from gpubench.backends.clusters import (
     COUNT,
     REACHABLE,
     START_UP,
     ClusterBackend,
-    Folder,
-    WorkersSession,
     blas_threads_asker,
     counts_of,
     memory_option,
-    refuse_threads,
+    no_threads_beside_workers,
+    temporary_folder,
     wait_for_all,
     who_am_i,
 )
-from gpubench.backends.host import Cell, function_of
+from gpubench.backends.host import Cell, CellSession, value_of
 from gpubench.backends.numpy import blas_libraries
 from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.pandas import to_arrow
@@ -47,9 +47,7 @@ from gpubench.backends.protocol import (
     Call,
     DeviceLostError,
     DeviceMemoryError,
-    Launch,
     Native,
-    Target,
     not_installed,
 )
 from gpubench.environment import environment
@@ -60,46 +58,86 @@ HASH_SEED = "6640"
 """Of text in worker processes, which have to agree: the one that Dask gives its own pool."""
 
 
-class DaskSession(WorkersSession):
-    """What the sessions have in common; the ways to compute are the subclasses'."""
+class DaskSession(CellSession):
+    """Dask's schedulers in this process, with a pool of threads or processes that stays open:
+    Dask's own pool of processes is another one for every call."""
 
-    def __init__(self, device: str, workers: int, chunks: int | str | None) -> None:
+    def __init__(self, device: str, chunks: int | str | None) -> None:
+        super().__init__("dask", device)
         self._dask, self._arrays = import_module("dask"), import_module("dask.array")
-        self._device, self._workers, self._chunks = device, workers, chunks
-        self._facts: dict[str, Value] = {"workers": workers}
-        self._stack = ExitStack()
-        """What has been started and is closed again, the last first."""
+        self._chunks, self._workers = chunks, 0
+        with self.opening() as ending:
+            self._facts = {"dask": self._dask.__version__, **self._started(ending)}
 
-    def close(self) -> None:
-        self._stack.close()
+    def _started(self, ending: ExitStack) -> dict[str, Value]:
+        """Start the workers; what there is to say of them, with ``pool_start_seconds`` from the
+        first process to the answer of the last."""
+        self._scheduler = self.device.partition(":")[0]
+        (self._workers,) = counts_of(self.device)
+        self._blas = blas_libraries()
+        start = time.perf_counter()
+        hash_seed = environment({"PYTHONHASHSEED": HASH_SEED})
+        with hash_seed, self.errors(), locks_without_names():
+            self._pool: Executor
+            if self._scheduler == "threads":
+                self._pool = ThreadPoolExecutor(self._workers)
+            else:
+                # Not forked: threads that this process has would leave their locks behind.
+                spawn = get_context("spawn")
+                self._pool = ProcessPoolExecutor(self._workers, spawn, initializer=_begin_worker)
+            ending.callback(self._pool.shutdown, cancel_futures=True)
+            wait_for_all(lambda times: self._pool.map(who_am_i, range(times)), self._workers)
+        return {
+            "workers": self._workers,
+            "scheduler": self._scheduler,
+            "worker_blas_threads": 1,
+            "pool_start_seconds": time.perf_counter() - start,
+        }
 
-    def configured(self) -> AbstractContextManager[Any]:
+    @contextmanager
+    def configured(self) -> Iterator[None]:
         """Dask computes with this session's workers inside. Not for as long as the session is open:
         another one may be open beside it."""
-        raise NotImplementedError
+        # One thread of BLAS for each worker: threads of the pool would have all of them each.
+        alone = self._blas.limit(limits=1) if self._scheduler == "threads" else nullcontext()
+        with self._dask.config.set(scheduler=self._scheduler, pool=self._pool), alone:
+            yield
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """What went wrong with the workers, in words; errors of tasks stay what they are."""
+        try:
+            yield
+        except BrokenProcessPool as error:
+            raise DeviceLostError(
+                f"a worker process of {self.device} died: {error} Look for a task that ends its "
+                "process, or for memory that ran out"
+            ) from error
 
     def computed(self, collections: Sequence[Any]) -> Sequence[Any]:
         """The same collections with their values, when all of them are there."""
         persisted: Sequence[Any] = self._dask.persist(*collections)
         return persisted
 
-    def resident(self, array: np.ndarray[Any, Any], chunks: Any) -> Any:
+    def resident(self, array: Array, chunks: Any) -> Any:
         """A Dask array of a copy of ``array`` in these chunks."""
-        raise NotImplementedError
+        return self._arrays.from_array(array.copy(order="K"), chunks=chunks)
 
     def resident_table(self, frame: Any, rows: int) -> Any:
         """What a Cell holds of a pandas frame, in pieces of so many rows."""
-        raise NotImplementedError
+        return import_module("dask.dataframe").from_pandas(frame, chunksize=rows, sort=False)
 
-    def given(self, native: Cell) -> Any:
-        """What a function gets for a native array or table."""
-        return native.value
+    def given(self, value: Any) -> Any:
+        """What a function gets for the value of a cell."""
+        return value
 
-    def fetched(self, array: Any) -> np.ndarray[Any, Any]:
+    def fetched(self, array: Any) -> Array:
         """Values of a Dask array that is computed; may be memory that others see."""
-        raise NotImplementedError
+        # The chunks are in this process: no worker is asked to put them together.
+        values: Array = array.compute(scheduler="sync")
+        return values
 
-    def to_native(self, array: np.ndarray[Any, Any]) -> Cell:
+    def to_native(self, array: Array) -> Cell:
         chunks = self._arrays.core.normalize_chunks(
             self._chunks if self._chunks is not None else self._shares(array.shape),
             array.shape,
@@ -115,13 +153,16 @@ class DaskSession(WorkersSession):
             for axis, extent in enumerate(shape)
         )
 
-    def to_host(self, native: Native) -> np.ndarray[Any, Any]:
-        array = native.value if isinstance(native, Cell) else native
-        if not isinstance(array, self._arrays.Array):
-            return np.array(array)
-        with self.errors():
-            values = self.fetched(array)
-        return np.array(values) if array.npartitions == 1 else np.asarray(values)
+    def to_host(self, native: Native) -> Array:
+        is_whole = getattr(value_of(native), "npartitions", 1) == 1  # and not joined of several
+        return np.array(self.view(native)) if is_whole else self.view(native)
+
+    def view(self, native: Native) -> Array:
+        array = value_of(native)
+        if isinstance(array, self._arrays.Array):
+            with self.errors():
+                array = self.fetched(array)
+        return np.asarray(array)
 
     def table_to_native(self, table: Any) -> Cell:
         """A piece for each worker, of pandas's own types."""
@@ -130,17 +171,16 @@ class DaskSession(WorkersSession):
             return Cell(self.resident_table(table.to_pandas(), *self._shares([table.num_rows])))
 
     def table_to_host(self, native: Native) -> Any:
-        frame = self.given(native) if isinstance(native, Cell) else native
+        frame = self.given(native.value) if isinstance(native, Cell) else native
         with self.errors(), self.configured():
             values = frame.compute() if _is_frame(frame) else frame
-        return to_arrow(values, import_module("pandas").DataFrame)
+        return to_arrow(values)
 
-    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
-        function = function_of(target, "dask")
+    def call_of(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Call:
         is_collection = self._dask.is_dask_collection
 
         def call() -> Any:
-            given = [self.given(a) if isinstance(a, Cell) else a for a in arguments]
+            given = [self.given(a.value) if isinstance(a, Cell) else a for a in arguments]
             with self.errors(), self.configured():
                 returned = function(*given)
                 several = isinstance(returned, tuple | list)
@@ -153,75 +193,6 @@ class DaskSession(WorkersSession):
             return results if several else results[0]
 
         return call
-
-    def facts(self) -> Mapping[str, Value]:
-        """Versions, ``workers`` and how they were started. ``pool_start_seconds`` is how long that
-        took, from the first process to the answer of the last."""
-        return {**super().facts(), "dask": self._dask.__version__, **self._facts}
-
-    @contextmanager
-    def errors(self) -> Iterator[None]:
-        """What went wrong with the workers, in words; errors of tasks stay what they are."""
-        yield
-
-
-class SchedulerSession(DaskSession):
-    """Dask's schedulers in this process, with a pool of threads or processes that stays open:
-    Dask's own pool of processes is another one for every call."""
-
-    def __init__(self, device: str, chunks: int | str | None) -> None:
-        self._scheduler = device.partition(":")[0]
-        (workers,) = counts_of(device)
-        super().__init__(device, workers, chunks)
-        self._blas = blas_libraries()
-        start = time.perf_counter()
-        with ExitStack() as stack:
-            hash_seed = environment({"PYTHONHASHSEED": HASH_SEED})
-            with hash_seed, self.errors(), locks_without_names():
-                self._pool = self._new_pool()
-                stack.callback(self._pool.shutdown, cancel_futures=True)
-                wait_for_all(lambda times: self._pool.map(who_am_i, range(times)), workers)
-            self._stack = stack.pop_all()
-        self._facts |= {
-            "scheduler": self._scheduler,
-            "worker_blas_threads": 1,
-            "pool_start_seconds": time.perf_counter() - start,
-        }
-
-    def _new_pool(self) -> Executor:
-        if self._scheduler == "threads":
-            return ThreadPoolExecutor(self._workers)
-        # Not forked: threads that this process has would leave their locks behind.
-        spawn = get_context("spawn")
-        return ProcessPoolExecutor(self._workers, spawn, initializer=_begin_worker)
-
-    @contextmanager
-    def configured(self) -> Iterator[None]:
-        # One thread of BLAS for each worker: threads of the pool would have all of them each.
-        alone = self._blas.limit(limits=1) if self._scheduler == "threads" else nullcontext()
-        with self._dask.config.set(scheduler=self._scheduler, pool=self._pool), alone:
-            yield
-
-    def resident(self, array: np.ndarray[Any, Any], chunks: Any) -> Any:
-        return self._arrays.from_array(array.copy(order="K"), chunks=chunks)
-
-    def resident_table(self, frame: Any, rows: int) -> Any:
-        return import_module("dask.dataframe").from_pandas(frame, chunksize=rows, sort=False)
-
-    def fetched(self, array: Any) -> np.ndarray[Any, Any]:
-        # The chunks are in this process: no worker is asked to put them together.
-        values: np.ndarray[Any, Any] = array.compute(scheduler="sync")
-        return values
-
-    @contextmanager
-    def errors(self) -> Iterator[None]:
-        try:
-            yield
-        except BrokenProcessPool as error:
-            raise DeviceLostError(
-                f"a worker process of {self._device} died: {error} Look for a task that ends its "
-                "process, or for memory that ran out"
-            ) from error
 
 
 class Pieces(NamedTuple):
@@ -240,96 +211,81 @@ class ClusterSession(DaskSession):
     """
 
     def __init__(self, device: str, chunks: int | str | None, memory: int | None) -> None:
-        start = time.perf_counter()
+        self._begun, self._memory = time.perf_counter(), memory
         self._distributed = import_module("distributed")
-        counts, self._told = counts_of(device), _Told()
-        super().__init__(device, 0, chunks)
-        with ExitStack() as stack:
-            silent = self._distributed.utils.silence_logging_cmgr(logging.CRITICAL)
-            stack.enter_context(silent)
-            cluster: Any = device.removeprefix("dask:")
-            if counts:
-                cluster = stack.enter_context(self._local_cluster(counts[0], counts[1], memory))
-            self._client = stack.enter_context(self._connected(cluster))
-            self._wait_for_workers(counts[0] if counts else 1)
-            self._stack = stack.pop_all()
-        threads: Mapping[str, int] = self._client.nthreads()
-        self._workers = sum(threads.values())
-        self._facts = {
-            "scheduler": "distributed",
-            "distributed": self._distributed.__version__,
-            "workers": len(threads),
-            "threads_per_worker": max(threads.values()),
-            ("pool_start_seconds" if counts else "connect_seconds"): time.perf_counter() - start,
-        }
-        if memory is not None:
-            self._facts["worker_memory_bytes"] = memory
-        self._name, self._runs = f"gpubench-{uuid4().hex}", count()
+        self._told, self._name, self._runs = _Told(), f"gpubench-{uuid4().hex}", count()
         self._returned: set[Any] = set()
         """A key of each collection that calls have returned."""
+        super().__init__(device, chunks)
 
-    @contextmanager
-    def _local_cluster(self, workers: int, threads: int, memory: int | None) -> Iterator[Any]:
-        start_trackers()  # the queues between nannies and workers have locks with names
-        nannies = logging.getLogger("distributed.nanny")
-        with ExitStack() as stack:
-            folder = str(stack.enter_context(Folder("dask")))
-            stack.enter_context(locks_without_names())  # of workers that nannies start again
-            stack.callback(nannies.setLevel, nannies.level)
-            stack.callback(nannies.removeHandler, self._told)
-            nannies.addHandler(self._told)
-            nannies.setLevel(logging.INFO)
-            settings = {
-                "distributed.scheduler.allowed-failures": 0,
-                "temporary-directory": folder,  # the scheduler's, too
-            }
-            with self._dask.config.set(settings), locks_without_names():
-                cluster = self._distributed.LocalCluster(
-                    n_workers=workers,
-                    threads_per_worker=threads,
-                    processes=True,
-                    host="127.0.0.1",
-                    dashboard_address="127.0.0.1:0",  # its HTTP server has a port all the same
-                    scheduler_kwargs={"dashboard": False},
-                    local_directory=folder,
-                    memory_limit="auto" if memory is None else memory,
-                    silence_logs=logging.CRITICAL,
-                )
-            stack.callback(_closed, cluster)
-            yield cluster
-
-    @contextmanager
-    def _connected(self, cluster: Any) -> Iterator[Any]:
+    def _started(self, ending: ExitStack) -> dict[str, Value]:
+        ending.enter_context(self._distributed.utils.silence_logging_cmgr(logging.CRITICAL))
+        address, counts = self.device.removeprefix("dask:"), counts_of(self.device)
+        cluster = self._local_cluster(ending, *counts) if counts else address
         try:
             client = self._distributed.Client(cluster, timeout=REACHABLE, set_as_default=False)
         except OSError as error:  # time-outs are some
             raise BackendError(
-                f"{self._device}: no scheduler of Dask answers at {cluster} within {REACHABLE:g} s "
+                f"{self.device}: no scheduler of Dask answers at {cluster} within {REACHABLE:g} s "
                 f"({type(error).__name__}); start one with `dask scheduler`, and workers with "
                 f"`dask worker {cluster}`"
             ) from error
+        self._client = client
+        ending.callback(_closed, client)
+        # Of a cluster that is started here all, of another one the first.
+        workers, seconds = (counts[0], START_UP) if counts else (1, REACHABLE)
         try:
-            yield client
-        finally:
-            _closed(client)
-
-    def _wait_for_workers(self, workers: int) -> None:
-        """Of a cluster that is started here all, of another one the first."""
-        seconds = START_UP if counts_of(self._device) else REACHABLE
-        try:
-            self._client.wait_for_workers(workers, timeout=seconds)
+            client.wait_for_workers(workers, timeout=seconds)
         except TimeoutError as error:
             raise BackendError(
-                f"{self._device}: fewer than {workers} workers after {seconds:g} s; start them "
-                f"with `dask worker {self._device.removeprefix('dask:')}`, or use fewer"
+                f"{self.device}: fewer than {workers} workers after {seconds:g} s; start them "
+                f"with `dask worker {address}`, or use fewer"
             ) from error
+        took, threads = time.perf_counter() - self._begun, client.nthreads()
+        self._workers = sum(threads.values())
+        return {
+            "scheduler": "distributed",
+            "distributed": self._distributed.__version__,
+            "workers": len(threads),
+            "threads_per_worker": max(threads.values()),
+            ("pool_start_seconds" if counts else "connect_seconds"): took,
+            **({} if self._memory is None else {"worker_memory_bytes": self._memory}),
+        }
+
+    def _local_cluster(self, ending: ExitStack, workers: int, threads: int) -> Any:
+        start_trackers()  # the queues between nannies and workers have locks with names
+        nannies = logging.getLogger("distributed.nanny")
+        folder = str(ending.enter_context(temporary_folder("dask")))
+        ending.enter_context(locks_without_names())  # of workers that nannies start again
+        ending.callback(nannies.setLevel, nannies.level)
+        ending.callback(nannies.removeHandler, self._told)
+        nannies.addHandler(self._told)
+        nannies.setLevel(logging.INFO)
+        settings = {
+            "distributed.scheduler.allowed-failures": 0,
+            "temporary-directory": folder,  # the scheduler's, too
+        }
+        with self._dask.config.set(settings), locks_without_names():
+            cluster = self._distributed.LocalCluster(
+                n_workers=workers,
+                threads_per_worker=threads,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",  # its HTTP server has a port all the same
+                scheduler_kwargs={"dashboard": False},
+                local_directory=folder,
+                memory_limit="auto" if self._memory is None else self._memory,
+                silence_logs=logging.CRITICAL,
+            )
+        ending.callback(_closed, cluster)
+        return cluster
 
     @contextmanager
     def configured(self) -> Iterator[None]:
         with self._client.as_current(), self._dask.config.set(scheduler=self._client):
             yield
 
-    def resident(self, array: np.ndarray[Any, Any], chunks: Any) -> Any:
+    def resident(self, array: Array, chunks: Any) -> Any:
         slices = self._arrays.core.slices_from_chunks(chunks)
         futures = self._scattered([np.asarray(array[piece]) for piece in slices])
         name, places = self._new_name(), product(*(range(len(axis)) for axis in chunks))
@@ -343,7 +299,7 @@ class ClusterSession(DaskSession):
     def _scattered(self, pieces: Sequence[Any]) -> Sequence[Any]:
         """Futures of copies that lie where the workers are."""
         # Past the scheduler, through which all of it would go, where the workers are at hand.
-        direct = True if counts_of(self._device) else None
+        direct = True if counts_of(self.device) else None
         with self._client.as_current():
             futures: Sequence[Any] = self._client.scatter(pieces, hash=False, direct=direct)
             self._distributed.wait(futures)
@@ -352,16 +308,16 @@ class ClusterSession(DaskSession):
     def _new_name(self) -> str:
         return f"{self._name}-{next(self._runs)}"
 
-    def given(self, native: Cell) -> Any:
+    def given(self, value: Any) -> Any:
         """The array or table by a new name. The names of what is computed follow from those of the
         arrays, and a scheduler that still has something of that name does not compute it again: a
         second run took 5 ms in place of 40."""
-        array, name = native.value, self._new_name()
-        if isinstance(array, Pieces):
+        name = self._new_name()
+        if isinstance(value, Pieces):
             from_delayed = import_module("dask.dataframe").from_delayed
-            return from_delayed(array.futures, meta=array.empty, prefix=name, verify_meta=False)
-        graph = {(name, *key[1:]): future for key, future in array.dask.items()}
-        return self._arrays.Array(graph, name, array.chunks, dtype=array.dtype)
+            return from_delayed(value.futures, meta=value.empty, prefix=name, verify_meta=False)
+        graph = {(name, *key[1:]): future for key, future in value.dask.items()}
+        return self._arrays.Array(graph, name, value.chunks, dtype=value.dtype)
 
     def computed(self, collections: Sequence[Any]) -> Sequence[Any]:
         keys = [next(self._dask.core.flatten(c.__dask_keys__())) for c in collections]
@@ -371,7 +327,7 @@ class ClusterSession(DaskSession):
             if any(map(_is_frame, collections)):  # which `clone` does not take
                 raise KernelError(
                     "a frame made of no table of the call has one name in every run, under which "
-                    f"{self._device} keeps it; use threads:N or processes:N, or give it a table"
+                    f"{self.device} keeps it; use threads:N or processes:N, or give it a table"
                 )
             clone = import_module("dask.graph_manipulation").clone
             # In this order: what is cloned cannot always be optimized.
@@ -385,21 +341,19 @@ class ClusterSession(DaskSession):
                 future.result()  # raises it
         return persisted
 
-    def fetched(self, array: Any) -> np.ndarray[Any, Any]:
+    def fetched(self, array: Any) -> Array:
         # Chunk by chunk: `compute` would first put them together on one of the workers.
         with self._client.as_current():
             values = self._client.gather(dict(array.dask))
         finalize, arguments = array.__dask_postcompute__()
-        whole: np.ndarray[Any, Any] = finalize(_by_key(array.__dask_keys__(), values), *arguments)
+        whole: Array = finalize(_by_key(array.__dask_keys__(), values), *arguments)
         return whole
 
     def facts(self) -> Mapping[str, Value]:
         """The same, and ``worker_blas_threads``, where workers can tell."""
-        told = self._client.run(blas_threads_asker()).values()
-        most: Mapping[str, Value] = max(
-            told, key=lambda facts: facts.get("worker_blas_threads", 0), default={}
-        )
-        return {**super().facts(), **most}
+        name, answers = "worker_blas_threads", self._client.run(blas_threads_asker()).values()
+        counts = [answer[name] for answer in answers if answer]
+        return {**super().facts(), **({name: max(counts)} if counts else {})}
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -407,18 +361,18 @@ class ClusterSession(DaskSession):
         try:
             yield
         except self._distributed.scheduler.KilledWorker as error:
-            if self._told.of_memory:
+            if "memory" in self._told.words:
                 raise DeviceMemoryError(
-                    f"a worker of {self._device} exceeded its memory: {self._told.words}; use "
+                    f"a worker of {self.device} exceeded its memory: {self._told.words}; use "
                     "smaller sizes or chunks, fewer workers, or more `memory`"
                 ) from error
             raise DeviceLostError(
-                f"a worker of {self._device} died while it ran a task: "
+                f"a worker of {self.device} died while it ran a task: "
                 f"{self._told.words or error}; look for a task that ends its process"
             ) from error
         except (CancelledError, comm) as error:
             raise DeviceLostError(
-                f"{self._device} lost what it held, because a worker or the scheduler ended: "
+                f"{self.device} lost what it held, because a worker or the scheduler ended: "
                 f"{self._told.words or error}; start it again"
             ) from error
 
@@ -433,14 +387,8 @@ class _Told(logging.Handler):
         if not self.words and re.search(r"exceeded|killed by signal|exited with status", message):
             self.words = message
 
-    @property
-    def of_memory(self) -> bool:
-        return "memory" in self.words
-
 
 class DaskBackend(ClusterBackend):
-    """Runs functions of Dask's arrays and data frames."""
-
     name = "dask"
     title = "Dask"
     times = ("kernel", "end_to_end", "transfer", "start")
@@ -457,6 +405,7 @@ class DaskBackend(ClusterBackend):
     software = ("dask", "distributed")
     concerns = ("dask", "distributed")
     takes_tables = True
+    no_threads = no_threads_beside_workers("threads:N, processes:N or dask:WORKERS:THREADS")
     options: ClassVar[Mapping[str, str]] = {
         "chunks": "elements of a chunk along each axis, or 'auto'; absent: as many chunks along "
         "the first axis as there are workers",
@@ -477,22 +426,16 @@ class DaskBackend(ClusterBackend):
         chunks: int | str | None = None,
         memory: int | None = None,
     ) -> DaskSession:
-        refuse_threads(threads, "threads:N, processes:N or dask:WORKERS:THREADS")
         is_count = isinstance(chunks, int) and not isinstance(chunks, bool) and chunks >= 1
         if not is_count and chunks not in (None, "auto"):
             raise BackendError(
                 f"the option chunks is {chunks!r}; allowed: a whole number from 1, or 'auto'"
             )
-        memory = memory_option(memory)
         is_cluster = device.startswith("dask:")
-        if memory is not None and not (is_cluster and counts_of(device)):
-            raise BackendError(
-                f"the option memory of {memory} means nothing on {device}: only workers of "
-                "dask:WORKERS:THREADS have a limit; leave it out"
-            )
-        if is_cluster:
-            return ClusterSession(device, chunks, memory)
-        return SchedulerSession(device, chunks)
+        limited = is_cluster and counts_of(device)
+        why = "" if limited else "only workers of dask:WORKERS:THREADS have a limit"
+        memory = memory_option(memory, device, why)
+        return ClusterSession(device, chunks, memory) if is_cluster else DaskSession(device, chunks)
 
 
 def _is_frame(value: object) -> bool:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from gpubench.backends import software
@@ -68,14 +68,14 @@ def gpus() -> tuple[Gpu, ...]:
     return _survey(os.environ.get(VISIBLE))[0]
 
 
-def gpu_count() -> int:
-    """How many GPUs CUDA would see; asked once in a process."""
-    return len(known_gpus())
-
-
 def known_gpus() -> tuple[Gpu, ...]:
     """The GPUs as they were when this process first asked: for what does not change."""
     return _first_survey(os.environ.get(VISIBLE), software.requested())[0]
+
+
+def gpu_count() -> int:
+    """How many GPUs CUDA would see; asked once in a process."""
+    return len(known_gpus())
 
 
 def no_gpu_reason() -> str | None:
@@ -112,10 +112,9 @@ def no_such_gpu(device: str, *, in_software: bool = False) -> str | None:
 
 def cuda_device_facts(device: str, limits: Limits | None = None) -> DeviceFacts:
     """Name and facts of ``cuda:N`` as far as NVML tells; ``limits`` where launches have any."""
-    here = known_gpus()[ordinal(device) :][:1]
-    if not here:
+    if ordinal(device) >= gpu_count():
         return DeviceFacts(device, limits, {"device": device})
-    (gpu,) = here
+    gpu = known_gpus()[ordinal(device)]
     scope: dict[str, Value | None] = {
         "device": device,
         "sm_count": gpu.sm_count,
@@ -155,12 +154,11 @@ def gpu_facts(gpu: Gpu) -> dict[str, Value]:
         "gpu": gpu.name,
         "gpu_uuid": gpu.uuid,
         "driver": gpu.driver,
-        "compute_capability": f"{capability[0]}.{capability[1]}" if capability else None,
+        "compute_capability": "{}.{}".format(*capability) if capability else None,
         "sm_count": gpu.sm_count,
         "gpu_memory_bytes": gpu.memory_bytes,
+        **({} if gpu.name == software.NAME else gpu.pace),
     }
-    if gpu.name != software.NAME:
-        facts |= gpu.pace
     return {name: value for name, value in facts.items() if value is not None}
 
 
@@ -193,7 +191,6 @@ class GpuClocks:
             self._nvml = pynvml
 
     def state(self) -> ClockState | None:
-        """The multiprocessors' clock now and the highest that they can have."""
         nvml, handle = self._nvml, self._handle
         with suppress(Exception):
             now = nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)
@@ -212,9 +209,8 @@ class GpuClocks:
         return None
 
     def close(self) -> None:
-        if self._nvml is not None:
-            with suppress(Exception):
-                self._nvml.nvmlShutdown()
+        with suppress(Exception):
+            self._nvml.nvmlShutdown()
         self._nvml = None
 
 
@@ -239,10 +235,10 @@ _Survey = tuple[tuple[Gpu, ...], str | None]
 """The GPUs, and the reason where there is none."""
 
 
-@lru_cache(maxsize=8)
+@cache
 def _first_survey(visible: str | None, in_software: bool) -> _Survey:
-    """One for each environment: ``in_software`` is only what it depends on beside ``visible``."""
-    # A process seldom changes its own environment: `gpubench verify` and tests do.
+    """One for each environment, which `gpubench verify` changes: ``in_software`` is only what it
+    depends on beside ``visible``."""
     return _survey(visible)
 
 
@@ -290,13 +286,14 @@ def _visible_handles(nvml: Any, handles: Sequence[Any], visible: str | None) -> 
         return list(handles)
     seen: list[Any] = []
     for entry in map(str.strip, visible.split(",")):
+        matches: Sequence[Any] = ()
         if entry.startswith("MIG-"):
             instance = _ask(nvml, "nvmlDeviceGetHandleByUUID", entry)
-            matches = [instance] if instance is not None else []
+            matches = () if instance is None else (instance,)
         elif entry.startswith("GPU-"):
             matches = [h for h in handles if nvml.nvmlDeviceGetUUID(h).startswith(entry)]
-        else:
-            matches = list(handles[int(entry) :][:1]) if entry.isdecimal() else []
+        elif entry.isdecimal():
+            matches = handles[int(entry) :][:1]
         if len(matches) != 1:
             break
         seen += matches
@@ -318,8 +315,8 @@ def _gpu(nvml: Any, index: int, handle: Any) -> Gpu:
         name=nvml.nvmlDeviceGetName(handle),
         uuid=nvml.nvmlDeviceGetUUID(handle),
         driver=nvml.nvmlSystemGetDriverVersion(),
-        memory_bytes=None if memory is None else int(memory.total),
-        compute_capability=None if capability is None else (capability[0], capability[1]),
+        memory_bytes=memory and int(memory.total),
+        compute_capability=capability and tuple(capability),
         sm_count=cores // lanes if cores and lanes else None,
         pace={
             "gpu_clock_mhz": ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM),
@@ -343,5 +340,4 @@ def _ask(nvml: Any, name: str, *arguments: Any) -> Any | None:
 
 
 def throttle_reasons(bits: int) -> tuple[str, ...]:
-    """Words for the bits of NVML that slow a busy GPU."""
     return tuple(reason for bit, reason in THROTTLE_REASONS.items() if bits & bit)

@@ -7,7 +7,8 @@ import os
 import platform
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gpubench import arrow
-from gpubench.backends.devices import cuda_device_facts, is_cuda, no_such_gpu
+from gpubench.backends.devices import cuda_device_facts, facts_now, is_cuda, no_such_gpu
 from gpubench.backends.protocol import (
     Backend,
     Call,
@@ -103,24 +104,36 @@ def last_level_cache_bytes() -> int:
     )
 
 
-class Cell:
-    """Holds an array, or a reference to one, of a system whose arrays cannot be written to."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-
 class HostSession(Session):
     """A session whose native arrays are NumPy arrays and whose calls return when they are done."""
 
-    def __init__(self, backend: str) -> None:
-        self._backend = backend
-        self._scratch: np.ndarray[Any, Any] | None = None
+    def __init__(self, backend: str, device: str = CPU) -> None:
+        self._backend, self.device = backend, device
+        self._facts: dict[str, Value] = {}
+        """Conditions that are known when it has been opened."""
+        self._passed: tuple[Any, ...] = ()
+        """What functions get before the arguments of a call: ``Backend.passes``."""
+        self._scratch: Any = None
+        """What ``flush`` writes."""
+        self._ending = ExitStack()
+
+    def serve(self, backend: str, passed: tuple[Any, ...], facts: Mapping[str, Value]) -> None:
+        """From now on functions of that backend, which get these values first."""
+        self._backend, self._passed = backend, passed
+        self._facts |= facts
+
+    @contextmanager
+    def opening(self) -> Iterator[ExitStack]:
+        """What is registered inside ends with the session, and at once where something fails."""
+        try:
+            yield self._ending
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         self._scratch = None
+        self._ending.close()
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
         return array.copy(order="K")
@@ -145,14 +158,21 @@ class HostSession(Session):
         np.copyto(native, pristine)
 
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
-        """``partial`` is the call with the least overhead (0.06 µs)."""
-        return partial(function_of(target, self._backend), *arguments)
+        return self.call_of(function_of(target, self._backend), (*self._passed, *arguments))
+
+    def call_of(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Call:
+        """One run of a function. ``partial`` is the call with the least overhead (0.06 µs)."""
+        return partial(function, *arguments)
 
     def sampler(self, call: Call) -> Sampler:
         return LoopSampler(time.perf_counter, call)
 
-    def empty(self) -> Call:
-        return self.bind(Target(function=nothing), None, ())
+    def empty(self) -> Call | None:
+        return nothing if self._passed else self.bind(Target(function=nothing), None, ())
+
+    def facts(self) -> Mapping[str, Value]:
+        gpu = facts_now(self.device) if is_cuda(self.device) else {}
+        return {**super().facts(), **gpu, **self._facts}
 
     def synchronize(self) -> None:
         """Nothing is ever queued."""
@@ -163,6 +183,45 @@ class HostSession(Session):
         if self._scratch is None:
             self._scratch = np.zeros(2 * last_level_cache_bytes(), np.uint8)
         self._scratch += 1
+
+
+class Cell:
+    """Holds an array, or a reference to one, of a system whose arrays cannot be written to."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def value_of(native: Native) -> Any:
+    """What a cell holds. What a function returns is no cell."""
+    return native.value if isinstance(native, Cell) else native
+
+
+class CellSession(HostSession):
+    """A session whose native arrays are cells."""
+
+    def to_host(self, native: Native) -> np.ndarray[Any, Any]:
+        return np.array(self.view(native))
+
+    def view(self, native: Native) -> np.ndarray[Any, Any]:
+        return np.asarray(value_of(native))
+
+    def pristine(self, array: np.ndarray[Any, Any]) -> Native:
+        return self.to_native(array)
+
+    def restore(self, native: Native, pristine: Native) -> None:
+        native.value = pristine.value
+
+    def call_of(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Call:
+        def call() -> Any:
+            return function(*[each.value if isinstance(each, Cell) else each for each in arguments])
+
+        return call
+
+    def empty(self) -> Call | None:
+        return None
 
 
 class HostBackend(Backend):
@@ -206,6 +265,13 @@ class HostBackend(Backend):
             f"threads of {threads}: this process may use {most} of the machine's hardware threads; "
             "use fewer, or measure on a larger machine"
         )
+
+
+def threads_to_be(variable: str) -> int:
+    """Of a pool that a library makes when it is imported: as many as the environment's variable
+    says, else one for each processor."""
+    text = os.environ.get(variable, "").strip()
+    return int(text) if text.isdecimal() and int(text) else cpu().threads
 
 
 def nothing() -> None:

@@ -13,34 +13,26 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module, metadata
+from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import numpy as np
 
 from gpubench.backends import devices
-from gpubench.backends.host import (
-    CPU_AND_CUDA,
-    Cell,
-    HostBackend,
-    HostSession,
-    function_of,
-    nothing,
-)
+from gpubench.backends.host import CPU_AND_CUDA, Cell, CellSession, HostBackend, nothing
 from gpubench.backends.protocol import (
     Call,
     DeviceError,
     DeviceMemoryError,
     Errors,
-    Launch,
     LoopSampler,
     Native,
     Sampler,
-    Target,
 )
 from gpubench.errors import BackendError
-from gpubench.names import CPU, Value
+from gpubench.names import CPU
 
 _PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
 """Modules that bring CUDA, one for each major version of it."""
@@ -51,39 +43,6 @@ larger than half of this."""
 
 JIT = "jit"
 """The value of ``wrap`` for a function that XLA compiles."""
-
-
-class CellSession(HostSession):
-    """A session whose native arrays are cells. What a function returns is no cell."""
-
-    def to_host(self, native: Native) -> np.ndarray[Any, Any]:
-        return np.array(self.view(native))
-
-    def view(self, native: Native) -> np.ndarray[Any, Any]:
-        return np.asarray(native.value if isinstance(native, Cell) else native)
-
-    def pristine(self, array: np.ndarray[Any, Any]) -> Native:
-        return self.to_native(array)
-
-    def restore(self, native: Native, pristine: Native) -> None:
-        native.value = pristine.value
-
-    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
-        run = self.prepared(function_of(target, self._backend), arguments)
-
-        def call() -> Any:
-            return run(*[each.value if isinstance(each, Cell) else each for each in arguments])
-
-        return call
-
-    def prepared(
-        self, function: Callable[..., Any], arguments: Sequence[Any]
-    ) -> Callable[..., Any]:
-        """What is called with the arguments, cells taken off, in place of the function."""
-        return function
-
-    def empty(self) -> Call:
-        return nothing
 
 
 class JaxSession(CellSession):
@@ -97,7 +56,7 @@ class JaxSession(CellSession):
     """
 
     def __init__(self, device: str, threads: int | None, *, jit: bool = False) -> None:
-        super().__init__("jax")
+        super().__init__("jax", device)
         if threads is not None:
             raise BackendError(
                 f"threads of {threads}: XLA takes all processors of the process, and no call sets "
@@ -107,30 +66,32 @@ class JaxSession(CellSession):
             # Else JAX takes three quarters of the device's memory when it starts.
             os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         self.jax = import_module("jax")
-        self.device = device
-        failure = self.jax.errors.JaxRuntimeError
+        failure = self._failure = self.jax.errors.JaxRuntimeError
         self._errors = Errors(lambda e: self._translated(e) if isinstance(e, failure) else None)
         self._last: Any = None
         """What the last call returned, which may have to be waited for."""
-        self._jitted: dict[Any, Any] | None = {} if jit else None
-        """By function and the places of Python's numbers: a case binds a function several times."""
+        self._jit = cache(self.jax.jit) if jit else None  # a case binds a function several times
         platform, _, ordinal = device.partition(":")
         try:
             self._device = self.jax.devices(platform)[int(ordinal or 0)]
         except (RuntimeError, IndexError) as error:
             raise BackendError(f"{device}: JAX cannot use it: {error}") from error
-        wanted = {"jax_enable_x64": True, "jax_default_device": self._device}
-        self._before = {name: getattr(self.jax.config, name) for name in wanted}
-        self._configure(wanted)
-
-    def _configure(self, values: Mapping[str, Any]) -> None:
-        for name, value in values.items():
-            self.jax.config.update(name, value)
+        config = self.jax.config
+        for name, value in (("jax_enable_x64", True), ("jax_default_device", self._device)):
+            self._ending.callback(config.update, name, getattr(config, name))
+            config.update(name, value)
+        self._facts = {
+            "jax": str(self.jax.__version__),
+            "jaxlib": str(import_module("jaxlib").__version__),
+            "jax_device": f"{self._device.platform}, {self._device.device_kind}",
+            "jax_x64": True,
+        }
+        if flags := os.environ.get("XLA_FLAGS"):
+            self._facts["xla_flags"] = flags
 
     def close(self) -> None:
         super().close()
         self._last = None
-        self._configure(self._before)
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
         """A copy: ``jax.device_put`` may share the memory of an array, and does so even where it is
@@ -143,17 +104,11 @@ class JaxSession(CellSession):
         with self._errors:
             return super().view(native)
 
-    def prepared(
-        self, function: Callable[..., Any], arguments: Sequence[Any]
-    ) -> Callable[..., Any]:
-        if self._jitted is not None:
-            static = tuple(i for i, each in enumerate(arguments) if _known(each))
-            if (function, static) not in self._jitted:
-                jitted = self.jax.jit(function, static_argnums=static)
-                self._jitted[function, static] = jitted
-            function = self._jitted[function, static]
-
-        failure = self.jax.errors.JaxRuntimeError
+    def call_of(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Call:
+        if self._jit:
+            static = tuple(place for place, each in enumerate(arguments) if _known(each))
+            function = self._jit(function, static_argnums=static)
+        failure = self._failure
 
         def run(*values: Any) -> Any:
             self._last = None  # its memory is free for what this call makes
@@ -163,10 +118,13 @@ class JaxSession(CellSession):
                 raise self._translated(error) from error
             return self._last
 
-        return run
+        return super().call_of(run, arguments)
+
+    def empty(self) -> Call:
+        return nothing
 
     def sampler(self, call: Call) -> Sampler:
-        wait, failure = self.jax.block_until_ready, self.jax.errors.JaxRuntimeError
+        wait, failure = self.jax.block_until_ready, self._failure
 
         def finished() -> Any:
             try:
@@ -187,21 +145,7 @@ class JaxSession(CellSession):
                 made = self.jax.numpy.ones(FLUSHED_BYTES, np.uint8, device=self._device)
                 self.jax.block_until_ready(made)
 
-    def facts(self) -> Mapping[str, Value]:
-        """Versions, device, and XLA's flags where the environment sets them."""
-        flags = os.environ.get("XLA_FLAGS")
-        return {
-            **super().facts(),
-            **(devices.facts_now(self.device) if self.device != CPU else {}),
-            **({"xla_flags": flags} if flags else {}),
-            "jax": str(self.jax.__version__),
-            "jaxlib": metadata.version("jaxlib"),
-            "jax_device": f"{self._device.platform}, {self._device.device_kind}",
-            "jax_x64": True,
-        }
-
     def _translated(self, error: Exception) -> DeviceError:
-        """What XLA refused or failed, in gpubench's words."""
         first = str(error).strip().partition("\n")[0]
         if "RESOURCE_EXHAUSTED" in first:
             return DeviceMemoryError(f"{self.device} is out of memory: {first}; use smaller sizes")
@@ -215,12 +159,9 @@ def _known(argument: Any) -> bool:
 
 
 class JaxBackend(HostBackend):
-    """Runs functions that take JAX's arrays and return others.
-
-    There is no ``launch``: how soon a call returns depends on whether XLA runs it in the thread
+    """There is no ``launch``: how soon a call returns depends on whether XLA runs it in the thread
     that calls. On the CPU ``end_to_end`` and ``transfer`` hold a copy in each direction, as
-    ``jax.numpy.array`` makes it.
-    """
+    ``jax.numpy.array`` makes it."""
 
     name = "jax"
     title = "JAX"
@@ -230,6 +171,7 @@ class JaxBackend(HostBackend):
     runs_on = "cpu, cuda:0, cuda:1 ..."
     requires = ("gpubench[jax]",)
     modules = ("jax",)
+    preloads = "jax"  # its threads start with the first array
     software = ("jax", "jaxlib")
     concerns = ("jax", "jaxlib", "no_gpu", *devices.STEADY_FACTS)
     options: ClassVar[Mapping[str, str]] = {
@@ -243,10 +185,6 @@ class JaxBackend(HostBackend):
         if device == CPU or any(map(find_spec, _PLUGINS)):
             return None
         return f"{device}: the installed JAX has no CUDA; pip install 'jax[cuda13]'"
-
-    def preload(self) -> None:
-        """JAX, whose threads start with the first array."""
-        import_module("jax")
 
     def start(self, device: str, threads: int | None, wrap: str | None = None) -> JaxSession:
         if wrap not in (None, JIT):

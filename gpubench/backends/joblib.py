@@ -11,81 +11,78 @@ import multiprocessing
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import Any
 
 from gpubench.backends.clusters import COUNT, counts_of, wait_for_all
+from gpubench.backends.host import HostSession
 from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.pools import (
     PoolBackend,
-    PoolSession,
-    a_worker_died,
     blas_threads,
-    how_it_ended,
     one_blas_thread,
     start_trackers,
     starting_workers,
+    worker_died,
 )
-from gpubench.backends.protocol import Call, DeviceLostError, Launch, Target
+from gpubench.backends.protocol import Call
 
 _loky_sessions = 0
 """That are open in this process: loky has one pool for all."""
 
 
-class JoblibSession(PoolSession):
+class JoblibSession(HostSession):
     """Processes of loky, each of which has answered, or threads. Of threads BLAS has one while the
     session is open, where joblib sets none."""
 
     def __init__(self, device: str) -> None:
+        super().__init__("joblib")
         joblib: Any = import_module("joblib")
         (workers,), options = counts_of(device), dict[str, Any](backend="threading")
         has_processes = device.startswith("processes")
-        with ExitStack() as stack:
+        with self.opening() as ending:
             if has_processes:
                 # What loky gives to each by itself is the processors' share: 1 where all are busy.
                 options = {"backend": "loky", "inner_max_num_threads": 1}
                 options["initializer"] = end_with_parent
                 start_trackers("joblib.externals.loky.backend.resource_tracker")
-                stack.enter_context(_loky())
+                ending.enter_context(_loky())
             else:
-                stack.enter_context(one_blas_thread())
+                ending.enter_context(one_blas_thread())
             start = time.perf_counter()
             with starting_workers() if has_processes else nullcontext():
-                parallel = stack.enter_context(joblib.Parallel(workers, **options))
+                parallel = ending.enter_context(joblib.Parallel(workers, **options))
                 ask = [joblib.delayed(os.getpid)() for _ in range(workers)]
                 wait_for_all(lambda _: parallel(ask), workers if has_processes else 1)
-            facts = {
+            self._passed = (parallel,)
+            self._facts = {
                 "joblib": joblib.__version__,
                 "joblib_backend": options["backend"],
                 "workers": workers,
                 "pool_start_seconds": time.perf_counter() - start,
                 "worker_blas_threads": max(parallel([joblib.delayed(blas_threads)()])),
             }
-            super().__init__("joblib", parallel, facts, stack.pop_all())
 
-    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
-        call = super().bind(target, launch, arguments)
-        dead: type[Exception] = _part("externals.loky.process_executor").TerminatedWorkerError
+    def call_of(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Call:
+        call = super().call_of(function, arguments)
+        loky = import_module("joblib.externals.loky.process_executor")
+        dead: type[Exception] = loky.TerminatedWorkerError
 
         def watched() -> Any:
             try:
                 return call()
             except dead as error:
                 code = re.search(r"\w+\((-?\d+)\)", str(error))
-                how = how_it_ended(int(code[1])) if code else "no exit code"
-                raise DeviceLostError(a_worker_died(how)) from error
+                raise worker_died(int(code[1]) if code else None) from error
 
         return watched
 
 
 class JoblibBackend(PoolBackend):
-    """Runs functions that take an open ``joblib.Parallel`` first, then NumPy arrays.
-
-    With one job joblib starts no worker and does the work in this process, so that a pool has two
-    at least.
-    """
+    """With one job joblib starts no worker and does the work in this process, so that a pool has
+    two at least."""
 
     name = "joblib"
     title = "joblib"
@@ -98,7 +95,6 @@ class JoblibBackend(PoolBackend):
     passes = ("parallel",)
 
     def start(self, device: str, threads: int | None) -> JoblibSession:
-        self.refuse_threads(threads)
         return JoblibSession(device)
 
 
@@ -112,13 +108,9 @@ def _loky() -> Iterator[None]:
     finally:
         _loky_sessions -= 1
         if _loky_sessions == 0:
-            pool = _part("externals.loky").get_reusable_executor(reuse=True)
+            pool = import_module("joblib.externals.loky").get_reusable_executor(reuse=True)
             # joblib's own removes its folder of large arrays too; in place of one that broke loky
             # gives its plain one, with nothing in it.
             end = getattr(pool, "terminate", pool.shutdown)
             end(kill_workers=True)
             multiprocessing.active_children()  # asking forgets those that ended, and their locks
-
-
-def _part(name: str) -> Any:
-    return import_module(f"joblib.{name}")

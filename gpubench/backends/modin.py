@@ -10,17 +10,17 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import Any, ClassVar
 
 from gpubench.arrow import pyarrow
 from gpubench.backends import registry
-from gpubench.backends.clusters import COUNT, memory_option, refuse_threads
-from gpubench.backends.host import HostBackend, HostSession, function_of
+from gpubench.backends.clusters import COUNT, memory_option, no_threads_beside_workers
+from gpubench.backends.host import HostBackend, HostSession
 from gpubench.backends.pandas import to_arrow
-from gpubench.backends.protocol import Call, Launch, LoopSampler, Native, Sampler, Target
+from gpubench.backends.protocol import Call, LoopSampler, Native, Sampler
 from gpubench.environment import environment
 from gpubench.errors import KernelError
 from gpubench.names import Value
@@ -43,12 +43,11 @@ class ModinSession(HostSession):
     def __init__(self, device: str, memory: int | None) -> None:
         super().__init__("modin")
         system = device.partition(":")[0]
-        self._facts: dict[str, Value] = {"modin_engine": system}
-        with ExitStack() as stack:
+        with self.opening() as ending:
             with environment({IMPORTING: "1"}):
                 options = {} if memory is None else {"memory": memory}
                 self._workers: Any = registry.get(system).open(device, None, options)
-            stack.callback(self._workers.close)
+            ending.callback(self._workers.close)
             config: Any = import_module("modin.config")
             config.Engine.put(system.capitalize())
             self.modin = import_module("modin.pandas")
@@ -57,13 +56,16 @@ class ModinSession(HostSession):
             config.CpuCount.put(count)
             config.NPartitions.put(count)
             pyarrow()  # which handing over a first table would import
-            self._stack = stack.pop_all()
+        self._facts = {
+            "modin": str(import_module("modin").__version__),
+            "pandas": str(import_module("pandas").__version__),
+            "modin_engine": system,
+        }
 
     def close(self) -> None:
-        super().close()
         if ModinSession._latest is self:
             ModinSession._latest = None
-        self._stack.close()
+        super().close()
 
     @contextmanager
     def _with_workers(self) -> Iterator[None]:
@@ -88,12 +90,9 @@ class ModinSession(HostSession):
                 "DataFrame of Modin"
             )
         with self._with_workers():
-            frame = native.modin.to_pandas()
-        return to_arrow(frame, import_module("pandas").DataFrame)
+            return to_arrow(native.modin.to_pandas())
 
-    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
-        function = function_of(target, self._backend)
-
+    def call_of(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Call:
         def call() -> Any:
             with self._with_workers():
                 returned = function(*arguments)
@@ -114,19 +113,10 @@ class ModinSession(HostSession):
         return sampler
 
     def facts(self) -> Mapping[str, Value]:
-        """Those of the workers, versions, and ``modin_engine``: ``dask`` or ``ray``."""
-        return {
-            **self._workers.facts(),
-            **super().facts(),
-            "modin": str(import_module("modin").__version__),
-            "pandas": str(import_module("pandas").__version__),
-            **self._facts,
-        }
+        return {**self._workers.facts(), **super().facts()}
 
 
 class ModinBackend(HostBackend):
-    """Runs functions that take and return frames of Modin."""
-
     name = "modin"
     title = "Modin"
     times = ("kernel", "end_to_end", "transfer", "start")
@@ -138,6 +128,7 @@ class ModinBackend(HostBackend):
     software = ("modin", "pandas", "dask", "distributed", "ray")
     concerns = ("modin",)
     takes_tables = True
+    no_threads = no_threads_beside_workers("dask:WORKERS:THREADS or ray:N")
     options: ClassVar[Mapping[str, str]] = {
         "memory": "bytes for each worker of dask:WORKERS:THREADS, or of the object store of ray:N"
     }
@@ -150,7 +141,6 @@ class ModinBackend(HostBackend):
         return True
 
     def start(self, device: str, threads: int | None, memory: object = None) -> ModinSession:
-        refuse_threads(threads, "dask:WORKERS:THREADS or ray:N")
         return ModinSession(device, memory_option(memory))
 
 

@@ -13,26 +13,26 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from multiprocessing.pool import AsyncResult, Pool
 from typing import Any, ClassVar
 
 from gpubench.arrow import Array
 from gpubench.backends.clusters import COUNT, counts_of, wait_for_all
+from gpubench.backends.host import HostSession
 from gpubench.backends.numpy import blas_libraries
 from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.pools import (
+    NO_THREADS,
     ONE_THREAD,
     PoolBackend,
-    PoolSession,
     SharedMapping,
-    a_worker_died,
     blas_threads,
-    how_it_ended,
     locks_without_names,
     starting_workers,
+    worker_died,
 )
-from gpubench.backends.protocol import DeviceLostError, Native
+from gpubench.backends.protocol import Native
 from gpubench.errors import BackendError, did_you_mean
 from gpubench.names import Value
 
@@ -56,7 +56,6 @@ class WatchedPool(Pool):
 
     def __init__(self, workers: int, method: str) -> None:
         self._crew: list[Any] = []
-        self._wanted = workers
         # The server keeps the environment that it started with, and may have loaded NumPy.
         by_server = method == "forkserver"
         initializer = _one_thread_and_no_longer_than_the_parent if by_server else end_with_parent
@@ -64,7 +63,7 @@ class WatchedPool(Pool):
 
     def Process(self, ctx: Any, *arguments: Any, **options: Any) -> Any:  # type: ignore[override]
         """What the pool makes a worker with."""
-        if len(self._crew) == self._wanted:
+        if len(self._crew) == self._processes:  # type: ignore[attr-defined]
             return _Nobody()
         self._crew.append(ctx.Process(*arguments, **options))
         return self._crew[-1]
@@ -92,7 +91,7 @@ class WatchedPool(Pool):
     def _see_that_all_live(self) -> None:
         for process in self._crew:
             if (code := process.exitcode) is not None:
-                raise DeviceLostError(a_worker_died(how_it_ended(code)))
+                raise worker_died(code)
 
     def end(self) -> None:
         """End all workers, whatever they are doing."""
@@ -116,53 +115,41 @@ class WatchedPool(Pool):
 class _Nobody:
     """In place of a worker that died: a process that is never started."""
 
-    name = ""
-    daemon = True
-    exitcode = None
+    name, daemon, exitcode = "", True, None
 
-    def start(self) -> None:
-        pass
+    def start(self) -> None: ...
 
-    def terminate(self) -> None:
-        pass
+    def terminate(self) -> None: ...
 
     def is_alive(self) -> bool:
         return False
 
 
-class MultiprocessingSession(PoolSession):
+class MultiprocessingSession(HostSession):
     """A pool of processes, each of which has answered, and arrays in memory that they share."""
 
     def __init__(self, workers: int, method: str) -> None:
+        super().__init__("multiprocessing")
         start = time.perf_counter()
-        with ExitStack() as stack:
-            with starting_workers(), locks_without_names():
-                pool = WatchedPool(workers, method)
-                stack.callback(pool.end)
-                wait_for_all(lambda _: [pool.apply(os.getpid)], workers)
-            facts: dict[str, Value] = {
-                "workers": workers,
-                "start_method": method,
-                "pool_start_seconds": time.perf_counter() - start,
-            }
-            super().__init__("multiprocessing", pool, facts, stack.pop_all())
+        with self.opening() as ending, starting_workers(), locks_without_names():
+            pool = self._pool = WatchedPool(workers, method)
+            ending.callback(pool.end)
+            wait_for_all(lambda _: [pool.apply(os.getpid)], workers)
+        self._passed = (pool,)
+        self._facts = {
+            "workers": workers,
+            "start_method": method,
+            "pool_start_seconds": time.perf_counter() - start,
+        }
 
     def to_native(self, array: Array) -> Native:
-        fortran = array.flags.f_contiguous and not array.flags.c_contiguous
-        order = "F" if fortran else "C"
-        native = SharedMapping(array.nbytes).array(array.shape, array.dtype, order)
-        native[...] = array
-        return native
+        return SharedMapping(array.nbytes).copy_of(array)
 
     def facts(self) -> Mapping[str, Value]:
-        """As those of any pool, ``start_method``, and ``worker_blas_threads`` of a worker."""
         return {**super().facts(), "worker_blas_threads": self._pool.apply(blas_threads)}
 
 
 class MultiprocessingBackend(PoolBackend):
-    """Runs functions that take a ``multiprocessing.Pool`` first, then NumPy arrays in memory that
-    its workers share. It needs Linux: the memory has no name that could be left behind."""
-
     name = "multiprocessing"
     title = "Processes of the standard library"
     times = ("kernel", "end_to_end", "transfer", "cold", "start")
@@ -171,6 +158,7 @@ class MultiprocessingBackend(PoolBackend):
     runs_on = "processes:1, processes:2 ..., by the number of workers"
     software = ("numpy",)
     passes = ("pool",)
+    no_threads = NO_THREADS.format(kind="processes")
     options: ClassVar[Mapping[str, str]] = {
         "method": "how a worker is started: 'spawn' (the default), a new Python; 'forkserver', a "
         "copy of one; 'fork', a copy of the process that measures, fast and unsafe beside threads"
@@ -189,7 +177,6 @@ class MultiprocessingBackend(PoolBackend):
     def start(
         self, device: str, threads: int | None, method: object = "spawn"
     ) -> MultiprocessingSession:
-        self.refuse_threads(threads)
         if method not in METHODS:
             hint = did_you_mean(str(method), METHODS)
             raise BackendError(f"method {method!r}{hint}; allowed: {', '.join(METHODS)}")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from importlib import import_module, metadata
 from typing import Any
 
 import numpy as np
 
-from gpubench.backends.host import HostBackend, HostSession, cpu, nothing
+from gpubench.backends.host import HostBackend, HostSession, nothing, threads_to_be
 from gpubench.backends.numpy import blas_facts, blas_libraries
 from gpubench.backends.protocol import Call, Target
 from gpubench.errors import BackendError
@@ -28,31 +27,27 @@ class NumbaSession(HostSession):
     """
 
     def __init__(self, threads: int | None) -> None:
-        numba = _numba()
         super().__init__("numba")
-        self._threads_before = numba.get_num_threads()  # starts the pool
-        if threads is not None:
-            if not 1 <= threads <= _pool_threads():
-                raise BackendError(_not_allowed(threads))
-            numba.set_num_threads(threads)
+        # Imported when it is first needed; its own annotations are incomplete.
+        numba = self.numba = import_module("numba")
         events = import_module("numba.core.event")
-        self._listening = ExitStack()
-        self._compilations = self._listening.enter_context(events.install_recorder(_COMPILING))
-
-    def close(self) -> None:
-        super().close()
-        self._listening.close()
-        _numba().set_num_threads(self._threads_before)
+        with self.opening() as ending:
+            before = numba.get_num_threads()  # starts the pool
+            if threads is not None:
+                if not 1 <= threads <= _pool_threads():
+                    raise BackendError(_not_allowed(threads))
+                numba.set_num_threads(threads)
+            ending.callback(numba.set_num_threads, before)
+            self._compilations = ending.enter_context(events.install_recorder(_COMPILING))
 
     def empty(self) -> Call:
-        return self.bind(Target(function=_numba().njit(cache=True)(nothing)), None, ())
+        return self.bind(Target(function=self.numba.njit(cache=True)(nothing)), None, ())
 
     def facts(self) -> Mapping[str, Value]:
         """Versions, ``threading_layer``, ``numba_threads`` in use, ``svml``, and each BLAS that
         is loaded: compiled code calls SciPy's. Where functions without ``cache=True`` were compiled
         since the session was opened, ``compile_seconds``: every process does it again."""
-        numba = _numba()
-        seconds = _seconds_not_kept(self._compilations.buffer)
+        numba, seconds = self.numba, _seconds_not_kept(self._compilations.buffer)
         return {
             **super().facts(),
             **blas_facts(blas_libraries().info()),
@@ -66,8 +61,6 @@ class NumbaSession(HostSession):
 
 
 class NumbaBackend(HostBackend):
-    """Runs what Numba compiled for the CPU."""
-
     name = "numba"
     title = "Numba on the CPU"
     times = ("kernel", "compile", "cold")
@@ -92,12 +85,11 @@ class NumbaBackend(HostBackend):
     def preload(self) -> None:
         """Numba, and what it makes before the first function that it compiles, and imports before
         the first array that it sees. Starts no pool."""
-        numba = _numba()
+        numba = import_module("numba")
         numba.njit(nothing)()
         numba.typeof(np.zeros(1))
 
     def keeps(self, function: Any) -> bool:
-        """Whether ``function`` was compiled with ``cache=True``."""
         return _keeps(function)
 
     def start(self, device: str, threads: int | None) -> NumbaSession:
@@ -105,6 +97,7 @@ class NumbaBackend(HostBackend):
 
 
 def _keeps(function: Any) -> bool:
+    """Whether it was compiled with ``cache=True``."""
     return getattr(getattr(function, "stats", None), "cache_path", None) is not None
 
 
@@ -131,14 +124,6 @@ def _not_allowed(threads: int) -> str:
 
 
 def _pool_threads() -> int:
-    """Threads of Numba's pool, which it reads once, when it is imported; asking imports nothing."""
+    """Threads of Numba's pool; asking imports nothing."""
     config = sys.modules.get("numba.core.config")
-    if config is not None:
-        return int(config.NUMBA_NUM_THREADS)
-    text = os.environ.get("NUMBA_NUM_THREADS", "").strip()
-    return int(text) if text.isdecimal() else cpu().threads
-
-
-def _numba() -> Any:
-    """Numba, imported when it is first needed; its own annotations are incomplete."""
-    return import_module("numba")
+    return int(config.NUMBA_NUM_THREADS) if config else threads_to_be("NUMBA_NUM_THREADS")

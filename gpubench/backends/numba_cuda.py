@@ -22,7 +22,7 @@ from gpubench.backends.cuda_sampling import BestWay
 from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed
 from gpubench.backends.protocol import ONE_THREAD, Call, Description, Launch, Limits, Native, Target
 from gpubench.errors import KernelError
-from gpubench.names import TIMES, Value
+from gpubench.names import Value
 
 TIMES_CACHE = 8
 """Size of an array of the ceilings, in L2 caches. STREAM asks for four; more leaves less in the
@@ -47,7 +47,6 @@ class NumbaCudaSession(CudaSession):
 
     def __init__(self, device: str, limits: Limits) -> None:
         super().__init__(device, limits)
-        self._flushed_arrays: tuple[Native, Native] | None = None
         with self._errors:
             self._open()
 
@@ -70,12 +69,10 @@ class NumbaCudaSession(CudaSession):
         if before not in (None, ordinal):
             self._cleanup.callback(context.pop)
         self._cleanup.callback(context.deallocations.clear)
-        self.stream = self._cuda.stream()
-        self._handle = int(self.stream)
-        self._uuid, self.l2_bytes = str(context.device.uuid), int(context.device.L2_CACHE_SIZE)
+        stream = self._cuda.stream()
+        self._use(stream, int(stream))
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
-        """Copy to the device with the same layout; one that is not contiguous becomes C."""
         array = array if array.flags.forc else np.ascontiguousarray(array)
         with self._errors:
             native = self._cuda.to_device(array, stream=self.stream)
@@ -91,7 +88,6 @@ class NumbaCudaSession(CudaSession):
         return host
 
     def restore(self, native: Native, pristine: Native) -> None:
-        """Queue a copy from device memory to device memory."""
         with self._errors:
             native.copy_to_device(pristine, stream=self.stream)
 
@@ -143,13 +139,6 @@ class NumbaCudaSession(CudaSession):
         call()  # compiles
         return call
 
-    def flush(self) -> None:
-        """Queue a copy between two buffers that fill the L2 cache each."""
-        if self._flushed_arrays is None:
-            size = -(-self.l2_bytes // ITEM) * ITEM
-            self._flushed_arrays = self.allocate(size), self.allocate(size)
-        self.restore(*self._flushed_arrays)
-
     def _memory_stays(self) -> AbstractContextManager[None]:
         stays: AbstractContextManager[None] = self._cuda.defer_cleanup()
         return stays
@@ -186,10 +175,6 @@ class NumbaCudaSession(CudaSession):
             facts["cuda_runtime"] = ".".join(map(str, self._cuda.runtime.get_version()))
         return facts
 
-    def close(self) -> None:
-        self._flushed_arrays = None
-        super().close()
-
     def _is_cudas(self, error: Exception) -> bool:
         """By the names of its types, of which two packages have one each."""
         return any(kind.__name__ in _ERRORS for kind in type(error).__mro__)
@@ -222,8 +207,6 @@ class NumbaCudaBackend(CudaBackend):
 
     name = "numba_cuda"
     title = "Numba on CUDA"
-    times = TIMES
-    capabilities = ("gpu", "in_place", "compiles")
     requires = ("gpubench[cuda]",)
     session = NumbaCudaSession
     software = ("numba", "llvmlite", "numba-cuda")

@@ -22,13 +22,13 @@ class NumpySession(HostSession):
 
     def __init__(self, threads: int | None) -> None:
         super().__init__("numpy")
-        self._limiter = None
-        if threads is not None:
-            libraries = blas_libraries()
-            self._limiter = libraries.limit(limits=threads)
+        if threads is None:
+            return
+        libraries = blas_libraries()
+        with self.opening() as ending:
+            ending.callback(libraries.limit(limits=threads).restore_original_limits)
             used = blas_facts(libraries.info()).get("numpy_blas_threads")
             if used != threads:
-                self.close()
                 raise BackendError(
                     f"threads of {threads}: NumPy's BLAS uses {used} all the same; use {used} or "
                     "fewer"
@@ -38,20 +38,11 @@ class NumpySession(HostSession):
                     "built with OpenBLAS or MKL"
                 )
 
-    def close(self) -> None:
-        super().close()
-        if self._limiter is not None:
-            self._limiter.restore_original_limits()
-            self._limiter = None
-
     def facts(self) -> Mapping[str, Value]:
-        """``numpy`` and each BLAS that is loaded: see ``blas_facts``."""
         return {**super().facts(), **blas_facts(blas_libraries().info())}
 
 
 class NumpyBackend(HostBackend):
-    """Runs functions that take and return NumPy arrays."""
-
     name = "numpy"
     title = "NumPy"
     times = ("kernel", "cold")

@@ -78,8 +78,8 @@ class CompiledKernel:
                     raise
                 (device,) = context.devices
                 log = program.get_build_info(device, cl.program_build_info.LOG) or str(error)
-                shown = re.sub(r"/\S*tempfile_\w+\.cl:", "line ", first_errors(log))
-                raise KernelError(f"the source of {entry} does not compile:\n{shown}") from error
+                log = re.sub(r"/\S*tempfile_\w+\.cl:", "line ", log)
+                raise does_not_compile(entry, log) from error
         names = str(program.kernel_names).split(";")
         if entry not in names:
             raise KernelError(f"the source has no kernel {entry!r}; it has {', '.join(names)}")
@@ -134,11 +134,12 @@ class CompiledKernel:
         return call
 
 
-def first_errors(log: str) -> str:
-    """The first lines of a compiler's log that tell of an error, with those after."""
+def does_not_compile(entry: str, log: str) -> KernelError:
+    """With the first lines of the compiler's log that tell of an error, and those after."""
     lines = [line.rstrip() for line in log.splitlines() if line.strip()]
     first = next((i for i, line in enumerate(lines) if "error" in line.lower()), 0)
-    return "\n".join(lines[first : first + LOG_LINES])
+    shown = "\n".join(lines[first : first + LOG_LINES])
+    return KernelError(f"the source of {entry} does not compile:\n{shown}")
 
 
 def defines(constants: Mapping[str, Value]) -> tuple[str, ...]:

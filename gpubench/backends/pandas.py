@@ -11,7 +11,6 @@ from gpubench.arrow import pyarrow
 from gpubench.backends.host import HostBackend, HostSession
 from gpubench.backends.protocol import Native
 from gpubench.errors import BackendError, KernelError
-from gpubench.names import Value
 
 DTYPES = ("numpy", "arrow")
 
@@ -30,8 +29,13 @@ class PandasSession(HostSession):
                 "`python -m cudf.pandas` and cudf.pandas.install() out"
             )
         self.pandas = import_module("pandas")
-        pyarrow()  # which handing over a first table would import
+
         self._dtypes = dtypes
+        self._facts = {
+            "pandas": str(self.pandas.__version__),
+            "pyarrow": str(pyarrow().__version__),
+            "pandas_dtypes": dtypes,
+        }
 
     def table_to_native(self, table: Any) -> Native:
         """A frame with an index from 0. Missing values of integers and booleans make floating-point
@@ -41,21 +45,10 @@ class PandasSession(HostSession):
         return table.to_pandas()
 
     def table_to_host(self, native: Native) -> Any:
-        return to_arrow(native, self.pandas.DataFrame)
-
-    def facts(self) -> Mapping[str, Value]:
-        """Versions, and ``pandas_dtypes``."""
-        return {
-            **super().facts(),
-            "pandas": str(self.pandas.__version__),
-            "pyarrow": str(pyarrow().__version__),
-            "pandas_dtypes": self._dtypes,
-        }
+        return to_arrow(native)
 
 
 class PandasBackend(HostBackend):
-    """Runs functions that take and return frames of pandas."""
-
     name = "pandas"
     title = "pandas"
     times = ("kernel", "end_to_end", "transfer", "cold", "start")
@@ -87,10 +80,10 @@ def is_accelerated() -> bool:
     return bool(getattr(sys.modules.get("cudf.pandas"), "LOADED", False))
 
 
-def to_arrow(frame: Any, kind: Any) -> Any:
+def to_arrow(frame: Any) -> Any:
     """A frame of pandas without its index, as a ``pyarrow.Table``; raises ``KernelError`` for
-    anything but a ``kind``, and for columns that Arrow cannot hold."""
-    if not isinstance(frame, kind):
+    anything else, and for columns that Arrow cannot hold."""
+    if not isinstance(frame, import_module("pandas").DataFrame):
         raise KernelError(
             f"a table came as a {type(frame).__name__}; allowed: a DataFrame. An index is left out:"
             " return frame.reset_index()"

@@ -7,22 +7,15 @@ in memory, by the streaming one, or on a device ``cuda:N``. Running it is part o
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, ClassVar
 
 from gpubench.arrow import pyarrow
 from gpubench.backends.devices import ordinal
-from gpubench.backends.host import (
-    CPU_AND_CUDA,
-    HostBackend,
-    HostSession,
-    cpu,
-    function_of,
-)
-from gpubench.backends.protocol import Call, Launch, Native, Target, not_installed
+from gpubench.backends.host import CPU_AND_CUDA, HostBackend, HostSession, threads_to_be
+from gpubench.backends.protocol import Call, Native, not_installed
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import CPU, Value
 
@@ -35,13 +28,17 @@ THREADS = "POLARS_MAX_THREADS"
 
 
 class PolarsSession(HostSession):
-    """Frames on the CPU; ``engine`` is one of ``ENGINES``."""
+    """Frames on the CPU; ``engine`` is one of ``ENGINES``, or the ordinal of a GPU that runs
+    queries, by cuDF: each run takes the frames there and its result back. A query that the GPU
+    cannot run whole fails; it is not run on the CPU."""
 
-    def __init__(self, engine: str) -> None:
+    def __init__(self, engine: str | int) -> None:
         super().__init__("polars")
         self.polars = import_module("polars")
         pyarrow()  # which handing over a first table would import
         self._engine: Any = engine
+        if isinstance(engine, int):
+            self._engine = self.polars.GPUEngine(device=engine, raise_on_fail=True)
 
     def table_to_native(self, table: Any) -> Native:
         """A frame in one piece. Numbers stay where they are: Arrow's memory is Polars's too."""
@@ -49,22 +46,20 @@ class PolarsSession(HostSession):
 
     def table_to_host(self, native: Native) -> Any:
         if not isinstance(native, self.polars.DataFrame):
-            lazy = "; a query is run where the suite says options: {engine: ...}"
             is_lazy = isinstance(native, self.polars.LazyFrame)
+            lazy = "; a query is run where the suite says options: {engine: ...}" if is_lazy else ""
             raise KernelError(
-                f"a table came as a {type(native).__name__}; allowed: a polars.DataFrame"
-                f"{lazy if is_lazy else ''}"
+                f"a table came as a {type(native).__name__}; allowed: a polars.DataFrame{lazy}"
             )
         # Without the types that Arrow has gained lately: they cannot be compared yet.
         return native.to_arrow(compat_level=self.polars.CompatLevel.oldest())
 
-    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
+    def call_of(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Call:
         """The call; where the engine runs queries, frames become such, and what is returned is
         run."""
-        call = super().bind(target, launch, arguments)
         if self._engine == EAGER:
-            return call
-        function, polars, engine = function_of(target, self._backend), self.polars, self._engine
+            return super().call_of(function, arguments)
+        polars, engine = self.polars, self._engine
         queries = [a.lazy() if isinstance(a, polars.DataFrame) else a for a in arguments]
 
         def run() -> Any:
@@ -81,7 +76,6 @@ class PolarsSession(HostSession):
         return run
 
     def facts(self) -> Mapping[str, Value]:
-        """Versions, ``polars_threads`` and ``polars_engine``."""
         engine = self._engine if isinstance(self._engine, str) else "gpu"
         return {
             **super().facts(),
@@ -92,18 +86,7 @@ class PolarsSession(HostSession):
         }
 
 
-class PolarsCudaSession(PolarsSession):
-    """Queries on a GPU, by cuDF. Frames lie in the host's memory: each run takes them to the device
-    and its result back. A query that the GPU cannot run whole fails; it is not run on the CPU."""
-
-    def __init__(self, device: str) -> None:
-        super().__init__("gpu")
-        self._engine = self.polars.GPUEngine(device=ordinal(device), raise_on_fail=True)
-
-
 class PolarsBackend(HostBackend):
-    """Runs functions that take and return frames of Polars, or queries."""
-
     name = "polars"
     title = "Polars"
     times = ("kernel", "end_to_end", "transfer", "cold", "start")
@@ -136,16 +119,10 @@ class PolarsBackend(HostBackend):
                 f"threads of {threads}: Polars has {used}; set {THREADS}={threads} before Python "
                 "starts, or leave out 'threads'"
             )
-        if device != CPU:
-            return PolarsCudaSession(device)
-        return PolarsSession(str(engine or EAGER))
+        return PolarsSession(str(engine or EAGER) if device == CPU else ordinal(device))
 
 
 def _pool_threads() -> int:
-    """Threads of Polars's pool, which it counts once, when it is imported; asking imports
-    nothing."""
+    """Threads of Polars's pool; asking imports nothing."""
     polars = sys.modules.get("polars")
-    if polars is not None:
-        return int(polars.thread_pool_size())
-    text = os.environ.get(THREADS, "").strip()
-    return int(text) if text.isdecimal() and int(text) else cpu().threads
+    return int(polars.thread_pool_size()) if polars else threads_to_be(THREADS)

@@ -11,9 +11,8 @@ import os
 import signal
 import sys
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from functools import partial
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib import import_module
 from multiprocessing import synchronize, util
 from pathlib import Path
@@ -24,12 +23,10 @@ import numpy as np
 
 from gpubench.arrow import Array
 from gpubench.backends.clusters import counts_of
-from gpubench.backends.host import HostBackend, HostSession, cpu, function_of, nothing
+from gpubench.backends.host import HostBackend, cpu
 from gpubench.backends.numpy import blas_libraries
-from gpubench.backends.protocol import Call, DeviceMemoryError, Launch, Target
+from gpubench.backends.protocol import DeviceLostError, DeviceMemoryError
 from gpubench.environment import environment
-from gpubench.errors import BackendError
-from gpubench.names import Value
 
 ONE_THREAD = dict.fromkeys(
     (
@@ -42,10 +39,20 @@ ONE_THREAD = dict.fromkeys(
 joblib sets the same (``joblib._parallel_backends.ParallelBackendBase.MAX_NUM_THREADS_VARS``)."""
 
 
+NO_THREADS = (
+    "the device says how many workers there are, and each has one thread; leave out 'threads', or "
+    "list {kind}:{{threads}} under 'devices'"
+)
+"""``Backend.no_threads`` of pools of a ``kind``."""
+
+
 class PoolBackend(HostBackend):
-    """A backend whose devices are pools."""
+    """A backend whose devices are pools. Its sessions put the pool before the arguments of a call.
+    Closing them waits for tasks that threads run: they cannot be ended. ``pool_start_seconds``
+    among their facts are from the first worker until each had answered."""
 
     times: ClassVar[tuple[str, ...]] = ("kernel", "cold", "start")
+    no_threads = NO_THREADS.format(kind="threads")
 
     def unavailable(self, device: str) -> str | None:
         """More workers than processors would take turns, which is another case's time."""
@@ -58,43 +65,6 @@ class PoolBackend(HostBackend):
             f"{device}: this process may use {most} of the machine's hardware threads; use fewer "
             "workers, or measure on a larger machine"
         )
-
-    def refuse_threads(self, threads: int | None) -> None:
-        """Raises ``BackendError`` where an implementation declares ``threads``."""
-        if threads is not None:
-            kind = next(kind for kind in ("threads", "processes") if self.serves(f"{kind}:2"))
-            raise BackendError(
-                f"threads of {threads}: the device says how many workers there are, and each has "
-                f"one thread; leave out 'threads', or list {kind}:{threads} under 'devices'"
-            )
-
-
-class PoolSession(HostSession):
-    """A session that puts its pool before the arguments of a call."""
-
-    def __init__(
-        self, backend: str, pool: Any, facts: Mapping[str, Value], ending: ExitStack
-    ) -> None:
-        """``ending`` ends the pool, and what was begun for it."""
-        super().__init__(backend)
-        self._pool, self._facts, self._ending = pool, facts, ending
-
-    def close(self) -> None:
-        """Waits for tasks that threads run: they cannot be ended."""
-        super().close()
-        self._ending.close()
-
-    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
-        return partial(function_of(target, self._backend), self._pool, *arguments)
-
-    def empty(self) -> Call:
-        """A call that asks nothing of the pool."""
-        return nothing
-
-    def facts(self) -> Mapping[str, Value]:
-        """``workers``, ``pool_start_seconds`` from the first of them until each had answered, and
-        what else the backend tells of its pool."""
-        return {**super().facts(), **self._facts}
 
 
 def how_it_ended(code: int) -> str:
@@ -109,9 +79,11 @@ def how_it_ended(code: int) -> str:
     return f"signal {name}" + (", as where memory runs out" if name == "SIGKILL" else "")
 
 
-def a_worker_died(how: str) -> str:
-    """Why a case failed whose pool lost a worker."""
-    return (
+def worker_died(code: int | None) -> DeviceLostError:
+    """What to raise where a worker ended before its tasks, by its exit code, as far as it is
+    known."""
+    how = "no exit code" if code is None else how_it_ended(code)
+    return DeviceLostError(
         f"a worker died ({how}) before its tasks were done; look for what crashes in them, or give "
         "it less memory to fill: fewer workers, smaller tasks"
     )
@@ -220,11 +192,13 @@ class SharedMapping:
         self.last = self.first + size - 1
         weakref.finalize(self, os.close, descriptor)
 
-    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any], order: Any) -> SharedArray:
-        """An array that fills it."""
-        array = np.ndarray(shape, dtype, self.memory, order=order).view(SharedArray)
-        array.mapping = self
-        return array
+    def copy_of(self, array: Array) -> SharedArray:
+        fortran = array.flags.f_contiguous and not array.flags.c_contiguous
+        order: Any = "F" if fortran else "C"
+        copy = np.ndarray(array.shape, array.dtype, self.memory, order=order).view(SharedArray)
+        copy.mapping = self
+        copy[...] = array
+        return copy
 
 
 class SharedArray(np.ndarray[Any, np.dtype[Any]]):

@@ -1,19 +1,19 @@
 """What a backend is: the two base classes ``Backend`` and ``Session``, and what they exchange.
 
 A backend is one class in one file, found by its entry point. It is looked up by name, asked which
-devices it serves, and opened on one of them. Opening may start an executor, a context or a thread
-pool; nothing before that may. The open session turns host arrays into the backend's own, binds a
-call, takes samples of it, waits for the device and brings outputs back.
+devices it serves, and opened on one of them. The open session turns host arrays into the backend's
+own, binds a call, takes samples of it, waits for the device and brings outputs back.
 
-Whoever writes a backend needs this file alone. Methods marked abstract have to be written, all
-others have a default. ``docs/adding-a-backend.md`` has a whole one in thirty lines. Backends that
-run on the host's processor start from ``host.HostBackend`` and ``host.HostSession``, where nearly
-everything is written already.
+Methods marked abstract have to be written, all others have a default. ``docs/adding-a-backend.md``
+has a whole one in thirty lines. Backends that run on the host's processor start from
+``host.HostBackend`` and ``host.HostSession``, where nearly everything is written already.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -34,14 +34,12 @@ Call = Callable[[], Any]
 
 
 QUEUES = ("cuda", "cl")
-"""Kinds of devices with processors and memory of their own, whose calls return before the work is
-done."""
+"""Kinds of devices whose calls return before the work is done."""
 
 Capability = Literal["gpu", "cluster", "out_of_core", "in_place", "compiles"]
 """What a backend can do. ``gpu``: compute on GPUs. ``cluster``: use workers on other machines.
-``out_of_core``: work through data larger than memory by itself, piece by piece. ``in_place``: let
-functions write the arrays that they are given. ``compiles``: make machine code of functions or
-programs."""
+``out_of_core``: work through data larger than memory by itself. ``in_place``: let functions write
+the arrays that they are given. ``compiles``: make machine code of functions or programs."""
 
 
 class DeviceError(GpubenchError):
@@ -58,8 +56,7 @@ class DeviceLostError(DeviceError):
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Shape of one launch, checked against the device's limits before it happens. A launcher is
-    given one with a ``stream``."""
+    """Shape of one launch, checked against the device's limits before it happens."""
 
     block: tuple[int, int, int]
     """Threads in a block, x first."""
@@ -69,18 +66,15 @@ class Launch:
     """Dynamic shared memory for each block."""
     cooperative: bool = False
     stream: Any = None
-    """The backend's stream or queue, where a launcher queues its work; ``None`` before it is
-    bound."""
+    """The backend's stream or queue, where a launcher queues its work; else ``None``."""
 
     @property
     def threads_per_block(self) -> int:
-        x, y, z = self.block
-        return x * y * z
+        return math.prod(self.block)
 
     @property
     def blocks(self) -> int:
-        x, y, z = self.grid
-        return x * y * z
+        return math.prod(self.grid)
 
 
 ONE_THREAD = Launch(block=(1, 1, 1), grid=(1, 1, 1))
@@ -155,8 +149,8 @@ class Sampler(Protocol):
 
 
 class LoopSampler:
-    """The plain sampler, for calls that return when they are done: a loop between two readings of a
-    clock, which ``now`` gives in seconds."""
+    """For calls that return when they are done: a loop between two readings of a clock, which
+    ``now`` gives in seconds."""
 
     warnings: tuple[str, ...] = ()
 
@@ -178,8 +172,7 @@ class Errors:
     def __init__(self, translated: Callable[[Exception], DeviceError | None]) -> None:
         self._translated = translated
 
-    def __enter__(self) -> None:
-        pass
+    def __enter__(self) -> None: ...
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
         if isinstance(error, Exception) and (told := self._translated(error)):
@@ -230,10 +223,8 @@ def watched_once(watched: Call, run: Call) -> Call:
 
 
 class Session(ABC):
-    """A backend opened on one device: a context manager that cleans up whatever happened.
-
-    Leaving it waits for what is queued, unless something has gone wrong, and closes it.
-    """
+    """A backend opened on one device: a context manager that waits for what is queued, unless
+    something has gone wrong, and closes."""
 
     simulated: bool = False
     """True where results mean something and times do not: nothing is sampled there."""
@@ -250,11 +241,9 @@ class Session(ABC):
 
     @abstractmethod
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
-        """Copy a host array (any shape, dtype and layout) to the device.
-
-        Shape and dtype stay, and the layout where the array is contiguous. Never an alias. Raises
-        ``DeviceMemoryError`` where there is no room.
-        """
+        """Copy a host array (any shape, dtype and layout) to the device, never an alias. Shape and
+        dtype stay, and the layout where the array is contiguous. Raises ``DeviceMemoryError`` where
+        there is no room."""
 
     @abstractmethod
     def to_host(self, native: Native) -> np.ndarray[Any, Any]:
@@ -268,25 +257,22 @@ class Session(ABC):
 
     @abstractmethod
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
-        """Bind native arrays and scalars once; the returned call only queues or runs the work.
-
-        Runs nothing. Raises ``KernelError`` for a target that is not this backend's, and
-        ``DeviceError`` for a launch that the device does not allow.
-        """
+        """Bind native arrays and scalars once; the returned call only queues or runs the work. Runs
+        nothing. Raises ``KernelError`` for a target that is not this backend's, and ``DeviceError``
+        for a launch that the device does not allow."""
 
     @abstractmethod
     def sampler(self, call: Call) -> Sampler:
         """The best way that the device has to time this call without the host in the time."""
 
     def sampler_again(self, call: Call) -> Sampler:
-        """The same for a call like the one before, on other arrays: a case is sampled on several
-        sets of arrays. What needs doing once for a case, such as warming up, is left out."""
+        """The same for a call like the one before, on other arrays: what needs doing once for a
+        case, such as warming up, is left out."""
         return self.sampler(call)
 
     @abstractmethod
     def synchronize(self) -> None:
-        """Wait until everything queued has run; raises what went wrong on the device, as a
-        ``DeviceError``."""
+        """Wait until everything queued has run; raises what went wrong as a ``DeviceError``."""
 
     @abstractmethod
     def flush(self) -> None:
@@ -297,11 +283,9 @@ class Session(ABC):
 
     def table_to_native(self, table: Any) -> Native:
         """A ``pyarrow.Table`` as the backend's own frame, where the backend ``takes_tables``.
-
         Columns are of numbers, booleans, text (``large_string``) or categories (a dictionary of
         text), with nulls where the suite asks for them. Raises ``DeviceMemoryError`` where there is
-        no room, and ``KernelError`` for what the backend cannot hold.
-        """
+        no room, and ``KernelError`` for what the backend cannot hold."""
         raise KernelError("this backend takes no tables; name another 'backend:'")
 
     def table_to_host(self, native: Native) -> Any:
@@ -310,10 +294,8 @@ class Session(ABC):
         raise KernelError("this backend takes no tables; name another 'backend:'")
 
     def view(self, native: Native) -> np.ndarray[Any, Any]:
-        """Its values on the host, to be read before anything else runs.
-
-        Where the device's memory is the host's, the array itself instead of a copy.
-        """
+        """Its values on the host, to be read before anything else runs: the array itself where the
+        device's memory is the host's."""
         return self.to_host(native)
 
     def pristine(self, array: np.ndarray[Any, Any]) -> Native:
@@ -323,24 +305,19 @@ class Session(ABC):
 
     def empty(self) -> Call | None:
         """A call that does nothing: its time is the floor under all others of this session.
-
-        ``None`` where there is none, or where the sampler measures the floor itself.
-        """
+        ``None`` where there is none, or where the sampler measures the floor itself."""
         return None
 
     def ceilings(self) -> Mapping[str, float]:
-        """Bytes per second that the device's memory reaches, as the conditions of a case that are
-        called ``copy_bytes_per_second`` and ``triad_bytes_per_second`` (see ``ceilings.py``).
-
-        Empty where that is not measured. May take tenths of a second; it is asked once for a run.
-        Raises ``DeviceMemoryError`` where the arrays find no room.
-        """
+        """Bytes per second that the device's memory reaches, as ``copy_bytes_per_second`` and
+        ``triad_bytes_per_second`` (see ``ceilings.py``); empty where that is not measured. May take
+        tenths of a second. Raises ``DeviceMemoryError`` where the arrays find no room."""
         return {}
 
     def peak_bytes(self, run: Call) -> int | None:
-        """The most bytes of a device's own memory that ``run`` holds beyond what is held before, by
-        what the library that allocates it tells; ``None`` where it does not, or has none. ``run``
-        returns when it is done."""
+        """The most bytes of a device's own memory that ``run``, which returns when it is done,
+        holds beyond what is held before; ``None`` where the library that allocates it does not
+        tell."""
         return None
 
     def facts(self) -> Mapping[str, Value]:
@@ -350,11 +327,8 @@ class Session(ABC):
 
 
 class Backend(ABC):
-    """One way to run kernels.
-
-    Constructed without arguments. Importing its module and everything but ``open`` must be cheap
-    and start nothing: no context, no platform, no thread pool.
-    """
+    """One way to run kernels, made without arguments. Importing its module and everything but
+    ``open`` must be cheap and start nothing: no context, no platform, no thread pool."""
 
     name: ClassVar[str]
     """As in suites and in the entry point: ``numba_cuda``."""
@@ -374,12 +348,13 @@ class Backend(ABC):
     pins: ClassVar[str] = ""
     """What its distributions pin, so that it needs an environment of its own."""
     software: ClassVar[tuple[str, ...]] = ()
-    """Distributions whose versions go on record with a run: a change of one explains a change of
-    speed."""
+    """Distributions whose versions go on record with a run: a change may explain one of speed."""
     concerns: ClassVar[tuple[str, ...]] = ()
-    """Facts of a run that say something about this backend's times and nothing about those of
-    backends that do not list them: ``llvmlite``, ``driver`` ... A fact that no backend lists
-    concerns all."""
+    """Facts of a run that say nothing about backends that do not list them: ``llvmlite``,
+    ``driver`` ... A fact that no backend lists concerns all."""
+    no_threads: ClassVar[str] = ""
+    """Why no number of ``threads`` can be set here, and what to do instead: ``open`` refuses them.
+    ``{threads}`` in it is their number. Empty where ``start`` sets them."""
     passes: ClassVar[tuple[str, ...]] = ()
     """What ``bind`` puts before the arguments that the suite names, for ``check``: ``pool`` ..."""
     capabilities: ClassVar[tuple[Capability, ...]] = ()
@@ -387,16 +362,16 @@ class Backend(ABC):
     takes_launch: ClassVar[bool] = True
     """Whether a suite's ``launch`` means something to it: blocks and grids, or tasks in a batch."""
     takes_tables: ClassVar[bool] = False
-    """Whether functions get tables; its sessions then have ``table_to_native`` and
-    ``table_to_host``."""
+    """Whether functions get tables, by ``table_to_native`` and ``table_to_host`` of sessions."""
     options: ClassVar[Mapping[str, str]] = {}
     """What a suite may set under ``options``, with its meaning: keyword arguments of ``start``."""
     caches: ClassVar[tuple[str, ...]] = ()
-    """Environment variables that say where compiled code is kept between processes. ``compile`` is
-    measured with all of them set to an empty folder."""
+    """Environment variables that say where compiled code is kept: empty folders for ``compile``."""
+    preloads: ClassVar[str] = ""
+    """What ``preload`` imports: a module that takes long, and starts no thread meanwhile."""
     compiles_ahead: ClassVar[bool] = False
-    """Whether functions that keep their compiled code (see ``keeps``) are called once before a run,
-    on all processors, so that its cases find the code."""
+    """Whether functions that ``keeps`` says keep their code are compiled before a run, on all
+    processors."""
 
     def serves(self, device: str) -> bool:
         """Whether ``cpu``, ``cuda:1`` ... is a device for this backend, by name alone."""
@@ -410,11 +385,12 @@ class Backend(ABC):
     def open(
         self, device: str, threads: int | None = None, options: Mapping[str, Value] | None = None
     ) -> Session:
-        """Choose the device and start what must be started; ``threads`` and ``options`` where an
-        implementation sets them, given back when the session closes. Raises ``BackendError`` where
-        it cannot run."""
+        """Start what must be started there, with ``threads`` and ``options`` where an
+        implementation sets them. Raises ``BackendError`` where it cannot run."""
         if reason := self.unavailable_with(device, options or {}):
             raise BackendError(reason)
+        if threads is not None and self.no_threads:
+            raise BackendError(f"threads of {threads}: {self.no_threads.format(threads=threads)}")
         try:
             return self.start(device, threads, **(options or {}))
         except ImportError as error:  # packages say so that their versions do not fit
@@ -427,8 +403,8 @@ class Backend(ABC):
         return " ".join(f"'{one}'" for one in self.requires) or "what is missing"
 
     def unavailable(self, device: str) -> str | None:
-        """Why it cannot run there on this machine, and what to do; ``None`` when it can. Starts
-        nothing: devices are counted, not opened."""
+        """Why it cannot run there on this machine, and what to do; ``None`` when it can. Devices
+        are counted, not opened."""
         if not self.serves(device):
             return f"{device}: the backend {self.name} runs on {self.runs_on}"
         return not_installed(device, self._wanted(), *self.modules, pins=self.pins)
@@ -457,13 +433,12 @@ class Backend(ABC):
         return DeviceFacts(device, scope={"device": device})
 
     def devices(self) -> Sequence[Description]:
-        """This machine's devices for ``gpubench devices``, or one line that says why there is none.
-        Several backends may tell of one device: the first counts."""
+        """This machine's devices for ``gpubench devices``, or one line that says why there is none;
+        of several backends that tell of one device the first counts."""
         return ()
 
     def machine_facts(self) -> Mapping[str, Value | None]:
-        """Facts about its devices that stay the same for a whole run, for the record of a run.
-        ``None``: not to be had here."""
+        """Facts about its devices that stay the same for a whole run. ``None``: not to be had."""
         return {}
 
     def too_many_threads(self, threads: int) -> str | None:
@@ -471,9 +446,11 @@ class Backend(ABC):
         ``open`` can tell."""
         return None
 
-    def preload(self) -> None:  # noqa: B027 (optional)
+    def preload(self) -> None:
         """Import what every case needs, in the process that asv forks for each of them. Starts no
         device and no thread, because these do not survive a fork."""
+        if self.preloads:
+            importlib.import_module(self.preloads)
 
     def keeps(self, function: Any) -> bool:
         """Whether a loaded function's compiled code is kept on disk, so that another process may
@@ -481,8 +458,7 @@ class Backend(ABC):
         return False
 
     def compile_with_lines(self) -> None:  # noqa: B027 (optional)
-        """Have all kernels that are made from now on compiled so that faults name lines of their
-        source."""
+        """Have kernels that are made from now on compiled so that faults name lines of source."""
 
 
 def not_installed(device: str, install: str, *modules: str, pins: str = "") -> str | None:

@@ -18,17 +18,17 @@ from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gpubench.backends import devices
+from gpubench.backends.cuda_driver import checked
 from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed
-from gpubench.backends.opencl_program import defines, first_errors
+from gpubench.backends.opencl_program import defines, does_not_compile
 from gpubench.backends.protocol import Call, DeviceError, Launch, Limits, Native
 from gpubench.errors import BackendError, KernelError
-from gpubench.names import TIMES, Value
+from gpubench.names import Value
 
 
 class NvrtcError(Exception):
@@ -65,7 +65,6 @@ class PycudaSession(CudaSession):
             self._use(stream, int(stream.handle))
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
-        """Copy to the device with the same layout; one that is not contiguous becomes C."""
         array = array if array.flags.forc else np.ascontiguousarray(array)
         with self._errors:
             return self._arrays.to_gpu(array)
@@ -78,7 +77,6 @@ class PycudaSession(CudaSession):
             return np.asarray(native.get())
 
     def restore(self, native: Native, pristine: Native) -> None:
-        """Queue a copy on the device."""
         with self._errors:
             self._pycuda.memcpy_dtod_async(
                 native.gpudata, pristine.gpudata, native.nbytes, self.stream
@@ -100,8 +98,8 @@ class PycudaSession(CudaSession):
         try:
             module = self._source_module(source, options=list(defines(constants)))
         except (self._pycuda.CompileError, NvrtcError) as error:
-            log = first_errors(str(getattr(error, "stderr", None) or error))
-            raise KernelError(f"the source of {entry} does not compile:\n{log}") from error
+            log = str(getattr(error, "stderr", None) or error)
+            raise does_not_compile(entry, log) from error
         try:
             return module.get_function(entry)
         except self._pycuda.LogicError as error:
@@ -177,44 +175,30 @@ def compiled(
         arch = "sm_{}{}".format(*driver.Context.get_device().compute_capability())
     if ptx:
         arch = arch.replace("sm_", "compute_")
-    folders = [*include_dirs, pycuda._find_pycuda_include_path(), *_cuda_includes()]
+    folders = [*include_dirs, pycuda._find_pycuda_include_path()]
+    with suppress(Exception):  # a program without headers needs none of CUDA's
+        pathfinder: Any = import_module("cuda.pathfinder")
+        folders += filter(None, [pathfinder.find_nvidia_header_directory("cudart")])
     flags = [f"--gpu-architecture={arch}", *(options or ()), *(f"-I{folder}" for folder in folders)]
     text = source if no_extern_c else f'extern "C" {{\n{source}\n}}\n'
-    result, program = nvrtc.nvrtcCreateProgram(text.encode(), b"source.cu", 0, [], [])
-    _require(nvrtc, result)
+    program = checked(nvrtc.nvrtcCreateProgram(text.encode(), b"source.cu", 0, [], []))
+
+    def written(size_of: Callable[..., Any], fill: Callable[..., Any]) -> bytes:
+        room = b" " * int(checked(size_of(program)))
+        checked(fill(program, room))
+        return room
+
     try:
-        result = nvrtc.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])
-        if result[0] != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            log = _text(nvrtc, program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
+        encoded = [flag.encode() for flag in flags]
+        (result,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
+        if result != 0:
+            log = written(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
             raise NvrtcError(log.decode(errors="replace").rstrip("\0"))
         if ptx:
-            return _text(nvrtc, program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
-        return _text(nvrtc, program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+            return written(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+        return written(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
-
-
-def _text(nvrtc: Any, program: Any, size_of: Callable[..., Any], fill: Callable[..., Any]) -> bytes:
-    """What NVRTC writes into room of the size that it tells."""
-    result, size = size_of(program)
-    _require(nvrtc, result)
-    room = b" " * int(size)
-    _require(nvrtc, *fill(program, room))
-    return room
-
-
-def _require(nvrtc: Any, result: Any) -> None:
-    if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-        raise NvrtcError(f"NVRTC answers {result.name}")
-
-
-def _cuda_includes() -> list[str]:
-    """Folders of CUDA's headers, as NVIDIA's wheels bring them."""
-    pathfinder: Any = import_module("cuda.pathfinder")
-    with suppress(Exception):  # a program without headers needs none
-        found = pathfinder.find_nvidia_header_directory("cudart")
-        return [str(Path(found))] if found else []
-    return []
 
 
 class PycudaBackend(CudaBackend):
@@ -222,8 +206,6 @@ class PycudaBackend(CudaBackend):
 
     name = "pycuda"
     title = "PyCUDA"
-    times = TIMES
-    capabilities = ("gpu", "in_place", "compiles")
     requires = ("gpubench[pycuda]",)
     software = ("pycuda",)
     concerns = ("pycuda", "pycuda_cuda", "pycuda_compiler", "no_gpu", *devices.STEADY_FACTS)

@@ -89,11 +89,6 @@ SAMPLES, RUNS = 5, 2
 ITEM = 4
 """Bytes of a float32."""
 
-Source = tuple[str, str, tuple[str, ...]]
-"""Text of a program, name of a kernel in it, options for the compiler."""
-
-_NOTHING = Target(source="__kernel void nothing(void) {}", entry="nothing")
-
 
 def translated(error: Exception, device: str) -> DeviceError | None:
     """What OpenCL raised, in gpubench's words; ``None`` for an error that is not OpenCL's."""
@@ -167,8 +162,9 @@ class PyOpenCLSession(Session):
     def __init__(self, name: str, device: Any, limits: Limits | None) -> None:
         cl = opencl()
         self._name, self._device, self._limits = name, device, limits
+        self._arrays: Any = import_module("pyopencl.array")
         self._errors = Errors(partial(translated, device=name))
-        self._kernels: dict[Source, CompiledKernel] = {}
+        self._kernels: dict[tuple[str, str, tuple[str, ...]], CompiledKernel] = {}
         self._scratch: Any = None
         with self._errors:
             self._context = cl.Context([device])
@@ -184,17 +180,16 @@ class PyOpenCLSession(Session):
         self._scratch = None
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
-        """A ``pyopencl.array.Array`` with the same layout; one that is not contiguous becomes C."""
+        """A ``pyopencl.array.Array``."""
         array = array if array.flags.forc else np.ascontiguousarray(array)
         with self._errors:
-            return _arrays().to_device(self._queue, array)
+            return self._arrays.to_device(self._queue, array)
 
     def to_host(self, native: Native) -> np.ndarray[Any, Any]:
-        if not isinstance(native, _arrays().Array):
+        if not isinstance(native, self._arrays.Array):
             return np.array(native)
         with self._errors:
-            host: np.ndarray[Any, Any] = native.get(self._queue)
-        return host
+            return np.asarray(native.get(self._queue))
 
     def restore(self, native: Native, pristine: Native) -> None:
         """Queue a copy from buffer to buffer. Another layout is changed on the host first."""
@@ -246,7 +241,8 @@ class PyOpenCLSession(Session):
 
     def empty(self) -> Call:
         """A kernel that does nothing: its time is the floor under all others."""
-        return self.bind(_NOTHING, ONE_THREAD, ())
+        nothing = Target(source="__kernel void nothing(void) {}", entry="nothing")
+        return self.bind(nothing, ONE_THREAD, ())
 
     def synchronize(self) -> None:
         with self._errors:
@@ -270,7 +266,7 @@ class PyOpenCLSession(Session):
         nbytes = array_bytes(cache_bytes(device), TIMES_CACHE, most, width * ITEM)
         launch = Launch(block=(width, 1, 1), grid=(nbytes // ITEM // width, 1, 1))
         with self._errors:
-            arrays = [_arrays().empty(self._queue, nbytes // ITEM, np.float32) for _ in range(3)]
+            arrays = [self._arrays.empty(self._queue, nbytes // ITEM, np.float32) for _ in range(3)]
             for array in arrays:
                 # Pages of a CPU's memory that nothing has written are all the same page.
                 one = np.float32(1)
@@ -403,7 +399,3 @@ class PyOpenCLBackend(Backend):
             )
         limits = self.device_facts(device).limits
         return PyOpenCLSession(device, opencl_devices()[device], limits)
-
-
-def _arrays() -> Any:
-    return import_module("pyopencl.array")

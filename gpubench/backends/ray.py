@@ -15,10 +15,11 @@ import secrets
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,25 +28,16 @@ from gpubench.backends.clusters import (
     COUNT,
     REACHABLE,
     ClusterBackend,
-    Folder,
-    WorkersSession,
     blas_threads_asker,
     counts_of,
     memory_option,
-    refuse_threads,
+    no_threads_beside_workers,
+    temporary_folder,
     wait_for_all,
     who_am_i,
 )
-from gpubench.backends.host import Cell, function_of
-from gpubench.backends.protocol import (
-    Call,
-    DeviceError,
-    DeviceLostError,
-    DeviceMemoryError,
-    Launch,
-    Native,
-    Target,
-)
+from gpubench.backends.host import Cell, CellSession
+from gpubench.backends.protocol import Call, DeviceError, DeviceLostError, DeviceMemoryError, Native
 from gpubench.environment import environment
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import Value
@@ -88,19 +80,20 @@ class Cluster:
                 f"{device}: Ray is started in this process already, and not by gpubench; a process "
                 "has one: call ray.shutdown() first, or leave ray.init() out of the suite's modules"
             )
-        self.folder: Folder | None = None
-        self.facts: dict[str, Value] = {"ray": self.ray.__version__}
-        start = time.perf_counter()
-        with ExitStack() as stack:
-            stack.callback(self.stop)
-            if counts := counts_of(device):
+        self._folder: Path | None = None
+        start, counts = time.perf_counter(), counts_of(device)
+        with ExitStack() as ending:
+            if counts:
+                self._folder = ending.enter_context(temporary_folder("ray", for_sockets=True))
+            ending.callback(self._shut_down)
+            if counts:
                 self._start(counts[0], memory or OBJECT_STORE)
-                self._wait_for_workers(counts[0])
             else:
                 self._connect(device)
-            stack.pop_all()
+            self.stop = ending.pop_all().close
         resources = self.ray.cluster_resources()
-        self.facts |= {
+        self.facts: dict[str, Value] = {
+            "ray": self.ray.__version__,
             "workers": int(resources.get("CPU", 0)),
             "nodes": sum(node["Alive"] for node in self.ray.nodes()),
             "object_store_bytes": int(resources.get("object_store_memory", 0)),
@@ -108,7 +101,6 @@ class Cluster:
         }
 
     def _start(self, workers: int, memory: int) -> None:
-        self.folder = Folder("ray", for_sockets=True)
         with _on_loopback():
             self.ray.init(
                 num_cpus=workers,
@@ -116,21 +108,18 @@ class Cluster:
                 log_to_driver=False,
                 logging_level=logging.CRITICAL,
                 object_store_memory=memory,
-                _temp_dir=str(self.folder.path),
+                _temp_dir=str(self._folder),
             )
-
-    def _wait_for_workers(self, workers: int) -> None:
         ask = self.ray.remote(num_cpus=1)(who_am_i)
         wait_for_all(lambda times: self.ray.get([ask.remote() for _ in range(times)]), workers)
 
     def _connect(self, device: str) -> None:
-        address = device.removeprefix("ray:")
         if reason := _unreachable(device):  # Ray itself would end the process after a minute
             raise BackendError(
                 f"{device}: {reason}; start Ray there with `ray start --head --port PORT`, or use "
                 "ray:N"
             )
-        patience = "RAY_gcs_rpc_server_reconnect_timeout_s"
+        address, patience = device.removeprefix("ray:"), "RAY_gcs_rpc_server_reconnect_timeout_s"
         try:
             with environment({patience: os.environ.get(patience, f"{LOST:g}")}), _quiet():
                 self.ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL)
@@ -140,17 +129,14 @@ class Cluster:
                 "use ray:N"
             ) from error
 
-    def stop(self) -> None:
-        """Allowed twice."""
+    def _shut_down(self) -> None:
         with suppress(Exception):  # what has crashed already
             self.ray.shutdown()
-        if self.folder is not None:
-            self.folder.remove()
 
     def check_store(self) -> None:
         """Raises ``DeviceMemoryError`` where objects had to go to disk: times would be the
         disk's."""
-        if self.folder and next(self.folder.path.glob("session_*/ray_spilled_objects*/*"), None):
+        if self._folder and next(self._folder.glob("session_*/ray_spilled_objects*/*"), None):
             raise self.full_store("Ray wrote objects to disk")
 
     def full_store(self, consequence: str) -> DeviceMemoryError:
@@ -161,32 +147,27 @@ class Cluster:
         )
 
 
-class RaySession(WorkersSession):
-    """Natives are references to objects. The reference that a call returned last is looked at when
+class RaySession(CellSession):
+    """Cells hold references to objects. The reference that a call returned last is looked at when
     somebody waits: ``ray.wait`` takes a task that failed for one that is done."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster, self._ray = cluster, cluster.ray
-        self._device = cluster.key[0]
+        super().__init__("ray", cluster.key[0])
+        self._cluster, self._ray, self._facts = cluster, cluster.ray, cluster.facts
         self._last: list[Any] = []
-        self._is_open = True
+        self._ending.callback(self._leave)
 
-    def close(self) -> None:
-        if self._is_open:
-            self._is_open = False
-            self._last = []
-            self._cluster.sessions -= 1
-            if not self._cluster.sessions:
-                self._cluster.stop()
+    def _leave(self) -> None:
+        self._last = []
+        self._cluster.sessions -= 1
+        if not self._cluster.sessions:
+            self._cluster.stop()
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Cell:
         with self._errors():
             resident = Cell(self._ray.put(array))
             self._cluster.check_store()
         return resident
-
-    def to_host(self, native: Native) -> np.ndarray[Any, Any]:
-        return np.array(self.view(native))
 
     def view(self, native: Native) -> np.ndarray[Any, Any]:
         """The object's own memory where it is on this node, which cannot be written."""
@@ -197,8 +178,8 @@ class RaySession(WorkersSession):
             raise KernelError(f"a task returned a {type(value).__name__}; allowed: an array")
         return array
 
-    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
-        function, ray = function_of(target, "ray"), self._ray
+    def call_of(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Call:
+        ray = self._ray
 
         def call() -> Any:
             given = [a.value if isinstance(a, Cell) else a for a in arguments]
@@ -226,7 +207,7 @@ class RaySession(WorkersSession):
         """Versions, ``workers``, ``nodes``, ``object_store_bytes`` and ``worker_blas_threads``.
         ``pool_start_seconds`` is how long starting took, to the answer of the last worker."""
         asked = self._ray.remote(blas_threads_asker()).remote()
-        return {**super().facts(), **self._cluster.facts, **self._ray.get(asked)}
+        return {**super().facts(), **self._ray.get(asked)}
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -239,7 +220,7 @@ class RaySession(WorkersSession):
             raise KernelError(f"a task raised {type(cause).__name__}: {_words(cause)}") from error
         except (errors.ObjectStoreFullError, errors.OutOfMemoryError) as error:
             raise DeviceMemoryError(
-                f"{self._device} is out of memory: {_words(error)}; use smaller sizes, or set "
+                f"{self.device} is out of memory: {_words(error)}; use smaller sizes, or set "
                 "`options: {memory: ...}`"
             ) from error
         except errors.OutOfDiskError as error:
@@ -248,18 +229,16 @@ class RaySession(WorkersSession):
             ) from error
         except (errors.WorkerCrashedError, errors.ActorDiedError) as error:
             raise DeviceError(
-                f"a worker of {self._device} died while it ran a task: {_words(error)}; look "
+                f"a worker of {self.device} died while it ran a task: {_words(error)}; look "
                 "for one that ends its process, or for memory that ran out"
             ) from error
         except errors.RayError as error:
             raise DeviceLostError(
-                f"{self._device} failed: {type(error).__name__}: {_words(error)}; start it again"
+                f"{self.device} failed: {type(error).__name__}: {_words(error)}; start it again"
             ) from error
 
 
 class RayBackend(ClusterBackend):
-    """Runs functions of references to objects."""
-
     name = "ray"
     title = "Ray"
     times = ("kernel", "end_to_end", "transfer", "start")
@@ -270,6 +249,7 @@ class RayBackend(ClusterBackend):
     modules = ("ray",)
     software = ("ray",)
     concerns = ("ray",)
+    no_threads = no_threads_beside_workers("ray:N")
     options: ClassVar[Mapping[str, str]] = {
         "memory": f"bytes of the object store of ray:N; absent: {OBJECT_STORE:,}"
     }
@@ -282,25 +262,19 @@ class RayBackend(ClusterBackend):
         return reason and f"{device} lost its head: {reason}; start it again"
 
     def start(self, device: str, threads: int | None, memory: int | None = None) -> RaySession:
-        refuse_threads(threads, "ray:N")
-        memory = memory_option(memory)
-        if memory is not None and not counts_of(device):
-            raise BackendError(
-                f"the option memory of {memory} means nothing on {device}: its object store has "
-                "its size already; leave it out"
-            )
-        key, running = (device, memory), self._cluster
+        why = "" if counts_of(device) else "its object store has its size already"
+        memory = memory_option(memory, device, why)
+        running = self._cluster
         if running is None or not running.sessions:
-            self._cluster = Cluster(device, memory)
-        elif running.key == key:
+            running = self._cluster = Cluster(device, memory)
+        elif running.key == (device, memory):
             running.sessions += 1
         else:
             raise BackendError(
                 f"{device}: this process uses Ray on {running.key[0]} already, and it can use one; "
                 "compare such cases with a baseline of another backend"
             )
-        assert self._cluster is not None
-        return RaySession(self._cluster)
+        return RaySession(running)
 
 
 def _unreachable(device: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 
@@ -46,16 +47,18 @@ def get(name: str) -> Backend:
             f"backend {name!r} is declared {len(entries)} times: {places}; uninstall all but one"
         )
     (entry,) = entries
-    distribution = _distribution(entry)
+    factory, distribution = None, _distribution(entry)
     try:
         factory = entry.load()
-    except Exception as error:
-        raise BackendError(_failure(entry, error, _missing(entry, error))) from error
-    try:
         backend = factory()
     except Exception as error:
         needs = " ".join(map(shlex.quote, getattr(factory, "requires", ())))
-        raise BackendError(_failure(entry, error, needs or _missing(entry, error))) from error
+        install = needs or _missing(entry, error)
+        advice = f"pip install {install}" if install else f"mend or uninstall {distribution}"
+        raise BackendError(
+            f"backend {name!r} of {distribution} cannot be loaded from {entry.value}: "
+            f"{type(error).__name__}: {error}; {advice}"
+        ) from error
     if not isinstance(backend, Backend):
         raise BackendError(
             f"backend {name!r} of {distribution} is no gpubench.backends.protocol.Backend; "
@@ -79,11 +82,8 @@ def usable() -> Iterator[Backend]:
     """Every declared backend, in the order of their names. One that cannot be loaded is left out:
     it is reported where a suite names it."""
     for name in names():
-        try:
-            backend = get(name)
-        except BackendError:
-            continue
-        yield backend
+        with suppress(BackendError):
+            yield get(name)
 
 
 def describe_devices() -> list[Description]:
@@ -98,14 +98,6 @@ def describe_devices() -> list[Description]:
 
 def _distribution(entry: EntryPoint) -> str:
     return entry.dist.name if entry.dist is not None else "an unnamed distribution"
-
-
-def _failure(entry: EntryPoint, error: Exception, install: str | None) -> str:
-    advice = f"pip install {install}" if install else f"mend or uninstall {_distribution(entry)}"
-    return (
-        f"backend {entry.name!r} of {_distribution(entry)} cannot be loaded from {entry.value}: "
-        f"{type(error).__name__}: {error}; {advice}"
-    )
 
 
 def _missing(entry: EntryPoint, error: Exception) -> str | None:

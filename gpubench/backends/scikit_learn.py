@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from contextlib import ExitStack
 from importlib import import_module
 
 from threadpoolctl import ThreadpoolController
@@ -43,11 +42,11 @@ class ScikitLearnSession(HostSession):
         import_module(_WITH_ITS_LIBRARIES)
         self._jobs = threads or cpu().threads
         self._libraries = ThreadpoolController()
-        with ExitStack() as stack:
-            stack.enter_context(import_module("joblib").parallel_config(n_jobs=self._jobs))
+        with self.opening() as ending:
+            ending.enter_context(import_module("joblib").parallel_config(n_jobs=self._jobs))
             if threads is not None:
                 limiter = self._libraries.limit(limits=threads)
-                stack.callback(limiter.restore_original_limits)
+                ending.callback(limiter.restore_original_limits)
                 for library in self._libraries.info():
                     if library["num_threads"] != threads:
                         raise BackendError(
@@ -55,11 +54,6 @@ class ScikitLearnSession(HostSession):
                             f"{library['filepath']} uses {library['num_threads']} all the same; "
                             f"use {library['num_threads']}"
                         )
-            self._open = stack.pop_all()
-
-    def close(self) -> None:
-        super().close()
-        self._open.close()
 
     def facts(self) -> Mapping[str, Value]:
         """Versions, joblib's jobs, OpenMP's threads, and each BLAS that is loaded."""
@@ -75,20 +69,15 @@ class ScikitLearnSession(HostSession):
 
 
 class ScikitLearnBackend(HostBackend):
-    """Runs functions that take and return NumPy arrays, and use scikit-learn."""
-
     name = "scikit_learn"
     title = "scikit-learn"
     times = ("kernel", "cold", "start")
     capabilities = ("in_place",)
     requires = ("gpubench[scikit_learn]",)
     modules = ("sklearn",)
+    preloads = _WITH_ITS_LIBRARIES  # its OpenMP starts with the first loop
     software = ("scikit-learn", "scipy", "joblib", "numpy")
     concerns = ("scikit_learn", "scipy", "joblib")
-
-    def preload(self) -> None:
-        """scikit-learn, which takes more than a second; its OpenMP starts with the first loop."""
-        import_module(_WITH_ITS_LIBRARIES)
 
     def start(self, device: str, threads: int | None) -> ScikitLearnSession:
         return ScikitLearnSession(threads)

@@ -93,7 +93,6 @@ class ScriptedSession(Session):
         self._queue: list[Call] = []
 
     def close(self) -> None:
-        """Drop what was queued and never waited for."""
         self._queue.clear()
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
@@ -104,7 +103,6 @@ class ScriptedSession(Session):
         return np.array(native)
 
     def restore(self, native: Native, pristine: Native) -> None:
-        """Copy after the work that is queued, as a stream would."""
         self._submit(partial(np.copyto, native, pristine), asynchronous=bool(self._queue))
 
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
@@ -118,8 +116,8 @@ class ScriptedSession(Session):
         if self._threads is not None:
             values["threads"] = self._threads
         if launch is not None:
-            values |= {"block": launch.block, "grid": launch.grid, "blocks": launch.blocks}
-            values["threads_per_block"] = launch.threads_per_block
+            for name in ("block", "grid", "blocks", "threads_per_block"):
+                values[name] = getattr(launch, name)
         runs, seconds = count(), function.seconds
 
         def run() -> Any:
@@ -154,7 +152,6 @@ class ScriptedSession(Session):
         return LoopSampler(lambda: self.now, call, "scripted")
 
     def empty(self) -> Call:
-        """A call that takes ``FLOOR``."""
         return self.bind(Target(function=script(FLOOR)(nothing)), None, ())
 
     def synchronize(self) -> None:
@@ -165,13 +162,11 @@ class ScriptedSession(Session):
         """Scripted work has no cache."""
 
     def facts(self) -> Mapping[str, Value]:
-        facts: dict[str, Value] = {"scripted": True, "numpy": np.__version__}
-        return facts if self._threads is None else {**facts, "threads": self._threads}
+        threads = {} if self._threads is None else {"threads": self._threads}
+        return {"scripted": True, **super().facts(), **threads}
 
 
 class ScriptedBackend(Backend):
-    """Runs functions that carry a script, on ``cpu`` and on any ``scripted:N``."""
-
     name = "scripted"
     title = "Scripted durations"
     times = TIMES
@@ -179,20 +174,16 @@ class ScriptedBackend(Backend):
     runs_on = "cpu, scripted:0, scripted:1 ..."
 
     def device_facts(self, device: str) -> DeviceFacts:
-        """A device with the limits of every CUDA architecture and round numbers."""
         if device == CPU:
             return DeviceFacts("scripted CPU", scope={"device": device})
-        return DeviceFacts(
-            "scripted device",
-            ARCHITECTURE_LIMITS,
-            {
-                "device": device,
-                "sm_count": 100,
-                "shared_memory_per_block": ARCHITECTURE_LIMITS.shared_bytes_per_block,
-                "global_memory": 10 * 2**30,
-                "compute_capability": 9.0,
-            },
-        )
+        scope: dict[str, Value] = {
+            "device": device,
+            "sm_count": 100,
+            "shared_memory_per_block": ARCHITECTURE_LIMITS.shared_bytes_per_block,
+            "global_memory": 10 * 2**30,
+            "compute_capability": 9.0,
+        }
+        return DeviceFacts("scripted device", ARCHITECTURE_LIMITS, scope)
 
     def start(self, device: str, threads: int | None) -> ScriptedSession:
         return ScriptedSession(device, threads)

@@ -4,35 +4,32 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import ExitStack
 from multiprocessing.pool import ThreadPool
 from threading import Barrier
 
 from gpubench.backends.clusters import COUNT, counts_of
-from gpubench.backends.pools import (
-    PoolBackend,
-    PoolSession,
-    blas_threads,
-    one_blas_thread,
-)
+from gpubench.backends.host import HostSession
+from gpubench.backends.pools import PoolBackend, blas_threads, one_blas_thread
 
 
-class ThreadsSession(PoolSession):
+class ThreadsSession(HostSession):
     """NumPy arrays that all threads share, and a pool of them.
 
     NumPy's BLAS has one thread while the session is open, so that the workers do not multiply it.
     """
 
     def __init__(self, workers: int) -> None:
-        with ExitStack() as stack:
-            stack.enter_context(one_blas_thread())
+        super().__init__("threads")
+        with self.opening() as ending:
+            ending.enter_context(one_blas_thread())
             start = time.perf_counter()
             pool = ThreadPool(workers)
-            stack.callback(pool.join)
-            stack.callback(pool.terminate)
+            ending.callback(pool.join)
+            ending.callback(pool.terminate)
             together = Barrier(workers)  # none has a second task before each has had one
             pool.map(lambda _: together.wait(), range(workers), chunksize=1)
-            facts = {
+            self._passed = (pool,)
+            self._facts = {
                 "workers": workers,
                 "pool_start_seconds": time.perf_counter() - start,
                 "worker_blas_threads": blas_threads(),
@@ -40,12 +37,9 @@ class ThreadsSession(PoolSession):
                 # side.
                 "gil": bool(getattr(sys, "_is_gil_enabled", lambda: True)()),
             }
-            super().__init__("threads", pool, facts, stack.pop_all())
 
 
 class ThreadsBackend(PoolBackend):
-    """Runs functions that take a ``multiprocessing.pool.ThreadPool`` first, then NumPy arrays."""
-
     name = "threads"
     title = "Threads of the standard library"
     capabilities = ("in_place",)
@@ -55,5 +49,4 @@ class ThreadsBackend(PoolBackend):
     passes = ("pool",)
 
     def start(self, device: str, threads: int | None) -> ThreadsSession:
-        self.refuse_threads(threads)
         return ThreadsSession(*counts_of(device))

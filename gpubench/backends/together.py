@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from gpubench.arrow import Array
-from gpubench.backends.clusters import WorkersSession
-from gpubench.backends.host import HostBackend
+from gpubench.backends.host import HostBackend, HostSession
 from gpubench.backends.protocol import (
     QUEUES,
     Call,
@@ -98,15 +97,13 @@ def named(part: Part) -> Iterator[None]:
 
 
 class Runner:
-    """A part with its session, and the one thread that uses them."""
+    """A part with its session, and the one thread that uses them, until ``ending``."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: Part, ending: ExitStack) -> None:
         self.part = part
-        with ExitStack() as stack:
-            self._thread = stack.enter_context(ThreadPoolExecutor(1, part.implementation))
-            self.session: Session = self.do(part.open)
-            stack.callback(self.do, self.session.close)
-            self.close = stack.pop_all().close
+        self._thread = ending.enter_context(ThreadPoolExecutor(1, part.implementation))
+        self.session: Session = self.do(part.open)
+        ending.callback(self.do, self.session.close)
 
     def do(self, function: Callable[..., Any], *arguments: Any) -> Any:
         with named(self.part):
@@ -125,12 +122,10 @@ class Piece:
         self._native: dict[str, Native] = {}
         self._returned: dict[str, Native] = {}
         """What the last run returned in place of writing it."""
-        self._call: list[Call] = []
 
     def __del__(self) -> None:
         with suppress(RuntimeError):  # the thread has ended, and its session with it
-            for held in (self._call, self._returned, self._native):
-                self.runner.start(held.clear)
+            self.runner.start(vars(self).clear)
 
     @property
     def length(self) -> int:
@@ -141,10 +136,10 @@ class Piece:
         part, session = self.runner.part, self.runner.session
         for name in arrays.keys() & part.takes:
             self._native[name] = session.to_native(arrays[name].cut(arrays[name].host, self))
-        self._call.append(part.bind(session, self.length, self._native))
+        self._call = part.bind(session, self.length, self._native)
 
     def run(self) -> None:
-        result = self._call[0]()
+        result = self._call()
         if names := self.runner.part.returns:
             results = result if len(names) > 1 else (result,)
             self._returned.update(zip(names, results, strict=True))
@@ -153,7 +148,7 @@ class Piece:
         """Of a run, by the device's own way to time it; the first compiles."""
         self.run()
         self.runner.session.synchronize()
-        sampler = self.runner.session.sampler(self._call[0])
+        sampler = self.runner.session.sampler(self._call)
         return min(sampler.seconds(1) for _ in range(RUNS))
 
     def restore(self, name: str, array: Array) -> None:
@@ -196,11 +191,11 @@ class Divided:
             piece.runner.do(piece.restore, self.name, self.cut(array, piece))
 
 
-class TogetherSession(WorkersSession):
+class TogetherSession(HostSession):
     """The sessions of the parts. Portions are found at the first call, and then stay."""
 
     def __init__(self) -> None:
-        self._stack = ExitStack()
+        super().__init__("together")
         self._runners: list[Runner] = []
         self._lengths: tuple[int, ...] = ()
 
@@ -211,20 +206,21 @@ class TogetherSession(WorkersSession):
     def to_host(self, native: Divided) -> Array:
         return native.joined()
 
-    def pristine(self, array: Array) -> Array:
-        return array
+    def view(self, native: Divided) -> Array:
+        return native.joined()
 
     def restore(self, native: Divided, pristine: Array) -> None:
         native.restore(pristine)
+
+    def empty(self) -> None:
+        return None
 
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
         division = target.function
         if not isinstance(division, Division):
             raise KernelError("the backend together runs `parts` of an implementation: name them")
-        while len(self._runners) < len(division.parts):
-            runner = Runner(division.parts[len(self._runners)])
-            self._stack.callback(runner.close)
-            self._runners.append(runner)
+        for part in division.parts[len(self._runners) :]:
+            self._runners.append(Runner(part, self._ending))
         self.simulated = any(runner.session.simulated for runner in self._runners)
         arrays = {
             name: native
@@ -271,21 +267,14 @@ class TogetherSession(WorkersSession):
         """Portions in proportion to the speeds of the parts; even where there are no times."""
         lengths = lengths_of(length, [1.0] * len(self._runners))
         for _ in range(0 if self.simulated else ROUNDS):
-            lengths = lengths_of(length, self._speeds(lengths, arrays))
+            pieces = self._pieces(lengths, arrays)  # of copies; each is timed alone
+            speeds = {one.runner: one.length / one.runner.do(one.seconds) for one in pieces}
+            lengths = lengths_of(length, [speeds.get(runner, 0.0) for runner in self._runners])
         return lengths
 
-    def _speeds(self, lengths: Sequence[int], arrays: Mapping[str, Divided]) -> list[float]:
-        """Of each part with its portion, alone, on copies; 0 of one without any."""
-        pieces = self._pieces(lengths, arrays)
-        speeds = {one.runner: one.length / one.runner.do(one.seconds) for one in pieces}
-        return [speeds.get(runner, 0.0) for runner in self._runners]
-
-    def close(self) -> None:
-        self._stack.close()
-
     def facts(self) -> Mapping[str, Value]:
-        """NumPy's version, the portion of each part (``0.62 numba_parallel on cpu, ...``), and the
-        devices of all (``cpu and cuda:0``)."""
+        """The portion of each part (``0.62 numba_parallel on cpu, ...``), and the devices of all
+        (``cpu and cuda:0``)."""
         total = sum(self._lengths) or 1
         parts = [
             f"{length / total:.2f} {runner.part.name}"
@@ -296,8 +285,6 @@ class TogetherSession(WorkersSession):
 
 
 class TogetherBackend(HostBackend):
-    """Runs the ``parts`` of an implementation at once, wherever each of them runs."""
-
     name = "together"
     title = "Several implementations at once"
     times = ("kernel", "end_to_end")

@@ -13,62 +13,42 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from importlib import import_module, metadata
 from itertools import repeat
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from gpubench.backends import devices
 from gpubench.backends.cuda_sampling import STARVED, warm_up
 from gpubench.backends.cuda_session import LOST
-from gpubench.backends.host import (
-    CPU_AND_CUDA,
-    HostBackend,
-    HostSession,
-    function_of,
-)
+from gpubench.backends.host import CPU_AND_CUDA, HostBackend, HostSession
 from gpubench.backends.protocol import (
     Call,
     DeviceError,
     DeviceLostError,
     DeviceMemoryError,
     Errors,
-    Launch,
     Native,
     Sampler,
-    Target,
 )
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import CPU, Value
 
 
-class Event(Protocol):
-    """An event of a CUDA library, on the library's current stream."""
-
-    def record(self) -> object: ...
-    def synchronize(self) -> object: ...
-
-
 class EventSampler:
-    """Times batches between two events on a CUDA stream. Making it runs the call until its time is
-    steady, so that the first sample is as good as the last."""
+    """Times batches between two events on PyTorch's current stream. Making it runs the call until
+    its time is steady, so that the first sample is as good as the last."""
 
     method = "event loop"
 
     def __init__(
-        self,
-        call: Call,
-        synchronize: Call,
-        event: Callable[[], Event],
-        between: Callable[[Any, Any], float],
-        *,
-        warm: bool,
+        self, call: Call, synchronize: Call, event: Callable[[], Any], *, warm: bool
     ) -> None:
-        """``between`` gives the seconds between two events that have taken place. ``warm``: the
-        same call has just run on other arrays, so that one run is enough."""
-        self._call, self._synchronize, self._between = call, synchronize, between
+        """``event`` makes one that keeps time. ``warm``: the same call has just run on other
+        arrays, so that one run is enough."""
+        self._call, self._synchronize = call, synchronize
         self._begin, self._end = event(), event()
         self.warnings: tuple[str, ...] = ()
         call()  # compiles and loads, which a window of warming up should not measure
@@ -84,8 +64,8 @@ class EventSampler:
             call()
         queueing = time.perf_counter() - start
         self._end.record()
-        self._end.synchronize()
-        seconds = self._between(self._begin, self._end)
+        self._synchronize()
+        seconds = float(self._begin.elapsed_time(self._end)) * 1e-3  # events tell milliseconds
         late = "launch-bound: the host takes longer to queue a run than the device to run it"
         self.warnings = (late,) if queueing >= STARVED * seconds else ()
         return seconds
@@ -103,30 +83,27 @@ class TorchSession(HostSession):
     Raises ``BackendError`` where PyTorch does not take that many threads.
     """
 
-    device = CPU
-
-    def __init__(self, threads: int | None, *, compiled: bool = False) -> None:
-        super().__init__("torch")
+    def __init__(self, threads: int | None, *, compiled: bool = False, device: str = CPU) -> None:
+        super().__init__("torch", device)
         self.torch = import_module("torch")
         self._errors = Errors(lambda error: translated(error, self.device))
-        self._compiled: dict[Any, Any] | None = {} if compiled else None
-        """By function: a case binds one several times."""
-        self._threads_before = int(self.torch.get_num_threads())
-        if threads is not None:
-            self.torch.set_num_threads(threads)
-            used = int(self.torch.get_num_threads())
-            if used != threads:
-                self.close()
-                raise BackendError(
-                    f"threads of {threads}: PyTorch uses {used} all the same; use {used}"
-                )
+        compile_ = partial(self.torch.compile, fullgraph=True, dynamic=False)
+        self._compile = cache(compile_) if compiled else None  # a case binds one several times
+        with self.opening() as ending:
+            ending.callback(self.torch.set_num_threads, int(self.torch.get_num_threads()))
+            if threads is not None:
+                self.torch.set_num_threads(threads)
+                used = int(self.torch.get_num_threads())
+                if used != threads:
+                    raise BackendError(
+                        f"threads of {threads}: PyTorch uses {used} all the same; use {used}"
+                    )
 
     def close(self) -> None:
         super().close()
-        if self._compiled:
+        if self._compile and self._compile.cache_info().currsize:
             self.torch.compiler.reset()
-            self._compiled.clear()
-        self.torch.set_num_threads(self._threads_before)
+            self._compile.cache_clear()
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
         """A tensor in memory of PyTorch's own, which is aligned as its loops like it.
@@ -139,7 +116,7 @@ class TorchSession(HostSession):
         return native
 
     def _tensor(self, array: np.ndarray[Any, Any]) -> Any:
-        """A tensor over the same memory."""
+        """Over the same memory."""
         try:
             return self.torch.from_numpy(array)
         except TypeError as error:
@@ -152,7 +129,6 @@ class TorchSession(HostSession):
         return np.array(self.view(native))
 
     def view(self, native: Native) -> np.ndarray[Any, Any]:
-        """Its memory as an array, without a copy."""
         if not isinstance(native, self.torch.Tensor):
             return np.asarray(native)
         with self._errors:
@@ -162,18 +138,11 @@ class TorchSession(HostSession):
     def restore(self, native: Native, pristine: Native) -> None:
         np.copyto(native.numpy(), np.asarray(pristine))
 
-    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
-        function = function_of(target, self._backend)
-        if self._compiled is not None:
-            if function not in self._compiled:
-                self._compiled[function] = self.torch.compile(
-                    function, fullgraph=True, dynamic=False
-                )
-            function = self._compiled[function]
-        return partial(function, *arguments)
+    def call_of(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Call:
+        return super().call_of(self._compile(function) if self._compile else function, arguments)
 
     def facts(self) -> Mapping[str, Value]:
-        """Version, threads in use, and the vector instructions that PyTorch chose its code for."""
+        """``torch_cpu_capability``: the vector instructions that PyTorch chose its code for."""
         return {
             **super().facts(),
             "torch": str(self.torch.__version__),
@@ -188,31 +157,30 @@ class TorchCudaSession(TorchSession):
     Raises ``BackendError`` where PyTorch cannot use the device.
     """
 
-    _written: Any = None
-    """What ``flush`` writes."""
-
     def __init__(self, device: str, threads: int | None, *, compiled: bool = False) -> None:
-        super().__init__(threads, compiled=compiled)
-        self.device = device
+        super().__init__(threads, compiled=compiled, device=device)
         self._cuda = self.torch.cuda
-        if not self._cuda.is_available():
-            self.torch.set_num_threads(self._threads_before)
-            raise BackendError(
-                f"{device}: this PyTorch ({self.torch.__version__}) finds no CUDA device that it "
-                "can use; install a build for the driver's version of CUDA"
-            )
-        with self._errors:
-            self._device_before = self._cuda.current_device()
+        with self.opening() as ending, self._errors:
+            if not self._cuda.is_available():
+                raise BackendError(
+                    f"{device}: this PyTorch ({self.torch.__version__}) finds no CUDA device that "
+                    "it can use; install a build for the driver's version of CUDA"
+                )
+            ending.callback(self._leave, self._cuda.current_device())
             self._cuda.set_device(device)
-            self._properties = self._cuda.get_device_properties(device)
+            properties = self._cuda.get_device_properties(device)
+            self._l2_bytes = int(properties.L2_cache_size)
+            self._facts = {
+                "torch_cuda": str(self.torch.version.cuda),
+                "torch_device": str(properties.name),
+                "l2_bytes": self._l2_bytes,
+            }
 
-    def close(self) -> None:
+    def _leave(self, device_before: int) -> None:
         """Give back the memory that PyTorch keeps; silent on a lost device."""
-        self._written = None
         with suppress(RuntimeError):
             self._cuda.empty_cache()
-            self._cuda.set_device(self._device_before)
-        super().close()
+            self._cuda.set_device(device_before)
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
         # PyTorch warns of memory that must not be written, whatever it does with it.
@@ -225,31 +193,22 @@ class TorchCudaSession(TorchSession):
         return self.to_native(array)
 
     def to_host(self, native: Native) -> np.ndarray[Any, Any]:
-        host = self.view(native)
-        return host if isinstance(native, self.torch.Tensor) and native.is_cuda else np.array(host)
+        is_copied = getattr(native, "is_cuda", False)
+        return self.view(native) if is_copied else super().to_host(native)
 
     def restore(self, native: Native, pristine: Native) -> None:
-        """Queue a copy on the device."""
         with self._errors:
             native.copy_(pristine)
 
-    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
-        return self._errors.around(super().bind(target, launch, arguments))
-
-    def sampler(self, call: Call) -> Sampler:
-        return self._sampler(call, warm=False)
+    def call_of(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Call:
+        return self._errors.around(super().call_of(function, arguments))
 
     def sampler_again(self, call: Call) -> Sampler:
-        return self._sampler(call, warm=True)
+        return self.sampler(call, warm=True)
 
-    def _sampler(self, call: Call, warm: bool) -> Sampler:
+    def sampler(self, call: Call, *, warm: bool = False) -> Sampler:
         event = partial(self._cuda.Event, enable_timing=True)
-
-        def seconds(begin: Any, end: Any) -> float:
-            with self._errors:
-                return float(begin.elapsed_time(end)) * 1e-3  # events tell milliseconds
-
-        return EventSampler(call, self.synchronize, event, seconds, warm=warm)
+        return EventSampler(call, self.synchronize, event, warm=warm)
 
     def synchronize(self) -> None:
         with self._errors:
@@ -259,10 +218,10 @@ class TorchCudaSession(TorchSession):
         """Queue a write of a tensor of twice the size of L2: caches that are not strictly
         least-recently-used keep lines of one of their own size."""
         with self._errors:
-            if self._written is None:
-                size = 2 * int(self._properties.L2_cache_size)
-                self._written = self.torch.empty(size, dtype=self.torch.uint8, device=self.device)
-            self._written.zero_()
+            if self._scratch is None:
+                twice, dtype = 2 * self._l2_bytes, self.torch.uint8
+                self._scratch = self.torch.empty(twice, dtype=dtype, device=self.device)
+            self._scratch.zero_()
 
     def peak_bytes(self, run: Call) -> int:
         """Of what PyTorch's pool has handed out."""
@@ -271,24 +230,11 @@ class TorchCudaSession(TorchSession):
         run()
         return int(self._cuda.max_memory_allocated(self.device)) - before
 
-    def facts(self) -> Mapping[str, Value]:
-        """The same, with the device's name, its L2 and the CUDA that PyTorch was built with."""
-        return {
-            **super().facts(),
-            **devices.facts_now(self.device),
-            "torch_cuda": str(self.torch.version.cuda),
-            "torch_device": str(self._properties.name),
-            "l2_bytes": int(self._properties.L2_cache_size),
-        }
-
 
 class TorchBackend(HostBackend):
-    """Runs functions that take PyTorch's tensors.
-
-    Of its times ``launch`` means something on CUDA alone, and ``compile`` for functions that are
+    """Of its times ``launch`` means something on CUDA alone, and ``compile`` for functions that are
     compiled. On the CPU ``end_to_end`` and ``transfer`` hold a copy in each direction, as
-    ``torch.tensor`` makes it; who may give an array away saves it with ``torch.from_numpy``.
-    """
+    ``torch.tensor`` makes it; who may give an array away saves it with ``torch.from_numpy``."""
 
     name = "torch"
     title = "PyTorch"
@@ -298,6 +244,7 @@ class TorchBackend(HostBackend):
     runs_on = "cpu, cuda:0, cuda:1 ..."
     requires = ("gpubench[torch]",)
     modules = ("torch",)
+    preloads = "torch"  # its threads start with the first operation
     software = ("torch",)
     concerns = ("torch", "no_gpu", *devices.STEADY_FACTS)
     caches = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")
@@ -311,10 +258,6 @@ class TorchBackend(HostBackend):
             f"{device}: the installed PyTorch is built without CUDA; install a build with it "
             "(https://pytorch.org/get-started/locally)"
         )
-
-    def preload(self) -> None:
-        """PyTorch, which takes seconds; its threads start with the first operation."""
-        import_module("torch")
 
     def start(self, device: str, threads: int | None) -> TorchSession:
         return TorchSession(threads) if device == CPU else TorchCudaSession(device, threads)

@@ -9,50 +9,28 @@ where NumPy has them: XGBoost brings them there, and predictions back, in each c
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from importlib import import_module, metadata
 from typing import Any
 
 from gpubench.backends import devices
-from gpubench.backends.host import (
-    CPU_AND_CUDA,
-    HostBackend,
-    HostSession,
-    cpu,
-    function_of,
-    nothing,
-)
-from gpubench.backends.protocol import Call, DeviceError, Launch, Target, watched_once
+from gpubench.backends.host import CPU_AND_CUDA, HostBackend, HostSession, cpu
+from gpubench.backends.protocol import Call, DeviceError, watched_once
 from gpubench.errors import BackendError
-from gpubench.names import CPU, Value
+from gpubench.names import CPU
 
 
 class XGBoostSession(HostSession):
     """Plain calls; ``threads`` is how many XGBoost uses, by default one for each processor."""
 
     def __init__(self, device: str, threads: int | None) -> None:
-        super().__init__("xgboost")
-        self._xgboost = import_module("xgboost")
-        self._device = device
-        self._settings: dict[str, str | int] = {
-            "device": device,
-            "n_jobs": threads or cpu().threads,
-        }
-
-    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
-        return partial(function_of(target, self._backend), dict(self._settings), *arguments)
-
-    def empty(self) -> Call:
-        return nothing
-
-    def facts(self) -> Mapping[str, Value]:
-        """Version, threads, and whether this XGBoost is built with CUDA."""
-        return {
-            **super().facts(),
-            "xgboost": str(self._xgboost.__version__),
-            "xgboost_threads": self._settings["n_jobs"],
-            "xgboost_cuda": bool(self._xgboost.build_info().get("USE_CUDA")),
+        super().__init__("xgboost", device)
+        xgboost, threads = import_module("xgboost"), threads or cpu().threads
+        self._passed = ({"device": device, "n_jobs": threads},)
+        self._facts = {
+            "xgboost": str(xgboost.__version__),
+            "xgboost_threads": threads,
+            "xgboost_cuda": bool(xgboost.build_info().get("USE_CUDA")),
         }
 
 
@@ -63,8 +41,8 @@ class XGBoostCudaSession(XGBoostSession):
     something else, so the first run of each call is watched: such a warning is a ``DeviceError``.
     """
 
-    def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
-        run = super().bind(target, launch, arguments)
+    def call_of(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Call:
+        run = super().call_of(function, arguments)
 
         def watched() -> Any:
             # Recorded, not raised: it is told from inside XGBoost's own code, which exceptions do
@@ -73,10 +51,10 @@ class XGBoostCudaSession(XGBoostSession):
                 warnings.simplefilter("always")
                 result = run()
             for warning in told:
-                if _moved(str(warning.message)):
+                text = str(warning.message).strip()
+                if "to CPU" in text or "No visible GPU" in text:
                     raise DeviceError(
-                        f"{self._device}: XGBoost computed on the CPU: "
-                        f"{str(warning.message).strip().splitlines()[-1]}"
+                        f"{self.device}: XGBoost computed on the CPU: {text.splitlines()[-1]}"
                     )
                 warnings.warn_explicit(
                     warning.message, warning.category, warning.filename, warning.lineno
@@ -85,14 +63,8 @@ class XGBoostCudaSession(XGBoostSession):
 
         return watched_once(watched, run)
 
-    def facts(self) -> Mapping[str, Value]:
-        """The same, and the GPU."""
-        return {**super().facts(), **devices.facts_now(self._device)}
-
 
 class XGBoostBackend(HostBackend):
-    """Runs functions that take ``settings`` first, then NumPy arrays."""
-
     name = "xgboost"
     title = "XGBoost"
     times = ("kernel", "cold", "start")
@@ -101,6 +73,7 @@ class XGBoostBackend(HostBackend):
     runs_on = "cpu, cuda:0, cuda:1 ..."
     requires = ("gpubench[xgboost]",)
     modules = ("xgboost",)
+    preloads = "xgboost"  # its threads start with the first model
     software = ("xgboost", "xgboost-cpu", "numpy")
     concerns = ("xgboost", "xgboost_cpu", "no_gpu", *devices.STEADY_FACTS)
     passes = ("settings",)
@@ -111,10 +84,6 @@ class XGBoostBackend(HostBackend):
         if device != CPU and not _installed("xgboost") and _installed("xgboost-cpu"):
             return f"{device}: {_WITHOUT_CUDA}"
         return None
-
-    def preload(self) -> None:
-        """XGBoost, whose threads start with the first model."""
-        import_module("xgboost")
 
     def start(self, device: str, threads: int | None) -> XGBoostSession:
         if device == CPU:
@@ -128,11 +97,6 @@ _WITHOUT_CUDA = (
     "the installed XGBoost is built without CUDA; pip uninstall xgboost-cpu, then pip install "
     "xgboost, which has it on Linux and Windows"
 )
-
-
-def _moved(message: str) -> bool:
-    """Whether XGBoost says that it computes on the CPU though a GPU was asked for."""
-    return "to CPU" in message or "No visible GPU" in message
 
 
 def _installed(distribution: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import uuid
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -26,12 +27,15 @@ class Event:
 
 STREAM = 7
 """The handle of the stream that work goes to."""
+UUID = uuid.UUID(int=2)
+"""Of the device."""
 
 
 class Bindings:
     """``cuda.bindings.driver``, writing down what it is asked; the call ``refuses`` fails."""
 
     CU_MEMHOSTALLOC_DEVICEMAP = 2
+    CUdevice_attribute = SimpleNamespace(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE="l2")
     CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_GLOBAL="global")
     CUstreamWaitValue_flags = SimpleNamespace(CU_STREAM_WAIT_VALUE_GEQ=0)
     error = Result.refusal
@@ -66,6 +70,9 @@ class Bindings:
             "cuMemHostAlloc": (self.address,),
             "cuMemHostGetDevicePointer": (4711,),
             "cuCtxGetDevice": (self.current,),
+            "cuDeviceGetAttribute": (640,),
+            "cuDeviceGetUuid": (SimpleNamespace(bytes=UUID.bytes),),
+            "cuMemAlloc": (f"memory {sum('cuMemAlloc' in line for line in self.asked)}",),
         }
         if name == "cuEventCreate":
             return (Event(),)

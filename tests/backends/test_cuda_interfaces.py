@@ -27,7 +27,6 @@ BINDINGS, NVML, NUMBA = "cuda.bindings.driver", "pynvml", "numba.cuda"
 ARRAY = "numba.cuda.cudadrv.devicearray:DeviceNDArray"
 CONTEXT = "numba.cuda.cudadrv.driver:Context"
 PENDING = "numba.cuda.cudadrv.driver:_PendingDeallocs"
-DEVICE = "numba.cuda.cudadrv.driver:Device"
 
 NAMES: dict[str, dict[str, str]] = {
     "backends/cuda_driver.py": {"api": BINDINGS, "self._api": BINDINGS},
@@ -40,7 +39,6 @@ NAMES: dict[str, dict[str, str]] = {
         "self._context": CONTEXT,
         "context.deallocations": PENDING,
         "context": CONTEXT,
-        "context.device": DEVICE,
         "native": ARRAY,
         "target": ARRAY,
         "nvvm": "numba.cuda.cudadrv.nvvm",
@@ -138,12 +136,7 @@ def fault(use: Use) -> str | None:
 
 
 def _attribute(owner: Any, name: str) -> Any:
-    """An attribute of a module, of a class or of its instances.
-
-    Numba's device has the driver's numbered attributes too (``Device.__getattr__``).
-    """
-    if owner is resolve_name(DEVICE) and name.isupper():
-        return getattr(resolve_name(BINDINGS).CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+    """An attribute of a module, of a class or of its instances."""
     made = getattr(owner, "__init__", None)
     if inspect.isfunction(made) and f"self.{name} = " in inspect.getsource(made):
         return None
@@ -200,7 +193,8 @@ def test_what_is_used_is_there_and_takes_what_it_is_given(use: Use) -> None:
         Use(BINDINGS, "cuEventElapsedTime", ("", "")),
         Use(CONTEXT, "pop"),
         Use(PENDING, "clear"),
-        Use(DEVICE, "L2_CACHE_SIZE"),
+        Use(BINDINGS, "cuDeviceGetAttribute", ("", "")),
+        Use(BINDINGS, "CUdevice_attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE"),
         Use("numba.cuda.core.errors", "NumbaPerformanceWarning"),
     ],
     ids=str,
@@ -220,13 +214,13 @@ def test_uses_are_found_in_every_part_of_our_source(use: Use) -> None:
         ("cuda.grid(1, 2)", "too many positional arguments"),
         ("cuda.atomic.add(array, 1)", "missing a required argument: 'val'"),
         ("cuda.atomic.ad(array, 0, 1)", "has no attribute 'ad'"),
-        ("device.L3_CACHE_SIZE", "CU_DEVICE_ATTRIBUTE_L3_CACHE_SIZE"),
+        ("api.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_L3_CACHE_SIZE", "L3_CACHE_SIZE"),
         ("ask('nvmlDeviceGetMemoryInf')", "has no attribute 'nvmlDeviceGetMemoryInf'"),
         ("ask('nvmlDeviceGetClockInfo')", "missing a required argument: 'type'"),
     ],
 )
 def test_what_a_release_would_take_away_is_told_by_name(line: str, fragment: str) -> None:
-    names = {"api": BINDINGS, "cuda": NUMBA, "device": DEVICE}
+    names = {"api": BINDINGS, "cuda": NUMBA}
     faults = [found for use in uses_in(line, names) if (found := fault(use)) is not None]
     assert faults
     assert fragment in faults[0]

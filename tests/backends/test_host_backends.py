@@ -14,6 +14,7 @@ import pytest
 from threadpoolctl import ThreadpoolController
 
 from gpubench.backends import host
+from gpubench.backends.host import Cell, CellSession, HostBackend, HostSession
 from gpubench.backends.numpy import blas_facts
 from gpubench.backends.protocol import Target
 from gpubench.backends.registry import get
@@ -79,7 +80,6 @@ def test_threads_are_counted_before_anything_is_started(
 ) -> None:
     two = replace(host.cpu(), threads=2)
     monkeypatch.setattr("gpubench.backends.host.cpu", lambda: two)
-    monkeypatch.setattr("gpubench.backends.numba.cpu", lambda: two)
     monkeypatch.delitem(sys.modules, "numba.core.config")
     monkeypatch.setenv("NUMBA_NUM_THREADS", variable)
     found = get(backend).too_many_threads(threads)
@@ -230,3 +230,83 @@ def test_numba_that_would_run_python_is_not_timed_as_numba(
     assert why == (
         None if runs else "NUMBA_DISABLE_JIT is set, so that nothing would be compiled: unset it"
     )
+
+
+class AbacusSession(HostSession):
+    """Begins something, and fails where it is told to."""
+
+    def __init__(self, ended: list[str], *, fails: bool) -> None:
+        super().__init__("abacus")
+        with self.opening() as ending:
+            ending.callback(ended.append, "first")
+            ending.callback(ended.append, "second")
+            if fails:
+                raise ZeroDivisionError
+
+
+class AbacusBackend(HostBackend):
+    name, title, times = "abacus", "Abacus", ("kernel",)
+    no_threads = "beads have none; list abacus:{threads}"
+    preloads = "this"
+
+    def start(self, device: str, threads: int | None) -> HostSession:
+        return HostSession(self.name)
+
+
+def test_what_a_session_began_ends_with_it_once_the_last_first() -> None:
+    ended: list[str] = []
+    with AbacusSession(ended, fails=False) as session:
+        assert ended == []
+    session.close()
+    assert ended == ["second", "first"]
+
+
+def test_what_a_session_began_ends_where_it_cannot_be_opened() -> None:
+    ended: list[str] = []
+    with pytest.raises(ZeroDivisionError):
+        AbacusSession(ended, fails=True)
+    assert ended == ["second", "first"]
+
+
+def test_threads_are_refused_where_the_backend_says_that_it_has_none() -> None:
+    AbacusBackend().open("cpu").close()
+    with pytest.raises(BackendError) as refusal:
+        AbacusBackend().open("cpu", threads=3)
+    assert str(refusal.value) == "threads of 3: beads have none; list abacus:3"
+
+
+def test_what_a_backend_passes_comes_first_and_is_not_given_to_the_empty_call() -> None:
+    with get("numpy").open("cpu") as opened:
+        assert isinstance(opened, HostSession)
+        opened.serve("abacus", (np.ones(2),), {"beads": 7})
+        call = opened.bind(Target(function=np.add), None, [3])
+        np.testing.assert_array_equal(call(), [4, 4])
+        empty = opened.empty()
+        assert empty is not None
+        assert empty() is None
+        assert opened.facts()["beads"] == 7
+        with pytest.raises(KernelError, match=r"^the backend abacus runs functions and got a"):
+            opened.bind(Target(launcher=print), None, [])
+
+
+def test_a_module_that_takes_long_is_imported_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    imported: list[str] = []
+    monkeypatch.setattr("importlib.import_module", imported.append)
+    AbacusBackend().preload()
+    get("numpy").preload()
+    assert imported == ["this"]
+
+
+def test_a_cell_is_restored_by_what_it_holds_and_taken_off_for_a_call() -> None:
+    class Immutable(CellSession):
+        def to_native(self, array: Any) -> Cell:
+            return Cell(array.copy())
+
+    with Immutable("abacus") as session:
+        native = session.to_native(np.ones(2))
+        call = session.bind(Target(function=np.add), None, [native, 3])
+        np.testing.assert_array_equal(session.to_host(call()), [4, 4])
+        session.restore(native, session.pristine(np.zeros(2)))
+        np.testing.assert_array_equal(call(), [3, 3])
+        np.testing.assert_array_equal(session.to_host(native), [0, 0])
+        assert session.empty() is None

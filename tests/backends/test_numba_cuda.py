@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scripted_bindings import STREAM, Bindings
+from scripted_bindings import STREAM, UUID, Bindings
 
 from gpubench.backends import cuda_session, devices, numba_cuda
 from gpubench.backends.cuda_driver import CannotCapture
@@ -36,8 +36,8 @@ class CudaAPIError(Exception):
 class FakeCuda:
     """Device and stream of one GPU, writing down what it is asked."""
 
-    def __init__(self) -> None:
-        self.asked, self.fails = [], ""
+    def __init__(self, bindings: Bindings) -> None:
+        self.asked, self.fails, self.bindings = [], "", bindings
         self.runtime = SimpleNamespace(get_version=lambda: (13, 0))
 
     def note(self, what: str) -> None:
@@ -47,6 +47,7 @@ class FakeCuda:
 
     def select_device(self, ordinal: int) -> None:
         self.note(f"select {ordinal}")
+        self.bindings.current = ordinal
 
     def stream(self) -> FakeStream:
         return FakeStream()
@@ -63,7 +64,6 @@ class FakeCuda:
 
     def current_context(self) -> Any:
         return SimpleNamespace(
-            device=SimpleNamespace(uuid="GPU-two", L2_CACHE_SIZE=640),
             deallocations=SimpleNamespace(clear=lambda: self.note("free memory")),
             get_memory_info=lambda: (500, 900),
             pop=lambda: self.note("pop"),
@@ -107,13 +107,13 @@ class CUDADispatcher:
 
 
 @pytest.fixture
-def fake() -> FakeCuda:
-    return FakeCuda()
+def bindings() -> Bindings:
+    return Bindings()
 
 
 @pytest.fixture
-def bindings() -> Bindings:
-    return Bindings()
+def fake(bindings: Bindings) -> FakeCuda:
+    return FakeCuda(bindings)
 
 
 @pytest.fixture
@@ -126,6 +126,7 @@ def session(
 def opened(fake: FakeCuda, bindings: Bindings, monkeypatch: pytest.MonkeyPatch) -> NumbaCudaSession:
     import numba.cuda
 
+    fake.bindings = bindings
     monkeypatch.setattr(numba, "cuda", fake)
     monkeypatch.setattr(cuda_session, "driver", lambda: bindings)
     return NumbaCudaSession("cuda:1", ARCHITECTURE_LIMITS)
@@ -140,7 +141,7 @@ def with_gpus(monkeypatch: pytest.MonkeyPatch, *gpus: Gpu) -> None:
 
 
 H200 = Gpu(0, "NVIDIA H200", "GPU-one", "580", 150 * 10**9, (9, 0), sm_count=132)
-T4 = Gpu(1, "Tesla T4", "GPU-two", "580", 16 * 10**9, (7, 5), sm_count=40)
+T4 = Gpu(1, "Tesla T4", f"GPU-{UUID}", "580", 16 * 10**9, (7, 5), sm_count=40)
 
 
 def test_events_tell_seconds_once_the_second_has_happened(
@@ -191,7 +192,12 @@ def test_a_check_of_results_alone_takes_no_gate(
 ) -> None:
     session.to_host(session.to_native(np.ones(3)))
     session.close()
-    assert set(bindings.asked) == {"cuCtxGetDevice", f"cuStreamSynchronize {STREAM}"}
+    assert set(bindings.asked) == {
+        "cuCtxGetDevice",
+        "cuDeviceGetAttribute l2 1",
+        "cuDeviceGetUuid 1",
+        f"cuStreamSynchronize {STREAM}",
+    }
 
 
 def test_closing_twice_gives_the_gate_back_once(
@@ -252,6 +258,29 @@ def test_scratch_memory_is_allocated_on_the_stream(
 ) -> None:
     assert session.allocate(640).data.nbytes == 640
     assert fake.asked[-1] == "allocate 80"
+
+
+def test_flushing_copies_as_much_as_the_l2_cache_holds(
+    session: NumbaCudaSession, bindings: Bindings
+) -> None:
+    asked = len(bindings.asked)
+    session.flush()
+    session.flush()
+    copied = f"cuMemcpyDtoDAsync memory 1 memory 2 640 {STREAM}"
+    assert bindings.asked[asked:] == ["cuMemAlloc 640", "cuMemAlloc 640", copied, copied]
+    session.close()
+    assert {"cuMemFree memory 1", "cuMemFree memory 2"} <= set(bindings.asked)
+
+
+def test_a_session_goes_on_after_running_out_of_memory(
+    session: NumbaCudaSession, bindings: Bindings
+) -> None:
+    bindings.refuses, bindings.error = "cuMemAlloc", "CUDA_ERROR_OUT_OF_MEMORY"
+    with pytest.raises(DeviceMemoryError):
+        session.flush()
+    bindings.refuses = ""
+    session.flush()
+    assert "cuMemcpyDtoDAsync" in bindings.asked[-1]
 
 
 def test_leaving_a_session_waits_and_frees(

@@ -237,8 +237,8 @@ class ScriptedEvent:
     def record(self) -> None:
         self.moment = ScriptedEvent.now
 
-    def synchronize(self) -> None:
-        pass
+    def elapsed_time(self, end: ScriptedEvent) -> float:
+        return 1e3 * (end.moment - self.moment)
 
 
 def scripted_sampler(seconds: float, *, warm: bool) -> tuple[EventSampler, list[float]]:
@@ -249,11 +249,7 @@ def scripted_sampler(seconds: float, *, warm: bool) -> tuple[EventSampler, list[
         ScriptedEvent.now += seconds
         calls.append(seconds)
 
-    def between(begin: Any, end: Any) -> float:
-        return float(end.moment - begin.moment)
-
-    sampler = EventSampler(call, lambda: None, ScriptedEvent, between, warm=warm)
-    return sampler, calls
+    return EventSampler(call, lambda: None, ScriptedEvent, warm=warm), calls
 
 
 def test_events_tell_the_time_of_a_batch_after_warming_up() -> None:

@@ -251,18 +251,18 @@ def test_an_address_where_no_ray_is_ends_the_case_with_the_next_step() -> None:
 
 
 def test_a_folder_in_use_is_left_alone_and_one_of_a_process_that_is_gone_is_removed() -> None:
-    used = clusters.Folder("tried")
-    code = "import os; from gpubench.backends.clusters import Folder; "
-    code += "print(Folder('tried').path, flush=True); os.kill(os.getpid(), 9)"
-    variables = {**os.environ, "TMPDIR": tempfile.gettempdir()}
-    killed = subprocess.run([sys.executable, "-c", code], env=variables, stdout=subprocess.PIPE)
-    abandoned = Path(killed.stdout.decode().strip())
-    assert abandoned.is_dir()
-    clusters.remove_abandoned()
-    assert used.path.is_dir()
-    assert not abandoned.exists()
-    used.remove()
-    assert not used.path.exists()
+    code = "import os; from gpubench.backends.clusters import temporary_folder\n"
+    code += "with temporary_folder('tried') as path:\n"
+    code += "    print(path, flush=True)\n    os.kill(os.getpid(), 9)"
+    with clusters.temporary_folder("tried") as used:
+        variables = {**os.environ, "TMPDIR": tempfile.gettempdir()}
+        killed = subprocess.run([sys.executable, "-c", code], env=variables, stdout=subprocess.PIPE)
+        abandoned = Path(killed.stdout.decode().strip())
+        assert abandoned.is_dir()
+        clusters.remove_abandoned()
+        assert used.is_dir()
+        assert not abandoned.exists()
+    assert not used.exists()
 
 
 def test_a_folder_for_sockets_has_a_short_name_wherever_others_are(
@@ -270,9 +270,8 @@ def test_a_folder_for_sockets_has_a_short_name_wherever_others_are(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     for for_sockets, parent in ((False, tmp_path), (True, Path("/tmp"))):
-        folder = clusters.Folder("tried", for_sockets=for_sockets)
-        assert folder.path.parent == parent
-        folder.remove()
+        with clusters.temporary_folder("tried", for_sockets=for_sockets) as folder:
+            assert folder.parent == parent
 
 
 # --- Dask

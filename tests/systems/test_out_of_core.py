@@ -121,7 +121,7 @@ kernels:
 def test_the_file_has_no_name_and_goes_with_its_process() -> None:
     worker = Worker(descriptors_of_a_file)
     try:
-        worker.give([1000], 60)
+        worker.give(1000, 60)
         path, size = worker.answer()
         assert (size, Path(path).stat().st_size) == (8000, 8000)
         assert "deleted" in str(Path(path).readlink())
