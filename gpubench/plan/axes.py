@@ -49,29 +49,27 @@ def points(axes: Sequence[Axis]) -> Iterator[dict[str, Value]]:
 
 def kernel_axes(kernel: Kernel) -> tuple[Axis, ...]:
     """Every axis of a kernel, sizes before parameters, each alphabetically."""
-    declared: list[tuple[Mapping[str, DeclaredAxis], frozenset[str]]] = []
-    for name, size in sorted(kernel.sizes.items()):
-        if isinstance(size, Zip):
-            members = dict(sorted(size.zip.items()))
-            whole = (n for n, axis in members.items() if all(map(_is_size, axis_values(axis))))
-            declared.append((members, frozenset(whole)))
+    axes = []
+    for name, declared in sorted(kernel.sizes.items()):
+        if isinstance(declared, Zip):
+            members = dict(sorted(declared.zip.items()))
+            sizes = {
+                member
+                for member, axis in members.items()
+                if all(type(value) is int and value >= 0 for value in axis_values(axis))
+            }
+            axes.append(_axis(members, sizes))
         else:
-            declared.append(({name: size}, frozenset({name})))
-    names = sorted(kernel.parameters)
-    declared += [({name: kernel.parameters[name]}, frozenset()) for name in names]
-    return tuple(
-        Axis(
-            names=tuple(members),
-            rows=tuple(zip(*map(axis_values, members.values()), strict=True)),
-            defaults={n: d for n, axis in members.items() if (d := axis_default(axis)) is not None},
-            sizes=sizes,
-        )
-        for members, sizes in declared
-    )
+            axes.append(_axis({name: declared}, {name}))
+    parameters = sorted(kernel.parameters.items())
+    return (*axes, *(_axis({name: declared}, set()) for name, declared in parameters))
 
 
-def _is_size(value: Value) -> bool:
-    return type(value) is int and value >= 0
+def _axis(members: Mapping[str, DeclaredAxis], sizes: set[str]) -> Axis:
+    rows = zip(*map(axis_values, members.values()), strict=True)
+    defaults = ((name, axis_default(axis)) for name, axis in members.items())
+    known = {name: default for name, default in defaults if default is not None}
+    return Axis(tuple(members), tuple(rows), known, frozenset(sizes))
 
 
 def used_axes(kernel: Kernel, implementation: Implementation) -> tuple[Axis, ...]:

@@ -6,9 +6,9 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from gpubench.suite import tree
 from gpubench.suite.elementwise import PIECE, elements, why_not_held
 from gpubench.suite.expressions import Expression, ExpressionError
 from gpubench.suite.model import (
-    DeclaredTable,
     Fill,
     FormulaFill,
     FunctionFill,
@@ -43,14 +42,8 @@ FEW = 256
 each case of a plan. What fails only later fails when the case is prepared."""
 
 Grid = tuple[int, ...] | Literal["cover"]
-
-
-class Shape(NamedTuple):
-    """One way to launch; ``None`` for what the implementation does not declare."""
-
-    block: tuple[int, ...] | None = None
-    grid: Grid | None = None
-    threads: int | None = None
+Shape = tuple[tuple[int, ...] | None, Grid | None, int | None]
+"""Block, grid and threads of one launch; ``None`` for what the implementation does not declare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +55,8 @@ class ArraySpec:
     intent: Intent
     fill: Fill | None
     """As the suite says; ``None`` where it leaves the choice to the dtype."""
+    path: tree.Path
+    """Where the suite declares it, inside the kernel: ``("arrays", "A")``."""
 
     @property
     def itemsize(self) -> int:
@@ -108,31 +103,40 @@ class Case:
     problem: PlanError | None = field(default=None, compare=False)
     """Why no shape is known, or not whether a rule excludes the case: a formula has no value. The
     case stays in the plan, so that it is seen to fail."""
-    identity: str = field(default="", compare=False)
-    """``n=1048576 dtype=float32 block=256 device=cuda:0``, the same however the file is ordered.
-
-    Sizes alphabetically, parameters alphabetically, then block, grid, threads and device. Left out
-    are an axis at its default, a grid that covers, and the CPU.
-    """
+    _let: dict[str, Value] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """Values of ``let`` that were asked for, each computed once."""
 
     def __hash__(self) -> int:
         return hash(self.identity)
 
     @classmethod
-    def at(cls, group: Group, values: dict[str, Value]) -> Case:
-        """A point of the axes: the case without a launch, of which ``placed`` makes the others."""
-        parts = {}
-        for name in group.identity_order:
-            value, default = values[name], group.defaults.get(name)
+    def first_at(cls, group: Group, values: dict[str, Value], device: str) -> Case:
+        """The case there with the first launch that the suite has for these values."""
+        return cls(group, values, *next(cls(group, values).shapes()), device)
+
+    @cached_property
+    def identity(self) -> str:
+        """``n=1048576 dtype=float32 block=256 device=cuda:0``, the same however the file is
+        ordered.
+
+        Sizes alphabetically, parameters alphabetically, then block, grid, threads and device. Left
+        out are an axis at its default, a grid that covers, and the CPU.
+        """
+        parts, defaults = dict[str, Value](), self.group.defaults
+        for name in self.group.identity_order:
+            value, default = self.values[name], defaults.get(name)
             # As YAML has them: 1, 1.0 and true are three values.
             if type(value) is not type(default) or value != default:
                 parts[name] = value
-        return cls(group, values, identity=format_identity(parts))
-
-    def placed(self, shape: Shape, device: str, problem: PlanError | None = None) -> Case:
-        """The case at this point with such a launch on a device."""
-        identity = f"{self.identity} {_launch_text(shape, device)}".strip()
-        return Case(self.group, self.values, *shape, device, problem, identity)
+        if self.block is not None:
+            parts["block"] = format_shape(self.block)
+        if isinstance(self.grid, tuple):
+            parts["grid"] = format_shape(self.grid)
+        if self.threads is not None:
+            parts["threads"] = self.threads
+        if self.device != CPU:
+            parts["device"] = self.device
+        return format_identity(parts)
 
     @property
     def suite(self) -> Suite:
@@ -186,108 +190,78 @@ class Case:
         """
         specs = {}
         for name, array in self.kernel.arrays.items():
-            shape = self._extents(array.shape, ("arrays", name, "shape"))
-            dtype = self._dtype(array.dtype, ("arrays", name, "dtype"))
-            specs[name] = spec = ArraySpec(shape, dtype, array.intent, array.fill)
+            path = ("arrays", name)
+            shape = self._extents(array.shape, (*path, "shape"))
+            dtype = self._dtype(array.dtype, (*path, "dtype"))
+            specs[name] = spec = ArraySpec(shape, dtype, array.intent, array.fill, path)
             if (nbytes := spec.size * dtype.itemsize) > MAX_BYTES:
                 problem = f"is {nbytes:.2g} bytes; no machine has room for more than 2**47"
-                extents = ", ".join(map(str, array.shape))
-                raise self.error(("arrays", name, "shape"), extents, problem)
+                raise self.error((*path, "shape"), ", ".join(map(str, array.shape)), problem)
         return specs
 
     @cached_property
     def table_specs(self) -> dict[str, dict[str, ColumnSpec]]:
         """Columns of every table that is read, each with the table's number of rows."""
-        return {
-            name: self._columns(name, table)
-            for name, table in self.kernel.tables.items()
-            if table.intent == "in"
-        }
-
-    def _columns(self, name: str, table: DeclaredTable) -> dict[str, ColumnSpec]:
-        rows = self._whole(table.rows or 0, ("tables", name, "rows"))
-        specs = {}
-        for column, declared in table.columns.items():
-            path = ("tables", name, "columns", column)
-            words = str(self.values.get(declared.dtype, declared.dtype))
-            is_text = words in TEXTS
-            dtype = np.dtype(object) if is_text else self._dtype(words, (*path, "dtype"))
-            nulls = self.evaluate(declared.nulls, (*path, "nulls"))
-            if not isinstance(nulls, int | float) or not 0 <= nulls <= 1:
-                problem = f"is {nulls!r}; a share of the rows is needed, from 0 to 1"
-                raise self.error((*path, "nulls"), declared.nulls, problem)
-            if is_text and not isinstance(declared.fill, FunctionFill):
-                problem = "is text, which needs fill: {function: module:name}"
-                raise self.error((*path, "dtype"), words, problem)
-            values = ArraySpec((rows,), dtype, "in", declared.fill)
-            specs[column] = ColumnSpec(values, words == "category", float(nulls))
+        specs: dict[str, dict[str, ColumnSpec]] = {}
+        for name, table in self.kernel.tables.items():
+            if table.intent != "in":
+                continue
+            rows, specs[name] = self._whole(table.rows or 0, ("tables", name, "rows")), {}
+            for column, declared in table.columns.items():
+                path = ("tables", name, "columns", column)
+                words = str(self.values.get(declared.dtype, declared.dtype))
+                is_text = words in TEXTS
+                dtype = np.dtype(object) if is_text else self._dtype(words, (*path, "dtype"))
+                nulls = self.evaluate(declared.nulls, (*path, "nulls"))
+                if not isinstance(nulls, int | float) or not 0 <= nulls <= 1:
+                    problem = f"is {nulls!r}; a share of the rows is needed, from 0 to 1"
+                    raise self.error((*path, "nulls"), declared.nulls, problem)
+                if is_text and not isinstance(declared.fill, FunctionFill):
+                    problem = "is text, which needs fill: {function: module:name}"
+                    raise self.error((*path, "dtype"), words, problem)
+                values = ArraySpec((rows,), dtype, "in", declared.fill, path)
+                specs[name][column] = ColumnSpec(values, words == "category", float(nulls))
         return specs
 
-    def filled(self, *name: str) -> np.ndarray[Any, Any]:
-        """An array, by its name, or a column, by its table's and its own, whose ``fill`` is a
-        formula; raises ``PlanError`` where an element has no value that its dtype holds."""
-        spec, path = self._drawn[name]
+    def filled(self, spec: ArraySpec) -> np.ndarray[Any, Any]:
+        """One of its arrays or columns whose ``fill`` is a formula; raises ``PlanError`` where an
+        element has no value that its dtype holds."""
         array = np.empty(spec.shape, spec.dtype)
-        for start, piece in self._elements(spec, path):
+        for start, piece in self._elements(spec):
             array.reshape(-1)[start : start + piece.size] = piece
         return array
 
     def try_fills(self) -> None:
         """Compute the first elements of each array and column that a formula or a number fills;
         raises like ``filled``."""
-        for spec, path in self._drawn.values():
-            if isinstance(spec.fill, FormulaFill):
-                next(self._elements(spec, path, FEW), None)
-            elif isinstance(spec.fill, int | float) and (
-                problem := why_not_held(spec.fill, spec.dtype)
-            ):
-                raise self.error(path, spec.fill, problem)
-            elif isinstance(spec.fill, LikeFill) and (
-                (other := self.array_specs.get(spec.fill.like)) and other.size != spec.size
-            ):
-                problem = f"has {other.size:,} elements, and this array {spec.size:,}"
-                raise self.error((*path, "like"), spec.fill.like, problem)
+        columns = (one.values for table in self.table_specs.values() for one in table.values())
+        for spec in (*self.array_specs.values(), *columns):
+            fill, path = spec.fill, (*spec.path, "fill")
+            if isinstance(fill, FormulaFill):
+                next(self._elements(spec, FEW), None)
+            elif isinstance(fill, int | float) and (problem := why_not_held(fill, spec.dtype)):
+                raise self.error(path, fill, problem)
+            elif isinstance(fill, LikeFill):
+                other = self.array_specs.get(fill.like, spec)
+                if other.size != spec.size:
+                    problem = f"has {other.size:,} elements, and this array {spec.size:,}"
+                    raise self.error((*path, "like"), fill.like, problem)
 
-    @cached_property
-    def _drawn(self) -> dict[tuple[str, ...], tuple[ArraySpec, tree.Path]]:
-        """Arrays by their names and columns by their tables' and theirs, each with the place of its
-        ``fill``."""
-        drawn: dict[tuple[str, ...], tuple[ArraySpec, tree.Path]] = {
-            (name,): (spec, ("arrays", name, "fill")) for name, spec in self.array_specs.items()
-        }
-        for name, columns in self.table_specs.items():
-            for column, one in columns.items():
-                path = ("tables", name, "columns", column, "fill")
-                drawn[name, column] = one.values, path
-        return drawn
-
-    def _elements(
-        self, spec: ArraySpec, path: tree.Path, piece: int = PIECE
-    ) -> Iterator[tuple[int, Any]]:
-        assert isinstance(spec.fill, FormulaFill), path
+    def _elements(self, spec: ArraySpec, piece: int = PIECE) -> Iterator[tuple[int, Any]]:
+        assert isinstance(spec.fill, FormulaFill), spec.path
         formula, indices = spec.fill.formula, spec.fill.indices or INDICES[: len(spec.shape)]
-        scope = self.scope(formula.names, self.values)
+        scope = self._scope(formula.names, self.values)
         try:
             arguments = (scope, self.array_specs, indices, spec.shape, spec.dtype, piece)
             yield from elements(formula, *arguments)
         except ExpressionError as error:
-            raise self.error((*path, "formula"), formula, error.problem) from error
+            raise self.error((*spec.path, "fill", "formula"), formula, error.problem) from error
 
     def constants(self) -> dict[str, Value]:
         """Values of ``let``, those left out that are over an axis that the case has not."""
         kernel = self.kernel
-        names = (name for name in kernel.let if kernel.axes_behind([name]) <= self.values.keys())
-        return {name: self._constant(name) for name in names}
-
-    def _constant(self, name: str) -> Value:
-        if name not in self._let:
-            self._let[name] = self.evaluate(self.kernel.let[name], ("let", name))
-        return self._let[name]
-
-    @cached_property
-    def _let(self) -> dict[str, Value]:
-        """Values of ``let`` that were asked for, each computed once."""
-        return {}
+        names = [name for name in kernel.let if kernel.axes_behind([name]) <= self.values.keys()]
+        return dict(self._scope(names, {}))
 
     def scalars(self) -> dict[str, Any]:
         """Scalars of the call: of the declared dtype (NumPy's), else Python's own numbers."""
@@ -359,9 +333,8 @@ class Case:
         values: dict[str, Value] = {}
         for axis in group.axes:
             values.update((name, self.values.get(name, v)) for name, v in axis.first().items())
-        point = Case.at(group, values)
         devices = filter(group.serves, (self.device, *group.devices))
-        return point.placed(next(point.shapes()), next(devices, CPU))
+        return Case.first_at(group, values, next(devices, CPU))
 
     def parts(self) -> tuple[Case, ...]:
         """The implementations that do its work together, each as if it did all of it: on every GPU,
@@ -371,14 +344,12 @@ class Case:
             values = {name: self.values[name] for axis in group.axes for name in axis.names}
             served = [device for device in group.devices if group.serves(device)]
             gpus = [device for device in served if device.partition(":")[0] in QUEUES]
-            point = Case.at(group, values)
-            cases += [point.placed(next(point.shapes()), device) for device in gpus or served[-1:]]
+            cases += [Case.first_at(group, values, device) for device in gpus or served[-1:]]
         return tuple(cases)
 
     def with_size(self, name: str, value: int) -> Case:
         """The same with another value of a size, and the first launch that there is for it."""
-        point = Case.at(self.group, {**self.values, name: value})
-        return point.placed(next(point.shapes()), self.device)
+        return Case.first_at(self.group, {**self.values, name: value}, self.device)
 
     # --- how it is launched
 
@@ -398,13 +369,17 @@ class Case:
                 grids = ("cover",) if is_cover else (extents(entry.grid),)
                 grid_at = ("include", index, "grid")
             threads = (entry.threads,) if entry.threads else threads
+        of_block: list[tuple[int, ...] | None] = [
+            self._extents(block, block_at, least=1) for block in blocks
+        ]
         # ``cover`` stays a word until the launch is asked for.
-        shapes = (
-            [self._extents(block, block_at, least=1) for block in blocks],
-            [g if g == "cover" else self._extents(g, grid_at, least=1) for g in grids],
-            [self._whole(count, self._at("threads"), least=1) for count in threads],
-        )
-        return itertools.starmap(Shape, itertools.product(*(each or (None,) for each in shapes)))
+        of_grid: list[Grid | None] = [
+            grid if grid == "cover" else self._extents(grid, grid_at, least=1) for grid in grids
+        ]
+        of_threads: list[int | None] = [
+            self._whole(count, self._at("threads"), least=1) for count in threads
+        ]
+        return itertools.product(of_block or [None], of_grid or [None], of_threads or [None])
 
     @cached_property
     def launch(self) -> Launch | None:
@@ -464,16 +439,20 @@ class Case:
         """
         if not isinstance(term, Expression):
             return term
-        scope = self.scope(term.names, self.values if scope is None else scope)
+        scope = self._scope(term.names, self.values if scope is None else scope)
         try:
             return term.evaluate(scope, self.array_specs if term.arrays else None)
         except ExpressionError as error:
             raise self.error(path, term, error.problem) from error
 
-    def scope(self, names: Iterable[str], values: Mapping[str, Value]) -> Mapping[str, Value]:
+    def _scope(self, names: Iterable[str], values: Mapping[str, Value]) -> Mapping[str, Value]:
         """``values``, and those of ``names`` that ``let`` defines."""
         let = self.kernel.let
-        return {**values, **{n: self._constant(n) for n in names if n in let}} if let else values
+        defined = [name for name in names if name in let] if let else ()
+        for name in defined:
+            if name not in self._let:
+                self._let[name] = self.evaluate(let[name], ("let", name))
+        return {**values, **{name: self._let[name] for name in defined}} if defined else values
 
     def error(self, path: tree.Path, term: object, problem: str) -> PlanError:
         """What is wrong with a field at this point, with its place in the file."""
@@ -483,10 +462,7 @@ class Case:
         return PlanError(self.group.fault_at(path, message))
 
     def _extents(self, shape: Sequence[Extent], path: tree.Path, least: int = 0) -> tuple[int, ...]:
-        return tuple(
-            extent if type(extent) is int and extent >= least else self._whole(extent, path, least)
-            for extent in shape
-        )
+        return tuple(self._whole(extent, path, least) for extent in shape)
 
     def _whole(self, term: Extent, path: tree.Path, least: int = 0) -> int:
         value = self.evaluate(term, path)
@@ -507,21 +483,6 @@ class Case:
             return np.dtype(str(value))
         except TypeError as error:
             raise self.error(path, name, f"{value!r} is no dtype of NumPy") from error
-
-
-@lru_cache(maxsize=4096)
-def _launch_text(shape: Shape, device: str) -> str:
-    """The part of an identity after the axes, which many points share."""
-    parts: dict[str, Value] = {}
-    if shape.block is not None:
-        parts["block"] = format_shape(shape.block)
-    if isinstance(shape.grid, tuple):
-        parts["grid"] = format_shape(shape.grid)
-    if shape.threads is not None:
-        parts["threads"] = shape.threads
-    if device != CPU:
-        parts["device"] = device
-    return format_identity(parts)
 
 
 def _three(shape: tuple[int, ...]) -> tuple[int, int, int]:

@@ -47,14 +47,14 @@ def _values(case: Case) -> Iterator[tuple[str, str, tree.Path]]:
     yield "backend", case.backend or "unknown", (*at, "backend")
 
     for name, spec in case.array_specs.items():
-        yield f"arrays.{name}", f"{spec.dtype} {list(spec.shape)} {spec.intent}", ("arrays", name)
+        yield f"arrays.{name}", f"{spec.dtype} {list(spec.shape)} {spec.intent}", spec.path
     for name, columns in case.table_specs.items():
         for column, one in columns.items():
-            path = ("tables", name, "columns", column)
-            is_text, dtype = one.values.dtype.hasobject, str(one.values.dtype)
-            words = ("category" if one.is_category else "text") if is_text else dtype
+            spec = one.values
+            text = "category" if one.is_category else "text"
+            words = text if spec.dtype.hasobject else str(spec.dtype)
             nulls = f" {one.nulls:g} nulls" if one.nulls else ""
-            yield f"tables.{name}.{column}", f"{words} {list(one.values.shape)}{nulls}", path
+            yield f"tables.{name}.{column}", f"{words} {list(spec.shape)}{nulls}", spec.path
     for name, scalar in case.scalars().items():
         yield f"scalars.{name}", str(scalar), ("scalars", name)
     for field, amount in zip(("bytes", "flops"), case.work(), strict=True):

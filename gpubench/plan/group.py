@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 
 from gpubench.backends import registry
 from gpubench.backends.protocol import Backend
 from gpubench.errors import BackendError, Fault, KernelError, PlanError, did_you_mean
 from gpubench.names import CPU, FRESH_TIMES, BenchmarkName, Value, join_source, kernel_title
 from gpubench.plan.axes import Axis, data_names, points, used_axes
-from gpubench.plan.case import Case, Shape
-from gpubench.plan.rules import excluding
+from gpubench.plan.case import Case
+from gpubench.plan.rules import is_excluded
 from gpubench.plan.source import Arguments, reference_of, require, source_text
 from gpubench.suite import tree
 from gpubench.suite.expressions import Expression
@@ -58,16 +57,38 @@ class Group:
     implementation_name: str
     gpu_count: int
     """How many CUDA devices ``cuda:*`` stands for."""
+    of_kernel: Mapping[str, Group] = field(repr=False)
+    """The groups of all implementations of the kernel, this one too."""
     backend: str
     """Name of the backend; empty where there is none, and then ``fault`` says why."""
-    baseline: Group | None = None
-    """What speedup is measured against; ``None`` for the baseline itself."""
-    fault: str | None = None
-    """Why no case of it can run anywhere: a function that is missing, an unknown backend."""
-    data_faults: tuple[Fault, ...] = ()
+    misfit: str | None
+    """Why it cannot run, its parts apart: a function that is missing, an unknown backend."""
+    data_faults: tuple[Fault, ...]
     """Why no case of its kernel can: functions that draw data or check outputs are missing."""
-    parts: tuple[Group, ...] = ()
-    """What does its work together."""
+
+    @property
+    def baseline(self) -> Group | None:
+        """What speedup is measured against; ``None`` for the baseline itself."""
+        is_baseline = self.implementation_name == self.kernel.baseline
+        return None if is_baseline else self.of_kernel[self.kernel.baseline]
+
+    @property
+    def parts(self) -> tuple[Group, ...]:
+        """What does its work together."""
+        return tuple(self.of_kernel[name] for name in self.implementation.parts or ())
+
+    @property
+    def fault(self) -> str | None:
+        """Why no case of it can run anywhere."""
+        if self.misfit is not None:
+            return self.misfit
+        for part in self.parts:
+            why = part.fault
+            if why is None and not any(map(part.serves, part.devices)):
+                why = f"the backend {part.backend} runs on none of {', '.join(part.devices)}"
+            if why is not None:
+                return f"its part {part.title}: {why}"
+        return None
 
     # --- what the suite says
 
@@ -102,10 +123,10 @@ class Group:
     def source_text(self) -> str:
         """Source of what the implementation names, read without importing it, and the suite's lines
         of its kernel."""
-        declared = kernel_excerpt(self.loaded, self.kernel_name)
+        place, declaration = kernel_excerpt(self.loaded, self.kernel_name)
         alone = self.parts or (self,)
         code = "\n".join(source_text(one.implementation, self.loaded.path) for one in alone)
-        return join_source(code, declared.place, declared.text)
+        return join_source(code, place, declaration)
 
     # --- where it runs
 
@@ -189,16 +210,12 @@ class Group:
         return data_names(self.kernel)
 
     @cached_property
-    def point_names(self) -> frozenset[str]:
-        """Names that a rule may use before a launch shape is known."""
-        return frozenset((*self.identity_order, "implementation"))
-
-    @cached_property
     def rule_names(self) -> frozenset[str]:
         """Names that a rule may use without asking a device."""
-        launch = self.implementation.launch
-        names = {"threads_per_block", "blocks"} if launch is not None and launch.block else set()
-        return self.point_names | names | ({"threads"} if self.implementation.threads else set())
+        launch, names = self.implementation.launch, {*self.identity_order, "implementation"}
+        if launch is not None and launch.block:
+            names |= {"threads_per_block", "blocks"}
+        return frozenset(names | ({"threads"} if self.implementation.threads else set()))
 
     def names(self, formula: Expression) -> frozenset[str]:
         """Names that a formula needs a value of, those of ``let`` followed to the axes."""
@@ -222,7 +239,7 @@ class Group:
         formula has no value, the case says so itself (``Case.problem``), and the others are as they
         would be.
         """
-        tally = tally if tally is not None else Tally()
+        tally = tally or Tally()
         seen: set[str] = set()
         for case in self._product(tally):
             if case.identity in seen:
@@ -264,34 +281,30 @@ class Group:
         devices = tuple(filter(self.serves, self.devices))
         # Rules over axes alone come before launch shapes are computed, so that they can take out
         # the points at which a shape makes no sense.
-        rules = {i: rule.when for i, rule in enumerate(self.kernel.exclude)}
-        of_points = {i: when for i, when in rules.items() if self.names(when) <= self.point_names}
-        of_cases = {
-            i: when
-            for i, when in rules.items()
-            if i not in of_points and self.names(when) <= self.rule_names
-        }
+        point_names = {*self.identity_order, "implementation"}
+        of_points, of_cases = dict[int, Expression](), dict[int, Expression]()
+        for index, rule in enumerate(self.kernel.exclude):
+            if (names := self.names(rule.when)) <= point_names:
+                of_points[index] = rule.when
+            elif names <= self.rule_names:
+                of_cases[index] = rule.when
         for values in points(self.axes) if devices else ():
-            point = Case.at(self, values)
+            point = Case(self, values)
             try:
-                rule = excluding(of_points, point)
-                shapes = () if rule is not None else tuple(point.shapes())
-            except PlanError as problem:
-                yield from (point.placed(Shape(), device, problem) for device in devices)
-                continue
-            if rule is not None:
-                tally.excluded.add(rule)
-            for shape, device in itertools.product(shapes, devices):
-                case = point.placed(shape, device)
-                try:
-                    rule = excluding(of_cases, case)
-                except PlanError as problem:
-                    yield replace(case, problem=problem)
+                if is_excluded(point, of_points, tally.excluded):
                     continue
-                if rule is None:
+                shapes = tuple(point.shapes())
+            except PlanError as problem:
+                yield from (replace(point, device=each, problem=problem) for each in devices)
+                continue
+            for shape, device in itertools.product(shapes, devices):
+                case = Case(self, values, *shape, device)
+                try:
+                    is_out = is_excluded(case, of_cases, tally.excluded)
+                except PlanError as problem:
+                    case, is_out = replace(case, problem=problem), False
+                if not is_out:
                     yield case
-                else:
-                    tally.excluded.add(rule)
 
     def _includes(self) -> list[tuple[int, Include]]:
         entries = enumerate(self.kernel.include)
@@ -299,12 +312,11 @@ class Group:
 
     def _included(self, index: int, entry: Include) -> Iterator[Case]:
         """Cases of one ``include``: without a ``device``, one on every device that is served."""
-        order, values = self.identity_order, {**self.defaults, **entry.values}
-        missing = [name for name in order if name not in values]
-        point = Case.at(self, {name: values.get(name, UNKNOWN) for name in order})
-        shape, problem = Shape(), None
+        order, given = self.identity_order, {**self.defaults, **entry.values}
+        values = {name: given.get(name, UNKNOWN) for name in order}
+        case = Case(self, values)
         try:
-            if missing:
+            if missing := [name for name in order if name not in given]:
                 message = (
                     f"this entry gives no value for {', '.join(missing)}; the axes of "
                     f"{self.implementation_name!r} are {', '.join(order)}"
@@ -315,73 +327,46 @@ class Group:
             if getattr(entry, field) is not None and not is_launched:
                 message = f"the backend {self.backend} launches nothing: remove `{field}`"
                 raise PlanError(self.fault_at(("include", index, field), message))
-            shape = next(point.shapes(entry, index))
+            case = Case(self, values, *next(case.shapes(entry, index)))
         except PlanError as error:
-            problem = error
+            case = replace(case, problem=error)
         named = self.kernel.devices if entry.device is None else (entry.device,)
         for device in filter(self.serves, devices_named(named, self.gpu_count)):
-            yield point.placed(shape, device, problem)
+            yield replace(case, device=device)
 
 
 def kernel_groups(loaded: LoadedSuite, kernel_name: str, gpu_count: int) -> list[Group]:
     """Every implementation of a kernel, in the order of the file."""
-    kernel = loaded.suite.kernels[kernel_name]
+    groups: dict[str, Group] = {}
     data_faults = tuple(_data_faults(loaded, kernel_name))
-
-    def made(name: str, baseline: Group | None) -> Group:
-        backend, fault = _backend(loaded, kernel_name, name)
-        return Group(loaded, kernel_name, name, gpu_count, backend, baseline, fault, data_faults)
-
-    baseline = made(kernel.baseline, None)
-    groups = {
-        name: baseline if name == kernel.baseline else made(name, baseline)
-        for name in kernel.implementations
-    }
-    for name in [name for name in groups if kernel.implementations[name].parts]:
-        group = groups[name]
-        parts = tuple(groups[part] for part in kernel.implementations[name].parts or ())
-        faults = (f"its part {part.title}: {why}" for part in parts if (why := _why_no_part(part)))
-        groups[name] = replace(group, parts=parts, fault=group.fault or next(faults, None))
+    for name in loaded.suite.kernels[kernel_name].implementations:
+        at = loaded, kernel_name, name
+        groups[name] = Group(*at, gpu_count, groups, *_backend(*at), data_faults)
     return [*groups.values()]
-
-
-def _why_no_part(part: Group) -> str | None:
-    """Why an implementation takes no portion of anything."""
-    if part.fault is None and not any(map(part.serves, part.devices)):
-        return f"the backend {part.backend} runs on none of {', '.join(part.devices)}"
-    return part.fault
-
-
-def _arguments(kernel: Kernel, name: str, backend: Backend) -> Arguments:
-    """What the function, factory or launcher of an implementation is called with."""
-    implementation = kernel.implementations[name]
-    if implementation.factory is not None:
-        return Arguments(keywords=implementation.with_)
-    launch = () if implementation.launcher is None else ("launch",)
-    return Arguments((*launch, *backend.passes, *kernel.arguments(name)))
 
 
 def _data_faults(loaded: LoadedSuite, kernel_name: str) -> Iterator[Fault]:
     """Functions that make a kernel's data or check its outputs, as far as they are not there or
     take other arguments."""
     kernel, made_from = loaded.suite.kernels[kernel_name], Arguments(("values", "generator"))
-    named: list[tuple[tree.Path, str | None, Arguments]] = [
-        (("arrays", name, "fill", "function"), array.fill.function, made_from)
-        for name, array in kernel.arrays.items()
-        if isinstance(array.fill, FunctionFill)
+    fills: list[tuple[tree.Path, object]] = [
+        (("arrays", name, "fill"), array.fill) for name, array in kernel.arrays.items()
     ]
-    named += [
-        (("tables", name, "columns", column, "fill", "function"), declared.fill.function, made_from)
+    fills += [
+        (("tables", name, "columns", column, "fill"), declared.fill)
         for name, table in kernel.tables.items()
         for column, declared in table.columns.items()
-        if isinstance(declared.fill, FunctionFill)
     ]
-    if kernel.init is not None:
-        named.append((("init", "function"), kernel.init.function, made_from))
-    compared = Arguments(("outputs", "expected"))
-    named.append((("check", "function"), kernel.check.function, compared))
-    scored = Arguments(("outputs", "inputs"))
-    named.append((("check", "score"), kernel.check.score, scored))
+    named: list[tuple[tree.Path, str | None, Arguments]] = [
+        ((*path, "function"), fill.function, made_from)
+        for path, fill in fills
+        if isinstance(fill, FunctionFill)
+    ]
+    named += [
+        (("init", "function"), kernel.init.function if kernel.init else None, made_from),
+        (("check", "function"), kernel.check.function, Arguments(("outputs", "expected"))),
+        (("check", "score"), kernel.check.score, Arguments(("outputs", "inputs"))),
+    ]
     for path, reference, arguments in named:
         try:
             if reference is not None:
@@ -395,45 +380,56 @@ def _backend(loaded: LoadedSuite, kernel_name: str, name: str) -> tuple[str, str
 
     It is said: by ``backend``, by the implementation's name, or once for the suite.
     """
-    implementation = loaded.suite.kernels[kernel_name].implementations[name]
-    by_name = name if name in registry.names() else None
+    kernel = loaded.suite.kernels[kernel_name]
+    implementation, installed = kernel.implementations[name], registry.names()
+    by_name = name if name in installed else None
     by_kind = "together" if implementation.parts else by_name
-    backend = implementation.backend or by_kind or loaded.suite.backend
-    try:
-        if backend is None:
-            installed = registry.names()
-            hint = did_you_mean(name, installed)
-            write = f"{hint} Write" if hint else "; write"
-            raise BackendError(
-                f"implementation {name!r} does not say its backend{write} `backend:` and one of "
-                f"{', '.join(installed)} here, or at the top of the file for the whole suite"
-            )
-        found = registry.get(backend)
-    except BackendError as error:
-        return "", str(error)
-    options, known = implementation.options, found.options
-    if strange := [option for option in options if option not in known]:
-        hint = did_you_mean(strange[0], known)
-        takes = f"{' It' if hint else '; it'} takes {', '.join(known) or 'none'}"
-        return backend, f"the backend {backend} has no option {strange[0]!r}{hint}{takes}"
-    if implementation.launch is not None and not found.takes_launch:
-        return backend, f"the backend {backend} launches nothing: remove `launch`"
-    if implementation.source is not None:
-        path = Path(loaded.path).parent / implementation.source
-        if not path.is_file():
-            return backend, f"there is no source {implementation.source!r} in {path.parent}"
-    if (tables := loaded.suite.kernels[kernel_name].tables) and not found.takes_tables:
-        takers = ", ".join(one.name for one in registry.usable() if one.takes_tables)
-        return backend, (
-            f"the backend {backend} takes no tables, and the kernel declares {', '.join(tables)}; "
-            f"use one of {takers}"
+    chosen = implementation.backend or by_kind or loaded.suite.backend
+    if chosen is None:
+        hint = did_you_mean(name, installed)
+        write = f"{hint} Write" if hint else "; write"
+        return "", (
+            f"implementation {name!r} does not say its backend{write} `backend:` and one of "
+            f"{', '.join(installed)} here, or at the top of the file for the whole suite"
         )
     try:
+        backend = registry.get(chosen)
+    except BackendError as error:
+        return "", str(error)
+    return chosen, _misfit(loaded, kernel, name, backend)
+
+
+def _misfit(loaded: LoadedSuite, kernel: Kernel, name: str, backend: Backend) -> str | None:
+    """Why an implementation cannot run on its backend: what that does not take, and functions and
+    files that are not there."""
+    implementation, known = kernel.implementations[name], backend.options
+    if strange := [option for option in implementation.options if option not in known]:
+        hint = did_you_mean(strange[0], known)
+        takes = f"{' It' if hint else '; it'} takes {', '.join(known) or 'none'}"
+        return f"the backend {backend.name} has no option {strange[0]!r}{hint}{takes}"
+    if implementation.launch is not None and not backend.takes_launch:
+        return f"the backend {backend.name} launches nothing: remove `launch`"
+    if implementation.source is not None:
+        path = loaded.path.parent / implementation.source
+        if not path.is_file():
+            return f"there is no source {implementation.source!r} in {path.parent}"
+    if kernel.tables and not backend.takes_tables:
+        takers = ", ".join(one.name for one in registry.usable() if one.takes_tables)
+        return (
+            f"the backend {backend.name} takes no tables, and the kernel declares "
+            f"{', '.join(kernel.tables)}; use one of {takers}"
+        )
+    if implementation.factory is not None:
+        arguments = Arguments(keywords=implementation.with_)
+    else:
+        launch = () if implementation.launcher is None else ("launch",)
+        arguments = Arguments((*launch, *backend.passes, *kernel.arguments(name)))
+    try:
         if reference := reference_of(implementation):
-            require(reference, _arguments(loaded.suite.kernels[kernel_name], name, found))
+            require(reference, arguments)
     except KernelError as error:
-        return backend, str(error)
-    return backend, None
+        return str(error)
+    return None
 
 
 def compiled_apart(cases: Iterable[Case]) -> tuple[Case, ...]:

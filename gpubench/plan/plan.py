@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import itemgetter
 
 from gpubench.backends import registry
 from gpubench.errors import Fault, PlanError, SuiteError
@@ -51,9 +51,9 @@ class Plan:
 
         Goes once through all cases.
         """
-        loading = (warning for loaded in self.loaded for warning in loaded.warnings)
-        planning = (warning for _, warnings in self._reviews for warning in warnings)
-        return tuple(dict.fromkeys((*loading, *planning)))
+        loading = [warning for loaded in self.loaded for warning in loaded.warnings]
+        planning = [warning for _, warnings in self._reviews for warning in warnings]
+        return tuple(dict.fromkeys(loading + planning))
 
     def group(self, benchmark: str) -> Group:
         """The group of an asv benchmark (``suites.vector_add__numpy.time_kernel``) or a class."""
@@ -109,25 +109,25 @@ def build_plan(loaded: Sequence[LoadedSuite], gpu_count: int) -> Plan:
     kernels, faults = list[tuple[Group, ...]](), list[Fault]()
     for suite in loaded:
         groups = [tuple(kernel_groups(suite, name, gpu_count)) for name in suite.suite.kernels]
-        counts = {of_kernel: sum(group.count() for group in of_kernel) for of_kernel in groups}
-        if (total := sum(counts.values())) > MAX_CASES:
-            largest, count = max(counts.items(), key=itemgetter(1))
+        counts = [sum(group.count() for group in of_kernel) for of_kernel in groups]
+        rules = [len(first.kernel.exclude) + len(first.kernel.skip) for first, *_ in groups]
+        ruled = [count * number for count, number in zip(counts, rules, strict=True)]
+        if sum(counts) > MAX_CASES:
+            most = counts.index(max(counts))
             message = (
-                f"the suite has {total:,} cases before `exclude`, {count:,} of them of kernel "
-                f"{largest[0].kernel_name!r}; at most {MAX_CASES:,} are planned: give axes, blocks "
-                "and grids fewer values, or split the suite into several files"
+                f"the suite has {sum(counts):,} cases before `exclude`, {counts[most]:,} of them "
+                f"of kernel {groups[most][0].kernel_name!r}; at most {MAX_CASES:,} are planned: "
+                "give axes, blocks and grids fewer values, or split the suite into several files"
             )
-            faults.append(largest[0].fault_at((), message))
-        rules = {k: len((*k[0].kernel.exclude, *k[0].kernel.skip)) for k in counts}
-        ruled = sum(counts[of_kernel] * rules[of_kernel] for of_kernel in counts)
-        if total <= MAX_CASES and ruled > MAX_RULED:
-            most = max(counts, key=lambda of_kernel: counts[of_kernel] * rules[of_kernel])
+            faults.append(groups[most][0].fault_at((), message))
+        elif sum(ruled) > MAX_RULED:
+            most = ruled.index(max(ruled))
             message = (
                 f"{counts[most]:,} cases before `exclude` times {rules[most]:,} rules; at most "
                 f"{MAX_RULED:,} are tried in a suite: put rules together with `or`, or split the "
                 "suite into several files"
             )
-            faults.append(most[0].fault_at(("exclude",), message))
+            faults.append(groups[most][0].fault_at(("exclude",), message))
         kernels += groups
     if faults:
         raise SuiteError(faults)
@@ -142,18 +142,18 @@ def _review(groups: Sequence[Group]) -> tuple[list[Fault], list[Fault]]:
     of one implementation, the first that fails is a fault. Rules are judged only where all cases
     could be made.
     """
-    faults, warnings = [*_unusable(groups)], list[Fault]()
+    first, faults, warnings = groups[0], [*_unusable(groups)], list[Fault]()
     # Rules that ask no device anything, as long as they have skipped no case.
     names = frozenset[str]().union(*(group.rule_names for group in groups))
-    rules = enumerate(groups[0].kernel.skip)
-    certain = {index for index, rule in rules if groups[0].names(rule.when) <= names}
+    certain = {i for i, rule in enumerate(first.kernel.skip) if first.names(rule.when) <= names}
     idle_skips = set(certain)
-    tally, made, runs = Tally(), dict.fromkeys((g.implementation_name for g in groups), 0), 0
+    tally, made, runs = Tally(), Counter[str](), 0
     for group in groups:
+        name = group.implementation_name
         tally.repeated = []
         try:
             for case in group.cases(tally):
-                made[group.implementation_name] += 1
+                made[name] += 1
                 if case.problem is not None:
                     raise case.problem
                 _ = case.array_specs, case.table_specs, case.launch, case.work(), case.memory_limit
@@ -164,7 +164,6 @@ def _review(groups: Sequence[Group]) -> tuple[list[Fault], list[Fault]]:
                 runs += not skipping
         except PlanError as error:
             faults.append(error.fault or _at(group, str(error)))
-        name = group.implementation_name
         if not group.has_cases:
             text = (
                 f"{name!r} has no cases: its backend {group.backend!r} serves none of the kernel's "
@@ -172,32 +171,24 @@ def _review(groups: Sequence[Group]) -> tuple[list[Fault], list[Fault]]:
             )
             warnings.append(_at(group, text))
         if tally.repeated:
-            first, *others = tally.repeated
+            identity, *others = tally.repeated
             more = f" and {len(others)} more" if others else ""
-            text = f"{name!r} comes twice to {first!r}{more}, measured once"
+            text = f"{name!r} comes twice to {identity!r}{more}, measured once"
             warnings.append(_at(group, f"{text}; remove the value that repeats"))
+    if not faults and tally.excluded and not made[first.kernel.baseline]:
+        message = "these rules exclude every case; change their formulas"
+        if made:
+            message = (
+                f"these rules exclude every case of the baseline {first.kernel.baseline!r}, so "
+                "that nothing has a speedup"
+            )
+        faults.append(first.fault_at(("exclude",), message))
     if not faults:
-        faults.extend(_nothing_left(groups, tally, made))
-    if not faults:
-        warnings.extend(_idle_rules(groups[0], tally, idle_skips))
+        warnings.extend(_idle_rules(first, tally, idle_skips))
         warnings.extend(_twice(groups))
-        if any(made.values()) and not runs:
-            warnings.append(groups[0].fault_at(("skip",), "these rules skip every case"))
+        if made and not runs:
+            warnings.append(first.fault_at(("skip",), "these rules skip every case"))
     return faults, warnings
-
-
-def _nothing_left(
-    groups: Sequence[Group], tally: Tally, made: Mapping[str, int]
-) -> Iterator[Fault]:
-    """Rules that leave no case, or none of the baseline where others have some."""
-    if not tally.excluded:
-        return
-    first = groups[0]
-    if not any(made.values()):
-        yield first.fault_at(("exclude",), "these rules exclude every case; change their formulas")
-    elif first.kernel.baseline in made and not made[first.kernel.baseline]:
-        message = f"these rules exclude every case of the baseline {first.kernel.baseline!r}"
-        yield first.fault_at(("exclude",), f"{message}, so that nothing has a speedup")
 
 
 def _twice(groups: Sequence[Group]) -> Iterator[Fault]:
@@ -205,10 +196,9 @@ def _twice(groups: Sequence[Group]) -> Iterator[Fault]:
     seen: dict[tuple[str, str], str] = {}
     for group in groups:
         plain = group.implementation.model_copy(update={"title": None, "backend": None})
-        key = group.backend, repr(plain)
-        first = seen.setdefault(key, group.implementation_name)
-        if first != group.implementation_name:
-            name = group.implementation_name
+        name = group.implementation_name
+        first = seen.setdefault((group.backend, repr(plain)), name)
+        if first != name:
             yield _at(group, f"{name!r} is {first!r} under another name; remove one of them")
 
 
@@ -217,9 +207,8 @@ def _unusable(groups: Sequence[Group]) -> Iterator[Fault]:
     yield from groups[0].data_faults
     for index, device in enumerate(groups[0].kernel.devices):
         first = device.replace("*", "0")
-        if any(group.serves(first) for group in groups):
-            continue
-        if not any(backend.serves(first) for backend in registry.usable()):
+        served = any(group.serves(first) for group in groups)
+        if not served and not any(backend.serves(first) for backend in registry.usable()):
             message = f"no backend runs on {device!r}; the processor is cpu, a GPU is cuda:0"
             yield groups[0].fault_at(("devices", index), message)
     for group in groups:
@@ -234,11 +223,8 @@ def _unusable(groups: Sequence[Group]) -> Iterator[Fault]:
 
 def _idle_rules(group: Group, tally: Tally, idle_skips: set[int]) -> Iterator[Fault]:
     kernel = group.kernel
-    rules = [
-        ("exclude", "excludes", index, rule.when)
-        for index, rule in enumerate(kernel.exclude)
-        if index not in tally.excluded
-    ]
+    idle_excludes = sorted({*range(len(kernel.exclude))} - tally.excluded)
+    rules = [("exclude", "excludes", index, kernel.exclude[index].when) for index in idle_excludes]
     rules += [("skip", "skips", index, kernel.skip[index].when) for index in sorted(idle_skips)]
     for kind, does, index, when in rules:
         text = f"this rule {does} no case: `{when}`; remove it, or change its formula"

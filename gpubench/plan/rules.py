@@ -17,7 +17,7 @@ from gpubench.suite.expressions import Expression, ExpressionError
 SHOWN = 12
 """Most names or values that a message lists."""
 
-_DERIVED: Mapping[str, Callable[[Case], Value | None]] = {
+_DERIVED: Mapping[str, Callable[[Case], Value | None]] = {  # beside a case's axes
     "suite": lambda case: case.suite.suite,
     "kernel": lambda case: case.kernel_name,
     "implementation": lambda case: case.implementation_name,
@@ -27,9 +27,6 @@ _DERIVED: Mapping[str, Callable[[Case], Value | None]] = {
     "threads_per_block": lambda case: math.prod(case.block) if case.block else None,
     "blocks": lambda case: case.launch.blocks if not case.problem and case.launch else None,
 }
-
-CASE_NAMES = frozenset(_DERIVED)
-"""Names that a case may have beside its axes."""
 
 
 def scope(case: Case, names: frozenset[str]) -> dict[str, Value]:
@@ -43,15 +40,14 @@ def scope(case: Case, names: frozenset[str]) -> dict[str, Value]:
     return values
 
 
-def excluding(rules: Mapping[int, Expression], case: Case) -> int | None:
-    """Index of the first of these ``exclude`` rules that takes a case out; all of them apply to it.
-
-    Raises ``PlanError`` where one has no value.
-    """
+def is_excluded(case: Case, rules: Mapping[int, Expression], counted: set[int]) -> bool:
+    """Whether one of these ``exclude`` rules takes a case out, all of which apply to it; the index
+    of the first that does is ``counted``. Raises ``PlanError`` where one has no value."""
     for index, rule in rules.items():
         if case.evaluate(rule, ("exclude", index, "when"), scope(case, rule.names)):
-            return index
-    return None
+            counted.add(index)
+            return True
+    return False
 
 
 def skip_reason(case: Case, device_scope: Mapping[str, Value]) -> str | None:
@@ -88,7 +84,7 @@ def selected(
     Raises ``PlanError`` for a text that cannot be read, and for a name or value that no case has.
     """
     kept = every = list(cases)
-    names = CASE_NAMES.union(*(case.values for case in every))
+    names = frozenset(_DERIVED).union(*(case.values for case in every))
     for text in axes:
         name, _, listed = (part.strip() for part in text.partition("="))
         if not name or not listed:

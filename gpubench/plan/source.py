@@ -78,8 +78,12 @@ def require(reference: str, arguments: Arguments | None = None) -> None:
     definition = _definition(reference)
     if arguments is None or not isinstance(definition, ast.FunctionDef):
         return
-    keeps = all(_decorator_name(each) in _KEEP_ARGUMENTS for each in definition.decorator_list)
-    if keeps and not _takes(definition.args, arguments):
+    for decorator in definition.decorator_list:  # `jit` of `@cuda.jit(device=True)`
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+        if name not in _KEEP_ARGUMENTS:
+            return
+    if not _takes(definition.args, arguments):
         raise KernelError(
             f"{reference} takes ({_shown(definition.args)}), and is called with {arguments}: "
             "change the function, or what the suite gives it"
@@ -96,12 +100,6 @@ def _shown(parameters: ast.arguments) -> str:
         return shortened(ast.unparse(takes), MOST_SHOWN)
     except RecursionError:  # a default of thousands of terms
         return "other arguments"
-
-
-def _decorator_name(decorator: ast.expr) -> str:
-    """``jit`` of ``@cuda.jit(device=True)``."""
-    called = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
 
 
 def _takes(parameters: ast.arguments, arguments: Arguments) -> bool:

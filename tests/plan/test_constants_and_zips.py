@@ -92,7 +92,7 @@ def test_a_formula_fills_an_array(plan_of: PlanOf) -> None:
     case = cases(plan_of(KERNEL), "numpy")["n=16 width=3"]
     i, j = np.indices((4, 3))
 
-    np.testing.assert_array_equal(case.filled("a"), i * 0.25 + j / 4)
+    np.testing.assert_array_equal(case.filled(case.array_specs["a"]), i * 0.25 + j / 4)
 
 
 FAULTS = {
@@ -116,8 +116,9 @@ def test_a_formula_without_a_value_is_a_fault_of_its_cases(kind: str, plan_of: P
     fault = plan.faults()[0]
     assert fault.message == f"small numpy at n=16 width=3: {message}"
     assert (fault.line, fault.column) == (line + 4, column + 4)
+    case = cases(plan, "numpy")["n=16 width=3"]
     with pytest.raises(PlanError):
-        cases(plan, "numpy")["n=16 width=3"].filled("a")
+        case.filled(case.array_specs["a"])
     assert cases(plan, "numpy")["n=32 width=3"].fault is None
 
 
@@ -195,7 +196,7 @@ def test_a_preset_changes_constants_arrays_and_scalars(tmp_path: Path) -> None:
     assert plain.scalars() == {"dt": 0.5}
     assert paper.scalars() == {"dt": np.float32(0.001)}
     assert paper.array_specs["a"].intent == "inout"
-    assert (paper.filled("a") == 2.5).all()
+    assert (paper.filled(paper.array_specs["a"]) == 2.5).all()
     assert (paper.array_specs["b"].shape, paper.array_specs["b"].dtype) == ((4, 2), np.int32)
     assert paper.identity == plain.identity == "n=8"
     explained = {field: origin for field, _, origin in explain(paper)}

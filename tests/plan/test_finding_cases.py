@@ -170,3 +170,34 @@ def test_formulas_without_a_value_are_faults_at_their_place(plan_of: PlanOf) -> 
             "number of at least 1 is needed: change the formula, or `exclude` such cases",
         ),
     ]
+
+
+DIVIDED = """\
+sizes: {n: [8]}
+arrays:
+  a: {shape: [n], dtype: float32}
+  b: {shape: [n], dtype: float32, intent: out}
+call: [a, b]
+baseline: together
+implementations:
+  one: {function: "pkg:f", backend: numpy}
+  two: {function: "pkg:g", backend: numpy}
+  together: {parts: [one, two], split: n}
+"""
+
+
+def test_a_baseline_whose_work_is_divided_has_its_parts(plan_of: PlanOf) -> None:
+    plan = plan_of(DIVIDED)
+
+    baseline = plan.find("small__one n=8").baseline()
+
+    assert baseline is not None and baseline.group is plan.group("small__together")
+    assert [part.implementation_name for part in baseline.parts()] == ["one", "two"]
+
+
+def test_a_baseline_whose_part_is_missing_cannot_run(plan_of: PlanOf) -> None:
+    plan = plan_of(DIVIDED.replace("pkg:g", "pkg:nothing"))
+
+    fault = plan.find("small__one n=8").fault
+
+    assert fault is not None and "its part small two: module 'pkg' has no 'nothing'" in fault

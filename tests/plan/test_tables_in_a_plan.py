@@ -50,7 +50,7 @@ def test_columns_are_as_long_as_their_table_at_each_case(plan_of: PlanOf) -> Non
     assert columns["row"].values.dtype == np.int16
     assert columns["v"].nulls == 0.25
     assert columns["k"].is_category and columns["k"].values.dtype == object
-    np.testing.assert_array_equal(case.filled("x", "row"), 10 * np.arange(20))
+    np.testing.assert_array_equal(case.filled(columns["row"].values), 10 * np.arange(20))
 
 
 def test_axes_of_tables_are_axes_of_the_data(plan_of: PlanOf) -> None:
