@@ -85,13 +85,14 @@ def _settings(arguments: Any) -> AsvSettings:
     options = vars(arguments)
     attributes = {**(options.get("attribute") or {}), **(QUICK if options.get("quick") else {})}
     asked = options.get("bench") or ()
+    skip_all = options.get("skip_existing") or options.get("skip_existing_commits")
     settings = AsvSettings(
         run=f"{os.getpid()}-{time.time():.0f}",
         attributes=attributes,
         benchmarks=(asked,) if isinstance(asked, str) else tuple(asked),
         timeout=float(attributes.get("timeout", config.default_benchmark_timeout)),
-        skip_successful=_asked(options, "successful"),
-        skip_failed=_asked(options, "failed"),
+        skip_successful=bool(skip_all or options.get("skip_existing_successful")),
+        skip_failed=bool(skip_all or options.get("skip_existing_failed")),
     )
     if _command(arguments) not in KEEPING or options.get("dry_run") or options.get("skip_save"):
         return settings
@@ -103,12 +104,6 @@ def _settings(arguments: Any) -> AsvSettings:
         machine=Machine.load(machine_name=arguments.machine, interactive=True).machine,
         commit=None if commit is None else get_repo(config).get_hash_from_name(commit),
     )
-
-
-def _asked(options: dict[str, Any], what: str) -> bool:
-    """Whether asv skips what is there and was successful, or failed; none has every option."""
-    names = ("skip_existing", "skip_existing_commits", f"skip_existing_{what}")
-    return any(options.get(name) for name in names)
 
 
 def say_what_is_compiled_anew() -> None:

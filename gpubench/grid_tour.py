@@ -107,7 +107,7 @@ def _visits(launch: Launch, device: str) -> tuple[Visit, ...]:
         target = Target(function=load_object(KERNEL))
         session.bind(target, launch, (*native, *launch.block))()
         session.synchronize()
-        thread, block = (session.to_host(native[i]) for i in (0, 1))
+        thread, block = session.to_host(native[0]), session.to_host(native[1])
     visits = (
         Visit(_place(block[i]), _place(thread[i]), _place(i[::-1])) for i in np.ndindex(shape)
     )

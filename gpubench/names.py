@@ -30,7 +30,6 @@ NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 _BENCHMARK = re.compile(r"(?P<module>[\w.]+)\.(?P<cls>[a-z0-9_]+)\.time_(?P<time>\w+)")
 
-
 LONGEST_PATTERN = 500
 """Characters of a pattern of pairs, several times those of a benchmark's name."""
 

@@ -34,7 +34,7 @@ MAX_LINE = 2**22
 """Bytes of a line: the longest has some 20 for each sample, and nobody takes 200,000."""
 
 MAX_NUMBER = 2**128
-"""As of ``gpubench.suite.expressions.LIMIT``."""
+"""As of ``gpubench.suite.arithmetic.LIMIT``."""
 
 MAX_REASON = 20_000
 """Characters of a reason: a traceback of hundreds of lines. An exception may quote an array."""
@@ -180,8 +180,6 @@ class RoundsRecord:
 Line = RunRecord | CaseRecord | RoundsRecord
 
 _KINDS: dict[str, type[Line]] = {"run": RunRecord, "case": CaseRecord, "rounds": RoundsRecord}
-
-
 _DECODERS = {kind.encode(): msgspec.json.Decoder(type_) for kind, type_ in _KINDS.items()}
 _BEGINNING = re.compile(rb'\{"format": %d, "kind": "(%s)", ' % (FORMAT, b"|".join(_DECODERS)))
 """Of the lines that ``to_line`` writes: what they are is told without reading them twice."""
@@ -256,34 +254,33 @@ def to_line(record: Line) -> str:
 
 def _cut(record: Line) -> Line:
     """The record with a reason that a person can read: of a long one beginning and end."""
-    if not isinstance(record, CaseRecord) or len(record.reason or "") <= MAX_REASON:
+    if not isinstance(record, CaseRecord) or len(reason := record.reason or "") <= MAX_REASON:
         return record
-    reason = record.reason or ""
     half = MAX_REASON // 2 - 40  # with what tells of the middle it is no longer too long
     cut = f"{reason[:half]}\n... {len(reason) - 2 * half:,} characters ...\n{reason[-half:]}"
     return replace(record, reason=cut)
 
 
-def _plausible(record: Line) -> Line:
-    """The record; raises ``GpubenchError`` for a number that no suite can give."""
+def parse_line(line: str | bytes) -> Line:
+    """Read one line; raises ``GpubenchError`` for what is no line of this format, and for a number
+    that no suite can give."""
+    if len(line) > MAX_LINE:
+        raise GpubenchError(f"it has {len(line):,} bytes; a line has {MAX_LINE:,} at most")
+    record = _cut(_decoded(line))
     if isinstance(record, CaseRecord):
-        numbers = [record.bytes, record.flops, record.threads, record.shared_bytes]
-        numbers += [record.peak_bytes]
-        numbers += [record.runs_per_sample, *(record.block or ()), *(record.grid or ())]
-        for number in [*numbers, *record.values.values()]:
-            if isinstance(number, int) and abs(number) > MAX_NUMBER:
-                raise GpubenchError("it holds a number beyond 2**128, which no suite gives")
+        numbers: list[object] = [record.bytes, record.flops, record.threads, record.shared_bytes]
+        numbers += [record.peak_bytes, record.runs_per_sample]
+        numbers += [*(record.block or ()), *(record.grid or ()), *record.values.values()]
+        if any(isinstance(number, int) and abs(number) > MAX_NUMBER for number in numbers):
+            raise GpubenchError("it holds a number beyond 2**128, which no suite gives")
     return record
 
 
-def parse_line(line: str | bytes) -> Line:
-    """Read one line; raises ``GpubenchError`` for what is no line of this format."""
-    if len(line) > MAX_LINE:
-        raise GpubenchError(f"it has {len(line):,} bytes; a line has {MAX_LINE:,} at most")
+def _decoded(line: str | bytes) -> Line:
     try:
         encoded = line.encode() if isinstance(line, str) else line
         if begins := _BEGINNING.match(encoded):
-            return _plausible(_cut(_DECODERS[begins[1]].decode(encoded)))
+            return _DECODERS[begins[1]].decode(encoded)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         pass  # damaged, foreign, or with a NaN, which is no JSON but which Python writes
     text = line.decode(errors="replace") if isinstance(line, bytes) else line
@@ -297,7 +294,7 @@ def parse_line(line: str | bytes) -> Line:
     if not isinstance(kind, str) or kind not in _KINDS:
         raise GpubenchError(f"unknown kind of record line: {str(kind)[:80]!r}")
     try:
-        return _plausible(_cut(msgspec.convert(content, _KINDS[kind])))
+        return msgspec.convert(content, _KINDS[kind])
     except (msgspec.MsgspecError, OverflowError) as error:
         if "missing required field" in str(error):
             raise GpubenchError(f"incomplete line of a gpubench record: {error}") from error

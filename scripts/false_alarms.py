@@ -34,6 +34,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TypeVar
@@ -44,7 +45,7 @@ from asv_runner.statistics import quantile_ci
 from conditions import print_conditions, progress, scratch_project
 from numpy.typing import NDArray
 
-from gpubench.analysis.comparison import apart_from, ratio_in_turn, time_ratios, verdict_of
+from gpubench.analysis.comparison import apart_from, ratio_in_turn, time_ratio, verdict_of
 from gpubench.analysis.control import false_alarms, proportion_interval
 from gpubench.measure import paired
 from gpubench.measure.direct import Job, Measured, Take, jobs, measure, take_turn, twins
@@ -399,10 +400,8 @@ def two_commits(kind: str, cases: dict[str, Case], processes: int) -> None:
 
 def _changed(old_baseline: Row, old: Row, new_baseline: Row, new: Row) -> bool:
     """Whether the newer is called faster or slower, as in a suite with few cases."""
-    (moved,) = time_ratios([old_baseline], [new_baseline])
-    ratio = in_turn = ratio_in_turn(old, new, moved)
-    if ratio is None:
-        (ratio,) = time_ratios([old], [new])
+    in_turn = ratio_in_turn(old, new, time_ratio(old_baseline, new_baseline))
+    ratio = in_turn or time_ratio(old, new)
     apart = apart_from(None, in_turn=in_turn is not None)
     return ratio is not None and verdict_of(ratio, apart) in ("faster", "slower")
 
@@ -462,7 +461,7 @@ def scatter(kind: str, case: Case, comparisons: int) -> None:
     with forked() as take:
         rows = [rows_of([take(Job(case))])[0] for _ in range(comparisons)]
     logs = np.log([row.seconds for row in rows if row.seconds])
-    ratios = [one for one in time_ratios(rows[:-1], rows[1:]) if one]
+    ratios = [one for pair in pairwise(rows) if (one := time_ratio(*pair))]
     apart = [
         sum(
             one.low > 1 <= one.value / factor or one.high < 1 >= one.value * factor

@@ -8,10 +8,9 @@ from gpubench import __version__
 from gpubench.cli.advise import advise
 from gpubench.cli.console import Commands
 from gpubench.cli.fleet import fleet
-from gpubench.cli.measuring import time
+from gpubench.cli.measuring import time, verify
 from gpubench.cli.reading import choose, compare, query, report, serve
 from gpubench.cli.suites import check, devices, grid, init, plan, schema
-from gpubench.cli.verifying import verify
 
 
 @click.group(

@@ -43,9 +43,9 @@ class SafeConsole(Console):
                 yield segment._replace(text=printable(segment.text))
 
 
-# Without emoji: of `file.yaml:100:3` rich would make one.
-OUT = SafeConsole(soft_wrap=True, highlight=False, emoji=False)
-ERR = SafeConsole(stderr=True, soft_wrap=True, highlight=False, emoji=False)
+# Of `file.yaml:100:3` rich would make an emoji, and obey a `[bold]` in a name.
+OUT = SafeConsole(soft_wrap=True, highlight=False, emoji=False, markup=False)
+ERR = SafeConsole(stderr=True, soft_wrap=True, highlight=False, emoji=False, markup=False)
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as of shells: 128 and the number of the signal."""
@@ -73,7 +73,7 @@ class Commands(click.Group):
             if error.errno == errno.EPIPE:  # who read the output has seen enough of it
                 sys.exit(1)
             place = f": {error.filename}" if error.filename else ""
-            ERR.print(f"gpubench: {error.strerror or error}{place}", markup=False)
+            ERR.print(f"gpubench: {error.strerror or error}{place}")
             sys.exit(2)
         except MemoryError:
             ERR.print("gpubench: there is not enough memory; give it fewer or smaller files")
@@ -85,10 +85,10 @@ class Commands(click.Group):
         except SuiteError as error:
             print_faults(error.faults)
             count = len(error.faults)
-            ERR.print(f"{count} fault{'' if count == 1 else 's'}", markup=False)
+            ERR.print(f"{count} fault{'' if count == 1 else 's'}")
             sys.exit(2)
         except GpubenchError as error:
-            ERR.print(f"gpubench: {error}", markup=False)
+            ERR.print(f"gpubench: {error}")
             sys.exit(2)
         except KeyboardInterrupt:
             ERR.print("interrupted")
@@ -112,7 +112,7 @@ def interruptible() -> Iterator[list[str]]:
 
 def print_faults(faults: Iterable[Fault], prefix: str = "") -> None:
     for fault in faults:
-        ERR.print(str(replace(fault, message=prefix + fault.message)), markup=False)
+        ERR.print(str(replace(fault, message=prefix + fault.message)))
 
 
 def echo(text: str, *, nl: bool = True) -> None:
@@ -142,17 +142,16 @@ class Watched:
 def watched(total: int, what: str = "measuring") -> Iterator[Watched]:
     """A progress bar of so many steps on standard error around work that Ctrl-C and SIGTERM end,
     with what there is by then."""
-    from rich.progress import (  # which most commands start without
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich import progress  # which most commands start without
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-    shown = Progress(
-        *columns, TimeRemainingColumn(), console=ERR, transient=True, disable=not ERR.is_terminal
+    shown = progress.Progress(
+        progress.TextColumn("{task.description}", markup=False),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeRemainingColumn(),
+        console=ERR,
+        transient=True,
+        disable=not ERR.is_terminal,
     )
     task = shown.add_task(what, total=total)
     work = Watched(lambda what, steps: shown.update(task, advance=steps, description=what))
@@ -160,4 +159,4 @@ def watched(total: int, what: str = "measuring") -> Iterator[Watched]:
         yield work
     work.interrupted = bool(interrupted)
     for words, count in work.warned.items():
-        ERR.print(f"{words} ({count} case{'' if count == 1 else 's'})", markup=False)
+        ERR.print(f"{words} ({count} case{'' if count == 1 else 's'})")

@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 
+from gpubench.cli import options
 from gpubench.cli.console import ERR, INTERRUPTED, OUT, interruptible, print_json
-from gpubench.cli.options import Command, json_option, results_option
 from gpubench.cli.planning import planned
 from gpubench.errors import GpubenchError
 
@@ -36,7 +36,7 @@ scheduler_option = click.option(
 )
 
 
-def tls_options(command: Command) -> Command:
+def tls_options(command: options.Command) -> options.Command:
     """Files of certificates, named as Dask's own options; else as Dask is configured."""
     for name, what in (
         ("key", "The private key of it."),
@@ -85,7 +85,7 @@ def fleet() -> None:
     metavar="URL",
     help="What machines clone (default: this folder on this machine, else the remote `origin`).",
 )
-@results_option
+@options.results
 @tls_options
 def run(
     commits: str,
@@ -108,7 +108,7 @@ def run(
     from gpubench.fleet.cluster import is_loopback
     from gpubench.fleet.parcels import merge, remove_leftovers
 
-    here, say = Path(), partial(ERR.print, markup=False)
+    here, say = Path(), ERR.print
     plans = cache(partial(planned, (), os.environ.get("GPUBENCH_PRESET") or None))
     plan = plans(0)  # faults of suites are told first
     chosen = git(here, "rev-list", "--first-parent", *commits.split(), "--").split()
@@ -137,9 +137,9 @@ def run(
             return merge(parcel, share, machine.environments, results, facts, begun)
 
         variables = {name: os.environ[name] for name in VARIABLES if os.environ.get(name)}
-        outcome = coordinator.measure_all(
+        outcome = coordinator.Dispatch(
             client, machines, keepers, shares, results, keep, say, variables=variables
-        )
+        ).run()
     if interrupted:
         sys.exit(INTERRUPTED)
     say(f"{outcome.kept} of {len(shares)} shares are measured and kept in {results}")
@@ -187,13 +187,13 @@ def worker(
     from gpubench.fleet.cluster import serve
 
     place = Checkout(checkout.resolve(), machine or machine_name(), python)
-    ERR.print(f"{place.machine} measures in {place.folder} (Ctrl-C ends it)", markup=False)
+    ERR.print(f"{place.machine} measures in {place.folder} (Ctrl-C ends it)")
     asyncio.run(serve(scheduler, security, place, name, host))
 
 
 @fleet.command()
 @scheduler_option
-@json_option
+@options.json
 @tls_options
 def status(scheduler: str, as_json: bool, **tls: Any) -> None:
     """Show the machines, what they do, and how far the last run has come."""

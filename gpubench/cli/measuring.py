@@ -1,4 +1,4 @@
-"""`gpubench time`: measure at once, without asv and without commits."""
+"""`gpubench time` and `gpubench verify`: measure or verify at once, without asv and commits."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpubench.cli import options
 from gpubench.cli.console import ERR, INTERRUPTED, OUT, print_json, watched
-from gpubench.cli.options import axes_option, json_option, preset_option, where_option
-from gpubench.cli.planning import chosen_cases
+from gpubench.cli.planning import chosen_cases, loaded_suites, suite_and_kernel
 
 if TYPE_CHECKING:  # a command imports what measures only when it does: --help answers at once
     from gpubench.measure.direct import Job, Measured
@@ -22,9 +22,9 @@ if TYPE_CHECKING:  # a command imports what measures only when it does: --help a
 
 @click.command()
 @click.argument("target", metavar="SUITE[::KERNEL]")
-@preset_option
-@where_option
-@axes_option
+@options.preset
+@options.where
+@options.axes
 @click.option("--samples", type=click.IntRange(min=1), help="Samples of each time, in all rounds.")
 @click.option("--control", is_flag=True, help="Measure each case against itself instead.")
 @click.option(
@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # a command imports what measures only when it does: --help a
     show_default=True,
     help="With --control: how many.",
 )
-@json_option
+@options.json
 def time(
     target: str,
     preset: str | None,
@@ -58,7 +58,7 @@ def time(
     before = core_use()
     kept = chosen_cases([target], preset, where, axes)
     if warning := busy_since(before):
-        ERR.print(f"gpubench: {warning}", markup=False)
+        ERR.print(f"gpubench: {warning}")
     if control:
         _control(kept, comparisons, samples, as_json)
     else:
@@ -128,6 +128,82 @@ def _control(cases: Sequence[Case], comparisons: int, samples: int | None, as_js
         print_json(content)
     else:
         OUT.print(times.control_table(compared))
-        OUT.print(times.control_line(alarms), markup=False)
+        OUT.print(times.control_line(alarms))
     if waiting.interrupted:
         sys.exit(INTERRUPTED)
+
+
+SMOKE = "smoke"
+"""The preset that is taken in software where none is named."""
+
+
+@click.command()
+@click.argument("targets", metavar="[SUITE[::KERNEL]]...", nargs=-1)
+@options.preset
+@options.where
+@options.axes
+@click.option(
+    "--orders",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Orders of threads and blocks to run in, on softcuda: ascending, descending, then random.",
+)
+@click.option(
+    "--sanitize", is_flag=True, help="Look for races and uninitialised reads too, on softcuda."
+)
+@options.json
+def verify(
+    targets: tuple[str, ...],
+    preset: str | None,
+    where: str | None,
+    axes: tuple[str, ...],
+    orders: int,
+    sanitize: bool,
+    as_json: bool,
+) -> None:
+    """Compute every implementation and compare it with its baseline. Takes no time.
+
+    SUITE is a file, or the name of one in suites/; none are all. CUDA runs on the GPU where there
+    is one, else on softcuda, a CUDA device in software; with --orders or --sanitize always there,
+    and always where GPUBENCH_SOFTCUDA=1 is set. As it is slow, the preset `smoke` is taken there
+    where none is named. Exit code 1 where something is wrong.
+    """
+    from gpubench.backends.devices import gpu_count, known_gpus, no_gpu_reason
+    from gpubench.backends.software import NAME, device_count, requested
+    from gpubench.measure import verifying
+    from gpubench.measure.recorder import run_facts
+    from gpubench.tables import verdicts
+
+    only_in_software = orders > 1 or sanitize
+    in_software = requested() or only_in_software or not gpu_count()
+    count = device_count() if in_software else gpu_count()
+    if in_software and preset is None:
+        paths = tuple(dict.fromkeys(suite_and_kernel(target)[0] for target in targets))
+        if any(SMOKE in loaded.suite.presets for loaded in loaded_suites(paths, None)):
+            preset = SMOKE
+    cases = chosen_cases(targets, preset, where, axes, count)
+    tried = verifying.orders(orders) if in_software else ()
+    manner = verifying.Manner(in_software, tried, sanitize)
+    outcomes = {}
+    with watched(len(cases), "verifying") as work:
+        for index, outcome in verifying.verified(cases, manner, work.warned):
+            outcomes[index] = outcome
+            work.advance(f"{cases[index].group.title} {cases[index].identity}", 1)
+    rows = [(cases[index], outcomes[index]) for index in sorted(outcomes)]
+    cuda = verdicts.CudaPlace(
+        NAME if in_software else ", ".join(gpu.name for gpu in known_gpus()),
+        None if only_in_software or requested() else no_gpu_reason(),
+        preset,
+        tried,
+        sanitize,
+    )
+    if as_json:
+        listed = [verdicts.case_row(*row) for row in rows]
+        print_json({**asdict(cuda), "facts": run_facts(), "cases": listed})
+    else:
+        OUT.print(*verdicts.report(rows, cuda), sep="\n")
+    if work.interrupted:
+        sys.exit(INTERRUPTED)
+    if any(outcome.status in verdicts.WRONG for outcome in outcomes.values()):
+        sys.exit(1)

@@ -1,10 +1,10 @@
-"""Options and arguments that several commands share."""
+"""Options and arguments that several commands share: ``@options.results`` ..."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -16,40 +16,38 @@ SUITES = Path("suites")
 RESULTS = Path(".asv/results")
 
 
-def path_option(name: str, default: Path, help: str) -> Callable[[Command], Command]:
+def path(name: str, default: Path, help: str, **more: Any) -> Callable[[Command], Command]:
     """An option whose value is a path."""
-    path = click.Path(path_type=Path)
-    return click.option(name, type=path, default=default, show_default=True, help=help)
+    of_path = click.Path(path_type=Path)
+    return click.option(name, type=of_path, default=default, show_default=True, help=help, **more)
 
 
-paths_argument = click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-preset_option = click.option(
+paths = click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+preset = click.option(
     "--preset",
     envvar="GPUBENCH_PRESET",
     help="Named overlay of sizes, launches and sampling; also the variable GPUBENCH_PRESET.",
 )
-where_option = click.option(
+where = click.option(
     "--where", metavar="EXPR", help="Keep cases for which this holds: 'n >= 2**20'."
 )
-axes_option = click.option(
+axes = click.option(
     "-a",
     "axes",
     multiple=True,
     metavar="NAME=VALUES",
     help="Keep these values of an axis: -a n=1024,4096 -a implementation=numpy. Repeatable.",
 )
-results_option = path_option("--results", RESULTS, "asv's results directory.")
-suites_option = click.option(
+results = path("--results", RESULTS, "asv's results directory.")
+suites = path(
     "--suites",
-    type=click.Path(path_type=Path),
-    default=SUITES,
-    show_default=True,
-    envvar=VARIABLE,
-    help="Suites whose `pairs` of an asv project's benchmarks are reported too; also the variable "
+    SUITES,
+    "Suites whose `pairs` of an asv project's benchmarks are reported too; also the variable "
     f"{VARIABLE}.",
+    envvar=VARIABLE,
 )
-machine_option = click.option("--machine", help="Only results of this machine.")
-environment_option = click.option(
+machine = click.option("--machine", help="Only results of this machine.")
+environment = click.option(
     "--environment", help="Only results of this environment, by asv's name for it."
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -15,7 +15,6 @@ from gpubench.suite.folder import asked_folder, suite_files
 
 if TYPE_CHECKING:  # a command imports what plans only when it plans: --help answers at once
     from gpubench.plan.case import Case
-    from gpubench.plan.group import Group
     from gpubench.plan.plan import Plan
     from gpubench.suite.loading import LoadedSuite
 
@@ -75,14 +74,17 @@ def chosen_cases(
     asked = [suite_and_kernel(target) for target in targets]
     made = planned(tuple(dict.fromkeys(path for path, _ in asked)), preset, gpu_count)
     print_faults(made.faults(), "warning: ")
+    groups = made.groups()
+    kept = set() if asked else {*groups}
     for path, kernel in asked:
-        groups = (group for group in made.groups() if _is_asked(group, [(path, None)]))
-        kernels = dict.fromkeys(group.kernel_name for group in groups)
+        of_path = [each for each in groups if path in (each.loaded.path, *each.loaded.path.parents)]
+        kernels = dict.fromkeys(group.kernel_name for group in of_path)
         if kernel is not None and kernel not in kernels:
             names = ", ".join(kernels) or "none"
             raise GpubenchError(f"{path} has no kernel {kernel!r}; it has {names}")
-    cases = (case for case in made.cases() if not asked or _is_asked(case.group, asked))
+        kept |= {group for group in of_path if kernel in (None, group.kernel_name)}
     sys.path.insert(0, str(Path.cwd()))
+    cases = (case for group in groups if group in kept for case in group.cases())
     return selected(cases, where, axes)
 
 
@@ -96,11 +98,3 @@ def suite_and_kernel(target: str) -> tuple[Path, str | None]:
             return found, kernel or None
     there = ", ".join(file.stem for file in suite_files(suites)) or "no suites"
     raise GpubenchError(f"there is no {path} and no {named}; {suites}/ has {there}")
-
-
-def _is_asked(group: Group, asked: Sequence[tuple[Path, str | None]]) -> bool:
-    file = Path(group.loaded.path)
-    return any(
-        path in (file, *file.parents) and kernel in (None, group.kernel_name)
-        for path, kernel in asked
-    )

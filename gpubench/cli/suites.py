@@ -7,21 +7,15 @@ from pathlib import Path
 
 import click
 
+from gpubench.cli import options
 from gpubench.cli.console import OUT, echo, print_faults, print_json
-from gpubench.cli.options import (
-    axes_option,
-    json_option,
-    paths_argument,
-    preset_option,
-    where_option,
-)
 from gpubench.cli.planning import planned
 from gpubench.errors import SuiteError
 
 
 @click.command()
-@paths_argument
-@preset_option
+@options.paths
+@options.preset
 def check(paths: tuple[Path, ...], preset: str | None) -> None:
     """Check suite files and every function that they name.
 
@@ -34,15 +28,15 @@ def check(paths: tuple[Path, ...], preset: str | None) -> None:
     if plan.faults():
         raise SuiteError(plan.faults())
     print_faults(plan.warnings(), "warning: ")
-    OUT.print(plans.counts_line(plan), markup=False)
+    OUT.print(plans.counts_line(plan))
 
 
 @click.command()
-@paths_argument
-@preset_option
-@where_option
-@axes_option
-@json_option
+@options.paths
+@options.preset
+@options.where
+@options.axes
+@options.json
 @click.option("--list", "as_list", is_flag=True, help="Print one case a line, for grep.")
 @click.option(
     "--explain", "explained", metavar="CASE", help="Say which line of which file set each value."
@@ -84,7 +78,7 @@ def plan(
 
 
 @click.command()
-@json_option
+@options.json
 def devices(as_json: bool) -> None:
     """Show the CPU and the GPUs of this machine. Starts no CUDA context."""
     from gpubench.backends.registry import describe_devices
@@ -101,7 +95,7 @@ def devices(as_json: bool) -> None:
 @click.argument("blocks")
 @click.argument("threads")
 @click.option("--device", default="cuda:0", show_default=True, help="Which GPU.")
-@json_option
+@options.json
 def grid(blocks: str, threads: str, device: str, as_json: bool) -> None:
     """Launch a grid and show which block and thread has which element of an array.
 
@@ -117,7 +111,7 @@ def grid(blocks: str, threads: str, device: str, as_json: bool) -> None:
         print_json(grid_rows(launched))
         return
     for part in grid_report(launched):
-        OUT.print(part, markup=False)
+        OUT.print(part)
 
 
 @click.command()
@@ -137,12 +131,12 @@ def init(directory: Path, systems: str) -> None:
 
     Overwrites nothing. Prints what was written and what to do next.
     """
-    from gpubench.scaffold import next_steps, write_project
+    from gpubench.scaffold.project import next_steps, write_project
 
     named = [name.strip() for name in systems.split(",") if name.strip()]
     files = write_project(directory, named)
-    for file in files:
-        click.echo(f"{'wrote' if file.written else 'kept '} {file.path}")
+    for path, is_new in files.items():
+        click.echo(f"{'wrote' if is_new else 'kept '} {path}")
     click.echo("\nNext:")
     for step in next_steps(directory, files, named):
         click.echo(f"  {step}")

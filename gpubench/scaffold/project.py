@@ -13,7 +13,7 @@ import shlex
 import sys
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import Distribution, distribution
 from itertools import chain, count
@@ -31,9 +31,6 @@ from gpubench.errors import GpubenchError, did_you_mean
 SUITE = Path("suites/saxpy.yaml")
 NOT_TRACKED = (".asv/", "reports/html/")
 """What asv and ``gpubench report`` write, as lines of ``.gitignore``."""
-
-BUILD_FILES = ("pyproject.toml", "setup.py")
-"""Either of these says that the directory is a Python project already."""
 
 NOT_THE_PACKAGE = frozenset({"benchmarks", "build", "dist", "docs", "examples", "suites", "tests"})
 """Directories that hold Python files beside the package that a project installs."""
@@ -73,7 +70,7 @@ def find_project(directory: Path) -> Project:
     root = repository_root(directory) or directory
     subdirectory = "" if root == directory else directory.relative_to(root).as_posix()
     repository = Path(os.path.relpath(root, directory)).as_posix()
-    if not any((directory / name).exists() for name in BUILD_FILES):
+    if not any((directory / name).exists() for name in ("pyproject.toml", "setup.py")):
         name = package_name(directory.name)
         distribution = name.strip("_").replace("_", "-")
         return Project(distribution, name, Path(name), True, repository, subdirectory)
@@ -153,25 +150,17 @@ def _declared_name(directory: Path) -> str | None:
     return next((str(name) for name in names if name), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """One file of the project."""
-
-    path: Path
-    """Inside the directory that was given to ``write_project``."""
-    written: bool
-    """False when a file was there already; it is left as it was."""
-
-
-def write_project(directory: Path, systems: Sequence[str] = ()) -> list[Written]:
+def write_project(directory: Path, systems: Sequence[str] = ()) -> dict[Path, bool]:
     """Make a directory ready for ``asv run`` and ``gpubench report``; overwrites nothing.
 
     Writes asv's configuration, a first suite and its kernel. A directory that is no Python project
     yet also gets a ``pyproject.toml`` and a package. ``systems`` are backends whose software asv's
-    environments install too. Raises ``ProjectError`` where that cannot be.
+    environments install too. Returns the files inside ``directory``, each with whether it was
+    written: one that was there already is left as it was. Raises ``ProjectError`` where that cannot
+    be.
     """
     project, environments = find_project(directory), environments_of(systems)
-    files = []
+    files = {}
     try:
         for inside, text in _files(directory, project, environments):
             path = directory / inside
@@ -179,31 +168,30 @@ def write_project(directory: Path, systems: Sequence[str] = ()) -> list[Written]
             try:
                 with path.open("x", encoding="utf-8", newline="\n") as file:
                     file.write(text)
-                files.append(Written(path, written=True))
+                files[path] = True
             except FileExistsError:
-                files.append(Written(path, written=False))
+                files[path] = False
     except OSError as error:
         raise ProjectError(f"cannot write {error.filename!r}: {error.strerror}") from error
     return files
 
 
-def next_steps(directory: Path, files: list[Written], systems: Sequence[str] = ()) -> list[str]:
+def next_steps(
+    directory: Path, files: Mapping[Path, bool], systems: Sequence[str] = ()
+) -> list[str]:
     """Commands and remarks, in order, that lead from the written files to a first report."""
     steps = []
-    kept = {file.path for file in files if not file.written}
-    if directory / "asv.conf.json" in kept:
-        each = [*filter(None, asv_requirements().values()), *software_of(systems)]
-        needed = " and ".join(each)
+    if not files[directory / "asv.conf.json"]:
+        needed = " and ".join([*filter(None, asv_requirements().values()), *software_of(systems)])
         steps.append(
             "asv.conf.json was there and is kept: its environments have to install "
             f"{needed}, its benchmark_dir has to be the folder of suites.py, and its plugins have "
             'to name ".gpubench.asv_plugin", so that the record is kept'
         )
-    if directory / ".gitignore" in kept:
-        lines = (directory / ".gitignore").read_text(encoding="utf-8").splitlines()
+    if not files[ignoring := directory / ".gitignore"]:
+        lines = ignoring.read_text(encoding="utf-8").splitlines()
         ignored = {line.strip().strip("/") for line in lines}
-        missing = [name for name in NOT_TRACKED if name.strip("/") not in ignored]
-        if missing:
+        if missing := [name for name in NOT_TRACKED if name.strip("/") not in ignored]:
             steps.append(f"add to .gitignore: {' '.join(missing)}")
     if directory.resolve() != Path.cwd():
         steps.append(f"cd {shlex.quote(str(directory))}")

@@ -35,17 +35,17 @@ def grid_report(tour: Tour) -> Iterator[Table | str]:
     wide = [i for i in range(3) if tour.grid[i] > 1 or tour.block[i] > 1]
     dimensions = max(wide, default=0) + 1
 
-    def element(place: Place) -> str:
-        return f"[{', '.join(map(str, place[:dimensions][::-1]))}]"
-
     def index(place: Place) -> str:
         return ",".join(map(str, place[:dimensions]))
 
+    elements = {
+        (visit.block, visit.thread): f"[{', '.join(map(str, visit.element[:dimensions][::-1]))}]"
+        for visit in tour.visits
+    }
     # As many columns as fit beside the blocks' names, all as wide as the last element.
-    widest = len(element(tour.visits[-1].element)) + _GAP
+    widest = len(elements[tour.visits[-1][:2]]) + _GAP
     columns = min(MOST_COLUMNS, (WIDTH - len(_CORNER) - _GAP) // widest)
     shown = _places(tour.block)[:columns]
-    elements = {(visit.block, visit.thread): element(visit.element) for visit in tour.visits}
     rows = (
         (index(block), *(elements[block, thread] for thread in shown))
         for block in _places(tour.grid)[:MOST_ROWS]

@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from gpubench.analysis.comparison import time_ratios
+from gpubench.analysis.comparison import time_ratio
 from gpubench.analysis.control import FalseAlarms, false_alarms
 from gpubench.analysis.roofline import memory_ceiling
 from gpubench.measure.direct import Measured, Twins
@@ -28,12 +28,7 @@ SKIPPED = ("skipped", "verified")
 def rows_of(measured: Iterable[Measured]) -> list[Row]:
     """Each measured case beside its baseline, by the report's rules."""
     return measured_rows(
-        (
-            one.record,
-            one.samples,
-            counted_rounds(one.medians),
-            share_disturbed(one.disturbances),
-        )
+        (one.record, one.samples, counted_rounds(one.medians), share_disturbed(one.disturbances))
         for one in measured
     )
 
@@ -55,14 +50,18 @@ def report(rows: Sequence[Row], width: int | None = None) -> Iterator[Table | Te
         notes: dict[str, int] = {}
         cells = [_cells(row, notes) for row in its_rows if row.seconds is not None]
         if cells:
-            names = [name for name in cells[0] if any(row[name] for row in cells)]
-            yield from _fitting(names, cells, width, kernel)
+            yield from _fitting(cells, width, kernel)
         elif any(row.status not in SKIPPED for row in its_rows):
             yield Text(kernel, "table.title")
         yield from (Text(f"  [{number}] {note}") for note, number in notes.items())
         yield from _reasons(row for row in its_rows if row.status not in SKIPPED)
     yield from _reasons(row for row in rows if row.status in SKIPPED)
-    if line := compiled_line(_compiled(rows)):
+    compiled = (
+        (f"{kernel_title(row.name.suite, row.name.kernel)} {row.name.implementation}", seconds)
+        for row in rows
+        if isinstance(seconds := row.conditions.get("compile_seconds"), float)
+    )
+    if line := compiled_line(compiled):
         yield Text(line)
 
 
@@ -71,19 +70,20 @@ LEFT_OUT_FIRST = ("GFLOP/s", "GB/s", "% of attainable", "launch", "error")
 
 
 def _fitting(
-    names: list[str], cells: Sequence[dict[str, str | Text]], width: int | None, title: str
+    cells: Sequence[dict[str, str | Text]], width: int | None, title: str
 ) -> Iterator[Table | Text]:
     """The table, without columns for which a terminal of that width has no room."""
-    right = set(names) - {"implementation", "case", "of", "verdict", "launch", "notes"}
+    shown = [name for name in cells[0] if any(row[name] for row in cells)]
+    right = set(shown) - {"implementation", "case", "of", "verdict", "launch", "notes"}
     left_out: list[str] = []
-    for name in ("", *LEFT_OUT_FIRST):
-        if name in names:
-            left_out.append(name)
-        shown = [one for one in names if one not in left_out]
+    for name in (*LEFT_OUT_FIRST, ""):
         rows = ([row[one] for one in shown] for row in cells)
         made = table(shown, rows, right, title=title, title_justify="left")
         if width is None or (made.width or 0) <= width:
             break
+        if name in shown:
+            shown.remove(name)
+            left_out.append(name)
     yield made
     if left_out:
         yield Text(f"  no room for {', '.join(left_out)}: widen the terminal, or use --json")
@@ -126,7 +126,7 @@ def control_speedup(twins: Twins) -> Ratio | None:
         return replace(ratio, least=BETWEEN_PROCESSES) if row.is_disturbed else ratio
     if twins.second is None:  # too few pairs
         return None
-    return time_ratios(rows_of([twins.first]), rows_of([twins.second]))[0]
+    return time_ratio(*rows_of([twins.first]), *rows_of([twins.second]))
 
 
 def control_line(alarms: FalseAlarms) -> str:
@@ -198,10 +198,7 @@ def _cells(row: Row, notes: dict[str, int]) -> dict[str, str | Text]:
 
 
 def _reasons(rows: Iterable[Row]) -> Iterator[Text]:
-    """Why cases have no time: one line for each reason, with the cases that it is true of.
-
-    What is skipped may be of several kernels, and a line is for all of them.
-    """
+    """Why cases have no time: one line for each reason, of what is skipped for all kernels."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for row in rows:
         if row.seconds is None:
@@ -218,18 +215,9 @@ def _reasons(rows: Iterable[Row]) -> Iterator[Text]:
         if implementation:
             which = f"{implementation} ({which})" if cases[0] else implementation
         line = Text("  ").append(
-            text.status_label(status), "bold" if not implementation else "bold red"
+            text.status_label(status), "bold red" if implementation else "bold"
         )
         yield line.append(f": {which}: {reason}")
-
-
-def _compiled(rows: Iterable[Row]) -> Iterator[tuple[str, float]]:
-    """Implementations that were compiled without `cache=True`, and seconds, of each row."""
-    for row in rows:
-        seconds = row.conditions.get("compile_seconds")
-        if isinstance(seconds, float):
-            kernel = kernel_title(row.name.suite, row.name.kernel)
-            yield f"{kernel} {row.name.implementation}", seconds
 
 
 def _speedup(ratio: Ratio | None, pairs: int) -> dict[str, Any] | None:

@@ -20,10 +20,8 @@ from gpubench.report import text
 from gpubench.tables.plans import case_name
 from gpubench.tables.table import several, table
 
-STATUSES: tuple[VerifiedStatus, ...] = (
-    "right", "wrong", "failed", "timed_out", "killed", "skipped",
-)  # fmt: skip
-WRONG = frozenset({"wrong", "failed", "timed_out", "killed"})
+WRONG: tuple[VerifiedStatus, ...] = ("wrong", "failed", "timed_out", "killed")
+STATUSES: tuple[VerifiedStatus, ...] = ("right", *WRONG, "skipped")
 _STYLES: Mapping[str, str] = {"right": "green", "skipped": ""}
 """Of counts; what is wrong is red."""
 _MOST_WARNINGS = 10
@@ -46,17 +44,18 @@ def report(rows: Sequence[tuple[Case, Verified]], place: CudaPlace) -> Iterator[
     """A line for each implementation, what is wrong and what was skipped, and where CUDA ran."""
     if rows:
         yield _table(rows)
+    skipped: dict[str, list[str]] = {}  # by reason, as most are the machine's
+    notes: list[str] = []
     for case, outcome in rows:
+        name = f"{case.group.title} {case.identity}".strip()
+        notes += [f"{name}: {warning}" for warning in outcome.warnings]
         if outcome.status in WRONG:
             line = Text("  ").append(text.status_label(outcome.status), style="bold red")
-            yield line.append(f": {_name(case)}: {outcome.reason}")
-    skipped: dict[str, list[str]] = {}  # by reason, as most are the machine's
-    for case, outcome in rows:
-        if outcome.status == "skipped":
-            skipped.setdefault(outcome.reason or "no reason is known", []).append(_name(case))
+            yield line.append(f": {name}: {outcome.reason}")
+        elif outcome.status == "skipped":
+            skipped.setdefault(outcome.reason or "no reason is known", []).append(name)
     for reason, names in skipped.items():
         yield Text("  ").append("skipped", style="bold").append(f": {several(names)}: {reason}")
-    notes = [f"{_name(case)}: {warning}" for case, outcome in rows for warning in outcome.warnings]
     yield from (Text(f"  note: {note}") for note in notes[:_MOST_WARNINGS])
     if len(notes) > _MOST_WARNINGS:
         yield Text(f"  and {len(notes) - _MOST_WARNINGS} more notes; --json has all")
@@ -74,9 +73,9 @@ def summary(rows: Sequence[tuple[Case, Verified]], place: CudaPlace) -> str:
     elif cuda:
         where = f"CUDA on {place.cuda}"
         if place.cuda == NAME:
+            where += ", a device in software"
             ways = [f"{len(place.orders)} orders of threads"] if len(place.orders) > 1 else []
             ways += ["sanitizer on"] if place.sanitize else []
-            where += ", a device in software"
             where += f" ({', '.join(ways)})" if ways else ""
             where += f", as there is no GPU: {place.no_gpu}" if place.no_gpu else ""
         parts.append(where)
@@ -98,24 +97,20 @@ def case_row(case: Case, outcome: Verified) -> dict[str, Any]:
 
 def _table(rows: Sequence[tuple[Case, Verified]]) -> Table:
     """Implementations, with how many of their cases are what and the largest error of all."""
-    shown = [status for status in STATUSES if any(outcome.status == status for _, outcome in rows)]
-    groups: dict[tuple[str, str, str], list[Verified]] = {}
+    outcomes_of: dict[tuple[str, str, str], list[Verified]] = {}
     for case, outcome in rows:
         kernel = kernel_title(case.suite.suite, case.kernel_name)
-        groups.setdefault((kernel, case.implementation_name, case.device), []).append(outcome)
+        key = (kernel, case.implementation_name, case.device)
+        outcomes_of.setdefault(key, []).append(outcome)
+    shown = [status for status in STATUSES if any(outcome.status == status for _, outcome in rows)]
     lines: list[tuple[str | Text, ...]] = []
-    for group, outcomes in groups.items():
+    for key, outcomes in outcomes_of.items():
         counts = Counter(outcome.status for outcome in outcomes)
         counted = (
             Text(f"{counts[status]:,}" if counts[status] else "", _STYLES.get(status, "bold red"))
             for status in shown
         )
         errors = [one.max_rel_error for one in outcomes if one.max_rel_error is not None]
-        lines.append((*group, *counted, text.error(max(errors, default=None))))
+        lines.append((*key, *counted, text.error(max(errors, default=None))))
     right = (*map(text.status_label, shown), "largest error")
     return table(("kernel", "implementation", "device", *right), lines, right)
-
-
-def _name(case: Case) -> str:
-    kernel = kernel_title(case.suite.suite, case.kernel_name)
-    return f"{kernel} {case.implementation_name} {case.identity}".strip()

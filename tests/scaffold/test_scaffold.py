@@ -21,8 +21,14 @@ from gpubench.backends.devices import Gpu
 from gpubench.measure import compiling_ahead
 from gpubench.measure.sampling import sample_plan
 from gpubench.results.ratio import rank
-from gpubench.scaffold import ProjectError, Written, next_steps, write_project
-from gpubench.scaffold.project import package_name, quoted, requirement
+from gpubench.scaffold.project import (
+    ProjectError,
+    next_steps,
+    package_name,
+    quoted,
+    requirement,
+    write_project,
+)
 from gpubench.suite.loading import load_suites
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -64,8 +70,8 @@ def test_an_empty_directory_gets_everything(tmp_path: Path) -> None:
         "pyproject.toml",
         "suites/saxpy.yaml",
     ]
-    assert all(file.written for file in written)
-    assert sorted(file.path.relative_to(directory).as_posix() for file in written) == files_below(
+    assert all(written.values())
+    assert sorted(path.relative_to(directory).as_posix() for path in written) == files_below(
         directory
     )
 
@@ -215,20 +221,20 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     files = write_project(tmp_path)
     assert {name: (tmp_path / name).read_text() for name in theirs} == theirs
-    kept = {file.path.relative_to(tmp_path).as_posix() for file in files if not file.written}
+    kept = {path.relative_to(tmp_path).as_posix() for path, is_new in files.items() if not is_new}
     assert kept == set(theirs)
 
 
 def test_a_second_run_keeps_all_that_the_first_wrote(tmp_path: Path) -> None:
     first = write_project(tmp_path / "mine")
     # Now it is a project, so that pyproject.toml and the package are not in question any more.
-    asked = {file.path for file in first} - {
+    asked = {*first} - {
         tmp_path / "mine/pyproject.toml",
         tmp_path / "mine/mine/__init__.py",
     }
     second = write_project(tmp_path / "mine")
-    assert {file.path for file in second} == asked
-    assert not any(file.written for file in second)
+    assert {*second} == asked
+    assert not any(second.values())
     assert files_below(tmp_path / "mine/mine") == ["__init__.py", "saxpy.py"]
 
 
@@ -444,7 +450,3 @@ def test_the_install_command_is_pips_and_then_compiles(
     program = ["python", "-m", compiling_ahead.__name__, "/c d/suites"]
     assert words == (program, {}, None, "/a b")  # None: whatever it returns
     assert installed_version("gpubench") in first or CHECKOUT.as_posix() in first
-
-
-def test_written_says_what_happened() -> None:
-    assert Written(Path("a"), written=False) != Written(Path("a"), written=True)
