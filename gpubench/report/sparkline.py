@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,28 +53,29 @@ def sparkline(values: Values, label: str, marked: Sequence[int] = ()) -> Sparkli
     step = (WIDTH - 2 * MARGIN) / max(since[-1], 1)
     down = 0.5 - (logs - (logs.min() + logs.max()) / 2) / spread
     # Less than a tenth of a unit nobody sees.
-    xs = np.round(MARGIN + since * step, 1).tolist()
-    ys = np.round(MARGIN + down * (HEIGHT - 2 * MARGIN), 1).tolist()
-    points = [*zip(xs, ys, strict=True)]
+    xs = np.round(MARGIN + since * step, 1)
+    ys = np.round(MARGIN + down * (HEIGHT - 2 * MARGIN), 1)
+    points = np.stack([xs, ys], axis=1)
     group = math.ceil(2 * len(points) / MOST_POINTS)  # of each the least and the greatest
     gaps = np.flatnonzero(np.diff(since) * step > max(1.5 * step, SEEN_GAP)) + 1
-    stretches = pairwise([0, *gaps.tolist(), len(points)])
-    thinned = [_thinned(points[start:stop], group) for start, stop in stretches]
+    lines = [
+        " ".join([f"{x},{y}" for x, y in stretch[_shown(stretch[:, 1], group)].tolist()])
+        for stretch in np.split(points, gaps)
+    ]
     marks: list[tuple[float, float]] = []
-    for mark in [points[i] for i in np.flatnonzero(np.isin(present, marked))][::-1]:
-        if not marks or marks[-1][0] - mark[0] >= MARK_WIDTH:
-            marks.append(mark)
-    lines = tuple(" ".join([f"{x},{y}" for x, y in line]) for line in thinned)
-    return Sparkline(lines, tuple(marks), points[-1], label)
+    for x, y in points[np.isin(present, marked)][::-1].tolist():
+        if not marks or marks[-1][0] - x >= MARK_WIDTH:
+            marks.append((x, y))
+    last_x, last_y = points[-1].tolist()
+    return Sparkline(tuple(lines), tuple(marks), (last_x, last_y), label)
 
 
-def _thinned(points: Sequence[tuple[float, float]], size: int) -> Sequence[tuple[float, float]]:
-    """Both ends, and the first least and greatest of each group of points, which is more than the
-    picture can show."""
+def _shown(ys: Values, size: int) -> NDArray[np.intp]:
+    """Indices of points to draw: both ends, and the first least and greatest of each group of so
+    many points, which is more than the picture can show."""
     if size <= 2:
-        return points
-    shown = {0, len(points) - 1}
-    for first in range(0, len(points), size):
-        ys = [y for _, y in points[first : first + size]]
-        shown |= {first + ys.index(min(ys)), first + ys.index(max(ys))}
-    return [points[index] for index in sorted(shown)]
+        return np.arange(len(ys))
+    groups = np.pad(ys, (0, -len(ys) % size), mode="edge").reshape(-1, size)
+    first = size * np.arange(len(groups))
+    extremes = first + np.stack([groups.argmin(axis=1), groups.argmax(axis=1)])
+    return np.unique(np.append(extremes, [0, len(ys) - 1]))
