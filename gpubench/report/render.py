@@ -76,9 +76,10 @@ PARTS = ".gpubench-new-"
 """Beginning of the name of the folder in which a report makes its files."""
 
 
-MUCH = 300
-"""Pages from which several processes make them: that many take some three seconds. Of fewer a
-process is ready too late: with 52, of three machines, a report took longer."""
+MUCH = 2**20
+"""Times, cases by commits, of setups with something to make from which several processes do that:
+looking for changes in so many takes three seconds. Of fewer a process is ready too late: with
+360,000 of three machines a report took as long."""
 
 PROCESSES = 2
 """That make pages, at most: each holds some 200 MB, and a report should take 600 MB in all."""
@@ -125,10 +126,9 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
         parts.append((place, outdated))
     *of_setups, of_all = parts
     of_setups = [part for part in of_setups if part[1]]
-    pages = sum(address.endswith(".html") for _, outdated in of_setups for address in outdated)
-    processes = 1
-    if pages >= MUCH and table.is_kept:
-        processes = min(processors(), PROCESSES)
+    histories = (site.histories[place] for place, _ in of_setups)
+    times = sum(len(history.names) * len(history.snapshots) for history in histories)
+    processes = min(processors(), PROCESSES) if times >= MUCH and table.is_kept else 1
     is_new = not output_dir.exists()
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
