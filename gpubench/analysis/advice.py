@@ -341,7 +341,7 @@ def crossings(
                 low = middle
         return high
 
-    found = []
+    crossed = []
     for step, pair in enumerate(pairwise(map(_fastest, every))):
         if pair[0] == pair[1]:
             continue
@@ -352,7 +352,7 @@ def crossings(
         up = (i for i in range(step + 1, steps + 1) if (r := ratios[i]) and r.low > 1)
         before, after = next(down, None), next(up, None)
         labels = [total.label for index in pair if (total := every[step][index])]
-        found.append(
+        crossed.append(
             Crossing(
                 begins(pair, "value", step),
                 None if before is None else begins(pair, "high", before),
@@ -360,7 +360,7 @@ def crossings(
                 *labels,
             )
         )
-    return tuple(found)
+    return tuple(crossed)
 
 
 def _fastest(totals: Sequence[Total | None]) -> int:

@@ -394,14 +394,14 @@ def as_stored(row: Row, drift: float) -> Estimate:
 
 def references(ways: Iterable[Way]) -> set[TimeOfWay]:
     """Times that tell of all others of their ways: some sizes, spread evenly."""
-    found = set()
+    times = set()
     for way in ways:
         for time, curve in way.curves.items():
             last = len(curve.points) - 1
             for number in range(REFERENCES):
                 point = curve.points[round(number * last / (REFERENCES - 1))]
-                found.add(TimeOfWay(way.key, point.at, time, point.variant))
-    return found
+                times.add(TimeOfWay(way.key, point.at, time, point.variant))
+    return times
 
 
 def refreshed(way: Way, fresh: Mapping[TimeOfWay, float]) -> Way:

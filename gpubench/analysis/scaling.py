@@ -57,12 +57,12 @@ def scalings(rows: Iterable[Row]) -> tuple[Scaling, ...]:
         fastest = groups[row.name.implementation, kind, row.problem]
         if workers not in fastest or row.seconds < (fastest[workers].seconds or math.inf):
             fastest[workers] = row
-    found = [
+    points = [
         Scaling(implementation, kind, problem, next(iter(by.values())).size, _points(by))
         for (implementation, kind, problem), by in groups.items()
         if len(by) > 1
     ]
-    return tuple(sorted(found, key=lambda one: (one.implementation, one.kind, -one.size)))
+    return tuple(sorted(points, key=lambda one: (one.implementation, one.kind, -one.size)))
 
 
 def _points(by: dict[int, Row]) -> tuple[ScalingPoint, ...]:

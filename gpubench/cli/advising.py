@@ -200,13 +200,13 @@ def _trusted_ways(
         drifts = checks.drifts_of(verified.values())
         drift = drifts.refreshed if anew else drifts.stored
         its = ways_of(kept, axes, setup_label(setup), drift)
-        found = checks.checked(verified.get(key, ()))
-        judged = (anew and found and found.refreshed) or found
+        outcome = checks.checked(verified.get(key, ()))
+        judged = (anew and outcome and outcome.refreshed) or outcome
         if judged and not judged.holds:
             notes.append(f"{setup_label(setup)}: {refusal(judged)}")
             continue
         stored = checks.checked(checks.left_out(key, its))
-        notes.append(verified_words(found, stored, "::".join(key)))
+        notes.append(verified_words(outcome, stored, "::".join(key)))
         ways += its
     return ways, notes
 
@@ -281,8 +281,8 @@ def verify(work: Sequence[Job], site: Site, history: History, results: Path, as_
     predictions = {}
     for one in hidden:
         rows = [row for row in fresh if (row.name.suite, row.name.kernel) == one.key]
-        if found := checks.predictions_of(one, rows, when):
-            predictions[one.key] = found
+        if predicted := checks.predictions_of(one, rows, when):
+            predictions[one.key] = predicted
     checks.keep(chain.from_iterable(predictions.values()), path, results)
     verified = {key: checks.checked(its) for key, its in predictions.items()}
     if as_json:

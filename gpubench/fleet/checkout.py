@@ -125,8 +125,8 @@ class Checkout:
         """``gpubench time`` with these arguments: its cases."""
         python = self.python or sys.executable
         lines = self.run([python, "-P", "-m", "gpubench", "time", *command, "--json"], ok=(0, 1))
-        found: list[dict[str, Any]] = json.loads("\n".join(lines[lines.index("{") :]))["cases"]
-        return found
+        cases: list[dict[str, Any]] = json.loads("\n".join(lines[lines.index("{") :]))["cases"]
+        return cases
 
     def run(
         self,
@@ -185,12 +185,12 @@ def members(session: int) -> list[int]:
     """Processes of a session: asv gives each that it starts a group of its own."""
     psutil = import_module("psutil")  # Dask has it; it has no types
 
-    found = []
+    pids = []
     for pid in psutil.pids():
         with suppress(OSError):  # it has ended, or is somebody else's
             if os.getsid(pid) == session:
-                found.append(pid)
-    return found
+                pids.append(pid)
+    return pids
 
 
 def git(folder: Path, *arguments: str, ok: Sequence[int] = (0,)) -> str:

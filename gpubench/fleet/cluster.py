@@ -175,8 +175,8 @@ class Measuring(WorkerPlugin):  # type: ignore[misc]
 
     def said(self, line: str) -> None:
         """A process wrote a line: it goes to who listens."""
-        if found := _PROGRESS.search(line):
-            self.progress = f"{found[1]} %"
+        if match := _PROGRESS.search(line):
+            self.progress = f"{match[1]} %"
         said = {"machine": self.checkout.machine, "line": f"{self.doing}: {line}"}
         self._worker.log_event(LINES, said)
 

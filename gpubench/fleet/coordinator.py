@@ -84,13 +84,13 @@ def machines_of(
     Raises ``GpubenchError`` where there is none at all.
     """
     workers = described(client)
-    found = {one["machine"]: one["address"] for one in workers}
-    if len(found) < len(workers):
+    addresses = {one["machine"]: one["address"] for one in workers}
+    if len(addresses) < len(workers):
         ((name, _),) = Counter(one["machine"] for one in workers).most_common(1)
         raise GpubenchError(f"several workers are called {name}; give each a --machine of its own")
-    wanted = set(only) or set(found)
-    refused, ready = [f"{name} is not there" for name in sorted(wanted - set(found))], []
-    asked = {name: found[name] for name in wanted & set(found)}
+    wanted = set(only) or set(addresses)
+    refused, ready = [f"{name} is not there" for name in sorted(wanted - set(addresses))], []
+    asked = {name: addresses[name] for name in wanted & set(addresses)}
     for name, machine in _asked(client, asked, join, repository, head).items():
         if isinstance(machine, Exception):
             refused.append(f"{name} takes no part: {machine}")
@@ -157,10 +157,10 @@ def keepers_of(
     addresses = {machine.name: machine.address for machine in several[0]}
     answers = _asked(client, addresses, time_cases, commands)
     times = {name: {} if isinstance(a, Exception) else a for name, a in answers.items()}
-    found, notes = groups_of(several[0], times, keeper)
+    groups, notes = groups_of(several[0], times, keeper)
     for note in dict.fromkeys(notes.values()):
         say(note)
-    return {**keepers, **found}, notes
+    return {**keepers, **groups}, notes
 
 
 # --- what is to be measured
@@ -390,5 +390,5 @@ def keep_logs(client: Client, folder: Path) -> None:
 def described(client: Client) -> list[dict[str, str]]:
     """What each measuring worker says of itself: ``machine``, ``address``, ``checkout``, and what
     it ``does``, with the ``progress``."""
-    found = client.run(describe, on_error="ignore")  # others' workers have no gpubench
-    return [{"address": address, **one} for address, one in sorted(found.items()) if one]
+    answers = client.run(describe, on_error="ignore")  # others' workers have no gpubench
+    return [{"address": address, **one} for address, one in sorted(answers.items()) if one]

@@ -70,16 +70,16 @@ def groups_of(
     equal to it divide the work under the name ``keeper``.
     """
     first, *others = (machine.name for machine in machines)
-    found = {name: compare(times[first], times[name]) for name in others}
-    equal = [name for name in others if found[name][1] is None]
+    compared = {name: compare(times[first], times[name]) for name in others}
+    equal = [name for name in others if compared[name][1] is None]
     keepers = {name: keeper if equal and name in (first, *equal) else name for name in times}
     notes = {
         name: f"kept apart, not proven equal to {first}: {why_not}"
-        for name, (_, why_not) in found.items()
+        for name, (_, why_not) in compared.items()
         if why_not is not None
     }
     if equal:
-        apart = max(found[name][0] for name in equal) - 1
+        apart = max(compared[name][0] for name in equal) - 1
         note = (
             f"{', '.join((first, *equal))} divide the work: equal within {apart:.1%} in "
             f"{len(times[first])} cases measured on each ({datetime.now(UTC).date().isoformat()})"

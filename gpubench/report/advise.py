@@ -68,7 +68,7 @@ def build(history: History, site: Site) -> AdvisePage:
     kernels = tuple(
         KernelAsked(kernel_label(key), address) for address, key in scripts(history, site).items()
     )
-    held = [found for its in site.verified(history).values() if (found := checked(its))]
+    held = [outcome for its in site.verified(history).values() if (outcome := checked(its))]
     verified = "No kernel was verified: gpubench advise --verify SUITE::KERNEL does it."
     if held:
         verified = (
@@ -130,8 +130,8 @@ def script(history: History, key: KernelKey, site: Site) -> str:
     axes = axes_of(timed)
     verified = site.verified(history)
     ways = ways_of(rows, axes, drift=drifts_of(verified.values()).stored)
-    found = checked(verified.get(key, ()))
-    refused = found is not None and not found.holds
+    outcome = checked(verified.get(key, ()))
+    refused = outcome is not None and not outcome.holds
     data = {
         "axes": [
             {"name": axis, "low": min(values), "high": max(values)}
@@ -140,9 +140,9 @@ def script(history: History, key: KernelKey, site: Site) -> str:
         ],
         "ways": list(map(_way, ways)),
         "refused": refused,
-        "verified": refusal(found)
-        if found and refused
-        else verified_words(found, checked(left_out(key, ways)), "::".join(key)),
+        "verified": refusal(outcome)
+        if outcome and refused
+        else verified_words(outcome, checked(left_out(key, ways)), "::".join(key)),
     }
     return f"gpubenchAdvice.kernel({msgspec.json.encode(data).decode()});\n"
 
@@ -172,39 +172,41 @@ def _way(way: Way) -> dict[str, Any]:
     }
 
 
-def verified_words(found: Checked | None, stored: Checked | None, target: str) -> str:
+def verified_words(outcome: Checked | None, stored: Checked | None, target: str) -> str:
     """What verification found, or that there was none, and what stands in for it."""
-    if found:
-        return f"verified {found.at[:16].replace('T', ' ')}: {checked_words(found)}"
+    if outcome:
+        return f"verified {outcome.at[:16].replace('T', ' ')}: {checked_words(outcome)}"
     words = f"not verified: run `gpubench advise --verify {target}`"
     if stored:
         words += f"; each size left out of the stored results in turn: {checked_words(stored)}"
     return words
 
 
-def checked_words(found: Checked) -> str:
+def checked_words(outcome: Checked) -> str:
     """``of 24 estimates between sizes the median error was 4.1 %, and 96 % were within ...``."""
-    once = f", of {found.once} of compile and start {found.once_error:.1%}" if found.once else ""
-    words = (
-        f"of {text.plural(found.count, 'estimate')} between sizes the median error was "
-        f"{found.error:.1%}{once}, and {found.coverage:.0%} were within their intervals"
+    once = (
+        f", of {outcome.once} of compile and start {outcome.once_error:.1%}" if outcome.once else ""
     )
-    if found.at:
+    words = (
+        f"of {text.plural(outcome.count, 'estimate')} between sizes the median error was "
+        f"{outcome.error:.1%}{once}, and {outcome.coverage:.0%} were within their intervals"
+    )
+    if outcome.at:
         words += (
-            f"; the times themselves had changed by {found.change:.2f}x since they were stored, "
-            f"and against the stored ones the error was {found.line_error:.1%}"
+            f"; the times themselves had changed by {outcome.change:.2f}x since they were stored, "
+            f"and against the stored ones the error was {outcome.line_error:.1%}"
         )
-    if found.choices:
+    if outcome.choices:
         words += (
-            f"; the chosen way took {found.regret:.1%} longer than the best (median of "
-            f"{found.choices}; mean {found.mean_regret:.1%})"
+            f"; the chosen way took {outcome.regret:.1%} longer than the best (median of "
+            f"{outcome.choices}; mean {outcome.mean_regret:.1%})"
         )
-    if found.extrapolated:
+    if outcome.extrapolated:
         words += (
-            f"; {found.extrapolated} extrapolated: wrong by {found.extrapolated_error:.0%} "
-            f"(median), {found.extrapolated_worst:.0%} at most"
+            f"; {outcome.extrapolated} extrapolated: wrong by {outcome.extrapolated_error:.0%} "
+            f"(median), {outcome.extrapolated_worst:.0%} at most"
         )
-    if later := found.refreshed:
+    if later := outcome.refreshed:
         words += (
             f"; with some sizes measured again first (--refresh) the error was {later.error:.1%}, "
             f"{later.coverage:.0%} were within, and the chosen way took {later.regret:.1%} longer "
@@ -213,14 +215,14 @@ def checked_words(found: Checked) -> str:
     return words
 
 
-def refusal(found: Checked) -> str:
+def refusal(outcome: Checked) -> str:
     """Why there is no advice, and what mends it."""
     words = (
-        f"no advice: verified {found.at[:10]}, its intervals held {found.coverage:.0%} of "
-        f"{text.plural(found.count, 'time')}, and {LEAST_COVERAGE:.0%} are needed; measure more "
+        f"no advice: verified {outcome.at[:10]}, its intervals held {outcome.coverage:.0%} of "
+        f"{text.plural(outcome.count, 'time')}, and {LEAST_COVERAGE:.0%} are needed; measure more "
         "sizes, closer to each other, with `asv run`, and verify again, which also widens "
         "intervals where times differ from hour to hour"
     )
-    if found.refreshed and found.refreshed.holds:
-        words += f"; with --refresh they held {found.refreshed.coverage:.0%}: ask with it"
+    if outcome.refreshed and outcome.refreshed.holds:
+        words += f"; with --refresh they held {outcome.refreshed.coverage:.0%}: ask with it"
     return words

@@ -285,14 +285,14 @@ def _software_of_extra(name: str) -> set[str]:
     """Distributions that an extra of gpubench asks for, those of the extras behind it too."""
     # An extra is written with hyphens in metadata, a backend with underscores.
     spelt, without = {"extra": name.replace("_", "-")}, {"extra": ""}
-    found: set[str] = set()
+    names: set[str] = set()
     for one in map(Requirement, distribution("gpubench").requires or ()):
         if one.marker and one.marker.evaluate(spelt) and not one.marker.evaluate(without):
             if one.name == "gpubench":
-                found = found.union(*map(_software_of_extra, one.extras))
+                names = names.union(*map(_software_of_extra, one.extras))
             else:
-                found.add(one.name)
-    return found
+                names.add(one.name)
+    return names
 
 
 def requirement(installed: Distribution) -> str:

@@ -56,10 +56,10 @@ def main() -> int:
         if end.code:
             raise
     finally:
-        found = device.reports()
-        for report in found:
+        reports = device.reports()
+        for report in reports:
             print(f"softcuda: {report}", file=sys.stderr)
-    return int(bool(found))
+    return int(bool(reports))
 
 
 if __name__ == "__main__":

@@ -196,6 +196,9 @@ class ScriptedCuda(NumbaCudaSession):
             raise DeviceMemoryError(f"{self.device} is out of memory")
         return Array(np.zeros(nbytes // 8))
 
+    def flush(self) -> None:
+        self.restore(self.allocate(self.l2_bytes), self.allocate(self.l2_bytes))
+
     def free_bytes(self) -> int:
         return self.free
 

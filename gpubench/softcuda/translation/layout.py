@@ -169,14 +169,14 @@ def keeps_parameters(function: Function) -> bool:
 def _by_name(functions: Sequence[Function]) -> dict[str, Function]:
     """A definition goes before declarations of its name, and the first before weak ones (PTX ISA,
     11.6.4)."""
-    found: dict[str, Function] = {}
+    of_name: dict[str, Function] = {}
     for one in functions:
-        other = found.get(one.name)
+        other = of_name.get(one.name)
         if other and other.body and one.body and not (one.weak or other.weak):
             raise TranslationError(one.ptx_line, one.name, "this function is defined twice")
         if not other or (one.body and (not other.body or (other.weak and not one.weak))):
-            found[one.name] = one
-    return found
+            of_name[one.name] = one
+    return of_name
 
 
 def _facts(function: Function, functions: Mapping[str, Function]) -> Facts:
@@ -214,7 +214,7 @@ def _polling_branches(function: Function) -> Set[int]:
             instructions.append(one)
         elif isinstance(one, Label):
             places[one.name] = len(instructions)
-    found = set()
+    numbers = set()
     for number, branch in enumerate(instructions):
         if branch.opcode != "bra":
             continue
@@ -222,8 +222,8 @@ def _polling_branches(function: Function) -> Set[int]:
         if reads := [one for one in loop if _reads_again(one)]:
             written = _written(loop)
             if any(_is_fixed(one, written) for one in reads):
-                found.add(number)
-    return found
+                numbers.add(number)
+    return numbers
 
 
 def _reads_again(one: Instruction) -> bool:

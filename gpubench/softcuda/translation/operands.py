@@ -246,11 +246,11 @@ class Code:
 
     def symbol(self, text: str) -> str:
         """The address of a name in its own state space, as uint64_t."""
-        found = _NAME_AND_OFFSET.match(text)
-        if not found:
+        match = _NAME_AND_OFFSET.match(text)
+        if not match:
             raise self.error(f"{text!r} is no operand that is supported")
-        address = self._address_of(found[1])
-        return f"({address} + {int(found[2], 0)})" if found[2] else address
+        address = self._address_of(match[1])
+        return f"({address} + {int(match[2], 0)})" if match[2] else address
 
     def _address_of(self, name: str) -> str:
         if name in self.scope.symbols:
@@ -273,10 +273,10 @@ class Code:
 
     def address(self, text: str, space: str) -> str:
         """The host's address of ``[name+offset]`` in a state space, as uint64_t."""
-        found = _ADDRESS.match(text)
-        if not found:
+        match = _ADDRESS.match(text)
+        if not match:
             raise self.error(f"{text!r} is no address that is supported")
-        base, plus, minus = found.groups()
+        base, plus, minus = match.groups()
         where = self.read(base, "u64")
         offset = int(plus, 0) if plus else -int(minus, 0) if minus else 0
         if offset:

@@ -171,12 +171,12 @@ def parse(text: str) -> Module:
 def split_operands(text: str) -> list[str]:
     """The parts between commas that stand outside of brackets."""
     parts, depth, start = [], 0, 0
-    for found in _BRACKETS_AND_COMMAS.finditer(text):
-        if found[0] != ",":
-            depth += 1 if found[0] in "{[(" else -1
+    for match in _BRACKETS_AND_COMMAS.finditer(text):
+        if match[0] != ",":
+            depth += 1 if match[0] in "{[(" else -1
         elif not depth:
-            parts.append(text[start : found.start()].strip())
-            start = found.end()
+            parts.append(text[start : match.start()].strip())
+            start = match.end()
     return [*parts, text[start:].strip()] if text else []
 
 
@@ -219,7 +219,7 @@ _IGNORED = (".pragma", ".alias", ".maxnreg", ".minnctapersm")
 class _Reader:
     def __init__(self, source: str) -> None:
         self.text = _COMMENT.sub(_without_comment, source)
-        self._newlines = [found.start() for found in re.finditer("\n", self.text)]
+        self._newlines = [match.start() for match in re.finditer("\n", self.text)]
         self._at = self._start = 0  # behind what was read, and of the statement that is being read
         self._file = self._line = 0
         self.files: dict[int, str] = {}
@@ -229,12 +229,12 @@ class _Reader:
         """Statements up to the end of the scope, or of the text."""
         statements: list[Statement] = []
         label = ""
-        while found := _STATEMENT.match(self.text, self._at):
-            self._at = found.end()
-            kind = found.lastgroup
-            self._start = found.start(kind or 0)
+        while match := _STATEMENT.match(self.text, self._at):
+            self._at = match.end()
+            kind = match.lastgroup
+            self._start = match.start(kind or 0)
             if kind == "text":
-                text = found["text"]
+                text = match["text"]
                 if text[0] != ".":
                     statements.append(self._instruction(text))
                 elif text.startswith((".branchtargets", ".callprototype", ".calltargets")):
@@ -243,10 +243,10 @@ class _Reader:
                 elif not text.startswith(_IGNORED):
                     statements += self._variables(text)
             elif kind == "label":
-                label = found["label"]
+                label = match["label"]
                 statements.append(Label(label))
             elif kind == "line":
-                self._file, self._line = int(found["file"]), int(found["line"])
+                self._file, self._line = int(match["file"]), int(match["line"])
             elif kind == "open":
                 statements.append(Block(self.statements(inside=True)))
             elif kind == "close":
@@ -254,9 +254,9 @@ class _Reader:
                     raise self._error("}", "no scope is open here")
                 return tuple(statements)
             elif kind == "path":
-                self.files[int(found["number"])] = found["path"]
+                self.files[int(match["number"])] = match["path"]
             elif kind == "function":
-                self.functions.append(self._function(found["what"] == "entry", found["function"]))
+                self.functions.append(self._function(match["what"] == "entry", match["function"]))
         self._start = self._at
         rest = self.text[self._at :]
         if inside or rest.strip():
@@ -270,7 +270,7 @@ class _Reader:
         self._at = head.end()
         self._file = self._line = 0
         ptx_line = self._ptx_line()
-        threads = [found.groups("1") for found in _THREADS.finditer(head["directives"])]
+        threads = [match.groups("1") for match in _THREADS.finditer(head["directives"])]
         return Function(
             name=head["name"],
             entry=entry,
@@ -285,17 +285,17 @@ class _Reader:
     def _parameters(self, text: str | None) -> tuple[Variable, ...]:
         parameters = []
         for one in split_operands((text or "").strip()):
-            for found in self._variables(one):
-                if not isinstance(found, Variable) or found.space != "param":
+            for variable in self._variables(one):
+                if not isinstance(variable, Variable) or variable.space != "param":
                     raise self._error(one, "parameters have to be in the space .param")
-                parameters.append(found)
+                parameters.append(variable)
         return tuple(parameters)
 
     def _instruction(self, text: str) -> Instruction:
-        found = _INSTRUCTION.match(text)
-        if not found:
+        match = _INSTRUCTION.match(text)
+        if not match:
             raise self._error(text, "this is no instruction")
-        negated, guard, opcode, modifiers, operands = found.groups()
+        negated, guard, opcode, modifiers, operands = match.groups()
         return Instruction(
             opcode,
             tuple(modifiers[1:].split(".")) if modifiers else (),
@@ -335,10 +335,10 @@ class _Reader:
                 raise self._error(text, f"declarations with .{name} are not supported")
         declared: list[Statement] = []
         for part in split_operands(plain[end:].strip()):
-            found = _DECLARED.match(part)
-            if not found or not space or not kind:
+            match = _DECLARED.match(part)
+            if not match or not space or not kind:
                 raise self._error(text, "this is no declaration")
-            name, extents, count, initial = found.groups()
+            name, extents, count, initial = match.groups()
             if space == "reg":
                 declared.append(Registers(name, kind, int(count) if count else None))
                 continue
@@ -362,7 +362,7 @@ class _Reader:
         return TranslationError(self._ptx_line(), text, reason)
 
 
-def _without_comment(found: re.Match[str]) -> str:
+def _without_comment(match: re.Match[str]) -> str:
     """Strings stay; a comment leaves its ends of lines, so that lines keep their numbers."""
-    text = found[0]
+    text = match[0]
     return text if text[0] == '"' else "\n" * text.count("\n") or " "
