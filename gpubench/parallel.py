@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import signal
+import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import chain, islice
-from multiprocessing import get_context, parent_process
+from multiprocessing import forkserver, parent_process
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from threading import Thread
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gpubench.environment import environment
 
@@ -33,7 +35,8 @@ def in_processes(
     """What ``function`` gives for each part, in their order.
 
     Parts, results and the function go to new processes and back. These import what they need, which
-    takes about as long as a second of work: the caller decides whether there is more.
+    takes about as long as a second of work, unless ``start_fork_server`` had it imported: the
+    caller decides whether there is more.
     ``processes`` is by default one for each processor that this process may use. With one, for a
     single part, and where processes cannot be started or are killed, the work is done here.
     """
@@ -61,19 +64,49 @@ def _results(waiting: deque[tuple[T, Future[R] | None]], most: int) -> Iterator[
 
 
 def _new(processes: int) -> ProcessPoolExecutor:
-    # New processes: a fork would share locks that threads of this one may hold.
-    return ProcessPoolExecutor(processes, get_context("spawn"), _begin, (Path.cwd(),))
+    # No forks of this process: they would share locks that threads of it may hold.
+    context: Any = multiprocessing.get_context("forkserver" if HAS_FORK_SERVER else "spawn")
+    return ProcessPoolExecutor(processes, context, _begin, (Path.cwd(), dict(os.environ)))
 
 
-def _begin(folder: Path) -> None:
+def _begin(folder: Path, variables: Mapping[str, str]) -> None:
     """In another process: work where this one does, and end when it ends, however that is."""
     os.chdir(folder)  # else that is where multiprocessing was imported
-    Thread(target=_end_with, args=(parent_process(),), daemon=True).start()
+    os.environ.clear()  # of the fork server, which may have started long ago
+    os.environ.update(variables)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # the fork server ignores it
+    threading.Thread(target=_end_with, args=(parent_process(),), daemon=True).start()
 
 
 def _end_with(parent: BaseProcess) -> None:
     parent.join()
     os._exit(1)
+
+
+HAS_FORK_SERVER = "forkserver" in multiprocessing.get_all_start_methods()
+"""Whether processes can be forked from one that does nothing else."""
+
+
+def start_fork_server(module: str, variables: Mapping[str, str] | None = None) -> None:
+    """Start the process that others are forked from, which imports this module first; once in a
+    process. Returns before it has imported anything."""
+    multiprocessing.get_context("forkserver").set_forkserver_preload([module])
+    with environment({SAFE_PATH: "1"} | dict(variables or {})), ctrl_c_is_ours():
+        forkserver.ensure_running()
+
+
+@contextmanager
+def ctrl_c_is_ours() -> Iterator[None]:
+    """Processes that are started meanwhile ignore Ctrl-C from the beginning: it is for the one that
+    asks, which ends them."""
+    if threading.current_thread() is not threading.main_thread():  # only there it can be set
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def without_working_folder() -> AbstractContextManager[None]:

@@ -6,12 +6,11 @@ import multiprocessing
 import os
 import re
 import signal
-import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from multiprocessing import forkserver, resource_tracker
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from time import monotonic
 from typing import Any, Literal
@@ -21,6 +20,7 @@ from gpubench.backends.pools import how_it_ended
 from gpubench.backends.software import requested, switched_on
 from gpubench.environment import environment
 from gpubench.errors import GpubenchError
+from gpubench.parallel import HAS_FORK_SERVER, ctrl_c_is_ours, start_fork_server
 
 START_UP = 60.0
 """Seconds that a process may take to start, before the first item's own limit begins: imports take
@@ -62,12 +62,12 @@ class Worker:
         self._do = do
         self._warned = Counter() if warned is None else warned
         self._in_software = in_software or requested()
-        can_fork = "forkserver" in multiprocessing.get_all_start_methods()
-        self._forks = can_fork and not self._in_software
-        if can_fork:
+        self._forks = HAS_FORK_SERVER and not self._in_software
+        if HAS_FORK_SERVER:
             _start_tracker()
         if self._forks:
-            _start_fork_server(backends)
+            preloaded = {PRELOADED: " ".join(sorted(set(backends)))}
+            start_fork_server("gpubench.preloaded", preloaded)
         self._limit = self.deadline = 0.0
         """By ``time.monotonic``, of the present item."""
         self._start()
@@ -78,7 +78,7 @@ class Worker:
         self._connection, theirs = context.Pipe()
         with (
             switched_on() if self._in_software else nullcontext(),
-            nullcontext() if self._forks else _ctrl_c_is_ours(),
+            nullcontext() if self._forks else ctrl_c_is_ours(),
         ):
             # A fork server keeps the environment that it started with.
             arguments = theirs, self._do, dict(os.environ)
@@ -159,32 +159,8 @@ def _start_tracker() -> None:
     """multiprocessing's own process that removes what was left. It would warn of each lock in a
     process that was killed, and from Python 3.14 on Numba has one with a name."""
     quiet = {"PYTHONWARNINGS": "ignore::UserWarning:multiprocessing.resource_tracker"}
-    with environment(quiet), _ctrl_c_is_ours():
+    with environment(quiet), ctrl_c_is_ours():
         resource_tracker.ensure_running()
-
-
-def _start_fork_server(backends: Iterable[str]) -> None:
-    """Once in a process; returns before the server has imported anything."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["gpubench.preloaded"])
-    # Not from the present folder, where other modules may have the same names.
-    variables = {PRELOADED: " ".join(sorted(set(backends))), "PYTHONSAFEPATH": "1"}
-    with environment(variables), _ctrl_c_is_ours():
-        forkserver.ensure_running()
-
-
-@contextmanager
-def _ctrl_c_is_ours() -> Iterator[None]:
-    """Processes that are started meanwhile ignore Ctrl-C from the beginning: it is for the one that
-    asks, which ends them."""
-    if threading.current_thread() is not threading.main_thread():  # only there it can be set
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _serve(connection: Connection, do: Callable[[Any], Any], environment: dict[str, str]) -> None:

@@ -76,9 +76,9 @@ PARTS = ".gpubench-new-"
 """Beginning of the name of the folder in which a report makes its files."""
 
 
-MUCH = 2**19
+MUCH = 2**18
 """Times, cases by commits, of setups with something to make from which several processes do that.
-Of fewer a process is ready too late: with 360,000 of three machines a report took as long."""
+Pages of so many take a second or two, and a process is there after half a second."""
 
 PROCESSES = 2
 """That make pages, at most: each holds some 200 MB, and a report should take 600 MB in all."""

@@ -28,6 +28,10 @@ def folder(_: str) -> Path:
     return Path.cwd()
 
 
+def variable(name: str) -> str | None:
+    return os.environ.get(name)
+
+
 def die_elsewhere(part: tuple[int, Path, bool]) -> Path:
     """Ends the process, unless it is the one that asks, or the part is one that survives."""
     asks, path, survives = part
@@ -78,6 +82,13 @@ def test_other_processes_work_in_the_same_folder(
     monkeypatch.chdir(tmp_path)
 
     assert {*in_processes(folder, WORDS, 2)} == {Path.cwd()}
+
+
+def test_other_processes_have_the_environment_of_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    list(in_processes(variable, ["OF_TEST", "OF_TEST"], 2))  # whose fork server stays
+    monkeypatch.setenv("OF_TEST", "now")
+
+    assert list(in_processes(variable, ["OF_TEST", "OF_TEST"], 2)) == ["now", "now"]
 
 
 @pytest.mark.parametrize("survivors", [0, 3, 10])
