@@ -123,9 +123,7 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
         addresses |= files.keys()
         outdated = {name for name, mark in files.items() if not _holds(output_dir / name, mark)}
         parts.append((place, outdated))
-    *of_setups, of_all = parts
-    of_setups = [part for part in of_setups if part[1]]
-    histories = (site.histories[place] for place, _ in of_setups)
+    histories = (history for history, part in zip(site.histories, parts, strict=False) if part[1])
     times = sum(len(history.names) * len(history.snapshots) for history in histories)
     processes = min(processors(), PROCESSES) if times >= MUCH and table.is_kept else 1
     is_new = not output_dir.exists()
@@ -137,10 +135,8 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
             (folder / compare.FOLDER).mkdir()
             _at_work[folder] = environment, site
             make = partial(_make, table=table, overrides=overrides, made_by=made_by, folder=folder)
-            for _ in in_processes(make, of_setups, processes):
+            for _ in in_processes(make, [part for part in parts if part[1]], processes):
                 pass
-            # What shows all setups is made here, where the exports need the same of them.
-            make(of_all)
             _make_unmarked(environment, site, folder)
             scripts.mkdir(exist_ok=True)
             for path in chain(folder.glob("*.*"), (folder / compare.FOLDER).iterdir()):
