@@ -20,7 +20,7 @@ import numpy as np
 
 from gpubench.errors import KernelError
 
-Array = np.ndarray[Any, Any]
+AnyArray = np.ndarray[Any, Any]
 
 IS_NULL = " is null"
 """Ends the name of the array that says which values of a column are missing."""
@@ -44,7 +44,7 @@ def pyarrow() -> Any:
     return import_module("pyarrow")
 
 
-def array_of(values: Array, missing: Array | None = None) -> Any:
+def array_of(values: AnyArray, missing: AnyArray | None = None) -> Any:
     """A ``pyarrow.Array`` of numbers or booleans. ``pyarrow.array`` would import pandas where that
     is installed, and what a fresh process takes to import it would be in no time."""
     pa = pyarrow()
@@ -53,7 +53,7 @@ def array_of(values: Array, missing: Array | None = None) -> Any:
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
 
 
-def text_of(words: Sequence[str], missing: Array | None = None) -> Any:
+def text_of(words: Sequence[str], missing: AnyArray | None = None) -> Any:
     """The same of text, as ``large_string``; raises ``TypeError`` for what is no text."""
     pa = pyarrow()
     for word in words:
@@ -65,14 +65,14 @@ def text_of(words: Sequence[str], missing: Array | None = None) -> Any:
     return pa.Array.from_buffers(pa.large_string(), len(encoded), buffers)
 
 
-def _validity(missing: Array | None) -> Any:
+def _validity(missing: AnyArray | None) -> Any:
     """A bit for each value that is there, as Arrow has it; ``None`` where all are."""
     if missing is None:
         return None
     return pyarrow().py_buffer(np.packbits(~missing, bitorder="little"))
 
 
-def to_columns(table: Any) -> dict[str, Array]:
+def to_columns(table: Any) -> dict[str, AnyArray]:
     """New arrays with the values of a ``pyarrow.Table``, by name, as this module describes them.
 
     ``NAME is null`` is there for every column that is neither floating point nor a category.
@@ -80,7 +80,7 @@ def to_columns(table: Any) -> dict[str, Array]:
     times.
     """
     pa = pyarrow()
-    arrays: dict[str, Array] = {}
+    arrays: dict[str, AnyArray] = {}
     for name, chunks in zip(table.column_names, table.columns, strict=True):
         kind = chunks.type
         if pa.types.is_dictionary(kind):
@@ -107,7 +107,7 @@ def to_columns(table: Any) -> dict[str, Array]:
     return arrays
 
 
-def _codes(chunks: Any) -> tuple[Array, Array]:
+def _codes(chunks: Any) -> tuple[AnyArray, AnyArray]:
     """Codes of a column of dictionaries, int32 with -1 for null, and the words, as objects."""
     pa = pyarrow()
     chunks = chunks.unify_dictionaries()

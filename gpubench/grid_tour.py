@@ -27,7 +27,7 @@ BACKEND = "numba_cuda"
 KERNEL = "gpubench.kernels.threads_and_blocks:thread_index_cuda"
 """Every thread writes down its place: ``(thread, block, three arrays more, block's shape)``."""
 
-Place = tuple[int, int, int]
+Dim3 = tuple[int, int, int]
 """A place or a shape, x first."""
 
 MOST_THREADS = 2**20
@@ -37,11 +37,11 @@ MOST_THREADS = 2**20
 class Visit(NamedTuple):
     """What one thread noted."""
 
-    block: Place
+    block: Dim3
     """``blockIdx``"""
-    thread: Place
+    thread: Dim3
     """``threadIdx``"""
-    element: Place
+    element: Dim3
     """``cuda.grid(3)``: the element of an array ``[z, y, x]`` that lies at ``x, y, z``."""
 
 
@@ -49,15 +49,15 @@ class Visit(NamedTuple):
 class Tour:
     """A launch and its threads, in the order of blocks and of the threads in them, x fastest."""
 
-    grid: Place
-    block: Place
+    grid: Dim3
+    block: Dim3
     device: str
     name: str
     """Of the device: ``NVIDIA H200``, or ``softcuda``."""
     visits: tuple[Visit, ...]
 
 
-def parse_shape(what: str, text: str) -> Place:
+def parse_shape(what: str, text: str) -> Dim3:
     """``4``, ``2x3`` or ``2x3x2``; raises ``GpubenchError`` for anything else."""
     parts = text.lower().split("x")
     if len(parts) > 3 or not all(part.isascii() and part.isdecimal() for part in parts):
@@ -67,7 +67,7 @@ def parse_shape(what: str, text: str) -> Place:
     return _place([*parts, 1, 1][:3])
 
 
-def tour(grid: Place, block: Place, device: str = "cuda:0") -> Tour:
+def tour(grid: Dim3, block: Dim3, device: str = "cuda:0") -> Tour:
     """Launch a grid and note what its threads see.
 
     ``device`` is ``cuda:0`` ..., of GPUs or, where there is none, of the device in software. Raises
@@ -114,6 +114,6 @@ def _visits(launch: Launch, device: str) -> tuple[Visit, ...]:
     return tuple(sorted(visits, key=lambda visit: (visit.block[::-1], visit.thread[::-1])))
 
 
-def _place(numbers: Any) -> Place:
+def _place(numbers: Any) -> Dim3:
     x, y, z = map(int, numbers)
     return x, y, z

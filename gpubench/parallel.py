@@ -5,7 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
@@ -28,6 +30,9 @@ WAITING = 3
 """Parts and results in memory for each process, at most: one that it works on, the next one, and
 one that the caller comes to later."""
 
+HAS_FORK_SERVER = "forkserver" in multiprocessing.get_all_start_methods()
+"""Whether processes can be forked from one that does nothing else."""
+
 
 def in_processes(
     function: Callable[[T], R], parts: Iterable[T], processes: int | None = None
@@ -45,10 +50,16 @@ def in_processes(
     rest = chain(first, rest)
     waiting: deque[tuple[T, Future[R] | None]] = deque()
     if len(first) > 1 and processes > 1:
-        with suppress(OSError, BrokenExecutor), without_working_folder(), _new(processes) as pool:
+        with (
+            suppress(OSError, BrokenExecutor),
+            without_working_folder(),
+            _new(processes) as pool,
+            _stopped_on_the_way(pool),
+        ):
             for part in rest:
                 waiting.append((part, None))  # which starting a process may raise for
-                waiting[-1] = part, pool.submit(function, part)
+                with _ctrl_c_later():
+                    waiting[-1] = part, pool.submit(_work, function, part)
                 yield from _results(waiting, WAITING * processes)
             yield from _results(waiting, 0)
     for part in chain((part for part, _ in waiting), rest):
@@ -65,17 +76,61 @@ def _results(waiting: deque[tuple[T, Future[R] | None]], most: int) -> Iterator[
 
 def _new(processes: int) -> ProcessPoolExecutor:
     # No forks of this process: they would share locks that threads of it may hold.
+    if HAS_FORK_SERVER:
+        start_fork_server()
     context: Any = multiprocessing.get_context("forkserver" if HAS_FORK_SERVER else "spawn")
     return ProcessPoolExecutor(processes, context, _begin, (Path.cwd(), dict(os.environ)))
 
 
 def _begin(folder: Path, variables: Mapping[str, str]) -> None:
     """In another process: work where this one does, and end when it ends, however that is."""
+    signal.signal(signal.SIGINT, _stop)
     os.chdir(folder)  # else that is where multiprocessing was imported
     os.environ.clear()  # of the fork server, which may have started long ago
     os.environ.update(variables)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # the fork server ignores it
     threading.Thread(target=_end_with, args=(parent_process(),), daemon=True).start()
+
+
+_at_work, _is_stopped = False, False
+"""Of another process: whether it works on a part, and whether it should on no more of them."""
+
+
+def _work(function: Callable[[T], R], part: T) -> R:
+    global _at_work
+    _at_work = True
+    try:
+        if _is_stopped:
+            raise KeyboardInterrupt
+        return function(part)
+    finally:
+        _at_work = False
+
+
+def _stop(*_: object) -> None:
+    # Not anywhere: half a result in the pipe would be waited for for ever.
+    global _is_stopped
+    _is_stopped = True
+    if _at_work:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _stopped_on_the_way(pool: ProcessPoolExecutor) -> Iterator[None]:
+    """Processes that are started meanwhile stop where it does not come to its end, since the
+    executor waits for what they do."""
+    before = {*multiprocessing.active_children()}
+    try:
+        yield
+    except BaseException:
+        with ctrl_c_is_ours():  # which the user may have pressed twice
+            pool.shutdown(wait=False, cancel_futures=True)
+            while processes := {*multiprocessing.active_children()} - before:
+                for process in processes:
+                    if sys.platform != "win32" and process.pid:  # there it would end them anywhere
+                        with suppress(ProcessLookupError):
+                            os.kill(process.pid, signal.SIGINT)
+                time.sleep(0.05)
+        raise
 
 
 def _end_with(parent: BaseProcess) -> None:
@@ -83,14 +138,13 @@ def _end_with(parent: BaseProcess) -> None:
     os._exit(1)
 
 
-HAS_FORK_SERVER = "forkserver" in multiprocessing.get_all_start_methods()
-"""Whether processes can be forked from one that does nothing else."""
-
-
-def start_fork_server(module: str, variables: Mapping[str, str] | None = None) -> None:
-    """Start the process that others are forked from, which imports this module first; once in a
-    process. Returns before it has imported anything."""
-    multiprocessing.get_context("forkserver").set_forkserver_preload([module])
+def start_fork_server(
+    module: str | None = None, variables: Mapping[str, str] | None = None
+) -> None:
+    """Start the process that others are forked from, unless this process has one; it imports the
+    module first. Returns before it has imported anything."""
+    if module:
+        multiprocessing.get_context("forkserver").set_forkserver_preload([module])
     with environment({SAFE_PATH: "1"} | dict(variables or {})), ctrl_c_is_ours():
         forkserver.ensure_running()
 
@@ -107,6 +161,23 @@ def ctrl_c_is_ours() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """Ctrl-C that is pressed meanwhile counts afterwards: a process that starts would not find what
+    the executor has made for it, and say so."""
+    if threading.current_thread() is not threading.main_thread():  # only there it can be set
+        yield
+        return
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 def without_working_folder() -> AbstractContextManager[None]:

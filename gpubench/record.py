@@ -39,7 +39,9 @@ MAX_NUMBER = 2**128
 MAX_REASON = 20_000
 """Characters of a reason: a traceback of hundreds of lines. An exception may quote an array."""
 
-Status = Literal["started", "ok", "verified", "skipped", "failed", "wrong", "timed_out", "killed"]
+RecordedStatus = Literal[
+    "started", "ok", "verified", "skipped", "failed", "wrong", "timed_out", "killed"
+]
 """``verified``: right on a device in software, which has no times. ``killed``: the process that
 measured ended, and who had started it says how; in files, where its device was lost."""
 
@@ -65,7 +67,7 @@ class CaseRecord:
     """Name of the asv benchmark."""
     case: str
     """Identity of the case, as in asv's parameters."""
-    status: Status
+    status: RecordedStatus
     at: str
     """Time in UTC, ISO 8601."""
     backend: str = ""

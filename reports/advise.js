@@ -4,7 +4,7 @@
 "use strict";
 
 const gpubenchAdvice = (() => {
-  const { DASH, digits, seconds: secondsText, secondsInterval } = gpubenchText;
+  const { DASH, digits, independentQuotient, known, seconds: secondsText, secondsInterval } = gpubenchText;
   const { decoded, load, make: element, parts, plural, remember, scrolling } = gpubenchLists;
 
   const form = document.getElementById("ask");
@@ -155,18 +155,11 @@ const gpubenchAdvice = (() => {
     };
   };
 
-  // One time over another, as independent_quotient in gpubench/results/ratio.py.
-  const ratioOf = (one, other) => {
-    const value = one.seconds / other.seconds;
-    if (![one, other].every(({ low, high }) => low > 0 && high < Infinity)) return { value, low: 0, high: Infinity };
-    const below = Math.hypot(Math.log(one.seconds / one.low), Math.log(other.high / other.seconds));
-    const above = Math.hypot(Math.log(one.high / one.seconds), Math.log(other.seconds / other.low));
-    return { value, low: value * Math.exp(-below), high: value * Math.exp(above) };
-  };
+  const ratioOf = (one, other) => independentQuotient(one, other, "seconds");
 
   const apart = (one, other) => {
-    const { low, high } = ratioOf(one, other);
-    return low > 0 && high < Infinity && (low > 1 || high < 1);
+    const ratio = ratioOf(one, other);
+    return known(ratio) && (ratio.low > 1 || ratio.high < 1);
   };
 
   const fastest = (totals) => {

@@ -8,7 +8,7 @@ const gpubench = (() => {
   const FOLDER = "compare-data/";
   const CLASSES = { slower: "worse", failed: "broken", faster: "better", mended: "better" };
   const COLUMNS = 6; // median and ends of its interval, speedup and, where it is of pairs, its ends
-  const { DASH, digits, known, ratioText, seconds, secondsInterval } = gpubenchText;
+  const { DASH, digits, independentQuotient, known, ratioText, seconds, secondsInterval } = gpubenchText;
   const { decoded, list, load, make: element, named, parts, plural, remember, scrolling } = gpubenchLists;
 
   const form = document.getElementById("sides");
@@ -44,15 +44,6 @@ const gpubench = (() => {
     low: Math.max(old.low, 0) / now.high,
     high: now.low > 0 ? old.high / now.low : Infinity,
   });
-
-  // Of two speedups, as independent_quotient in gpubench/results/ratio.py.
-  const independentQuotient = (one, other) => {
-    const value = one.median / other.median;
-    if (![one, other].every(({ low, high }) => low > 0 && high < Infinity)) return { value, low: 0, high: Infinity };
-    const below = Math.hypot(Math.log(one.median / one.low), Math.log(other.high / other.median));
-    const above = Math.hypot(Math.log(one.high / one.median), Math.log(other.median / other.low));
-    return { value, low: value * Math.exp(-below), high: value * Math.exp(above) };
-  };
 
   const median = (values) => {
     const sorted = [...values].sort((a, b) => a - b);
@@ -113,7 +104,7 @@ const gpubench = (() => {
     // Two speedups of pairs tell how the own time changed, where nothing else did.
     const moved = !row.moved || !known(row.moved) || differs(row.moved, index.baseline_moved);
     const inTurn = steady && before.paired && after.paired && !moved;
-    const ratio = inTurn ? independentQuotient(after.paired, before.paired) : quotient(before.time, after.time);
+    const ratio = inTurn ? independentQuotient(after.paired, before.paired, "median") : quotient(before.time, after.time);
     const note = known(ratio) ? "" : before.reason || after.reason || index.no_interval;
     return { ...row, ratio, note, inTurn, size: Math.max(ratio.value, 1 / ratio.value) };
   };

@@ -1,4 +1,4 @@
-// Numbers as text for people, as gpubench/report/text.py has it.
+// Numbers as text for people, as gpubench/report/text.py has it, and what is known of a ratio.
 "use strict";
 
 const gpubenchText = (() => {
@@ -31,5 +31,15 @@ const gpubenchText = (() => {
   const ratioText = (value) => `${digits(value)}×`;
   const known = (ratio) => ratio.low > 0 && Number.isFinite(ratio.high);
 
-  return { DASH, digits, known, ratioText, seconds, secondsInterval };
+  // Of two values with intervals, neither of which depends on the other, as independent_quotient in
+  // gpubench/results/ratio.py; both have their value under this name.
+  const independentQuotient = (one, other, name) => {
+    const value = one[name] / other[name];
+    if (!known(one) || !known(other)) return { value, low: 0, high: Infinity };
+    const below = Math.hypot(Math.log(one[name] / one.low), Math.log(other.high / other[name]));
+    const above = Math.hypot(Math.log(one.high / one[name]), Math.log(other[name] / other.low));
+    return { value, low: value * Math.exp(-below), high: value * Math.exp(above) };
+  };
+
+  return { DASH, digits, independentQuotient, known, ratioText, seconds, secondsInterval };
 })();

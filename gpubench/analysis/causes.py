@@ -107,7 +107,7 @@ def explained_changes(
 
 def newest_first(item: ExplainedChange) -> tuple[int, float]:
     """Sorts changes: the newest first, then the largest."""
-    return -item.change.after, -item.change.size
+    return -item.change.after, -item.change.ratio.factor
 
 
 def changed_facts(old: Snapshot, new: Snapshot) -> tuple[FactChange, ...]:

@@ -110,11 +110,6 @@ class Change:
     def slower(self) -> bool:
         return self.new > self.old
 
-    @property
-    def size(self) -> float:
-        """How many times faster or slower; at least 1."""
-        return max(self.ratio.value, 1 / self.ratio.value)
-
 
 class Level(NamedTuple):
     """One stretch of a fit."""
@@ -158,7 +153,7 @@ def changes_in(times: Times) -> list[tuple[Change, ...]]:
     }
     for case, levels in zip(series, levels_of([*series.values()]), strict=True):
         every[case] = _steps(times[:, case], measured[case], levels)
-    return [tuple(one for one in changes if one.size >= THRESHOLD) for changes in every]
+    return [tuple(one for one in changes if one.ratio.factor >= THRESHOLD) for changes in every]
 
 
 def may_hold_a_step(values: Logarithms) -> bool:

@@ -101,11 +101,6 @@ class Difference:
     note: str
     """What stands behind the verdict where no ratio of two times does."""
 
-    @property
-    def size(self) -> float:
-        """How many times faster or slower; at least 1."""
-        return max(self.ratio.value, 1 / self.ratio.value) if self.ratio else 1.0
-
 
 @dataclass(frozen=True, slots=True)
 class SnapshotComparison:
@@ -225,8 +220,12 @@ def compare_rows(
         if baseline and verdict_of(baseline, aparts[False]) not in ("faster", "slower"):
             baseline = None
         differences.append(Difference(name, verdict, old_row, new_row, ratio, baseline, note))
-    # Of the same verdict and size they keep the natural order.
-    differences.sort(key=lambda item: (COMPARISON_VERDICTS.index(item.verdict), -item.size))
+
+    def order(item: Difference) -> tuple[int, float]:  # of equals the natural order stays
+        factor = item.ratio.factor if item.ratio else 1.0
+        return COMPARISON_VERDICTS.index(item.verdict), -factor
+
+    differences.sort(key=order)
     scatter = scatters[True] or scatters[False]
     return SnapshotComparison(
         old, new, tuple(differences), tuple(only_old), tuple(only_new), facts, scatter

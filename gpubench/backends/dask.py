@@ -24,7 +24,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from gpubench.arrow import Array
+from gpubench.arrow import AnyArray
 from gpubench.backends.clusters import (
     COUNT,
     REACHABLE,
@@ -119,7 +119,7 @@ class DaskSession(CellSession):
         persisted: Sequence[Any] = self._dask.persist(*collections)
         return persisted
 
-    def resident(self, array: Array, chunks: Any) -> Any:
+    def resident(self, array: AnyArray, chunks: Any) -> Any:
         """A Dask array of a copy of ``array`` in these chunks."""
         return self._arrays.from_array(array.copy(order="K"), chunks=chunks)
 
@@ -131,13 +131,13 @@ class DaskSession(CellSession):
         """What a function gets for the value of a cell."""
         return value
 
-    def fetched(self, array: Any) -> Array:
+    def fetched(self, array: Any) -> AnyArray:
         """Values of a Dask array that is computed; may be memory that others see."""
         # The chunks are in this process: no worker is asked to put them together.
-        values: Array = array.compute(scheduler="sync")
+        values: AnyArray = array.compute(scheduler="sync")
         return values
 
-    def to_native(self, array: Array) -> Cell:
+    def to_native(self, array: AnyArray) -> Cell:
         chunks = self._arrays.core.normalize_chunks(
             self._chunks if self._chunks is not None else self._shares(array.shape),
             array.shape,
@@ -153,11 +153,11 @@ class DaskSession(CellSession):
             for axis, extent in enumerate(shape)
         )
 
-    def to_host(self, native: Native) -> Array:
+    def to_host(self, native: Native) -> AnyArray:
         is_whole = getattr(value_of(native), "npartitions", 1) == 1  # and not joined of several
         return np.array(self.view(native)) if is_whole else self.view(native)
 
-    def view(self, native: Native) -> Array:
+    def view(self, native: Native) -> AnyArray:
         array = value_of(native)
         if isinstance(array, self._arrays.Array):
             with self.errors():
@@ -285,7 +285,7 @@ class ClusterSession(DaskSession):
         with self._client.as_current(), self._dask.config.set(scheduler=self._client):
             yield
 
-    def resident(self, array: Array, chunks: Any) -> Any:
+    def resident(self, array: AnyArray, chunks: Any) -> Any:
         slices = self._arrays.core.slices_from_chunks(chunks)
         futures = self._scattered([np.asarray(array[piece]) for piece in slices])
         name, places = self._new_name(), product(*(range(len(axis)) for axis in chunks))
@@ -341,12 +341,12 @@ class ClusterSession(DaskSession):
                 future.result()  # raises it
         return persisted
 
-    def fetched(self, array: Any) -> Array:
+    def fetched(self, array: Any) -> AnyArray:
         # Chunk by chunk: `compute` would first put them together on one of the workers.
         with self._client.as_current():
             values = self._client.gather(dict(array.dask))
         finalize, arguments = array.__dask_postcompute__()
-        whole: Array = finalize(_by_key(array.__dask_keys__(), values), *arguments)
+        whole: AnyArray = finalize(_by_key(array.__dask_keys__(), values), *arguments)
         return whole
 
     def facts(self) -> Mapping[str, Value]:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from multiprocessing.pool import AsyncResult, Pool
 from typing import Any, ClassVar
 
-from gpubench.arrow import Array
+from gpubench.arrow import AnyArray
 from gpubench.backends.clusters import COUNT, counts_of, wait_for_all
 from gpubench.backends.host import HostSession
 from gpubench.backends.numpy import blas_libraries
@@ -142,7 +142,7 @@ class MultiprocessingSession(HostSession):
             "pool_start_seconds": time.perf_counter() - start,
         }
 
-    def to_native(self, array: Array) -> Native:
+    def to_native(self, array: AnyArray) -> Native:
         return SharedMapping(array.nbytes).copy_of(array)
 
     def facts(self) -> Mapping[str, Value]:

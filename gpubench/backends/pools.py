@@ -21,7 +21,7 @@ from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 
-from gpubench.arrow import Array
+from gpubench.arrow import AnyArray
 from gpubench.backends.clusters import counts_of
 from gpubench.backends.host import HostBackend, cpu
 from gpubench.backends.numpy import blas_libraries
@@ -192,7 +192,7 @@ class SharedMapping:
         self.last = self.first + size - 1
         weakref.finalize(self, os.close, descriptor)
 
-    def copy_of(self, array: Array) -> SharedArray:
+    def copy_of(self, array: AnyArray) -> SharedArray:
         fortran = array.flags.f_contiguous and not array.flags.c_contiguous
         order: Any = "F" if fortran else "C"
         copy = np.ndarray(array.shape, array.dtype, self.memory, order=order).view(SharedArray)
@@ -207,7 +207,7 @@ class SharedArray(np.ndarray[Any, np.dtype[Any]]):
 
     mapping: SharedMapping | None = None
 
-    def __array_finalize__(self, array: Array | None) -> None:
+    def __array_finalize__(self, array: AnyArray | None) -> None:
         self.mapping = getattr(array, "mapping", None)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
@@ -230,7 +230,7 @@ def attached(
     shape: tuple[int, ...],
     strides: tuple[int, ...],
     dtype: np.dtype[Any],
-) -> Array:
+) -> AnyArray:
     """The array that lies there, in a worker; its memory is opened once."""
     if (path, number) not in _attached:
         for opened in list(_attached):  # those that have been given back since

@@ -39,9 +39,9 @@ from gpubench.errors import BackendError
 from gpubench.names import CPU, TIMES, Value
 
 Seconds = float | Sequence[float] | Callable[..., float]
-Fault = Literal["out of memory", "illegal address", "hang"]
+DeviceFault = Literal["out of memory", "illegal address", "hang"]
 
-FAULTS: tuple[Fault, ...] = get_args(Fault)
+FAULTS: tuple[DeviceFault, ...] = get_args(DeviceFault)
 
 FLOOR = 1e-8
 """Seconds of an empty call."""
@@ -59,7 +59,7 @@ class ScriptedFunction:
     """Of one run: a number, a cycle of numbers, or a function of the call's arguments by name
     (and of ``block``, ``grid``, ``blocks``, ``threads_per_block`` and ``threads`` where they are
     given)."""
-    fails: Fault | None = None
+    fails: DeviceFault | None = None
     """What happens when the work runs. ``hang`` never returns."""
     fails_at: int = 0
     """First run, from 0, that fails; the later ones fail too."""
@@ -134,7 +134,7 @@ class ScriptedSession(Session):
 
         return partial(self._submit, run, function.asynchronous)
 
-    def _fail(self, fault: Fault | None) -> None:
+    def _fail(self, fault: DeviceFault | None) -> None:
         if fault == "out of memory":
             raise DeviceMemoryError(f"{self._device} is out of memory, as its script says")
         if fault == "illegal address":

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.arrow import Array
+from gpubench.arrow import AnyArray
 from gpubench.backends.host import HostBackend, HostSession
 from gpubench.backends.protocol import (
     QUEUES,
@@ -151,14 +151,14 @@ class Piece:
         sampler = self.runner.session.sampler(self._call)
         return min(sampler.seconds(1) for _ in range(RUNS))
 
-    def restore(self, name: str, array: Array) -> None:
+    def restore(self, name: str, array: AnyArray) -> None:
         self._returned.pop(name, None)
         if name in self._native:
             session = self.runner.session
             session.restore(self._native[name], session.pristine(array))
             session.synchronize()
 
-    def to_host(self, name: str) -> Array:
+    def to_host(self, name: str) -> AnyArray:
         return self.runner.session.to_host({**self._native, **self._returned}[name])
 
 
@@ -166,18 +166,18 @@ class Piece:
 class Divided:
     """An array: the host's until a call divides it, which nothing writes, then its pieces."""
 
-    host: Array
+    host: AnyArray
     name: str = ""
     dimension: int | None = None
     pieces: Sequence[Piece] = ()
 
-    def cut(self, array: Array, piece: Piece) -> Array:
+    def cut(self, array: AnyArray, piece: Piece) -> AnyArray:
         """A piece's part of values of the same shape."""
         if self.dimension is None:
             return array
         return array[(*[slice(None)] * self.dimension, piece.where)]
 
-    def joined(self) -> Array:
+    def joined(self) -> AnyArray:
         if not self.pieces:
             return self.host.copy()
         values = np.empty(self.host.shape, self.host.dtype)
@@ -185,7 +185,7 @@ class Divided:
             self.cut(values, piece)[...] = piece.runner.do(piece.to_host, self.name)
         return values
 
-    def restore(self, array: Array) -> None:
+    def restore(self, array: AnyArray) -> None:
         self.host = array
         for piece in self.pieces:
             piece.runner.do(piece.restore, self.name, self.cut(array, piece))
@@ -199,17 +199,17 @@ class TogetherSession(HostSession):
         self._runners: list[Runner] = []
         self._lengths: tuple[int, ...] = ()
 
-    def to_native(self, array: Array) -> Divided:
+    def to_native(self, array: AnyArray) -> Divided:
         """Not copied before a call divides it: the host's values must stay until then."""
         return Divided(array)
 
-    def to_host(self, native: Divided) -> Array:
+    def to_host(self, native: Divided) -> AnyArray:
         return native.joined()
 
-    def view(self, native: Divided) -> Array:
+    def view(self, native: Divided) -> AnyArray:
         return native.joined()
 
-    def restore(self, native: Divided, pristine: Array) -> None:
+    def restore(self, native: Divided, pristine: AnyArray) -> None:
         native.restore(pristine)
 
     def empty(self) -> None:

@@ -51,7 +51,7 @@ def compare(reference: CaseTimes, other: CaseTimes) -> tuple[float, str | None]:
     pairs = [np.array([times[name] for name in common]).T for times in (reference, other)]
     for name, values in zip(common, quotient(*pairs).T, strict=True):
         ratio = Ratio(*map(float, values))
-        largest = max(largest, ratio.value, 1 / ratio.value)
+        largest = max(largest, ratio.factor)
         if not ratio.has_interval:
             why_not = f"{name} has no interval on one of them: other work disturbed it"
         elif not 1 / BETWEEN_PROCESSES <= ratio.value <= BETWEEN_PROCESSES:

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpubench.arrow import Array
+from gpubench.arrow import AnyArray
 from gpubench.measure.scores import Outputs, OwnRule, Scorer, accepts
 from gpubench.suite.model import Check
 
@@ -81,7 +81,7 @@ class Tolerance:
     """Where the two numbers come from, for people."""
 
     @classmethod
-    def of(cls, reference: Array, check: Check) -> Tolerance:
+    def of(cls, reference: AnyArray, check: Check) -> Tolerance:
         """The suite's tolerance for an output like this one, or the default.
 
         An error comes from all the terms that made an element, and these are as large as the other
@@ -206,7 +206,7 @@ def why_copies_pass(expected: Outputs, inputs: Outputs) -> str | None:
     )
 
 
-def _only_number(array: Array) -> Any:
+def _only_number(array: AnyArray) -> Any:
     """What all elements are, of two and more; ``None`` where they differ."""
     if array.size < 2 or array.dtype.kind not in "biufc":
         return None
@@ -234,7 +234,7 @@ def difference(one: Outputs, other: Outputs) -> str | None:
     return None
 
 
-def same_bits(one: Array, other: Array) -> bool:
+def same_bits(one: AnyArray, other: AnyArray) -> bool:
     """Whether two arrays of any dtype have equal bytes, element by element."""
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
@@ -244,7 +244,7 @@ def same_bits(one: Array, other: Array) -> bool:
 
 
 def _passes(
-    name: str, impostor: Array, expected: Outputs, check: Check, own_rule: OwnRule | None
+    name: str, impostor: AnyArray, expected: Outputs, check: Check, own_rule: OwnRule | None
 ) -> bool:
     """Whether an array would be taken for the expected output of this name."""
     rule = None if own_rule else check.of(name)
@@ -256,7 +256,7 @@ def _passes(
 def _cannot_tell(
     name: str,
     what: str,
-    impostor: Array,
+    impostor: AnyArray,
     expected: Outputs,
     check: Check,
     own_rule: OwnRule | None,
@@ -289,7 +289,12 @@ def _uncompared(name: str) -> str:
 
 
 def _compare_one(
-    name: str, output: Array, reference: Array, check: Check | None, *, until_fault: bool = False
+    name: str,
+    output: AnyArray,
+    reference: AnyArray,
+    check: Check | None,
+    *,
+    until_fault: bool = False,
 ) -> CheckResult:
     """One output; without ``check``, differences of values are measured and are no fault.
     ``until_fault``: only whether there is one is asked, and the rest may be left out."""
@@ -307,7 +312,9 @@ def _compare_one(
     return worst
 
 
-def _compare_exact(name: str, output: Array, reference: Array, check: Check | None) -> CheckResult:
+def _compare_exact(
+    name: str, output: AnyArray, reference: AnyArray, check: Check | None
+) -> CheckResult:
     count = first = 0
     largest = relative = 0.0
     kind, itemsize = reference.dtype.kind, reference.dtype.itemsize
@@ -335,7 +342,7 @@ def _compare_exact(name: str, output: Array, reference: Array, check: Check | No
 
 
 def _compare_close(
-    name: str, output: Array, reference: Array, check: Check | None, until_fault: bool
+    name: str, output: AnyArray, reference: AnyArray, check: Check | None, until_fault: bool
 ) -> CheckResult:
     """``|a - b| <= atol + rtol |b|`` as in ``numpy.allclose``, or the relative Euclidean norm for
     ``norm: l2``; NaN and infinities must stand at the same places."""
@@ -385,7 +392,7 @@ def _compare_close(
     return CheckResult(largest, relative, f"{name}: {fault}{at}")
 
 
-def _root_mean_square(array: Array) -> float:
+def _root_mean_square(array: AnyArray) -> float:
     """Of the finite elements of an array of numbers; 0 where there are none."""
     wide = np.result_type(array.dtype, np.float64)
     norm, count = 0.0, 0
@@ -398,7 +405,7 @@ def _root_mean_square(array: Array) -> float:
     return norm / math.sqrt(count) if count else 0.0
 
 
-def _norm(numbers: Array) -> float:
+def _norm(numbers: AnyArray) -> float:
     """Euclidean norm of a contiguous array of one dimension, however large or small it is."""
     parts = numbers.view(numbers.real.dtype)  # a complex number is two
     largest = float(np.abs(parts).max(initial=0.0))
@@ -409,7 +416,7 @@ def _norm(numbers: Array) -> float:
         return largest * math.sqrt(np.einsum("i,i", scaled, scaled))
 
 
-def _parts(name: str, array: Array) -> Iterator[tuple[str, Array]]:
+def _parts(name: str, array: AnyArray) -> Iterator[tuple[str, AnyArray]]:
     """An array under its name, or the fields of a structured one under theirs."""
     if array.dtype.names is None:
         yield name, array
@@ -417,7 +424,7 @@ def _parts(name: str, array: Array) -> Iterator[tuple[str, Array]]:
         yield from _parts(f"{name}.{field}", array[field])
 
 
-def _says_nothing(array: Array) -> bool:
+def _says_nothing(array: AnyArray) -> bool:
     """Whether an array is of numbers and has only NaN and infinities."""
     return array.size > 0 and all(
         part.dtype.kind in "fc" and not np.isfinite(piece).any()
@@ -426,18 +433,18 @@ def _says_nothing(array: Array) -> bool:
     )
 
 
-def _pieces(one: Array, other: Array) -> Iterator[tuple[int, Array, Array]]:
+def _pieces(one: AnyArray, other: AnyArray) -> Iterator[tuple[int, AnyArray, AnyArray]]:
     """Both arrays in flat pieces of C order, of which none is copied whole, with the index of each
     piece's first element."""
     a, b = (
-        array.reshape(-1) if array.flags.c_contiguous else cast(Array, array.flat)
+        array.reshape(-1) if array.flags.c_contiguous else cast(AnyArray, array.flat)
         for array in (one, other)
     )
     for start in range(0, one.size, PIECE):
         yield start, a[start : start + PIECE], b[start : start + PIECE]
 
 
-def _largest_ratio(apart: Array, size: Array, scale: float) -> float:
+def _largest_ratio(apart: AnyArray, size: AnyArray, scale: float) -> float:
     """Of errors over sizes, or over ``scale`` where that is larger."""
     if not scale:  # nothing but zeros is expected
         return math.inf if apart.any() else 0.0
@@ -448,7 +455,7 @@ def _share(count: int, size: int) -> str:
     return f"{count} of {size} elements"
 
 
-def _at(flat_index: int, output: Array, reference: Array, which: str) -> str:
+def _at(flat_index: int, output: AnyArray, reference: AnyArray, which: str) -> str:
     index = tuple(map(int, np.unravel_index(flat_index, output.shape)))
     place = f"[{', '.join(map(str, index))}]"
     return f"; {which} at {place}: {output[index]!s} instead of {reference[index]!s}"

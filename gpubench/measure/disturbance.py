@@ -234,12 +234,11 @@ class Watch:
         seconds = take()
         after = self._counters()
         switches = _difference(before.switches, after.switches)
-        known = waited(before, after)
-        if known is None:
+        waiting = waited(before, after)
+        if waiting is None:
             return Sample(seconds, None, switches, 0.0)
-        waiting, threads = known
         share = waiting / max(after.at - before.at, 1e-9)
-        if share > WAITED and threads > 1:
+        if share > WAITED and len(ran(before, after)) > 1:
             now = self._core_use(False)
             used = self._others(now)
             if used is None or used <= OTHERS * now.cores:
@@ -251,14 +250,13 @@ class Watch:
         return others(self._earlier, now) if used is None else used
 
 
-def waited(before: Counters, after: Counters) -> tuple[float, int] | None:
-    """Seconds for which the threads of this process together had no core between two readings, and
-    how many of them ran; ``None`` where the system does not say."""
+def waited(before: Counters, after: Counters) -> float | None:
+    """Seconds for which the threads of this process together had no core between two readings;
+    ``None`` where the system does not say."""
     if before.threads is None or after.threads is None:
         return None
     old = {number: before.threads.get(number, Thread(0.0, 0.0)) for number in after.threads}
-    waiting = sum(one.waiting - old[number].waiting for number, one in after.threads.items())
-    return waiting, len(ran(before, after))
+    return sum(one.waiting - old[number].waiting for number, one in after.threads.items())
 
 
 def ran(before: Counters, after: Counters) -> list[int]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.arrow import Array
+from gpubench.arrow import AnyArray
 from gpubench.backends import registry
 from gpubench.backends.protocol import Call, DeviceMemoryError, Native, Sampler, Session, Target
 from gpubench.backends.software import name_arrays
@@ -70,7 +70,7 @@ class Execution:
         name_arrays({f"{name} as it was": copy for name, copy in self._pristine.items()})
         name_arrays(self._native)
         self.call = self.bind(self._native)
-        self.expected: Mapping[str, Array] = {}
+        self.expected: Mapping[str, AnyArray] = {}
         """What its outputs have to be, by name, once they are verified."""
         self.run_seconds = 0.0
         """Seconds of the last run whose outputs were fetched, by the host's clock."""
@@ -99,7 +99,7 @@ class Execution:
         return (self.session.sampler_again if again else self.session.sampler)(self.call)
 
     def move(
-        self, look: Callable[[Mapping[str, Array]], None] | None = None, *, run: bool = True
+        self, look: Callable[[Mapping[str, AnyArray]], None] | None = None, *, run: bool = True
     ) -> None:
         """Put all arrays elsewhere in memory, with what they held at first, and bind the call to
         them; ``run`` it once, untimed, and let ``look`` see its outputs.
@@ -148,15 +148,15 @@ class Execution:
         """Whether a run goes on with what the run before left."""
         return bool(self._pristine)
 
-    def fresh(self) -> dict[str, Array]:
+    def fresh(self) -> dict[str, AnyArray]:
         """What the arrays that a run may change held at first; ``out`` arrays were poisoned."""
         return {name: self.inputs.arrays[name] for name in self.changing}
 
-    def left(self) -> dict[str, Array]:
+    def left(self) -> dict[str, AnyArray]:
         """What these arrays hold now, on the host."""
         return {name: self.session.to_host(self._native[name]) for name in self.changing}
 
-    def putter(self, arrays: Mapping[str, Array]) -> Callable[[], None]:
+    def putter(self, arrays: Mapping[str, AnyArray]) -> Callable[[], None]:
         """What puts these values into native arrays, by name, and waits, as often as it is called:
         from copies on the device, or from the host where there is no room for them."""
         copies: Mapping[str, Native] = {}
@@ -172,12 +172,12 @@ class Execution:
 
         return put
 
-    def overwrite(self, arrays: Mapping[str, Array]) -> None:
+    def overwrite(self, arrays: Mapping[str, AnyArray]) -> None:
         """Put other values into native arrays, by name."""
         for name, array in arrays.items():
             self.session.restore(self._native[name], self.session.pristine(array))
 
-    def outputs(self, *, seen: bool = False) -> dict[str, Array]:
+    def outputs(self, *, seen: bool = False) -> dict[str, AnyArray]:
         """Run once; every ``out`` and ``inout`` array and what the call returns, by name, without
         what the suite does not compare: copies on the host, or where they are to be ``seen`` before
         anything else runs, views of what lies there anyway."""
@@ -187,7 +187,7 @@ class Execution:
         self.run_seconds = perf_counter() - start
         return self.fetched(self.results(returned), seen=seen)
 
-    def fetched(self, results: Mapping[str, Any], *, seen: bool = False) -> dict[str, Array]:
+    def fetched(self, results: Mapping[str, Any], *, seen: bool = False) -> dict[str, AnyArray]:
         """What the arrays hold now that a run has written, and these results, as ``outputs``."""
         fetch = self.session.view if seen else self.session.to_host
         self.aliases = {}
@@ -216,10 +216,10 @@ class Execution:
                     self.aliases.setdefault(name, array)
         return outputs
 
-    def unchanged_tables(self, outputs: Mapping[str, Array]) -> dict[str, Array]:
+    def unchanged_tables(self, outputs: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
         """By the names of outputs: what a returned table would hold if it were a table of the call,
         where one has the same columns and as many rows."""
-        started: dict[str, Array] = {}
+        started: dict[str, AnyArray] = {}
         pairs = itertools.product(self.case.kernel.tables.items(), self.inputs.tables.values())
         for (name, declared), table in pairs:
             mine = {n: len(a) for n, a in outputs.items() if n.startswith(f"{name}.")}
@@ -263,6 +263,6 @@ class Execution:
 
         return [name for name in self._read_only if not is_same(name)]
 
-    def download(self, native: Mapping[str, Native]) -> dict[str, Array]:
+    def download(self, native: Mapping[str, Native]) -> dict[str, AnyArray]:
         """Host copies of the arrays that a run writes."""
         return {name: self.session.to_host(native[name]) for name in self._written}

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.arrow import Array, pyarrow
+from gpubench.arrow import AnyArray, pyarrow
 from gpubench.errors import KernelError
 from gpubench.measure.tables import arrow_column
 from gpubench.measure.targets import called, load_object
@@ -27,7 +27,7 @@ class Inputs:
     """What a case starts from, by name: scalars with the values of ``let``, and arrays of which
     those without input are poisoned."""
 
-    arrays: Mapping[str, Array]
+    arrays: Mapping[str, AnyArray]
     scalars: Mapping[str, Any]
     tables: Mapping[str, Any] = field(default_factory=dict)
     """Tables that are read, each a ``pyarrow.Table``."""
@@ -48,9 +48,9 @@ def draw_inputs(case: Case) -> Inputs:
     )
 
 
-def draw_arrays(case: Case, draw: str = "") -> dict[str, Array]:
+def draw_arrays(case: Case, draw: str = "") -> dict[str, AnyArray]:
     """Its arrays, by name; another ``draw`` has other random numbers. Raises as ``draw_inputs``."""
-    arrays: dict[str, Array] = {}
+    arrays: dict[str, AnyArray] = {}
     if init := case.kernel.init:
         made = _called(init.function, case, f"{draw}init")
         made = made if isinstance(made, tuple | list) else (made,)
@@ -92,7 +92,7 @@ def _table(case: Case, name: str) -> Any:
     return pyarrow().Table.from_arrays(list(columns.values()), names=list(columns))
 
 
-def poisoned(array: Array, expected: Array | None = None) -> Array:
+def poisoned(array: AnyArray, expected: AnyArray | None = None) -> AnyArray:
     """A copy of ``array`` in which every element is wrong, so that unwritten ones show.
 
     NaN for floating point; for integers a sentinel; for booleans the opposite of ``expected``.
@@ -119,7 +119,7 @@ def generator(case: Case, name: str) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16]))
 
 
-def _filled(case: Case, name: str, spec: ArraySpec, draw: str = "") -> Array:
+def _filled(case: Case, name: str, spec: ArraySpec, draw: str = "") -> AnyArray:
     """An array by its ``fill``: a distribution's name, a number, a formula, or a function."""
     fill, shape, dtype = spec.fill, spec.shape, spec.dtype
     if isinstance(fill, FormulaFill):
@@ -140,7 +140,7 @@ def _filled(case: Case, name: str, spec: ArraySpec, draw: str = "") -> Array:
         return random.integers(0, 2, shape).astype(bool)
     if fill == "uniform" and dtype.kind in "iu":
         return random.integers(0, INTEGERS, shape, dtype=dtype, endpoint=True)
-    numbers_of: Callable[..., Array] = (
+    numbers_of: Callable[..., AnyArray] = (
         random.random if fill == "uniform" else random.standard_normal
     )
     if dtype.kind == "c":

@@ -226,8 +226,7 @@ def _quickest(side: Measurement) -> float:
             before = counters()
             seconds = side.warmed_sample()
             after = counters()
-            known = waited(before, after)
-            if known is None or known[0] <= WAITED * (after.at - before.at):
+            if (waited(before, after) or 0.0) <= WAITED * (after.at - before.at):
                 quickest = min(quickest, seconds)
         if quickest < math.inf:
             break
@@ -304,8 +303,7 @@ def _in_one_thread(measurement: Measurement, *, rested: bool = False) -> bool:
     while busy < TICKS and after.at < before.at + PARTS * TICKS:
         measurement.restored_sample()
         after, busy = counters(), process_time() - began
-    if known := waited(before, after):
-        busy += known[0]
+    busy += waited(before, after) or 0.0
     return busy <= ONE_THREAD * (after.at - before.at)
 
 

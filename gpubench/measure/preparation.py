@@ -31,7 +31,7 @@ from gpubench.measure.verification import (
 )
 from gpubench.names import FRESH_TIMES
 from gpubench.plan.case import Case
-from gpubench.record import CaseRecord, Status
+from gpubench.record import CaseRecord, RecordedStatus
 from gpubench.suite.model import Sampling
 
 NO_TIMES = (
@@ -55,7 +55,7 @@ them: 64 MiB of float64 take 0.1 s."""
 class Skipped(GpubenchError):
     """The case cannot or must not be timed here; the message says why. Not a failure."""
 
-    def __init__(self, reason: str, status: Status = "skipped", **fields: object) -> None:
+    def __init__(self, reason: str, status: RecordedStatus = "skipped", **fields: object) -> None:
         """``status`` and ``fields``: what goes on record besides."""
         super().__init__(reason)
         self.status, self.fields = status, fields
@@ -64,7 +64,7 @@ class Skipped(GpubenchError):
 class WrongResult(GpubenchError):
     """The implementation does not compute what the baseline computes."""
 
-    status: Status = "wrong"
+    status: RecordedStatus = "wrong"
 
     def __init__(self, reason: str, checked: CheckResult | None = None) -> None:
         super().__init__(reason)
@@ -115,7 +115,7 @@ class Preparation:
             raise
         except (Exception, SystemExit) as error:  # a kernel may call sys.exit()
             limit = exceeded(self.case, error)
-            status: Status = "skipped" if limit else "failed"
+            status: RecordedStatus = "skipped" if limit else "failed"
             self._write(status, reason=with_faults(limit or cause(error), take_faults()))
             self.close(None if limit else error)
             if limit:
@@ -261,7 +261,7 @@ class Preparation:
         how = (type(error), error, error.__traceback__) if error else (None, None, None)
         self._stack.__exit__(*how)
 
-    def _write(self, status: Status, **fields: object) -> None:
+    def _write(self, status: RecordedStatus, **fields: object) -> None:
         record = case_record(self.case, self.time, status)
         self.record = replace(record, version=self.version, **fields)  # type: ignore[arg-type]
         self.recorder.write(self.record)
@@ -273,7 +273,7 @@ def _errors_and_score(result: CheckResult) -> dict[str, float | None]:
     return {name: getattr(result, name) for name in names}
 
 
-def case_record(case: Case, time: str, status: Status) -> CaseRecord:
+def case_record(case: Case, time: str, status: RecordedStatus) -> CaseRecord:
     """What can be said of a case before it runs, as a line of the record; without launch and work
     where the suite's formulas fail, which the status then says."""
     baseline, compiled, capabilities = baseline_of(case), None, None

@@ -207,8 +207,7 @@ class Measurement:
         """Whether runs had to wait for cores that others kept busy, from when this was made until
         somebody asks."""
         before, now = self._counters, counters()
-        known = waited(before, now)
-        if known is None or known[0] <= QUEUED * (now.at - before.at):
+        if (waited(before, now) or 0.0) <= QUEUED * (now.at - before.at):
             return False
         return busy_since(self._core_use, WINDOW) is not None
 
@@ -277,8 +276,7 @@ class Measurement:
         for _ in range(TRIES):
             before = counters()
             least = min(least, self.restored_sample() * self.runs)
-            known = waited(before, counters())
-            if known is None or known[0] <= WAITED * least:
+            if (waited(before, counters()) or 0.0) <= WAITED * least:
                 break
         return least
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.arrow import Array
+from gpubench.arrow import AnyArray
 from gpubench.errors import KernelError
 from gpubench.measure.targets import called
 from gpubench.suite.model import Check
 
-Outputs = Mapping[str, Array]
+Outputs = Mapping[str, AnyArray]
 """Arrays by name."""
 
 OwnRule = Callable[[Outputs, Outputs], tuple[str | None, float | None]]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.arrow import CATEGORIES, IS_NULL, Array, array_of, pyarrow, text_of, to_columns
+from gpubench.arrow import CATEGORIES, IS_NULL, AnyArray, array_of, pyarrow, text_of, to_columns
 from gpubench.errors import KernelError
 from gpubench.measure.check import same_bits
 from gpubench.plan.case import ColumnSpec
@@ -54,7 +54,7 @@ def arrow_column(what: str, spec: ColumnSpec, values: Any, generator: np.random.
     return column.dictionary_decode() if is_dictionary else column
 
 
-def comparable(name: str, table: Any, key: Sequence[str]) -> dict[str, Array]:
+def comparable(name: str, table: Any, key: Sequence[str]) -> dict[str, AnyArray]:
     """A table as arrays by ``name.column``, its rows in the order of ``key``.
 
     Text and categories are objects, integers 64 bits wide, times nanoseconds: the same value is the
@@ -100,7 +100,7 @@ def _plain(column: Any) -> Any:
     return column.cast(pa.duration("ns")) if types.is_duration(kind) else column
 
 
-def why_ambiguous(name: str, columns: Mapping[str, Array], key: Sequence[str]) -> str | None:
+def why_ambiguous(name: str, columns: Mapping[str, AnyArray], key: Sequence[str]) -> str | None:
     """Why the rows of a table in the order of ``key`` might come in another one; ``None`` where
     they cannot, or where ``key`` is empty. ``columns`` are those of ``comparable``."""
     if missing := [column for column in key if f"{name}.{column}" not in columns]:
@@ -122,7 +122,7 @@ def why_ambiguous(name: str, columns: Mapping[str, Array], key: Sequence[str]) -
     )
 
 
-def _same_as_the_row_before(columns: Sequence[Array]) -> Array:
+def _same_as_the_row_before(columns: Sequence[AnyArray]) -> AnyArray:
     if not columns:
         return np.ones(0, bool)
     same = np.ones(max(len(columns[0]) - 1, 0), bool)
@@ -134,7 +134,9 @@ def _same_as_the_row_before(columns: Sequence[Array]) -> Array:
     return same
 
 
-def fitted(outputs: Mapping[str, Array], expected: Mapping[str, Array]) -> dict[str, Array]:
+def fitted(
+    outputs: Mapping[str, AnyArray], expected: Mapping[str, AnyArray]
+) -> dict[str, AnyArray]:
     """Outputs in the baseline's types, where that is the same value.
 
     Compiled functions return Python's numbers, which have no dtype of their own. Of tables, a
@@ -167,7 +169,7 @@ def fitted(outputs: Mapping[str, Array], expected: Mapping[str, Array]) -> dict[
 
 
 def why_other_columns(
-    outputs: Mapping[str, Array], expected: Mapping[str, Array], tables: Sequence[str]
+    outputs: Mapping[str, AnyArray], expected: Mapping[str, AnyArray], tables: Sequence[str]
 ) -> str | None:
     """Which columns of returned tables are missing or too many, or that the rows are; ``None``
     where they are the baseline's."""
@@ -189,7 +191,7 @@ def why_other_columns(
     return None
 
 
-def _names(name: str, columns: Mapping[str, Array]) -> Iterator[str]:
+def _names(name: str, columns: Mapping[str, AnyArray]) -> Iterator[str]:
     """Names of the columns of one table among outputs."""
     for column in columns:
         table, _, own = column.partition(".")

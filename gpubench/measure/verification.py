@@ -7,7 +7,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from gpubench.arrow import Array
+from gpubench.arrow import AnyArray
 from gpubench.backends.software import NAME, set_option
 from gpubench.errors import GpubenchError
 from gpubench.measure.check import (
@@ -39,7 +39,7 @@ class VacuousCheckError(GpubenchError):
     """The check tells the right result from no other: it would prove nothing."""
 
 
-def expected_outputs(case: Case, inputs: Inputs) -> dict[str, Array]:
+def expected_outputs(case: Case, inputs: Inputs) -> dict[str, AnyArray]:
     """Outputs of the case's baseline on these inputs, computed on the baseline's own backend;
     raises ``VacuousCheckError`` where comparing with them would prove nothing."""
     with opened(case.baseline() or case, inputs) as execution:
@@ -65,7 +65,7 @@ def verify(
     outs = [name for name in execution.changing if specs[name].intent == "out"]  # not returned
     poison = {name: poisoned(expected[name], expected[name]) for name in outs if name in expected}
 
-    def run(*, seen: bool = False) -> dict[str, Array]:
+    def run(*, seen: bool = False) -> dict[str, AnyArray]:
         """Outputs of a run from the beginning."""
         execution.restore()
         execution.overwrite(poison)
@@ -107,7 +107,7 @@ def verify_again(execution: Execution, expected: Outputs, outputs: Outputs | Non
 def verify_often(execution: Execution, result: CheckResult, seconds: float) -> CheckResult:
     """The result of ``verify``, and of each of more runs on fresh inputs, for so many seconds: what
     is wrong at times, as a race is, has hundreds of chances to show where a run is short."""
-    first: dict[str, Array] = {}
+    first: dict[str, AnyArray] = {}
     runs, end = 2, perf_counter() + seconds  # two are those of ``verify``
     while result.fault is None and perf_counter() + execution.run_seconds < end:
         execution.refresh()
@@ -191,7 +191,7 @@ def with_faults(reason: str, faults: Iterable[Report]) -> str:
     return "; ".join([reason, *lines[:MOST_FAULTS], *more])
 
 
-def _proving_outputs(execution: Execution) -> dict[str, Array]:
+def _proving_outputs(execution: Execution) -> dict[str, AnyArray]:
     """Outputs of a baseline's first run, in whose place nothing that was there before may pass: its
     ``out`` arrays were drawn as poison."""
     outputs, started = execution.outputs(), {}
@@ -212,7 +212,7 @@ def _proving_outputs(execution: Execution) -> dict[str, Array]:
     return outputs
 
 
-def _read_arrays(execution: Execution) -> dict[str, Array]:
+def _read_arrays(execution: Execution) -> dict[str, AnyArray]:
     """What the case starts from, by name."""
     arrays, specs = execution.inputs.arrays, execution.case.array_specs
     # Those of `init` may be declared nowhere.

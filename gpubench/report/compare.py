@@ -302,14 +302,13 @@ def snapshots_script(history: History, snapshots: Sequence[Snapshot], site: Site
             for row in np.flatnonzero(cases.statuses[:, column] == ABSENT).tolist():
                 if history.names[row].benchmark.asv_name in snapshot.superseded:
                     letters[row] = ord(LEFT_OUT)
-        told = reasons.get(snapshot.id, {}).items()
         contents[snapshot.commit.hash[:8]] = {
             "status": letters.tobytes().decode("ascii"),
             "numbers": b64encode(numbers[:, :, column].T.tobytes()).decode("ascii"),
             "reasons": dict(
                 sorted(
                     (history.rows_of[name], DISTURBED if reason is None else reason)
-                    for name, reason in told
+                    for name, reason in reasons.get(snapshot.id, {}).items()
                 )
             ),
             "facts": _facts(snapshot.facts),

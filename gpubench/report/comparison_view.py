@@ -173,7 +173,7 @@ def difference_listed(row: Difference) -> dict[str, Any]:
         suite=[row.name.suite],
         implementation=[row.name.implementation],
         only=[row.verdict],
-        change=max(row.ratio.value, 1 / row.ratio.value) if row.ratio else None,
+        change=row.ratio.factor if row.ratio else None,
         speedup=row.new.speedup if row.new else None,
     )
 

@@ -211,9 +211,9 @@ def _marks(chart: HistoryChart) -> tuple[list[Figure], list[Figure]]:
         changes = zip(series.marked, series.changes, series.rest_on, strict=True)
         for index, change, points in changes:
             arrow, word = ("▼", "slower") if change.slower else ("▲", "faster")
-            factor = f"{word} {text.ratio(change.size)}"
+            factor = f"{word} {text.ratio(change.ratio.factor)}"
             few = f" ({text.plural(points, 'commit')})" if basis(points) else ""
-            events.append((index, change.size, series, arrow, f"{factor}{few}"))
+            events.append((index, change.ratio.factor, series, arrow, f"{factor}{few}"))
         if series.stopped is not None:
             status = text.status_label(series.status or "failed")
             events.append((series.stopped, math.inf, series, "✕", status))

@@ -77,7 +77,7 @@ class ReasonView:
 def claim(change: Change) -> str:
     direction = "slower" if change.slower else "faster"
     if change.kind == "step":
-        return f"step: {direction} by {text.ratio(change.size)}"
+        return f"step: {direction} by {text.ratio(change.ratio.factor)}"
     return f"{direction} than the previous commit: intervals do not overlap"
 
 
@@ -107,7 +107,7 @@ def change_view(history: CaseHistories, name: CaseName, change: Change) -> Chang
     points = rests_on(history, name, change)
     return ChangeView(
         slower=change.slower,
-        factor=change.size,
+        factor=change.ratio.factor,
         claim="; ".join(filter(None, (claim(change), basis(points)))),
         before=commit_label(history.commits[change.before]),
         after=commit_label(history.commits[change.after]),

@@ -154,7 +154,7 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
     def shown(row: Row) -> ShownCase:
         its = changes[row.name]
         spark = history_spark(cases, row.name, its)
-        return ShownCase(row, shares.get(row.name), its[-1].size if its else None, spark)
+        return ShownCase(row, shares.get(row.name), its[-1].ratio.factor if its else None, spark)
 
     return KernelPage(
         title=kernel_label(key),

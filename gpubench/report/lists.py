@@ -57,12 +57,12 @@ def open_at_first(counts: Iterable[int]) -> Iterator[bool]:
 def listed(**fields: Iterable[str] | Ratio | float | None) -> dict[str, Any]:
     """What a row is filtered by, words, and sorted by, numbers, for ``lists.js``; what is not known
     is left out."""
-    known: dict[str, Any] = {}
+    shown: dict[str, Any] = {}
     for name, value in fields.items():
         if isinstance(value, Ratio):
-            known[name] = value.value
+            shown[name] = value.value
         elif isinstance(value, int | float):
-            known[name] = value
+            shown[name] = value
         elif value is not None:
-            known[name] = sorted({word for word in value if word})
-    return known
+            shown[name] = sorted({word for word in value if word})
+    return shown

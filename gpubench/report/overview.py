@@ -104,15 +104,14 @@ class MatrixRow:
     def listed(self) -> dict[str, Any]:
         speedups = [cell.speedup for cell in self.cells if cell.speedup]
         flaws = {cell.status for cell in self.cells if cell.status and cell.status != "ok"}
-        changed = self.change.ratio.value if self.change else None
         only = [ratio.verdict for ratio in speedups] + [*map(text.status_label, flaws)]
         return listed(
             suite=[self.suite],
             tag=self.tags,
             backend=self.backends,
-            only=[*only, "changed" if changed else ""],
+            only=[*only, "changed" if self.change else ""],
             speedup=max((ratio.value for ratio in speedups), default=None),
-            change=max(changed, 1 / changed) if changed else None,
+            change=self.change.ratio.factor if self.change else None,
         )
 
 
@@ -189,7 +188,7 @@ def build(history: History | None, site: Site) -> Overview:
     best = _best(kernels)
     mean = geometric_mean([*best.values()])
     newest = [(name, changes[-1]) for name, changes in site.changes(history).items() if changes]
-    newest.sort(key=lambda item: -item[1].size)
+    newest.sort(key=lambda item: -item[1].ratio.factor)
     return Overview(
         title="Overview",
         navigation=site.navigation(history.setup),

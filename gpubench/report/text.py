@@ -79,7 +79,7 @@ def factor(value: Ratio | None) -> str:
     if value is None or value.value <= 0:
         return ""
     direction = "faster" if value.value >= 1 else "slower"
-    return f"{ratio(max(value.value, 1 / value.value))} {direction}"
+    return f"{ratio(value.factor)} {direction}"
 
 
 def factor_interval(value: Ratio | None) -> str:

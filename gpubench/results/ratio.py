@@ -94,6 +94,11 @@ class Ratio:
         return self.low > 0 and math.isfinite(self.high)
 
     @property
+    def factor(self) -> float:
+        """How many times faster or slower; at least 1."""
+        return max(self.value, 1 / self.value)
+
+    @property
     def verdict(self) -> Verdict:
         """``unclear`` where the interval allows 1x or is not known, and within ``least`` of 1x."""
         if not self.has_interval:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
@@ -167,8 +168,9 @@ def interruptible() -> Iterator[None]:
     """Ctrl-C ends a query inside: DuckDB makes an error of it, as a damaged file could give one."""
     try:
         yield
-    except RuntimeError as error:
-        if str(error) != "Query interrupted":
+    except (RuntimeError, duckdb.Error) as error:
+        # The second where a query asked Python for something.
+        if not re.search("Query interrupted|KeyboardInterrupt", str(error)):
             raise
         raise KeyboardInterrupt from error
 

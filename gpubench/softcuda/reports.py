@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-Place = tuple[int, int, int]
+Index = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,10 @@ class Report:
     """One sentence that says what was found."""
     kernel: str = ""
     """``module.function``, read from the mangled name."""
-    block: Place | None = None
-    thread: Place | None = None
-    other_block: Place | None = None
-    other_thread: Place | None = None
+    block: Index | None = None
+    thread: Index | None = None
+    other_block: Index | None = None
+    other_thread: Index | None = None
     """The second thread of a race, or one that is missing at a barrier."""
     space: str = ""
     """``global``, ``shared`` or ``local``."""

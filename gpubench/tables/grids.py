@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.table import Table
 
-from gpubench.grid_tour import Place, Tour
+from gpubench.grid_tour import Dim3, Tour
 from gpubench.names import format_shape
 from gpubench.report.text import plural
 from gpubench.tables.table import table
@@ -35,7 +35,7 @@ def grid_report(tour: Tour) -> Iterator[Table | str]:
     wide = [i for i in range(3) if tour.grid[i] > 1 or tour.block[i] > 1]
     dimensions = max(wide, default=0) + 1
 
-    def index(place: Place) -> str:
+    def index(place: Dim3) -> str:
         return ",".join(map(str, place[:dimensions]))
 
     elements = {
@@ -98,6 +98,6 @@ def grid_rows(tour: Tour) -> dict[str, Any]:
     return {**shapes, "device": tour.device, "name": tour.name, "threads": visits}
 
 
-def _places(shape: Place) -> list[Place]:
+def _places(shape: Dim3) -> list[Dim3]:
     """All places in a shape, x fastest, as CUDA counts them."""
     return [(x, y, z) for z, y, x in product(*map(range, shape[::-1]))]

@@ -148,7 +148,7 @@ def control_table(comparisons: Iterable[Twins]) -> Table:
     rows = []
     for case, ratios in by_case.items():
         alarms = false_alarms(ratios)
-        farthest = max(ratios, key=lambda ratio: max(ratio.value, 1 / ratio.value), default=None)
+        farthest = max(ratios, key=lambda ratio: ratio.factor, default=None)
         counts = (str(alarms.comparisons), str(alarms.alarms), text.speedup(farthest))
         rows.append((*case, *counts))
     right = ("comparisons", "false alarms", "farthest ratio")

@@ -31,7 +31,7 @@ def test_a_long_history_shows_its_step_with_factor_and_commits() -> None:
 
     assert (change.kind, change.before, change.after) == ("step", 5, 6)
     assert change.slower
-    assert change.size == pytest.approx(2.0)
+    assert change.ratio.factor == pytest.approx(2.0)
     assert change.ratio.value == pytest.approx(0.5)
 
 

@@ -22,7 +22,7 @@ def test_two_branches_that_were_measured_in_turn_leave_their_step() -> None:
     (step,) = changes(160.4, 0.234, 160.7, 0.234, 0.234, 161.0)
 
     assert (step.kind, step.before, step.after) == ("step", 4, 5)
-    assert step.size == pytest.approx(162 / 0.234, rel=0.01)
+    assert step.ratio.factor == pytest.approx(162 / 0.234, rel=0.01)
     assert step.slower
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,43 @@ def test_other_processes_end_with_one_that_is_killed() -> None:
 
     assert ended.stdout == b"1 2\n"
     assert ended.returncode == -signal.SIGKILL
+
+
+INTERRUPTED = """\
+import pathlib, sys, time
+from gpubench.parallel import in_processes
+
+def sleep(folder):
+    (pathlib.Path(folder) / str(time.monotonic_ns())).touch()
+    time.sleep(600)
+
+if __name__ == "__main__":
+    list(in_processes(sleep, [sys.argv[1]] * 9, 2))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is another thing there")
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_ends_other_processes_with_this_one(tmp_path: Path, times: int) -> None:
+    script, begun = tmp_path / "script.py", tmp_path / "begun"
+    script.write_text(INTERRUPTED)
+    begun.mkdir()
+    command = [sys.executable, str(script), str(begun)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, process_group=0) as process:
+        while len(list(begun.iterdir())) < 2:
+            assert process.poll() is None
+            time.sleep(0.02)
+        for _ in range(times):
+            os.killpg(process.pid, signal.SIGINT)
+        try:
+            _, said = process.communicate(timeout=60)  # closed when the last one has ended
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+    assert process.returncode == -signal.SIGINT
+    assert said.count("Traceback") == 1  # of the one that asked, in which nobody caught it
+    assert len(list(begun.iterdir())) == 2
 
 
 def test_an_error_is_raised_when_no_process_works_on_it_any_more(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from result_files import CommitFiles
 
-from gpubench.record import CaseRecord, Disturbance, Status
+from gpubench.record import CaseRecord, Disturbance, RecordedStatus
 from gpubench.results import CaseName, Row, measured_rows, open_table
 
 NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
@@ -367,7 +367,7 @@ def test_the_pairs_of_another_run_begin_anew(tmp_path: Path) -> None:
     assert pairs(tmp_path, files) == (1, 3.0)
 
 
-def measured(status: Status, samples: Sequence[float], rounds: Sequence[float] = ()) -> Row:
+def measured(status: RecordedStatus, samples: Sequence[float], rounds: Sequence[float] = ()) -> Row:
     record = CaseRecord(NUMBA, "n=4", status, "", runs_per_sample=7)
     (row,) = measured_rows([(record, samples, rounds, None)])
     return row
@@ -391,7 +391,7 @@ def test_samples_become_the_row_that_asv_would_have_stored() -> None:
     ],
 )
 def test_a_case_measured_without_asv_has_a_row(
-    status: Status, samples: list[float], expected: str, reason: str | None
+    status: RecordedStatus, samples: list[float], expected: str, reason: str | None
 ) -> None:
     row = measured(status, samples)
 
