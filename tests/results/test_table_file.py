@@ -500,6 +500,32 @@ def test_ctrl_c_ends_an_update_and_is_no_damage(
     assert len(table.snapshots(table.setups[0])) == 4
 
 
+class Pressed:
+    """Ctrl-C comes while a query asks for this value."""
+
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
+
+    __repr__ = __str__
+
+
+def test_ctrl_c_while_a_query_asks_python_is_no_damage(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept(directory).close()
+    before = table_path(directory).stat().st_ino
+    write_commit(directory, 4)
+
+    def interrupted(connection: duckdb.DuckDBPyConnection, *_: object) -> None:
+        store.insert(connection, "meta", key=[Pressed()])
+
+    monkeypatch.setattr(store, "_insert", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        kept(directory)
+
+    assert table_path(directory).stat().st_ino == before
+
+
 def test_the_name_of_the_file_is_that_of_the_results(tmp_path: Path) -> None:
     assert table_path(tmp_path / "a") != table_path(tmp_path / "b")
     assert table_path(tmp_path / "a").suffix == ".duckdb"
