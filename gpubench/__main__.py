@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 
@@ -12,7 +13,10 @@ def main() -> None:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)  # as INTERRUPTED of gpubench.cli.console, which may not be there yet
-    commands(prog_name="gpubench")
+    try:
+        commands(prog_name="gpubench")
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # pressed while Python ends, it ends at once
 
 
 if __name__ == "__main__":

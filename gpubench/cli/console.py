@@ -91,7 +91,6 @@ class Commands(click.Group):
             ERR.print(f"gpubench: {error}")
             sys.exit(2)
         except KeyboardInterrupt:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # pressed again, it ends at once
             ERR.print("interrupted")
             sys.exit(INTERRUPTED)
 

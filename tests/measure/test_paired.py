@@ -323,7 +323,7 @@ def test_crowded_is_where_threads_wait_for_others(monkeypatch, waited, others_ar
     now = perf_counter()
     readings = iter([Counters(now, None, None), Counters(now + 1, None, None)])
     monkeypatch.setattr("gpubench.measure.sampling.counters", lambda: next(readings))
-    monkeypatch.setattr("gpubench.measure.sampling.waited", lambda before, after: (waited, 2))
+    monkeypatch.setattr("gpubench.measure.sampling.waited", lambda before, after: waited)
     busy = "1.0 of 2 cores are busy" if others_are_busy else None
     monkeypatch.setattr("gpubench.measure.sampling.busy_since", lambda *_: busy)
     side = Measurement(lambda later: None, lambda: None)
