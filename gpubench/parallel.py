@@ -30,6 +30,10 @@ WAITING = 3
 """Parts and results in memory for each process, at most: one that it works on, the next one, and
 one that the caller comes to later."""
 
+PATIENCE = 5.0
+"""Seconds until a process is killed that should stop: by then it hangs in a part, such as a kernel
+that never returns, and does not write a result."""
+
 HAS_FORK_SERVER = "forkserver" in multiprocessing.get_all_start_methods()
 """Whether processes can be forked from one that does nothing else."""
 
@@ -40,8 +44,8 @@ def in_processes(
     """What ``function`` gives for each part, in their order.
 
     Parts, results and the function go to new processes and back. These import what they need, which
-    takes about as long as a second of work, unless ``start_fork_server`` had it imported: the
-    caller decides whether there is more.
+    takes half a second, unless ``start_fork_server`` had it imported: the caller decides whether
+    there is more to do.
     ``processes`` is by default one for each processor that this process may use. With one, for a
     single part, and where processes cannot be started or are killed, the work is done here.
     """
@@ -76,8 +80,7 @@ def _results(waiting: deque[tuple[T, Future[R] | None]], most: int) -> Iterator[
 
 def _new(processes: int) -> ProcessPoolExecutor:
     # No forks of this process: they would share locks that threads of it may hold.
-    if HAS_FORK_SERVER:
-        start_fork_server()
+    start_fork_server()
     context: Any = multiprocessing.get_context("forkserver" if HAS_FORK_SERVER else "spawn")
     return ProcessPoolExecutor(processes, context, _begin, (Path.cwd(), dict(os.environ)))
 
@@ -124,9 +127,12 @@ def _stopped_on_the_way(pool: ProcessPoolExecutor) -> Iterator[None]:
     except BaseException:
         with ctrl_c_is_ours():  # which the user may have pressed twice
             pool.shutdown(wait=False, cancel_futures=True)
+            patience = time.monotonic() + PATIENCE
             while processes := {*multiprocessing.active_children()} - before:
                 for process in processes:
-                    if sys.platform != "win32" and process.pid:  # there it would end them anywhere
+                    if time.monotonic() > patience:
+                        process.kill()
+                    elif sys.platform != "win32" and process.pid:  # which has no signals
                         with suppress(ProcessLookupError):
                             os.kill(process.pid, signal.SIGINT)
                 time.sleep(0.05)
@@ -141,8 +147,10 @@ def _end_with(parent: BaseProcess) -> None:
 def start_fork_server(
     module: str | None = None, variables: Mapping[str, str] | None = None
 ) -> None:
-    """Start the process that others are forked from, unless this process has one; it imports the
-    module first. Returns before it has imported anything."""
+    """Start the process that others are forked from, unless this process has one or the system has
+    none; it imports the module first. Returns before it has imported anything."""
+    if not HAS_FORK_SERVER:
+        return
     if module:
         multiprocessing.get_context("forkserver").set_forkserver_preload([module])
     with environment({SAFE_PATH: "1"} | dict(variables or {})), ctrl_c_is_ours():

@@ -91,7 +91,7 @@ const gpubench = (() => {
 
   const difference = (label, old, now, steady) => {
     const [before, after] = [caseAt(old, old.place), caseAt(now, now.place)];
-    const row = { label, before, after, ratio: null, note: "", size: 1, moved: null };
+    const row = { label, before, after, ratio: null, note: "", factor: 1, moved: null };
     if (before.status === "v" || after.status === "v") {
       return { ...row, verdict: "not comparable", note: index.replaced };
     }
@@ -106,7 +106,7 @@ const gpubench = (() => {
     const inTurn = steady && before.paired && after.paired && !moved;
     const ratio = inTurn ? independentQuotient(after.paired, before.paired, "median") : quotient(before.time, after.time);
     const note = known(ratio) ? "" : before.reason || after.reason || index.no_interval;
-    return { ...row, ratio, note, inTurn, size: Math.max(ratio.value, 1 / ratio.value) };
+    return { ...row, ratio, note, inTurn, factor: Math.max(ratio.value, 1 / ratio.value) };
   };
 
   const compare = (old, now) => {
@@ -141,7 +141,7 @@ const gpubench = (() => {
     const percent = (value) => (100 * value).toFixed(1);
     const kind = scatters[1] === null ? 0 : 1;
     result.scatter = scatters[kind] === null ? "" : index.scatter.replace("{scatter}", percent(scatters[kind])).replace("{apart}", percent(aparts[kind] - 1));
-    result.rows.sort((a, b) => index.verdicts.indexOf(a.verdict) - index.verdicts.indexOf(b.verdict) || b.size - a.size);
+    result.rows.sort((a, b) => index.verdicts.indexOf(a.verdict) - index.verdicts.indexOf(b.verdict) || b.factor - a.factor);
     return result;
   };
 
@@ -208,7 +208,7 @@ const gpubench = (() => {
   const listed = (row) => {
     const [kernel, implementation] = row.label.split(" ");
     const data = { suite: [kernel.split(".")[0]], implementation: [implementation], only: [row.verdict] };
-    if (row.ratio) data.change = row.size;
+    if (row.ratio) data.change = row.factor;
     if (row.after.speedup) data.speedup = row.after.speedup;
     return data;
   };

@@ -70,8 +70,8 @@ PIECE = 20
 
 MOVED = 10
 """Commits to either side over which the end of a level is moved to where it fits best, once pieces
-are merged. asv takes as many as a piece has: that gave the same levels in all of 11,000 series, in
-a quarter more of the time."""
+are merged. asv takes as many as a piece has, which gave the same steps in 11,000 series and takes a
+quarter more time."""
 
 TOGETHER = 64
 """Series that are fitted at once: more do not save time, and each takes 160 KB for 1,000 values."""

@@ -118,13 +118,14 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
         raise GpubenchError(f"{scripts} is a symbolic link; remove it, it is of the report")
     addresses: set[str] = set()
     parts: list[Assignment] = []
+    times = 0
     for place, history in enumerate(groups(site)):
         files = {file.address: _mark(made_by, file) for file in files_of(history, site)}
         addresses |= files.keys()
         outdated = {name for name, mark in files.items() if not _holds(output_dir / name, mark)}
-        parts.append((place, outdated))
-    histories = (history for history, part in zip(site.histories, parts, strict=False) if part[1])
-    times = sum(len(history.names) * len(history.snapshots) for history in histories)
+        if outdated:
+            parts.append((place, outdated))
+            times += len(history.names) * len(history.snapshots) if history else 0
     processes = min(processors(), PROCESSES) if times >= MUCH and table.is_kept else 1
     is_new = not output_dir.exists()
     try:
@@ -135,7 +136,7 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
             (folder / compare.FOLDER).mkdir()
             _at_work[folder] = environment, site
             make = partial(_make, table=table, overrides=overrides, made_by=made_by, folder=folder)
-            for _ in in_processes(make, [part for part in parts if part[1]], processes):
+            for _ in in_processes(make, parts, processes):
                 pass
             _make_unmarked(environment, site, folder)
             scripts.mkdir(exist_ok=True)

@@ -141,18 +141,25 @@ def sleep(folder):
     (pathlib.Path(folder) / str(time.monotonic_ns())).touch()
     time.sleep(600)
 
+def hang(folder):
+    while True:
+        try:
+            sleep(folder)
+        except KeyboardInterrupt:
+            pass
+
 if __name__ == "__main__":
-    list(in_processes(sleep, [sys.argv[1]] * 9, 2))
+    list(in_processes(globals()[sys.argv[1]], [sys.argv[2]] * 9, 2))
 """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is another thing there")
-@pytest.mark.parametrize("times", [1, 2])
-def test_ctrl_c_ends_other_processes_with_this_one(tmp_path: Path, times: int) -> None:
+@pytest.mark.parametrize(("what", "times"), [("sleep", 1), ("sleep", 2), ("hang", 1)])
+def test_ctrl_c_ends_other_processes_with_this_one(tmp_path: Path, what: str, times: int) -> None:
     script, begun = tmp_path / "script.py", tmp_path / "begun"
     script.write_text(INTERRUPTED)
     begun.mkdir()
-    command = [sys.executable, str(script), str(begun)]
+    command = [sys.executable, str(script), what, str(begun)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, process_group=0) as process:
         while len(list(begun.iterdir())) < 2:
             assert process.poll() is None
@@ -167,7 +174,7 @@ def test_ctrl_c_ends_other_processes_with_this_one(tmp_path: Path, times: int) -
 
     assert process.returncode == -signal.SIGINT
     assert said.count("Traceback") == 1  # of the one that asked, in which nobody caught it
-    assert len(list(begun.iterdir())) == 2
+    assert what == "hang" or len(list(begun.iterdir())) == 2
 
 
 def test_an_error_is_raised_when_no_process_works_on_it_any_more(tmp_path: Path) -> None:
