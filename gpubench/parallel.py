@@ -153,7 +153,7 @@ def start_fork_server(
         return
     if module:
         multiprocessing.get_context("forkserver").set_forkserver_preload([module])
-    with environment({SAFE_PATH: "1"} | dict(variables or {})), ctrl_c_is_ours():
+    with without_working_folder(), environment(variables or {}), ctrl_c_is_ours():
         forkserver.ensure_running()
 
 
