@@ -26,6 +26,7 @@ from gpubench.suite.tree import Node, Origin, shortened
 # Bounds far beyond what a person writes: the largest suite of this project has some 1,000 values
 # and 6 levels.
 MAX_DEPTH = 32
+TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels; write it flatter"
 MAX_VALUES = 20_000
 MAX_FAULTS = 100
 """Faults of a file after which reading stops."""
@@ -154,6 +155,8 @@ class _Builder:
             return
         except yaml.MarkedYAMLError as error:
             problem = error.problem or "not YAML"
+            if "nesting depth" in problem:  # PyYAML from 6.0.4 on reads so far ahead
+                self.stop(error.problem_mark, TOO_DEEP)
             hints = (hint for part, hint in _SYNTAX_HINTS.items() if part in problem)
             message = "; ".join([f"not YAML: {problem}", *list(hints)[:1]])
             self.fault(error.problem_mark or error.context_mark, message)
@@ -197,7 +200,7 @@ class _Builder:
         if self.values > MAX_VALUES:
             self.stop(event.start_mark, f"more than {MAX_VALUES} values in one file; split it")
         if depth > MAX_DEPTH:
-            self.stop(event.start_mark, f"nested deeper than {MAX_DEPTH} levels; write it flatter")
+            self.stop(event.start_mark, TOO_DEEP)
         origin = self.origin(event)
         if isinstance(event, yaml.AliasEvent):
             self.fault(event.start_mark, _ALIAS)
