@@ -43,16 +43,11 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "allow_community_extensions": False,
-    # Nor is SQL that somebody was given to paste: it could have a log or a profile written.
-    "lock_configuration": True,
     "python_enable_replacements": False,
-    # What was read stays in memory up to here: the file itself is in the system's cache.
-    "memory_limit": "128MB",
+    # What was read or written stays in memory up to here: the file is in the system's cache. Our
+    # queries need less also of 20 million rows, of 100,000 cases and of 400,000 details.
+    "memory_limit": "64MB",
 }
-
-IN_TRANSACTION = 2**19
-"""Rows from which a transaction ends: DuckDB has them in memory until then, in some 250 bytes each,
-whatever the limit above says. Of smaller ones it writes rows twice."""
 
 Numbers = NDArray[np.int32]
 """Of rows in a table."""
@@ -180,6 +175,7 @@ def in_memory(
 ) -> DuckDBPyConnection:
     """A table of these files that is not kept."""
     connection = duckdb.connect(config=CONFIG)
+    connection.execute("reset memory_limit")  # there is no file to write to
     connection.execute(_schema())
     _update(connection, files, roles, pairs)
     return connection
@@ -248,6 +244,13 @@ def connect(path: Path, *, read_only: bool) -> DuckDBPyConnection:
         raise
 
 
+def lend(connection: DuckDBPyConnection) -> None:
+    """To SQL that is not ours: it may need much memory, and may change no setting, since somebody
+    could have been given it to paste, and it could have a log or a profile written."""
+    if not connection.execute("select current_setting('lock_configuration')").fetchall()[0][0]:
+        connection.execute("reset memory_limit; set lock_configuration = true")
+
+
 def _outdated(
     connection: DuckDBPyConnection, files: Sequence[SnapshotFiles]
 ) -> tuple[list[SnapshotFiles], list[int]]:
@@ -278,14 +281,8 @@ def _update(
         for table in ("rows", "versions"):
             run(f"delete from {table} where snapshot in (select unnest(?))", [lost])
     shared: dict[str, tuple[Numbers, Numbers]] = {}
-    waiting = 0
     for batch in read_all(changed, roles, pairs):
         _insert(connection, batch, shared)
-        waiting += len(batch.cells["case"])
-        if waiting >= IN_TRANSACTION:
-            run("commit")
-            run("begin")
-            waiting = 0
     # A record alone knows eight characters of its commit; other files may know the rest.
     run("""
         update snapshots set "commit" = coalesce(
@@ -371,35 +368,38 @@ def _shared(
 ) -> Numbers:
     """Numbers of these rows in a table of what many snapshots share; new ones are added."""
     using = ", ".join(f'"{key}"' for key in keys)
-    register(connection, place=range(len(columns[keys[0]])), **columns)
-    connection.execute(f"""
-        insert into {table} by name
-        select (select count(*) from {table}) + row_number() over (order by place) - 1 as id,
-            * exclude place
-        from (select distinct on ({using}) * from batch anti join {table} using ({using}))
-    """)
-    numbers = connection.execute(
-        f"select {table}.id from batch join {table} using ({using}) order by place"
-    ).fetchnumpy()
+    with _registered(connection, place=range(len(columns[keys[0]])), **columns):
+        connection.execute(f"""
+            insert into {table} by name
+            select (select count(*) from {table}) + row_number() over (order by place) - 1 as id,
+                * exclude place
+            from (select distinct on ({using}) * from batch anti join {table} using ({using}))
+        """)
+        numbers = connection.execute(
+            f"select {table}.id from batch join {table} using ({using}) order by place"
+        ).fetchnumpy()
     return np.asarray(numbers["id"], np.int32)
 
 
 def insert(connection: DuckDBPyConnection, table: str, **columns: Iterable[Any]) -> None:
     """Append rows; ``None`` and what is masked become NULL."""
     if columns:
-        register(connection, **columns)
-        connection.execute(f"insert into {table} by name select * from batch")
+        with _registered(connection, **columns):
+            connection.execute(f"insert into {table} by name select * from batch")
 
 
-def register(connection: DuckDBPyConnection, **columns: Iterable[Any]) -> None:
+@contextmanager
+def _registered(connection: DuckDBPyConnection, **columns: Iterable[Any]) -> Iterator[None]:
     """Columns as the table ``batch`` of queries."""
-    connection.register(
-        "batch",
-        {
-            name: column if isinstance(column, np.ndarray) else np.fromiter(column, object)
-            for name, column in columns.items()
-        },
-    )
+    arrays = {
+        name: column if isinstance(column, np.ndarray) else np.fromiter(column, object)
+        for name, column in columns.items()
+    }
+    connection.register("batch", arrays)
+    try:
+        yield
+    finally:
+        arrays.clear()  # DuckDB keeps what was registered until the transaction ends
 
 
 def digest(*texts: str) -> str:

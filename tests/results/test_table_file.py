@@ -10,12 +10,15 @@ import random
 import signal
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from threading import Timer
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 from result_files import CommitFiles
 from stored_asv_project import PAIR, write_benchmarks, write_format_2
@@ -420,7 +423,6 @@ def test_a_file_whose_making_was_stopped_is_made_anew(
 ) -> None:
     expected = content(open_table(directory))
     monkeypatch.setattr(reading, "BATCH", 1)
-    monkeypatch.setattr(store, "IN_TRANSACTION", 1)
     stop_at_batch(3, directory, monkeypatch)
     reads.clear()
 
@@ -428,22 +430,7 @@ def test_a_file_whose_making_was_stopped_is_made_anew(
     assert len(reads) == 3
 
 
-def test_rows_wait_in_memory_until_there_are_so_many(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    results = tmp_path / "results"
-    for day in range(1, 6):
-        write_commit(results, day)
-    monkeypatch.setattr(reading, "BATCH", 1)  # a file, of eight rows
-    monkeypatch.setattr(store, "IN_TRANSACTION", 9)
-    stop_at_batch(4, results, monkeypatch)
-
-    with duckdb.connect(table_path(results), read_only=True) as connection:
-        (count,) = connection.execute("select count(*) from rows").fetchall()
-    assert count == (16,), "those of two files; the third one waited"
-
-
-def test_a_file_whose_small_update_was_stopped_is_as_it_was(
+def test_a_file_whose_update_was_stopped_is_as_it_was(
     directory: Path, monkeypatch: pytest.MonkeyPatch, reads: list[str]
 ) -> None:
     def rows() -> object:
@@ -461,6 +448,28 @@ def test_a_file_whose_small_update_was_stopped_is_as_it_was(
     reads.clear()
     assert content(kept(directory)) == content(open_table(directory))
     assert len(reads) == 3 + 6, "those that are new, and without the file all of them"
+
+
+def test_a_batch_is_in_memory_until_it_is_in_the_table() -> None:
+    """DuckDB keeps what was registered in a transaction until that ends: some 250 bytes of
+    each row."""
+    connection = duckdb.connect()
+    connection.execute("create table numbers (number double); begin")
+    numbers = np.arange(3.0)
+    kept_there = weakref.ref(numbers)
+    store.insert(connection, "numbers", number=numbers)
+    del numbers
+    assert kept_there() is None
+    assert connection.execute("select number from numbers").fetchall() == [(0.0,), (1.0,), (2.0,)]
+
+
+def test_a_query_of_a_person_may_take_much_memory(directory: Path) -> None:
+    much = "select len(list(range)) from range(10_000_000)"  # 80 MB
+    with closing(kept(directory)) as table:
+        with pytest.raises(ResultsError, match="Out of Memory"):
+            table._run(much)
+        for _ in range(2):
+            assert table.query(much)[1] == [(10_000_000,)]
 
 
 ENDLESS = "select sum(a.range * b.range) from range(1000000) a, range(1000000) b"
