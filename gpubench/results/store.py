@@ -43,9 +43,16 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "allow_community_extensions": False,
+    # Nor is SQL that somebody was given to paste: it could have a log or a profile written.
+    "lock_configuration": True,
     "python_enable_replacements": False,
-    # What was read or written stays in memory up to here: the file is in the system's cache. Our
-    # queries need less also of 20 million rows, of 100,000 cases and of 400,000 details.
+}
+
+WRITING: dict[str, str | int] = {
+    # While the table is written, the processes that read files have the other processors.
+    "threads": 1,
+    # What was written stays in memory up to here, since the file is in the system's cache, and what
+    # needs more has a file meanwhile. Who reads the table has none: a query would fail at a limit.
     "memory_limit": "64MB",
 }
 
@@ -175,7 +182,6 @@ def in_memory(
 ) -> DuckDBPyConnection:
     """A table of these files that is not kept."""
     connection = duckdb.connect(config=CONFIG)
-    connection.execute("reset memory_limit")  # there is no file to write to
     connection.execute(_schema())
     _update(connection, files, roles, pairs)
     return connection
@@ -235,20 +241,12 @@ def connect(path: Path, *, read_only: bool) -> DuckDBPyConnection:
     """Raises ``Busy`` while another process writes it, or reads it where this one wants to write;
     one of ``_DAMAGED`` for a foreign file."""
     try:
-        # While it is written, the processes that read have the other processors.
-        config = CONFIG if read_only else CONFIG | {"threads": 1}
+        config = CONFIG if read_only else CONFIG | WRITING
         return duckdb.connect(path, read_only=read_only, config=config)
     except (duckdb.IOException, duckdb.ConnectionException) as error:
         if "set lock" in str(error) or "different configuration" in str(error):
             raise Busy("another process has it open") from error
         raise
-
-
-def lend(connection: DuckDBPyConnection) -> None:
-    """To SQL that is not ours: it may need much memory, and may change no setting, since somebody
-    could have been given it to paste, and it could have a log or a profile written."""
-    if not connection.execute("select current_setting('lock_configuration')").fetchall()[0][0]:
-        connection.execute("reset memory_limit; set lock_configuration = true")
 
 
 def _outdated(

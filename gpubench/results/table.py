@@ -420,7 +420,6 @@ class Table:
     def query(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Names of the columns and rows of a query; raises ``ResultsError``."""
         try:
-            store.lend(self._connection)
             result = self._connection.execute(sql)
             return [column[0] for column in result.description or ()], result.fetchall()
         except duckdb.Error as error:

@@ -463,13 +463,11 @@ def test_a_batch_is_in_memory_until_it_is_in_the_table() -> None:
     assert connection.execute("select number from numbers").fetchall() == [(0.0,), (1.0,), (2.0,)]
 
 
-def test_a_query_of_a_person_may_take_much_memory(directory: Path) -> None:
-    much = "select len(list(range)) from range(10_000_000)"  # 80 MB
+def test_who_reads_may_take_much_memory(directory: Path) -> None:
+    """Up to a limit DuckDB would fail: it writes nothing to the disk where a file is read only."""
     with closing(kept(directory)) as table:
-        with pytest.raises(ResultsError, match="Out of Memory"):
-            table._run(much)
-        for _ in range(2):
-            assert table.query(much)[1] == [(10_000_000,)]
+        (length,) = table.query("select len(list(range)) from range(20_000_000)")[1]  # 160 MB
+    assert length == (20_000_000,)
 
 
 ENDLESS = "select sum(a.range * b.range) from range(1000000) a, range(1000000) b"
