@@ -51,8 +51,8 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
 WRITING: dict[str, str | int] = {
     # While the table is written, the processes that read files have the other processors.
     "threads": 1,
-    # What was written stays in memory up to here, since the file is in the system's cache, and what
-    # needs more has a file meanwhile. Who reads the table has none: a query would fail at a limit.
+    # Beyond it DuckDB goes on with a temporary file. Who only reads the table has no such file: a
+    # query would fail at a limit.
     "memory_limit": "64MB",
 }
 
@@ -234,6 +234,8 @@ def _up_to_date(
         if is_new:
             connection.execute(_schema())
         _update(connection, files, roles, pairs)
+        if is_new:  # last: a file without it, whose making was stopped, is made anew
+            connection.execute("insert into meta values (?)", [key_of(roles, pairs)])
     return connect(path, read_only=True)
 
 
@@ -266,14 +268,10 @@ def _update(
     roles: Roles,
     pairs: Sequence[Pair],
 ) -> None:
-    """Read what is new or has changed, and forget what is no longer there.
-
-    The key comes last: a file without it, which somebody stopped on the way, is made anew.
-    """
+    """Read what is new or has changed, and forget what is no longer there, in one transaction."""
     changed, lost = _outdated(connection, files)
     run = connection.execute
     run("begin")
-    run("delete from meta")
     if lost:
         run("delete from snapshots where id in (select unnest(?))", [lost])
         for table in ("rows", "versions"):
@@ -303,7 +301,6 @@ def _update(
         select ran.snapshot, benchmark from ran join newest using (benchmark)
         where ran.version is not null and ran.version is distinct from newest.version
     """)
-    run("insert into meta values (?)", [key_of(roles, pairs)])
     run("commit")
 
 
