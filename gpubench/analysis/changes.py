@@ -73,8 +73,8 @@ MOVED = 10
 are merged. asv takes as many as a piece has, which gave the same steps in 11,000 series and takes a
 quarter more time."""
 
-TOGETHER = 64
-"""Series that are fitted at once: more do not save time, and each takes 160 KB for 1,000 values."""
+TOGETHER = 32
+"""Series that are fitted at once: more hardly save time, and each takes 160 KB for 1,000 values."""
 
 _PER_DIFFERENCE = math.sqrt(1 / math.pi) / 0.6745
 """Mean absolute deviation of normal values over the median absolute difference of two of them."""

@@ -8,7 +8,7 @@ was stopped is read from the record, by the same rules as what asv stores, and s
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -94,18 +94,21 @@ def with_unfinished(
 
 
 def _not_stored(
-    stored: Mapping[str, StoredBenchmark], skipped: Collection[CaseKey], record: RecordFile
+    stored: Mapping[str, StoredBenchmark], skipped: set[CaseKey], record: RecordFile
 ) -> Iterator[CaseKey]:
     """Cases that were begun in a run of which asv has stored nothing for them."""
     begun = [*map(_begun, record.runs)]
-    for name, stories in record.stories.items():
-        newer = [_is_newer(moment, stored.get(name)) for moment in begun]
-        if not any(newer) and not skipped:  # as nearly always
-            continue
-        for case, story in stories.items():
-            is_timed = story.outcome is None or story.outcome.status == "ok"
-            if is_timed and (newer[story.run] or (name, case) in skipped):
-                yield name, case
+    newer = {
+        (name, case)
+        for name, stories in record.stories.items()
+        if _is_newer(max(begun), stored.get(name))  # hardly ever
+        for case, story in stories.items()
+        if _is_newer(begun[story.run], stored.get(name))
+    }
+    for name, case in skipped | newer:
+        story = record.stories.get(name, {}).get(case)
+        if story and (story.outcome is None or story.outcome.status == "ok"):
+            yield name, case
 
 
 def _is_newer(begun: float, benchmark: StoredBenchmark | None) -> bool:
