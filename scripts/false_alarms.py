@@ -17,7 +17,7 @@
    least 95 of 100. And work that is shared among all threads against the same on one thread, which
    waits less for others. Target: never called slower.
 
-6. How many rounds of pairs that takes (`pair_rounds`): kernels with 5 % more work in twenty rounds
+6. How many rounds of pairs that takes (`pair_rounds`): kernels with 5 % more work in forty rounds
    of five pairs, of which fewer are counted, judged by the sign test and by signed ranks, at 99 %.
    And by how much medians of processes that follow each other scatter (`processes`).
 
@@ -49,6 +49,7 @@ from gpubench.analysis.comparison import apart_from, ratio_in_turn, time_ratio, 
 from gpubench.analysis.control import false_alarms, proportion_interval
 from gpubench.measure import paired
 from gpubench.measure.direct import Job, Measured, Take, jobs, measure, take_turn, twins
+from gpubench.measure.paired import BRIEF_ROUNDS
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
 from gpubench.results import Ratio, Row
@@ -443,9 +444,10 @@ def rounds_needed(kind: str, case: Case, comparisons: int) -> None:
         intervals._signed_rank.cache_clear()  # of the other error
         for _ in range(comparisons):
             record = take_turn(Job(case)).record
-            if len(record.pair_rounds) == 20:  # else others disturbed what sized its samples
-                pairs.append(np.reshape(record.pair_ratios, (20, -1)))
-        for rounds in (9, 12, 16, 20):
+            # Fewer rounds where others disturbed what sized its samples.
+            if len(record.pair_rounds) == BRIEF_ROUNDS:
+                pairs.append(np.reshape(record.pair_ratios, (BRIEF_ROUNDS, -1)))
+        for rounds in (9, 12, 20, 30, BRIEF_ROUNDS):
             medians = [np.median(one[:rounds, :3], axis=1) for one in pairs]
             sign = sum(quantile_ci(m, 0.5, intervals.ERROR)[1][1] < 1 for m in medians)
             ranks = [intervals.paired_speedup(m.tolist()) for m in medians]

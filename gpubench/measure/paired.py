@@ -41,8 +41,12 @@ LEAST_PAIRS = 3
 BRIEF_PAIRS = 3
 """Pairs in a round where the suite does not ask for pairs. With three of a tenth of a sample, in
 twenty rounds, ratios of processes that follow each other scatter by 0.4 % (arithmetic) and 0.9 %
-(memory), with ten by 0.5 % and 0.8 %, and medians by 2 % and 8 % (``docs/measurements.md``). They
-show 5 % of arithmetic in 98 of 100 comparisons, and over memory in 56 of 60; twelve in 42."""
+(memory), with ten by 0.5 % and 0.8 %, and medians by 2 % and 8 % (``docs/measurements.md``)."""
+
+BRIEF_ROUNDS = 40
+"""Rounds of these, two for each sample at most. With twenty, the interval of a ratio over memory
+was 1 to 3 % wide to either side, by the hour, and in a bad one 63 of 100 commits that were 5 %
+slower were found; with twice as many it is narrower by a third."""
 
 BRIEF = 0.3
 """Seconds that these may take where the case's own samples take less, as those of small arrays do
@@ -312,7 +316,7 @@ def _fitting(
 ) -> tuple[int, int] | None:
     """Rounds and pairs in each that take as many seconds as are allowed; ``None`` where that is too
     little for an interval. One pair in a round is better than none."""
-    most = min(ROUNDS, plan.samples(sum(side.sample_seconds for side in sides)))
+    most = min(BRIEF_ROUNDS, 2 * plan.samples(sum(side.sample_seconds for side in sides)))
     for size in (BRIEF_PAIRS, 1):
         seconds = 0.0
         for side in sides:

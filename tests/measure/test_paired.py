@@ -17,6 +17,7 @@ from gpubench.asv_benchmarks import benchmark_classes
 from gpubench.measure.direct import jobs, measure, take_turn
 from gpubench.measure.disturbance import Counters, Thread, counters
 from gpubench.measure.paired import (
+    BRIEF_ROUNDS,
     PAUSE,
     SOME,
     Pairs,
@@ -122,14 +123,14 @@ def test_the_ratios_are_put_on_record(tmp_path):
     assert parse_line(to_line(recording.last)) == recording.last
 
 
-@pytest.mark.parametrize("samples", [10, 40])
+@pytest.mark.parametrize("samples", [10, 30])
 def test_without_being_asked_for_short_runs_on_the_cpu_are_paired_briefly(
     tmp_path, monkeypatch, samples
 ):
-    monkeypatch.setattr("gpubench.measure.paired.BRIEF", 1.0)  # 20 rounds of 18 ms
+    monkeypatch.setattr("gpubench.measure.paired.BRIEF", 2.0)  # 40 rounds of 18 ms
     recording = Recording(tmp_path, case(tmp_path, "one_ms", f"repeat: {samples}"))
     recording.preparation.prepare()
-    rounds = min(samples, ROUNDS)
+    rounds = min(2 * samples, BRIEF_ROUNDS)
     assert recording.last.pair_ratios == (2.0,) * 3 * rounds
     assert recording.last.pair_rounds == (3,) * rounds
 
