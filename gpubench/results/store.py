@@ -51,9 +51,9 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
 WRITING: dict[str, str | int] = {
     # While the table is written, the processes that read files have the other processors.
     "threads": 1,
-    # Beyond it DuckDB goes on with a temporary file; less saves no memory. Who only reads the table
-    # has no such file: a query would fail at a limit.
-    "memory_limit": "40MB",
+    # Beyond it DuckDB goes on with a temporary file. Who only reads the table has no such file: a
+    # query would fail at a limit.
+    "memory_limit": "64MB",
 }
 
 Numbers = NDArray[np.int32]
