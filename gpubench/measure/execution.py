@@ -25,7 +25,8 @@ from gpubench.plan.case import Case
 SMALL = 6 * 2**20
 """Bytes of a case's arrays up to which those of earlier rounds are kept, so that later ones lie
 where none has been: memory that is given back is used again, and all rounds of a process would
-share few places. Twenty rounds are then 120 MiB at most; large arrays get fresh pages anyway."""
+share few places. Twenty rounds of samples and forty of pairs are then 360 MiB at most; large arrays
+get fresh pages anyway."""
 
 
 @contextmanager

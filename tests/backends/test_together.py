@@ -217,6 +217,7 @@ def test_it_is_timed_and_the_record_has_the_portions(tmp_path: Path, time: str) 
         assert [one.partition(" ")[2] for one in portions.split(", ")] == [
             "numpy on cpu", "same on cpu",
         ]  # fmt: skip
+        measurement.restored_sample()  # a look is at what a sample has left
         preparation.look(measurement)
     finally:
         preparation.close()
