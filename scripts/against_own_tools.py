@@ -21,17 +21,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import pickle
 import statistics
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from against_timeit_and_pyperf import pyperf_worker
-from conditions import in_fresh_processes, print_conditions, scratch_project, turn
+from conditions import cases_of, in_fresh_processes, print_conditions, scratch_project, turn
 
 from gpubench.backends import registry
 from gpubench.backends.protocol import Session
@@ -40,12 +39,13 @@ from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.targets import load_target
 from gpubench.measure.times import kernel
 from gpubench.plan.case import Case
-from gpubench.plan.plan import build_plan
-from gpubench.suite.loading import load_suites
 
 Call = Callable[[], object]
 Ways = tuple[float, float]
 """Seconds of one call by gpubench and by the system's own tool."""
+
+PLACE = "own_tools.yaml"
+"""Of the suite in the folder of a run."""
 
 FUNCTIONS = """\
 from functools import cache
@@ -147,16 +147,15 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5, help="runs over all cases")
     parser.add_argument("--samples", type=int, default=10, help="samples each way in a run")
     parser.add_argument("--systems", nargs="+", default=list(CALLABLES), choices=list(CALLABLES))
-    parser.add_argument("--in-turn", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--in-turn", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.in_turn:
-        print(json.dumps(in_turn(pickle.load(sys.stdin.buffer), given.samples)))
+        print(json.dumps(in_turn(cases_of(Path(PLACE))[given.in_turn], given.samples)))
         return
     print_conditions(*given.systems, "pyperf")
     systems = [system for system in given.systems if can_run(system)]
-    with scratch_project({"own_tools.py": FUNCTIONS, "own_tools.yaml": suite(systems)}) as folder:
-        plan = build_plan(load_suites([folder / "own_tools.yaml"]), gpu_count=0)
-        report(in_fresh_processes(__file__, list(plan.cases()), folder, given))
+    with scratch_project({"own_tools.py": FUNCTIONS, PLACE: suite(systems)}) as folder:
+        report(in_fresh_processes(__file__, [*cases_of(folder / PLACE)], folder, given))
 
 
 def can_run(system: str) -> bool:

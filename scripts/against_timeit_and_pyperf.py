@@ -12,20 +12,17 @@ import contextlib
 import io
 import itertools
 import json
-import pickle
 import statistics
-import sys
 import timeit
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 
-from conditions import in_fresh_processes, print_conditions, scratch_project, turn
+from conditions import cases_of, in_fresh_processes, print_conditions, scratch_project, turn
 
 from gpubench.measure.execution import opened
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.times import kernel
 from gpubench.plan.case import Case
-from gpubench.plan.plan import build_plan
-from gpubench.suite.loading import load_suites
 
 Ways = tuple[float, float, float]
 """Seconds of one call by gpubench, timeit and pyperf."""
@@ -36,6 +33,9 @@ CALLABLES = {
     "cumsum": (2**12, 2**16, 2**20, 2**25),
     "sort": (2**11, 2**18, 2**24),
 }
+
+PLACE = "callables.yaml"
+"""Of the suite in the folder of a run."""
 
 FUNCTIONS = """\
 import numpy as np
@@ -78,18 +78,18 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=10, help="samples each way in a run")
     parser.add_argument("--least", type=int, default=0, help="smallest n to take")
     parser.add_argument("--most", type=int, default=2**25, help="largest n to take")
-    parser.add_argument("--in-turn", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--in-turn", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.in_turn:
-        print(json.dumps(in_turn(pickle.load(sys.stdin.buffer), given.samples)))
+        print(json.dumps(in_turn(cases_of(Path(PLACE))[given.in_turn], given.samples)))
         return
     print_conditions("pyperf")
     kernels = (KERNEL.format(name=name, sizes=list(n)) for name, n in CALLABLES.items())
     suite = SUITE + "".join(kernels)
-    with scratch_project({"timed_callables.py": FUNCTIONS, "callables.yaml": suite}) as folder:
-        plan = build_plan(load_suites([folder / "callables.yaml"]), gpu_count=0)
-        cases = [case for case in plan.cases() if given.least <= case.values["n"] <= given.most]
-        report(in_fresh_processes(__file__, cases, folder, given))
+    with scratch_project({"timed_callables.py": FUNCTIONS, PLACE: suite}) as folder:
+        cases = cases_of(folder / PLACE).items()
+        names = [name for name, case in cases if given.least <= case.values["n"] <= given.most]
+        report(in_fresh_processes(__file__, names, folder, given))
 
 
 def in_turn(case: Case, samples: int) -> Ways:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import shlex
 import subprocess
 import sys
@@ -17,6 +16,8 @@ from tempfile import TemporaryDirectory
 
 from gpubench.measure.recorder import run_facts
 from gpubench.plan.case import Case
+from gpubench.plan.plan import build_plan
+from gpubench.suite.loading import load_suites
 
 # As where people measure: without bytecode on disk every process of an editable install compiles
 # all our modules again, and those of asv, which pip compiled, not.
@@ -45,23 +46,29 @@ def scratch_project(files: dict[str, str]) -> Iterator[Path]:
         yield folder
 
 
+def cases_of(suite: Path) -> dict[str, Case]:
+    """The cases of a suite by kernel and identity, which name them where each kernel has one
+    implementation."""
+    cases = build_plan(load_suites([suite]), gpu_count=0).cases()
+    return {f"{case.kernel_name} {case.identity}": case for case in cases}
+
+
 def in_fresh_processes(
-    script: str, cases: Sequence[Case], folder: Path, given: Namespace
+    script: str, names: Sequence[str], folder: Path, given: Namespace
 ) -> dict[str, list[list[float]]]:
     """What a script prints as JSON for each case, in every one of ``given.runs`` in a process of
-    its own, which it begins with ``--in-turn``: it finds the modules of ``folder`` and, on standard
-    input, the case pickled."""
-    command = [sys.executable, script, "--in-turn", "--samples", str(given.samples)]
+    its own, which is given the case's name as ``--in-turn``, works in ``folder`` and finds the
+    modules there."""
+    command = [sys.executable, script, "--samples", str(given.samples), "--in-turn"]
     path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PYTHONPATH": path}
-    show, found = progress(given.runs * len(cases), "measuring"), dict[str, list[list[float]]]()
-    for done, case in enumerate(given.runs * list(cases)):
+    show, found = progress(given.runs * len(names), "measuring"), dict[str, list[list[float]]]()
+    for done, name in enumerate(given.runs * list(names)):
         process = subprocess.run(
-            command, input=pickle.dumps(case), capture_output=True, cwd=folder, env=environment
+            [*command, name], capture_output=True, text=True, cwd=folder, env=environment
         )
         if process.returncode:
-            raise SystemExit(f"{shlex.join(command)} failed:\n{process.stderr.decode()}")
-        name = f"{case.kernel_name} {case.identity}"
+            raise SystemExit(f"{shlex.join(process.args)} failed:\n{process.stderr}")
         found.setdefault(name, []).append(json.loads(process.stdout.splitlines()[-1]))
         show(done + 1)
     return found

@@ -49,7 +49,6 @@ from gpubench.analysis.comparison import apart_from, ratio_in_turn, time_ratio, 
 from gpubench.analysis.control import false_alarms, proportion_interval
 from gpubench.measure import paired
 from gpubench.measure.direct import Job, Measured, Take, jobs, measure, take_turn, twins
-from gpubench.measure.paired import BRIEF_ROUNDS
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
 from gpubench.results import Ratio, Row
@@ -445,9 +444,9 @@ def rounds_needed(kind: str, case: Case, comparisons: int) -> None:
         for _ in range(comparisons):
             record = take_turn(Job(case)).record
             # Fewer rounds where others disturbed what sized its samples.
-            if len(record.pair_rounds) == BRIEF_ROUNDS:
-                pairs.append(np.reshape(record.pair_ratios, (BRIEF_ROUNDS, -1)))
-        for rounds in (9, 12, 20, 30, BRIEF_ROUNDS):
+            if len(record.pair_rounds) == paired.BRIEF_ROUNDS:
+                pairs.append(np.reshape(record.pair_ratios, (paired.BRIEF_ROUNDS, -1)))
+        for rounds in (9, 12, 20, 30, paired.BRIEF_ROUNDS):
             medians = [np.median(one[:rounds, :3], axis=1) for one in pairs]
             sign = sum(quantile_ci(m, 0.5, intervals.ERROR)[1][1] < 1 for m in medians)
             ranks = [intervals.paired_speedup(m.tolist()) for m in medians]

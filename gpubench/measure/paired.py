@@ -46,7 +46,7 @@ twenty rounds, ratios of processes that follow each other scatter by 0.4 % (arit
 BRIEF_ROUNDS = 40
 """Rounds of these, two for each sample at most. With twenty, the interval of a ratio over memory
 was 1 to 3 % wide to either side, by the hour, and in a bad one 63 of 100 commits that were 5 %
-slower were found; with twice as many it is narrower by a third."""
+slower were found; with forty it is narrower by a quarter."""
 
 BRIEF = 0.3
 """Seconds that these may take where the case's own samples take less, as those of small arrays do

@@ -55,7 +55,7 @@ def with_unfinished(
         return result, record
     stored = {each.asv_name: each for each in (result.benchmarks if result else ())}
     skipped = _not_applicable(result) if result else set()
-    places = {*_not_stored(stored, skipped, record)}
+    places = _not_stored(stored, skipped, record)
     if not places:
         return result, record
     times: dict[str, dict[str, Sequence[float]]] = defaultdict(dict)
@@ -95,7 +95,7 @@ def with_unfinished(
 
 def _not_stored(
     stored: Mapping[str, StoredBenchmark], skipped: set[CaseKey], record: RecordFile
-) -> Iterator[CaseKey]:
+) -> set[CaseKey]:
     """Cases that were begun in a run of which asv has stored nothing for them."""
     begun = [*map(_begun, record.runs)]
     newer = {
@@ -105,10 +105,12 @@ def _not_stored(
         for case, story in stories.items()
         if _is_newer(begun[story.run], stored.get(name))
     }
-    for name, case in skipped | newer:
-        story = record.stories.get(name, {}).get(case)
-        if story and (story.outcome is None or story.outcome.status == "ok"):
-            yield name, case
+    return {
+        (name, case)
+        for name, case in skipped | newer
+        if (story := record.stories.get(name, {}).get(case))
+        and (story.outcome is None or story.outcome.status == "ok")
+    }
 
 
 def _is_newer(begun: float, benchmark: StoredBenchmark | None) -> bool:
