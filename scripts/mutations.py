@@ -59,7 +59,9 @@ def broken(copy: Path, file: str, old: str, new: str) -> Iterator[None]:
         path.write_text(text, encoding="utf-8")
 
 
-def run_in(copy: Path, command: Sequence[str], timeout: float, **environment: str) -> Outcome:
+def run_in(
+    copy: Path, command: Sequence[str], timeout: float | None, **environment: str
+) -> Outcome:
     """Run Python with these arguments on the copy's code, alone in a process group."""
     variables = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     process = subprocess.Popen(
