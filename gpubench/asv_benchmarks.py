@@ -41,6 +41,7 @@ from gpubench.measure.sampling import (
 )
 from gpubench.names import FRESH_TIMES, BenchmarkName, parse_benchmark_name
 from gpubench.plan.case import Case
+from gpubench.plan.expansion import case_named, cases_of, compiled_apart
 from gpubench.plan.group import Group
 from gpubench.plan.plan import build_plan
 from gpubench.plan.version import benchmark_version
@@ -101,7 +102,7 @@ def benchmark_class(group: Group, gpu_count: int) -> type:
 
     Cases that get no time anyway are done in one process: there are thousands of them.
     """
-    cases, source = list(group.cases()), group.source_text()
+    cases, source = list(cases_of(group)), group.source_text()
     given = group.kernel.sampling.model_dump(exclude_none=True, exclude=NOT_OF_ASV)
     without_gpu = gpu_count == 0 or requested()
     if without_gpu and all(is_cuda(case.device) for case in cases):
@@ -145,7 +146,7 @@ def _time_method(
         "warmup_time": 0.0,  # setup has done it
     }
     if label in FRESH_TIMES:
-        compiled = [case.identity for case in cases if label in group.times_of(case)]
+        compiled = [case.identity for case in compiled_apart(cases)]
         attributes |= {"rounds": 1, "repeat": COMPILATIONS, "params": (compiled,)}
     return method
 
@@ -256,7 +257,7 @@ class TimedBenchmark:
         self._identity, self._measurement, self._rounds = identity, None, []
         self._preparation = self._recorded_samples = None
         self._looks_from = self._fresh_until = None
-        case, settings = self._group.case(identity), asv_settings()
+        case, settings = case_named(self._group, identity), asv_settings()
         attributes = settings.attributes
         declared: Sampling = with_attributes(case.kernel.sampling, attributes)
         recorder, name = Recorder(settings.record), case.benchmark(self._label).asv_name

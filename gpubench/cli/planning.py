@@ -69,6 +69,7 @@ def chosen_cases(
 
     They are for running: from here on modules of the working folder can be imported, as in Python.
     """
+    from gpubench.plan.expansion import cases_of
     from gpubench.plan.rules import selected
 
     asked = [suite_and_kernel(target) for target in targets]
@@ -84,7 +85,7 @@ def chosen_cases(
             raise GpubenchError(f"{path} has no kernel {kernel!r}; it has {names}")
         kept |= {group for group in of_path if kernel in (None, group.kernel_name)}
     sys.path.insert(0, str(Path.cwd()))
-    cases = (case for group in groups if group in kept for case in group.cases())
+    cases = (case for group in groups if group in kept for case in cases_of(group))
     return selected(cases, where, axes)
 
 

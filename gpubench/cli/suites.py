@@ -67,7 +67,7 @@ def plan(
         return
     cases = selected(made.cases(), where, axes)
     if as_json:
-        print_json([plans.case_row(case) for case in cases])
+        print_json([plans.case_row(case, made.times_of(case)) for case in cases])
         return
     print_faults([*made.faults(), *made.warnings()], "warning: ")
     if as_list:

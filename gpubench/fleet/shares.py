@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from gpubench.backends.devices import is_cuda
 from gpubench.names import Value
+from gpubench.plan.expansion import cases_of
 from gpubench.plan.group import Group
 from gpubench.plan.version import benchmark_version
 
@@ -92,7 +93,7 @@ def class_of(benchmark: str) -> str:
 
 def offer_of(group: Group) -> Offer:
     """What a group of the plan offers."""
-    kernel, name, cases = group.kernel, group.implementation_name, list(group.cases())
+    kernel, name, cases = group.kernel, group.implementation_name, list(cases_of(group))
     return Offer(
         group.loaded.suite.suite,
         group.class_name,

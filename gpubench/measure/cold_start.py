@@ -25,6 +25,7 @@ from gpubench.errors import KernelError
 from gpubench.measure.execution import opened
 from gpubench.measure.inputs import draw_inputs
 from gpubench.plan.case import Case
+from gpubench.plan.expansion import case_named
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suite
 
@@ -103,7 +104,7 @@ def main() -> None:
     try:
         label, path, preset, gpu_count, benchmark, identity = json.load(sys.stdin)
         plan = build_plan([load_suite(path, preset)], gpu_count)
-        answer = {"seconds": SECONDS[label](plan.group(benchmark).case(identity))}
+        answer = {"seconds": SECONDS[label](case_named(plan.group(benchmark), identity))}
     except Exception as error:
         answer = {"error": f"{type(error).__name__}: {error}"}
     print(f"\n{json.dumps(answer)}")

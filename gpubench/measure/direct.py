@@ -24,7 +24,7 @@ from gpubench.measure.sampling import SamplePlan, sample_plan, take_samples
 from gpubench.measure.worker import Unanswered, Worker
 from gpubench.names import FRESH_TIMES
 from gpubench.plan.case import Case
-from gpubench.plan.group import compiled_apart
+from gpubench.plan.expansion import compiled_apart
 from gpubench.record import CaseRecord, Disturbance
 
 

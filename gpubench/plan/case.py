@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from gpubench.backends.protocol import QUEUES, Launch
 from gpubench.errors import PlanError
 from gpubench.names import CPU, BenchmarkName, Value, format_identity, format_shape
+from gpubench.plan.group import Group
 from gpubench.suite import tree
 from gpubench.suite.elementwise import PIECE, elements, why_not_held
 from gpubench.suite.expressions import Expression, ExpressionError
@@ -31,9 +32,6 @@ from gpubench.suite.model import (
     extents,
 )
 from gpubench.suite.types import INDICES, TEXTS, Extent
-
-if TYPE_CHECKING:  # a group makes cases, and a case knows its group
-    from gpubench.plan.group import Group
 
 MAX_BYTES = 2**47
 """Of one array: the addresses that a process has on x86-64 and ARM."""

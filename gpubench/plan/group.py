@@ -1,28 +1,24 @@
-"""A group of cases: one implementation of one kernel, which is one class of asv."""
+"""A group: one implementation of one kernel on the devices of a machine, which is one class of
+asv."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from gpubench.backends import registry
 from gpubench.backends.protocol import Backend
-from gpubench.errors import BackendError, Fault, KernelError, PlanError, did_you_mean
-from gpubench.names import CPU, FRESH_TIMES, BenchmarkName, Value, join_source, kernel_title
-from gpubench.plan.axes import Axis, data_names, points, used_axes
-from gpubench.plan.case import Case
-from gpubench.plan.rules import is_excluded
+from gpubench.errors import BackendError, Fault, KernelError, did_you_mean
+from gpubench.names import CPU, BenchmarkName, Value, join_source, kernel_title
+from gpubench.plan.axes import Axis, data_names, used_axes
 from gpubench.plan.source import Arguments, reference_of, require, source_text
 from gpubench.suite import tree
 from gpubench.suite.expressions import Expression
 from gpubench.suite.loading import LoadedSuite, kernel_excerpt
 from gpubench.suite.model import FunctionFill, Implementation, Include, Kernel
-
-UNKNOWN = "?"
-"""In an identity, the value of an axis that an ``include`` does not give."""
 
 
 def devices_named(names: Iterable[str], gpu_count: int) -> tuple[str, ...]:
@@ -36,21 +32,10 @@ def devices_named(names: Iterable[str], gpu_count: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(itertools.chain.from_iterable(meant)))
 
 
-@dataclass
-class Tally:
-    """What an expansion left out, for the warnings of a plan."""
-
-    excluded: set[int] = field(default_factory=set)
-    """Indexes of the ``exclude`` rules that took something out."""
-    included: set[int] = field(default_factory=set)
-    """Indexes of the ``include`` entries that added something."""
-    repeated: list[str] = field(default_factory=list)
-    """Identities that the product gave again and that were dropped."""
-
-
 @dataclass(frozen=True, eq=False)
 class Group:
-    """The cases of one implementation of one kernel. Two are equal only if they are one object."""
+    """What the cases of one implementation of one kernel have in common. Two groups are equal only
+    if they are one object."""
 
     loaded: LoadedSuite
     kernel_name: str
@@ -148,8 +133,7 @@ class Group:
     @property
     def has_cases(self) -> bool:
         """Whether any device serves it, or an ``include`` names one that does."""
-        entries = self._includes()
-        named = [entry.device for _, entry in entries if entry.device is not None]
+        named = [entry.device for _, entry in self.includes if entry.device is not None]
         return any(map(self.serves, (*self.devices, *devices_named(named, self.gpu_count))))
 
     @cached_property
@@ -221,7 +205,11 @@ class Group:
         """Names that a formula needs a value of, those of ``let`` followed to the axes."""
         return self.kernel.axes_behind(formula.names)
 
-    # --- its cases
+    @property
+    def includes(self) -> list[tuple[int, Include]]:
+        """What the kernel includes of this implementation, each with its index in the file."""
+        entries = enumerate(self.kernel.include)
+        return [item for item in entries if item[1].implementation == self.implementation_name]
 
     def count(self) -> int:
         """Cases of the product of its axes, shapes and devices, before ``exclude``: counted without
@@ -230,109 +218,6 @@ class Group:
         factors = [len(axis.rows) for axis in self.axes]
         factors += [len(launch.blocks()) or 1, len(launch.grids()) or 1] if launch else []
         return math.prod(factors) * (len(threads) or 1) * sum(map(self.serves, self.devices))
-
-    def cases(self, tally: Tally | None = None) -> Iterator[Case]:
-        """Its cases in a stable order, no identity twice: the product of its axes, then what is
-        included.
-
-        The order follows the names of axes and, on each axis, the order of the file. Where a
-        formula has no value, the case says so itself (``Case.problem``), and the others are as they
-        would be.
-        """
-        tally = tally or Tally()
-        seen: set[str] = set()
-        for case in self._product(tally):
-            if case.identity in seen:
-                tally.repeated.append(case.identity)
-            else:
-                seen.add(case.identity)
-                yield case
-        for index, entry in self._includes():
-            for case in self._included(index, entry):
-                if case.identity not in seen:
-                    seen.add(case.identity)
-                    tally.included.add(index)
-                    yield case
-
-    def case(self, identity: str) -> Case:
-        """The case of that identity; raises ``PlanError`` with the nearest one that there is."""
-        try:
-            return self._by_identity[identity]
-        except KeyError:
-            hint = nearest(identity, list(self._by_identity))
-            raise PlanError(f"{self.class_name} has no case {identity!r}{hint}") from None
-
-    def times_of(self, case: Case) -> tuple[str, ...]:
-        """Labelled times that are taken of one of its cases: compilation is not taken again of a
-        case that is compiled as an earlier one."""
-        first = case.identity in self._compiled
-        return tuple(time for time in self.times if first or time not in FRESH_TIMES)
-
-    @cached_property
-    def _by_identity(self) -> dict[str, Case]:
-        return {case.identity: case for case in self.cases()}
-
-    @cached_property
-    def _compiled(self) -> frozenset[str]:
-        compiled = () if FRESH_TIMES.isdisjoint(self.times) else compiled_apart(self.cases())
-        return frozenset(case.identity for case in compiled)
-
-    def _product(self, tally: Tally) -> Iterator[Case]:
-        devices = tuple(filter(self.serves, self.devices))
-        # Rules over axes alone come before launch shapes are computed, so that they can take out
-        # the points at which a shape makes no sense.
-        point_names = {*self.identity_order, "implementation"}
-        of_points, of_cases = dict[int, Expression](), dict[int, Expression]()
-        for index, rule in enumerate(self.kernel.exclude):
-            if (names := self.names(rule.when)) <= point_names:
-                of_points[index] = rule.when
-            elif names <= self.rule_names:
-                of_cases[index] = rule.when
-        for values in points(self.axes) if devices else ():
-            point = Case(self, values)
-            try:
-                if is_excluded(point, of_points, tally.excluded):
-                    continue
-                shapes = tuple(point.shapes())
-            except PlanError as problem:
-                yield from (replace(point, device=each, problem=problem) for each in devices)
-                continue
-            for shape, device in itertools.product(shapes, devices):
-                case = Case(self, values, *shape, device)
-                try:
-                    is_out = is_excluded(case, of_cases, tally.excluded)
-                except PlanError as problem:
-                    case, is_out = replace(case, problem=problem), False
-                if not is_out:
-                    yield case
-
-    def _includes(self) -> list[tuple[int, Include]]:
-        entries = enumerate(self.kernel.include)
-        return [item for item in entries if item[1].implementation == self.implementation_name]
-
-    def _included(self, index: int, entry: Include) -> Iterator[Case]:
-        """Cases of one ``include``: without a ``device``, one on every device that is served."""
-        order, given = self.identity_order, {**self.defaults, **entry.values}
-        values = {name: given.get(name, UNKNOWN) for name in order}
-        case = Case(self, values)
-        try:
-            if missing := [name for name in order if name not in given]:
-                message = (
-                    f"this entry gives no value for {', '.join(missing)}; the axes of "
-                    f"{self.implementation_name!r} are {', '.join(order)}"
-                )
-                raise PlanError(self.fault_at(("include", index), message))
-            field = "block" if entry.block is not None else "grid"
-            is_launched = not self.backend or registry.get(self.backend).takes_launch
-            if getattr(entry, field) is not None and not is_launched:
-                message = f"the backend {self.backend} launches nothing: remove `{field}`"
-                raise PlanError(self.fault_at(("include", index, field), message))
-            case = Case(self, values, *next(case.shapes(entry, index)))
-        except PlanError as error:
-            case = replace(case, problem=error)
-        named = self.kernel.devices if entry.device is None else (entry.device,)
-        for device in filter(self.serves, devices_named(named, self.gpu_count)):
-            yield replace(case, device=device)
 
 
 def kernel_groups(loaded: LoadedSuite, kernel_name: str, gpu_count: int) -> list[Group]:
@@ -430,28 +315,3 @@ def _misfit(loaded: LoadedSuite, kernel: Kernel, name: str, backend: Backend) ->
     except KernelError as error:
         return str(error)
     return None
-
-
-def compiled_apart(cases: Iterable[Case]) -> tuple[Case, ...]:
-    """The first of those that are compiled alike.
-
-    A size, a launch and a number of threads do not change what is compiled, unless a factory is
-    called with them.
-    """
-    first: dict[str, Case] = {}
-    for case in cases:
-        sizes = case.group.size_names
-        parameters = {name: value for name, value in case.values.items() if name not in sizes}
-        try:
-            constants = case.with_values()
-        except PlanError:  # a formula without a value, of which the case itself will fail
-            constants = {}
-        compiled_as = repr((case.group.title, case.device, parameters, constants))
-        first.setdefault(compiled_as, case)
-    return tuple(first.values())
-
-
-def nearest(name: str, candidates: list[str]) -> str:
-    """For the end of a message: the nearest name that there is, or an example of one."""
-    example = f"; the first of {len(candidates)} is {candidates[0]!r}" if candidates else None
-    return did_you_mean(name, candidates) or example or "; it has none"

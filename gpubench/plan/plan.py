@@ -9,8 +9,10 @@ from functools import cached_property
 
 from gpubench.backends import registry
 from gpubench.errors import Fault, PlanError, SuiteError
+from gpubench.names import FRESH_TIMES
 from gpubench.plan.case import Case
-from gpubench.plan.group import Group, Tally, kernel_groups, nearest
+from gpubench.plan.expansion import Tally, case_named, cases_of, compiled_apart, nearest
+from gpubench.plan.group import Group, kernel_groups
 from gpubench.plan.rules import skips
 from gpubench.suite.loading import LoadedSuite
 
@@ -37,7 +39,7 @@ class Plan:
     def cases(self) -> Iterator[Case]:
         """Every case, group after group."""
         for group in self.groups():
-            yield from group.cases()
+            yield from cases_of(group)
 
     def faults(self) -> tuple[Fault, ...]:
         """What keeps cases from ever running: a missing function, a formula without a value.
@@ -79,7 +81,7 @@ class Plan:
         else:
             benchmark, _, identity = text.partition(" ")
         if benchmark:
-            return self.group(benchmark).case(identity.strip())
+            return case_named(self.group(benchmark), identity.strip())
         cases = [case for case in self.cases() if case.identity == identity]
         if len(cases) == 1:
             return cases[0]
@@ -88,6 +90,17 @@ class Plan:
             raise PlanError(f"the plan has no case {identity!r}{hint}")
         classes = ", ".join(case.group.class_name for case in cases)
         raise PlanError(f"{len(cases)} cases are called {identity!r}; put one of {classes} before")
+
+    def times_of(self, case: Case) -> tuple[str, ...]:
+        """Labelled times that are taken of one of its cases: compilation is not taken again of a
+        case that is compiled as an earlier one."""
+        first = case in self._compiled
+        return tuple(time for time in case.group.times if first or time not in FRESH_TIMES)
+
+    @cached_property
+    def _compiled(self) -> frozenset[Case]:
+        groups = (each for each in self.groups() if not FRESH_TIMES.isdisjoint(each.times))
+        return frozenset(case for group in groups for case in compiled_apart(cases_of(group)))
 
     @cached_property
     def _by_class(self) -> dict[str, Group]:
@@ -152,7 +165,7 @@ def _review(groups: Sequence[Group]) -> tuple[list[Fault], list[Fault]]:
         name = group.implementation_name
         tally.repeated = []
         try:
-            for case in group.cases(tally):
+            for case in cases_of(group, tally):
                 made[name] += 1
                 if case.problem is not None:
                     raise case.problem

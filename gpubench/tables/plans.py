@@ -51,16 +51,16 @@ def case_name(case: Case) -> str:
     return f"{case.benchmark('kernel').asv_name} {case.identity}".rstrip()
 
 
-def case_row(case: Case) -> dict[str, Any]:
-    """One case and its labelled times as JSON shows them; shapes and work are ``null`` where a
-    formula has no value."""
+def case_row(case: Case, times: Iterable[str]) -> dict[str, Any]:
+    """One case and the labelled times that are taken of it, as JSON shows them; shapes and work are
+    ``null`` where a formula has no value."""
     row: dict[str, Any] = {
         "name": case_name(case),
         **dict(zip(_WHERE, _where(case), strict=True)),
         "case": case.identity,
         "values": dict(case.values),
         "threads": case.threads,
-        "times": list(case.group.times_of(case)),
+        "times": list(times),
     }
     try:
         launch, (nbytes, flops), baseline = case.launch, case.work(), case.baseline()

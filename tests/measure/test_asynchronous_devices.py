@@ -9,6 +9,7 @@ from gpubench.backends.scripted import ScriptedSession
 from gpubench.measure.asv_settings import AsvSettings
 from gpubench.measure.preparation import WrongResult
 from gpubench.measure.sampling import Measurement
+from gpubench.plan.expansion import cases_of
 
 KERNEL = """
 sizes: {n: [64]}
@@ -36,7 +37,7 @@ def group_of(folder, function):
 
 def launches(folder, function):
     """A preparation of the one time that does not wait for the device."""
-    case = next(group_of(folder, function).cases())
+    case = next(cases_of(group_of(folder, function)))
     return Recording(folder, case, "launch")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpubench.backends import registry
+from gpubench.plan.expansion import cases_of
 from gpubench.plan.plan import Plan, build_plan
 from gpubench.suite.loading import load_suite
 
@@ -84,7 +85,7 @@ def test_an_implementation_that_says_no_backend_is_a_fault_that_says_what_to_wri
         "implementation 'fast' does not say its backend; write `backend:` and one of "
         f"{', '.join(registry.names())} here, or at the top of the file for the whole suite"
     )
-    assert [case.fault for case in plan.group("small__fast").cases()] == [fault.message]
+    assert [case.fault for case in cases_of(plan.group("small__fast"))] == [fault.message]
     assert plan.group("small__fast").backends == {"numpy"}
 
 
@@ -112,7 +113,7 @@ def test_cases_without_a_backend_keep_the_names_that_they_had(tmp_path: Path) ->
     launched = SUITE.replace('fast: {function: "pkg:g"}', launch)
     plan = plan_of_file(tmp_path / "small.yaml", launched)
 
-    assert [case.identity for case in plan.group("small__fast").cases()] == [
+    assert [case.identity for case in cases_of(plan.group("small__fast"))] == [
         "n=8 block=4 device=cuda:0"
     ]
 

@@ -11,6 +11,7 @@ import pytest
 
 from gpubench.errors import PlanError
 from gpubench.plan.case import Case
+from gpubench.plan.expansion import cases_of
 from gpubench.plan.explanation import explain
 from gpubench.plan.plan import Plan, build_plan
 from gpubench.plan.rules import skip_reason
@@ -49,7 +50,7 @@ skip: [{when: cells * steps > sm_count, reason: many cells}]
 
 
 def cases(plan: Plan, name: str) -> dict[str, Case]:
-    return {case.identity: case for case in plan.group(f"small__{name}").cases()}
+    return {case.identity: case for case in cases_of(plan.group(f"small__{name}"))}
 
 
 def test_what_let_defines_is_in_no_name_and_its_axes_are_used(plan_of: PlanOf) -> None:

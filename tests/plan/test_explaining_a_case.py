@@ -58,7 +58,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
 
 
 def test_each_value_comes_with_the_place_that_set_it(plan: Plan) -> None:
-    case = plan.group("top__small__tiled").case("n=4 dtype=float64 tile=4 block=32 device=cuda:0")
+    case = plan.find("top__small__tiled n=4 dtype=float64 tile=4 block=32 device=cuda:0")
 
     rows = {field: (value, origin) for field, value, origin in explain(case)}
 

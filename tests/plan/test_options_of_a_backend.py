@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from gpubench.backends.scripted import ScriptedBackend
+from gpubench.plan.expansion import cases_of
 from gpubench.plan.plan import Plan
 from gpubench.plan.version import benchmark_version
 
@@ -31,7 +32,7 @@ def scripted_options(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def identities(plan: Plan, name: str) -> list[str]:
-    return [case.identity for case in plan.group(f"small__{name}").cases()]
+    return [case.identity for case in cases_of(plan.group(f"small__{name}"))]
 
 
 def test_an_implementation_multiplies_over_the_axes_of_its_options(plan_of: PlanOf) -> None:
@@ -48,7 +49,7 @@ def test_an_implementation_multiplies_over_the_axes_of_its_options(plan_of: Plan
 
 
 def test_a_formula_has_a_value_at_each_case(plan_of: PlanOf) -> None:
-    cases = plan_of(KERNEL).group("small__other").cases()
+    cases = cases_of(plan_of(KERNEL).group("small__other"))
 
     assert [case.options() for case in cases] == [{"chunks": chunks} for chunks in (4, 2, 32, 16)]
 
@@ -58,7 +59,7 @@ def test_numbers_flags_and_quoted_words_are_values(plan_of: PlanOf) -> None:
         "parameters: {pieces: [2, 4]}\n", ""
     )
 
-    case, _ = plan_of(text).group("small__other").cases()
+    case, _ = cases_of(plan_of(text).group("small__other"))
 
     assert case.options() == {"chunks": "jit", "eager": True}
 
@@ -83,8 +84,8 @@ def test_an_unknown_option_is_a_fault_of_its_implementation(
 
     (fault,) = plan.faults()
     assert (fault.line, fault.message) == (11, message)
-    assert {case.fault for case in plan.group("small__other").cases()} == {message}
-    assert {case.fault for case in plan.group("small__numpy").cases()} == {None}
+    assert {case.fault for case in cases_of(plan.group("small__other"))} == {message}
+    assert {case.fault for case in cases_of(plan.group("small__numpy"))} == {None}
 
 
 def test_a_backend_without_options_takes_none(plan_of: PlanOf) -> None:

@@ -34,6 +34,7 @@ from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.targets import load_target
 from gpubench.measure.verification import expected_outputs, verify
 from gpubench.names import format_identity, parse_identity
+from gpubench.plan import expansion
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suite
@@ -183,7 +184,7 @@ kernels:
 
 
 def cases_of(suite: Path) -> list[Case]:
-    return [case for group in build_plan([load_suite(suite)], 0).groups() for case in group.cases()]
+    return list(build_plan([load_suite(suite)], 0).cases())
 
 
 # --- before anything starts
@@ -625,8 +626,8 @@ def smallest_cases() -> list[Any]:
     for name in ("clusters", "map", "frames"):
         for group in build_plan([load_suite(SUITES / f"{name}.yaml", "smoke")], 0).groups():
             if group.backend in ("dask", "ray"):
-                by_device = {case.device: case for case in reversed(list(group.cases()))}
-                chosen += by_device.values()
+                cases = reversed(list(expansion.cases_of(group)))
+                chosen += {case.device: case for case in cases}.values()
     return [pytest.param(case, id=f"{case.kernel_name}-{case.device}") for case in chosen]
 
 

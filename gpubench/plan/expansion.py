@@ -1,0 +1,144 @@
+"""From a group to its cases: the product of its axes, launches and devices, then what a suite
+includes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from gpubench.backends import registry
+from gpubench.errors import PlanError, did_you_mean
+from gpubench.plan.axes import points
+from gpubench.plan.case import Case
+from gpubench.plan.group import Group, devices_named
+from gpubench.plan.rules import is_excluded
+from gpubench.suite.expressions import Expression
+from gpubench.suite.model import Include
+
+UNKNOWN = "?"
+"""In an identity, the value of an axis that an ``include`` does not give."""
+
+
+@dataclass
+class Tally:
+    """What an expansion left out, for the warnings of a plan."""
+
+    excluded: set[int] = field(default_factory=set)
+    """Indexes of the ``exclude`` rules that took something out."""
+    included: set[int] = field(default_factory=set)
+    """Indexes of the ``include`` entries that added something."""
+    repeated: list[str] = field(default_factory=list)
+    """Identities that the product gave again and that were dropped."""
+
+
+def cases_of(group: Group, tally: Tally | None = None) -> Iterator[Case]:
+    """Cases of a group in a stable order, no identity twice.
+
+    The order follows the names of axes and, on each axis, the order of the file. Where a formula
+    has no value, the case says so itself (``Case.problem``), and the others are as they would be.
+    """
+    tally = tally or Tally()
+    seen: set[str] = set()
+    for case in _product(group, tally):
+        if case.identity in seen:
+            tally.repeated.append(case.identity)
+        else:
+            seen.add(case.identity)
+            yield case
+    for index, entry in group.includes:
+        for case in _included(group, index, entry):
+            if case.identity not in seen:
+                seen.add(case.identity)
+                tally.included.add(index)
+                yield case
+
+
+def case_named(group: Group, identity: str) -> Case:
+    """The case of a group with that identity; raises ``PlanError`` with the nearest that there
+    is."""
+    cases = {case.identity: case for case in cases_of(group)}
+    if identity not in cases:
+        hint = nearest(identity, list(cases))
+        raise PlanError(f"{group.class_name} has no case {identity!r}{hint}")
+    return cases[identity]
+
+
+def nearest(name: str, candidates: list[str]) -> str:
+    """For the end of a message: the nearest name that there is, or an example of one."""
+    example = f"; the first of {len(candidates)} is {candidates[0]!r}" if candidates else None
+    return did_you_mean(name, candidates) or example or "; it has none"
+
+
+def _product(group: Group, tally: Tally) -> Iterator[Case]:
+    devices = tuple(filter(group.serves, group.devices))
+    # Rules over axes alone come before launch shapes are computed, so that they can take out the
+    # points at which a shape makes no sense.
+    point_names = {*group.identity_order, "implementation"}
+    of_points, of_cases = dict[int, Expression](), dict[int, Expression]()
+    for index, rule in enumerate(group.kernel.exclude):
+        if (names := group.names(rule.when)) <= point_names:
+            of_points[index] = rule.when
+        elif names <= group.rule_names:
+            of_cases[index] = rule.when
+    for values in points(group.axes) if devices else ():
+        point = Case(group, values)
+        try:
+            if is_excluded(point, of_points, tally.excluded):
+                continue
+            shapes = tuple(point.shapes())
+        except PlanError as problem:
+            yield from (replace(point, device=each, problem=problem) for each in devices)
+            continue
+        for shape, device in itertools.product(shapes, devices):
+            case = Case(group, values, *shape, device)
+            try:
+                is_out = is_excluded(case, of_cases, tally.excluded)
+            except PlanError as problem:
+                case, is_out = replace(case, problem=problem), False
+            if not is_out:
+                yield case
+
+
+def _included(group: Group, index: int, entry: Include) -> Iterator[Case]:
+    """Cases of one ``include``: without a ``device``, one on every device that is served."""
+    order, given = group.identity_order, {**group.defaults, **entry.values}
+    values = {name: given.get(name, UNKNOWN) for name in order}
+    case = Case(group, values)
+    try:
+        if missing := [name for name in order if name not in given]:
+            message = (
+                f"this entry gives no value for {', '.join(missing)}; the axes of "
+                f"{group.implementation_name!r} are {', '.join(order)}"
+            )
+            raise PlanError(group.fault_at(("include", index), message))
+        field = "block" if entry.block is not None else "grid"
+        is_launched = not group.backend or registry.get(group.backend).takes_launch
+        if getattr(entry, field) is not None and not is_launched:
+            message = f"the backend {group.backend} launches nothing: remove `{field}`"
+            raise PlanError(group.fault_at(("include", index, field), message))
+        case = Case(group, values, *next(case.shapes(entry, index)))
+    except PlanError as error:
+        case = replace(case, problem=error)
+    named = group.kernel.devices if entry.device is None else (entry.device,)
+    for device in filter(group.serves, devices_named(named, group.gpu_count)):
+        yield replace(case, device=device)
+
+
+def compiled_apart(cases: Iterable[Case]) -> tuple[Case, ...]:
+    """The first of those that are compiled alike.
+
+    A size, a launch and a number of threads do not change what is compiled, unless a factory is
+    called with them.
+    """
+    first: dict[str, Case] = {}
+    for case in cases:
+        sizes = case.group.size_names
+        parameters = {name: value for name, value in case.values.items() if name not in sizes}
+        try:
+            constants = case.with_values()
+        except PlanError:  # a formula without a value, of which the case itself will fail
+            constants = {}
+        compiled_as = repr((case.group.title, case.device, parameters, constants))
+        first.setdefault(compiled_as, case)
+    return tuple(first.values())
