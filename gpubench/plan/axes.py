@@ -87,7 +87,7 @@ def data_names(kernel: Kernel) -> frozenset[str]:
     declared = {name for axis in kernel_axes(kernel) for name in axis.names}
     formulas_of_data = _names_in(kernel.arrays, kernel.tables, kernel.scalars)
     used = declared & kernel.axes_behind({*kernel.dtypes(), *kernel.call, *formulas_of_data})
-    if kernel.is_drawn_by_functions():
+    if kernel.drawing_functions():
         implementations = kernel.implementations.values()
         used |= declared.difference(*(_names_read_by(kernel, one) for one in implementations))
     return frozenset(used)

@@ -18,7 +18,7 @@ from gpubench.plan.source import Arguments, reference_of, require, source_text
 from gpubench.suite import tree
 from gpubench.suite.expressions import Expression
 from gpubench.suite.loading import LoadedSuite, kernel_excerpt
-from gpubench.suite.model import FunctionFill, Implementation, Include, Kernel
+from gpubench.suite.model import Implementation, Include, Kernel
 
 
 def devices_named(names: Iterable[str], gpu_count: int) -> tuple[str, ...]:
@@ -234,21 +234,8 @@ def _data_faults(loaded: LoadedSuite, kernel_name: str) -> Iterator[Fault]:
     """Functions that make a kernel's data or check its outputs, as far as they are not there or
     take other arguments."""
     kernel, made_from = loaded.suite.kernels[kernel_name], Arguments(("values", "generator"))
-    fills: list[tuple[tree.Path, object]] = [
-        (("arrays", name, "fill"), array.fill) for name, array in kernel.arrays.items()
-    ]
-    fills += [
-        (("tables", name, "columns", column, "fill"), declared.fill)
-        for name, table in kernel.tables.items()
-        for column, declared in table.columns.items()
-    ]
     named: list[tuple[tree.Path, str | None, Arguments]] = [
-        ((*path, "function"), fill.function, made_from)
-        for path, fill in fills
-        if isinstance(fill, FunctionFill)
-    ]
-    named += [
-        (("init", "function"), kernel.init.function if kernel.init else None, made_from),
+        *((path, function, made_from) for path, function in kernel.drawing_functions().items()),
         (("check", "function"), kernel.check.function, Arguments(("outputs", "expected"))),
         (("check", "score"), kernel.check.score, Arguments(("outputs", "inputs"))),
     ]

@@ -478,7 +478,7 @@ class _KernelChecks:
     def unused(self, preset: str | None) -> Iterator[Fault]:
         """Axes, arrays, scalars and constants that nothing uses: no case would differ by them."""
         kernel = self.kernel
-        fills = (one.fill for one in kernel.drawn())
+        fills = (one.fill for one in kernel.drawn().values())
         used = {*kernel.call, *kernel.returns, *self.made, *kernel.dtypes()}
         used |= {fill.like for fill in fills if isinstance(fill, LikeFill)}
         anywhere = set(used)
@@ -492,7 +492,7 @@ class _KernelChecks:
             for name, node in nodes.items():
                 if name not in used:
                     yield node.key_fault(f"{kind} {name!r} is used by nothing; name it in call")
-        if kernel.is_drawn_by_functions():  # which are given every axis and constant
+        if kernel.drawing_functions():  # which are given every axis and constant
             return
         for name, node in self.let.items():
             if name not in anywhere and preset is None:  # which may replace what uses it

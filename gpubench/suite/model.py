@@ -622,19 +622,28 @@ class Kernel(Model):
         """Names of the arrays that a run writes and that are looked at."""
         return [name for name, one in self.arrays.items() if one.intent in ("out", "inout")]
 
-    def drawn(self) -> list[Array | Column]:
-        """All that is filled: arrays, and columns of tables."""
-        columns = (column for table in self.tables.values() for column in table.columns.values())
-        return [*self.arrays.values(), *columns]
+    def drawn(self) -> dict[tuple[str, ...], Array | Column]:
+        """All that is filled, by its path: arrays, and columns of tables."""
+        drawn: dict[tuple[str, ...], Array | Column] = {}
+        drawn |= {("arrays", name): array for name, array in self.arrays.items()}
+        for name, table in self.tables.items():
+            drawn |= {("tables", name, "columns", key): one for key, one in table.columns.items()}
+        return drawn
+
+    def drawing_functions(self) -> dict[tuple[str, ...], str]:
+        """The functions that make data of it, by their path: they are given every axis, and do not
+        say which they read."""
+        fills = ((path, one.fill) for path, one in self.drawn().items())
+        functions = {
+            (*path, "fill", "function"): fill.function
+            for path, fill in fills
+            if isinstance(fill, FunctionFill)
+        }
+        return functions | ({("init", "function"): self.init.function} if self.init else {})
 
     def dtypes(self) -> set[str]:
         """Names of dtypes, or of parameters that hold such names."""
-        return {one.dtype for one in (*self.drawn(), *self.scalars.values()) if one.dtype}
-
-    def is_drawn_by_functions(self) -> bool:
-        """Whether a function makes data of it: that is given every axis, and does not say which it
-        reads."""
-        return bool(self.init) or any(isinstance(one.fill, FunctionFill) for one in self.drawn())
+        return {one.dtype for one in (*self.drawn().values(), *self.scalars.values()) if one.dtype}
 
     def axes_behind(self, names: Iterable[str]) -> frozenset[str]:
         """The same names, those of ``let`` replaced by what their formulas use, however deep."""
