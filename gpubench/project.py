@@ -11,7 +11,7 @@ from pathlib import Path
 from gpubench.errors import Fault, SuiteError
 from gpubench.files import TooLarge, read_regular
 from gpubench.results import Pair, PairPattern, Table, open_table, table_path
-from gpubench.suite.folder import MAX_BYTES
+from gpubench.suite.folder import MAX_BYTES, suite_files
 
 
 def project_table(
@@ -37,7 +37,7 @@ def project_table(
 
 def declared_pairs(suites: Path) -> tuple[Pair | PairPattern, ...]:
     """Pairs of all suites; raises ``SuiteError``. Suites are read only if one may have pairs."""
-    files = sorted(suites.glob("*.yaml")) if suites.is_dir() else [suites]
+    files = suite_files(suites) if suites.is_dir() else [suites]
     if not any(map(_may_have_pairs, files)):
         return ()
     from gpubench.suite.loading import load_suites

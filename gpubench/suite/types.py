@@ -110,8 +110,6 @@ _FORMULA = {"type": "string", "minLength": 1, "maxLength": MAX_LENGTH}
 
 
 def _formula(value: object, allowed: str = "a formula") -> Expression:
-    if isinstance(value, Expression):
-        return value
     if not isinstance(value, str):
         raise expected(allowed)
     try:
