@@ -225,8 +225,10 @@ def kernel_groups(loaded: LoadedSuite, kernel_name: str, gpu_count: int) -> list
     groups: dict[str, Group] = {}
     data_faults = tuple(_data_faults(loaded, kernel_name))
     for name in loaded.suite.kernels[kernel_name].implementations:
-        at = loaded, kernel_name, name
-        groups[name] = Group(*at, gpu_count, groups, *_backend(*at), data_faults)
+        backend, misfit = _backend(loaded, kernel_name, name)
+        groups[name] = Group(
+            loaded, kernel_name, name, gpu_count, groups, backend, misfit, data_faults
+        )
     return [*groups.values()]
 
 
