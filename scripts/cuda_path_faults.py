@@ -50,20 +50,20 @@ DRIVER, SESSION, NUMBA = "cuda_driver.py", "cuda_session.py", "numba_cuda.py"
 MUTATIONS = (
     Mutation(
         "events: no wait for the end",
-        SESSION,
+        SAMPLING,
         "            checked(self._driver.cuEventSynchronize(end))\n",
         "",
     ),
-    Mutation("events: milliseconds taken for seconds", SESSION, "* 1e-3", "* 1.0"),
+    Mutation("events: milliseconds taken for seconds", SAMPLING, "* 1e-3", "* 1.0"),
     Mutation(
         "events: the two swapped",
-        SESSION,
+        SAMPLING,
         "cuEventElapsedTime(begin, end)",
         "cuEventElapsedTime(end, begin)",
     ),
     Mutation(
         "events: recorded on the default stream",
-        SESSION,
+        SAMPLING,
         "cuEventRecord(event, self._handle)",
         "cuEventRecord(event, 0)",
     ),
@@ -129,13 +129,13 @@ MUTATIONS = (
     ),
     Mutation(
         "capture: memory may be freed meanwhile",
-        SESSION,
+        SAMPLING,
         "        with self._memory_stays():\n            return",
         "        if True:\n            return",
     ),
     Mutation(
         "gate: memory may be freed while it is shut",
-        SESSION,
+        SAMPLING,
         "self._memory_stays(), self._gate.shut()",
         "self._gate.shut()",
     ),

@@ -9,16 +9,28 @@ from __future__ import annotations
 
 import math
 import threading
+import time
+import uuid
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from functools import cached_property
 from itertools import repeat
-from typing import TYPE_CHECKING
+from statistics import median
+from typing import Any
 
-from gpubench.backends.cuda_driver import CannotCapture, Graph
-from gpubench.backends.protocol import Call
-
-if TYPE_CHECKING:  # whose stream is timed
-    from gpubench.backends.cuda_session import CudaSession
+from gpubench.backends.cuda_driver import (
+    CannotCapture,
+    CUDAError,
+    Gate,
+    Graph,
+    capture,
+    checked,
+    driver,
+)
+from gpubench.backends.devices import ClockState, GpuClocks
+from gpubench.backends.protocol import Call, DeviceError, Errors, Sampler, Session
+from gpubench.errors import BackendError
 
 MOST_HELD = 500
 """Launches that are queued while the stream is held back. A launch beyond what the driver's queue
@@ -51,8 +63,169 @@ SLOW_CLOCK = 0.75
 """Part of its normal value under which a clock counts as throttled. The highest clock is a boost
 that few kernels reach: a higher part would mark times of healthy devices."""
 
+FLOOR_RUNS, FLOOR_SAMPLES = 100, 9
+"""The floor is the median of so many samples, each of ``FLOOR_RUNS`` runs."""
+
 REPLAY, HELD, PLAIN = "graph replay", "held-back stream", "plain events"
 """What the record calls the three ways."""
+
+_EMPTY = b""".version 6.0
+.target sm_50
+.address_size 64
+.visible .entry empty()
+{
+    ret;
+}
+\0"""
+"""PTX of a kernel that does nothing: what a launch costs the device. 6.0 and sm_50 are older than
+every driver and device that the libraries here run on."""
+
+
+class TimedStream(Session):
+    """A session with a stream of a CUDA library, as far as time is taken on it.
+
+    "Queue" means: on that stream. Whichever library made it, events, graphs, the gate and the empty
+    kernel are the driver's.
+    """
+
+    host_time = staticmethod(time.perf_counter)
+    """The host's clock in seconds."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self._errors = Errors(self._translated)
+        self.floor_seconds: float | None = None
+        """Of the way of timing that ``floor`` was asked for last; ``None`` before."""
+        self._floors: dict[tuple[str, bool], float | None] = {}
+        self._cleanup = ExitStack()
+        self.stream: Any = None
+        """The library's own stream, which launchers get."""
+
+    @abstractmethod
+    def _translated(self, error: Exception) -> DeviceError | None:
+        """What CUDA raised, in gpubench's words; ``None`` for an error that is not CUDA's."""
+
+    @cached_property
+    def _driver(self) -> Any:
+        return driver()
+
+    def _use(self, stream: Any, handle: int) -> None:
+        """Work on this stream of the context that is current."""
+        api = self._driver
+        self.stream, self._handle = stream, handle
+        here = checked(api.cuCtxGetDevice())
+        l2 = api.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
+        self.l2_bytes = int(checked(api.cuDeviceGetAttribute(l2, here)))
+        self._uuid = f"GPU-{uuid.UUID(bytes=bytes(checked(api.cuDeviceGetUuid(here)).bytes))}"
+
+    def synchronize(self) -> None:
+        with self._errors:
+            checked(self._driver.cuStreamSynchronize(self._handle))
+
+    def sampler(self, call: Call) -> Sampler:
+        """Runs the call until it is warm, and finds the best way to time it."""
+        return CudaSampler(self, call)
+
+    def sampler_again(self, call: Call) -> Sampler:
+        return CudaSampler(self, call, warm=True)
+
+    def event(self) -> Any:
+        """An event that keeps time."""
+        with self._errors:
+            event = checked(self._driver.cuEventCreate(0))
+        self._cleanup.callback(self._driver.cuEventDestroy, event)
+        return event
+
+    def record(self, event: Any) -> None:
+        """Queue an event: it takes the time when all before it has run."""
+        with self._errors:
+            checked(self._driver.cuEventRecord(event, self._handle))
+
+    def seconds(self, begin: Any, end: Any) -> float:
+        """Wait for ``end``; seconds between the two events on the device's own clock."""
+        with self._errors:
+            checked(self._driver.cuEventSynchronize(end))
+            # Events tell milliseconds.
+            return float(checked(self._driver.cuEventElapsedTime(begin, end))) * 1e-3
+
+    def capture(self, call: Call, runs: int) -> Graph:
+        """Capture so many runs of a call into a graph; none of them runs.
+
+        Refuses what waits for the device or takes or gives back memory, from the library's own
+        store of memory too: a replay would write where other arrays lie by then. Raises
+        ``CannotCapture``; the stream is then as usable as before.
+        """
+        with self._memory_stays():
+            return capture(self._driver, self._handle, call, runs)
+
+    def _memory_stays(self) -> AbstractContextManager[None]:
+        """Inside, the library neither takes memory for an array nor gives any back."""
+        return nullcontext()
+
+    @cached_property
+    def _gate(self) -> Gate | None:
+        """Made where something is timed: a check of results alone needs none."""
+        with suppress(CUDAError):
+            gate = Gate(self._driver, self._handle)
+            self._cleanup.callback(gate.close)
+            return gate
+        return None
+
+    @property
+    def can_hold(self) -> bool:
+        """Whether the driver can hold the stream back."""
+        return self._gate is not None
+
+    @contextmanager
+    def held(self) -> Iterator[Callable[[], None]]:
+        """Hold back all that is queued from here on, until what the context gives is called, or the
+        context is left. Calling it twice, or from another thread, is allowed.
+
+        No memory is given back meanwhile: that would wait for the stream that waits for the host.
+        """
+        if self._gate is None:
+            raise BackendError(f"{self.device}: its driver cannot hold a stream back")
+        with self._errors, self._memory_stays(), self._gate.shut() as release:
+            yield release
+
+    @cached_property
+    def _clocks(self) -> GpuClocks:
+        """Opened where something is timed: starting NVML takes milliseconds."""
+        clocks = GpuClocks(self._uuid)
+        self._cleanup.callback(clocks.close)
+        return clocks
+
+    def clock_state(self) -> ClockState | None:
+        """The clock now; ``None`` where the driver does not tell."""
+        return self._clocks.state()
+
+    def _nothing(self) -> Call:
+        """Queues a kernel that does nothing."""
+        api = self._driver
+        with self._errors:
+            module = checked(api.cuModuleLoadData(_EMPTY))
+            self._cleanup.callback(api.cuModuleUnload, module)
+            kernel = checked(api.cuModuleGetFunction(module, b"empty"))
+
+        def call() -> None:
+            checked(api.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, self._handle, 0, 0))
+
+        return call
+
+    @cached_property
+    def _empty_kernel(self) -> BestWay:
+        return BestWay(self, self._nothing())
+
+    def floor(self, method: str, single: bool) -> float | None:
+        """Seconds of an empty run by that method, one run at a time or in a batch, measured once;
+        ``None`` where the empty kernel is timed in another way than the case."""
+        key = (method, single)
+        if key not in self._floors:
+            runs, way = 1 if single else FLOOR_RUNS, self._empty_kernel
+            seconds = median(way.seconds(runs) / runs for _ in range(FLOOR_SAMPLES))
+            self._floors[key] = seconds if way.method == method else None
+        self.floor_seconds = self._floors[key]
+        return self.floor_seconds
 
 
 class BestWay:
@@ -62,7 +235,7 @@ class BestWay:
     start. A call that cannot be captured may wait for the device, so it is never held back.
     """
 
-    def __init__(self, cuda: CudaSession, call: Call) -> None:
+    def __init__(self, cuda: TimedStream, call: Call) -> None:
         self._cuda, self._call = cuda, call
         self._begin, self._end = cuda.event(), cuda.event()
         self._graphs: dict[int, Graph] = {}
@@ -201,7 +374,7 @@ class CudaSampler:
     sample is not undone by a warm-up inside it.
     """
 
-    def __init__(self, cuda: CudaSession, call: Call, warm: bool = False) -> None:
+    def __init__(self, cuda: TimedStream, call: Call, warm: bool = False) -> None:
         """``warm``: the same kernel has just run on other arrays, so that one run is enough."""
         self._cuda = cuda
         call()  # compiles and loads, which nothing below may do

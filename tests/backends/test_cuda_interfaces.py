@@ -30,7 +30,8 @@ PENDING = "numba.cuda.cudadrv.driver:_PendingDeallocs"
 
 NAMES: dict[str, dict[str, str]] = {
     "backends/cuda_driver.py": {"api": BINDINGS, "self._api": BINDINGS},
-    "backends/cuda_session.py": {"api": BINDINGS, "self._driver": BINDINGS},
+    "backends/cuda_sampling.py": {"api": BINDINGS, "self._driver": BINDINGS},
+    "backends/cuda_session.py": {"self._driver": BINDINGS},
     "backends/devices.py": {"pynvml": NVML, "nvml": NVML, "self._nvml": NVML},
     "backends/numba_cuda.py": {
         "cuda": NUMBA,

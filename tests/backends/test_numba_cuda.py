@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scripted_bindings import STREAM, UUID, Bindings
 
-from gpubench.backends import cuda_session, devices, numba_cuda
+from gpubench.backends import cuda_sampling, devices, numba_cuda
 from gpubench.backends.cuda_driver import CannotCapture
 from gpubench.backends.devices import Gpu
 from gpubench.backends.limits import ARCHITECTURE_LIMITS
@@ -128,7 +128,7 @@ def opened(fake: FakeCuda, bindings: Bindings, monkeypatch: pytest.MonkeyPatch) 
 
     fake.bindings = bindings
     monkeypatch.setattr(numba, "cuda", fake)
-    monkeypatch.setattr(cuda_session, "driver", lambda: bindings)
+    monkeypatch.setattr(cuda_sampling, "driver", lambda: bindings)
     return NumbaCudaSession("cuda:1", ARCHITECTURE_LIMITS)
 
 
