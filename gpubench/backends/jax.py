@@ -66,8 +66,7 @@ class JaxSession(CellSession):
             # Else JAX takes three quarters of the device's memory when it starts.
             os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         self.jax = import_module("jax")
-        failure = self._failure = self.jax.errors.JaxRuntimeError
-        self._errors = Errors(lambda e: self._translated(e) if isinstance(e, failure) else None)
+        self._errors = Errors(self._translated)
         self._last: Any = None
         """What the last call returned, which may have to be waited for."""
         self._jit = cache(self.jax.jit) if jit else None  # a case binds a function several times
@@ -108,30 +107,20 @@ class JaxSession(CellSession):
         if self._jit:
             static = tuple(place for place, each in enumerate(arguments) if _known(each))
             function = self._jit(function, static_argnums=static)
-        failure = self._failure
 
         def run(*values: Any) -> Any:
             self._last = None  # its memory is free for what this call makes
-            try:
-                self._last = function(*values)
-            except failure as error:
-                raise self._translated(error) from error
+            self._last = function(*values)
             return self._last
 
-        return super().call_of(run, arguments)
+        return self._errors.around(super().call_of(run, arguments))
 
     def empty(self) -> Call:
         return nothing
 
     def sampler(self, call: Call) -> Sampler:
-        wait, failure = self.jax.block_until_ready, self._failure
-
-        def finished() -> Any:
-            try:
-                return wait(call())
-            except failure as error:
-                raise self._translated(error) from error
-
+        wait = self.jax.block_until_ready
+        finished = self._errors.around(lambda: wait(call()))
         return LoopSampler(time.perf_counter, finished)
 
     def synchronize(self) -> None:
@@ -145,7 +134,10 @@ class JaxSession(CellSession):
                 made = self.jax.numpy.ones(FLUSHED_BYTES, np.uint8, device=self._device)
                 self.jax.block_until_ready(made)
 
-    def _translated(self, error: Exception) -> DeviceError:
+    def _translated(self, error: Exception) -> DeviceError | None:
+        """What JAX raised, in gpubench's words; ``None`` for an error of the function."""
+        if not isinstance(error, self.jax.errors.JaxRuntimeError):
+            return None
         first = str(error).strip().partition("\n")[0]
         if "RESOURCE_EXHAUSTED" in first:
             return DeviceMemoryError(f"{self.device} is out of memory: {first}; use smaller sizes")
