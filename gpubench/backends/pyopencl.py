@@ -45,7 +45,7 @@ from gpubench.backends.protocol import (
     Target,
     made_at_first_call,
 )
-from gpubench.errors import BackendError, KernelError
+from gpubench.errors import KernelError
 from gpubench.names import TIMES, Value
 
 MIB = 2**20
@@ -342,6 +342,11 @@ class PyOpenCLBackend(Backend):
     software = ("pyopencl",)
     concerns = ("pyopencl", *STEADY_FACTS)
     caches = ("POCL_CACHE_DIR", "CUDA_CACHE_PATH", "XDG_CACHE_HOME")
+    # PoCL gives a sub-device all threads of the whole.
+    no_threads = (
+        "no call of OpenCL sets how many a device uses; leave 'threads' out (PoCL reads "
+        "POCL_MAX_PTHREAD_COUNT from the environment of the whole run)"
+    )
 
     def unavailable(self, device: str) -> str | None:
         if reason := super().unavailable(device):
@@ -387,15 +392,6 @@ class PyOpenCLBackend(Backend):
         return DeviceFacts(limits.source, limits, scope)
 
     def start(self, device: str, threads: int | None) -> PyOpenCLSession:
-        """Create a context on the device.
-
-        Raises ``BackendError`` for ``threads``: no call of OpenCL sets how many a device uses (PoCL
-        gives a sub-device all threads of the whole).
-        """
-        if threads is not None:
-            raise BackendError(
-                f"{device}: OpenCL cannot be given {threads} threads; leave 'threads' out (PoCL "
-                "reads POCL_MAX_PTHREAD_COUNT from the environment of the whole run)"
-            )
+        """Create a context on the device."""
         limits = self.device_facts(device).limits
         return PyOpenCLSession(device, opencl_devices()[device], limits)

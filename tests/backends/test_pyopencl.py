@@ -456,7 +456,7 @@ def test_a_number_of_threads_is_refused() -> None:
     with pytest.raises(BackendError) as refused:
         get("pyopencl").open(DEVICE, threads=2)
     assert str(refused.value).startswith(
-        "cl:0:0: OpenCL cannot be given 2 threads; leave 'threads' out"
+        "threads of 2: no call of OpenCL sets how many a device uses; leave 'threads' out"
     )
 
 
