@@ -104,6 +104,7 @@ def _times() -> dict[str, Any]:
     untimed = new_event(int(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING))
     said: dict[str, Any] = {"never recorded": error(driver.cuEventElapsedTime(start, end))}
     result(driver.cuEventRecord(start, stream))
+    result(driver.cuEventSynchronize(start))  # else a busy machine may take its time later
     gate = Gate(stream)
     for event in (end, untimed):
         result(driver.cuEventRecord(event, stream))
