@@ -204,6 +204,7 @@ class CudaBackend(Backend):
     capabilities = ("gpu", "in_place", "compiles")
     device_names = CUDA
     runs_on = "cuda:0, cuda:1 ..."
+    no_threads = "a GPU has the threads of a launch's 'block' and 'grid'; leave out 'threads'"
     session: ClassVar[type[CudaSession]]
     """Makes the device's context current; nothing there counts threads of the host."""
 

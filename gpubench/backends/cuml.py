@@ -112,6 +112,7 @@ class CumlBackend(HostBackend):
     pins = "Numba and scikit-learn"
     software = ("cuml-cu13", "cuml-cu12", "cupy-cuda13x", "cupy-cuda12x", "scikit-learn")
     concerns = ("cuml_cu13", "cuml_cu12", "no_gpu", *devices.STEADY_FACTS)
+    no_threads = "cuML computes on the GPU; leave out 'threads'"
     options: ClassVar[Mapping[str, str]] = {
         "accel": "true: functions for scikit-learn run by cuml.accel; absent: cuML's own over CuPy",
     }

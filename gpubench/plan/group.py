@@ -283,6 +283,8 @@ def _misfit(loaded: LoadedSuite, kernel: Kernel, name: str, backend: Backend) ->
         return f"the backend {backend.name} has no option {strange[0]!r}{hint}{takes}"
     if implementation.launch is not None and not backend.takes_launch:
         return f"the backend {backend.name} launches nothing: remove `launch`"
+    if implementation.threads and backend.no_threads:
+        return f"`threads` cannot be set: {backend.no_threads.format(threads='N')}"
     if implementation.source is not None:
         path = loaded.path.parent / implementation.source
         if not path.is_file():

@@ -266,3 +266,13 @@ def test_devices_of_all_backends_are_described_once_and_the_processor_first(
     lines = python(program, tmp_path)
     assert lines.startswith("[('cpu', 'Some beads'), ('abacus:0', 'Ten beads')")
     assert lines.count("'cpu'") == 1
+
+
+@pytest.mark.parametrize("name", ["numba_cuda", "cupy", "pycuda", "cudf", "cuml"])
+def test_threads_of_the_host_are_refused_on_a_gpu(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = registry.get(name)
+    monkeypatch.setattr(backend, "unavailable_with", lambda device, options: None)
+    with pytest.raises(BackendError, match=r"^threads of 2: .*; leave out 'threads'$"):
+        backend.open("cuda:0", threads=2)

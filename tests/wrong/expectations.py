@@ -208,6 +208,7 @@ REFUSED = {
     "more_than_any_memory": "no machine has room for more than 2**47",
     "hundred_dimensions": "shape: found a list of 100; allowed: at most 64",
     "launch_of_nothing": "the backend numpy launches nothing: remove `launch`",
+    "threads_of_a_gpu": "`threads` cannot be set: a GPU has the threads of a launch's",
     "source_missing": "there is no source 'double.cl'",
 }
 """Words of the fault that ``gpubench check`` has to find in each suite of ``refused/``."""
