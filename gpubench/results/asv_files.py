@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from gpubench.errors import GpubenchError
 from gpubench.files import MOST_BYTES, TooLarge, read_regular
 from gpubench.names import BenchmarkName, parse_benchmark_name
-
-if TYPE_CHECKING:
-    from gpubench.results.pairs import Roles
+from gpubench.results.model import Described
+from gpubench.results.pairs import Pairs, is_text
 
 FORMATS = (1, 2)
 """Versions of asv's result files that are read."""
@@ -84,17 +83,6 @@ _STRING = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+"?)', re.DOTALL)
 
 class UnreadableFile(GpubenchError):
     """A file that is damaged, truncated or none of asv's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """What asv's ``benchmarks.json`` says of one benchmark."""
-
-    param_names: tuple[str, ...] = ()
-    kind: str = ""
-    """``time``, ``track``, ``memory`` or ``peakmemory``; empty when unknown."""
-    source: str = ""
-    """The code that the benchmark shows; empty when unknown."""
 
 
 class StoredBenchmark(NamedTuple):
@@ -164,10 +152,10 @@ def read_names(path: Path) -> Mapping[str, Described]:
     return dict.fromkeys(results if isinstance(results, dict) else (), Described())
 
 
-def read_result_file(path: Path, machine: str, roles: Roles) -> ResultFile:
+def read_result_file(path: Path, machine: str, pairs: Pairs) -> ResultFile:
     """Read one result file of a machine; raises ``UnreadableFile`` with what is allowed.
 
-    gpubench's own benchmarks are read, and those that have a role in a pair.
+    gpubench's own benchmarks are read, and those of pairs.
     """
     content = _read_results(path)
     try:
@@ -188,7 +176,7 @@ def read_result_file(path: Path, machine: str, roles: Roles) -> ResultFile:
     stored: list[list[float | None]] = [[] for _ in _COLUMNS]
     faults: list[str] = []
     for asv_name, stored_row in rows.items():
-        name, places = parse_benchmark_name(asv_name), roles.places.get(asv_name, ())
+        name, places = parse_benchmark_name(asv_name), pairs.places.get(asv_name, ())
         if not name and not places:
             continue
         try:
@@ -196,7 +184,7 @@ def read_result_file(path: Path, machine: str, roles: Roles) -> ResultFile:
             for each in (name, *places):
                 if each:
                     own = each is name
-                    cases = _own(row.params) if own else roles.identities(asv_name, row.params)
+                    cases = _own(row.params) if own else pairs.identities(asv_name, row.params)
                     values = _values(row, len(cases))
                     stored_as = asv_name if own else each.asv_name
                     started_at = (row.started_at or 0.0) / 1000
@@ -366,15 +354,6 @@ def _own(parameters: Any) -> tuple[str, ...]:
     if not (isinstance(parameters, list) and len(parameters) == 1):
         raise ValueError(f"it has parameters {str(parameters)[:60]}, gpubench's have one, `case`")
     return _cases(tuple(parameters[0]))
-
-
-def is_text(value: str) -> bool:
-    """Whether an encoding has all of its characters: of no half of one."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 @lru_cache(maxsize=2**12)

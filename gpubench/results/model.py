@@ -226,6 +226,17 @@ DETAILS = {name: text[1] for name, text in COLUMNS.items() if len(text) == 2}
 
 
 @dataclass(frozen=True, slots=True)
+class Described:
+    """What asv's ``benchmarks.json`` says of one benchmark."""
+
+    param_names: tuple[str, ...] = ()
+    kind: str = ""
+    """``time``, ``track``, ``memory`` or ``peakmemory``; empty when unknown."""
+    source: str = ""
+    """The code that the benchmark shows; empty when unknown."""
+
+
+@dataclass(frozen=True, slots=True)
 class Pair:
     """Two benchmarks that an asv project runs, reported as one kernel."""
 

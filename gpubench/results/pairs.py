@@ -12,10 +12,10 @@ import ast
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import duckdb
@@ -31,8 +31,7 @@ from gpubench.names import (
     pattern_fault,
 )
 from gpubench.record import CaseRecord
-from gpubench.results.asv_files import Described, is_text
-from gpubench.results.model import ALONE, CaseName, Pair, PairPattern, Problem
+from gpubench.results.model import ALONE, CaseName, Described, Pair, PairPattern, Problem
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 """Names of the two implementations."""
@@ -44,14 +43,39 @@ _NO_TIME = ("track", "mem", "peakmem")
 """Beginnings of benchmarks that measure something else."""
 
 
-@dataclass(frozen=True, slots=True)
-class Roles:
-    """What stored benchmarks are in pairs."""
+@dataclass(frozen=True)
+class Pairs:
+    """The pairs of a project, and what the names and cases of asv's are in them."""
 
-    places: Mapping[str, tuple[BenchmarkName, ...]] = field(default_factory=dict)
-    """Names in pairs by asv's name; one benchmark may be in several pairs."""
+    every: tuple[Pair, ...] = ()
     parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Names of the parameters, where asv's ``benchmarks.json`` tells them."""
+    """Names of the parameters by asv's name, where ``benchmarks.json`` tells them."""
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair], described: Mapping[str, Described]) -> Pairs:
+        """With what is said of their benchmarks."""
+        names = dict.fromkeys(name for pair in pairs for name, _ in places_in(pair))
+        return cls(
+            tuple(pairs),
+            {
+                name: tuple(map(_word, described[name].param_names))
+                for name in names
+                if name in described
+            },
+        )
+
+    @cached_property
+    def places(self) -> Mapping[str, tuple[BenchmarkName, ...]]:
+        """Names in pairs by asv's name; one benchmark may be in several pairs."""
+        of_name: dict[str, tuple[BenchmarkName, ...]] = defaultdict(tuple)
+        for pair in self.every:
+            for asv_name, place in places_in(pair):
+                of_name[asv_name] += (place,)
+        return dict(of_name)
+
+    @cached_property
+    def _pair_of(self) -> Mapping[BenchmarkName, Pair]:
+        return {place: pair for pair in self.every for _, place in places_in(pair)}
 
     def identities(self, asv_name: str, parameters: Any) -> tuple[str, ...]:
         """Identity of each case from the values that a result file stores as their repr."""
@@ -61,6 +85,26 @@ class Roles:
             names = tuple(f"param{i}" for i in range(1, len(stored) + 1))
         return _identities(names, stored)
 
+    def baseline_of(self, name: BenchmarkName) -> BenchmarkName | None:
+        """The place of what a candidate is compared with."""
+        pair = self._pair_of.get(name) if name.implementation == CANDIDATE else None
+        return _place(pair, BASELINE) if pair else None
+
+    def partners(
+        self, name: BenchmarkName, cases: Collection[str], baselines: Iterable[str]
+    ) -> Iterator[Partner | None]:
+        """Place of each case, ``None`` for one that is of no pair; ``baselines`` are the cases of
+        ``baseline_of`` in the same file."""
+        pair, fitting = self._pair_of.get(name), Baselines(baselines).fitting
+        for case in cases:
+            if pair is None:
+                yield None
+            elif name.implementation != CANDIDATE:
+                yield Partner(pair, None)
+            else:
+                baseline = fitting(case)
+                yield Partner(pair, case if baseline is None else baseline)  # said to be missing
+
 
 @lru_cache(maxsize=2**12)
 def _identities(names: tuple[str, ...], stored: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
@@ -68,20 +112,6 @@ def _identities(names: tuple[str, ...], stored: tuple[tuple[str, ...], ...]) -> 
     return tuple(
         format_identity(dict(zip(names, case, strict=True))) for case in itertools.product(*values)
     )
-
-
-def roles_of(pairs: Iterable[Pair], described: Mapping[str, Described]) -> Roles:
-    """Roles of the benchmarks that pairs name."""
-    of_name: dict[str, list[BenchmarkName]] = defaultdict(list)
-    for pair in pairs:
-        for asv_name, place in places(pair):
-            of_name[asv_name].append(place)
-    parameters = {
-        name: tuple(map(_word, described[name].param_names))
-        for name in of_name
-        if name in described
-    }
-    return Roles({name: tuple(names) for name, names in of_name.items()}, parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,40 +149,13 @@ class Partner:
         )
 
 
-def places(pair: Pair) -> Iterator[tuple[str, BenchmarkName]]:
+def places_in(pair: Pair) -> Iterator[tuple[str, BenchmarkName]]:
     """asv's names of a pair's benchmarks, each with its place."""
     if not pair.candidate:
         yield pair.baseline, _place(pair, ALONE)
         return
     yield pair.baseline, _place(pair, BASELINE)
     yield pair.candidate, _place(pair, CANDIDATE)
-
-
-class Partners:
-    """Places of cases in pairs."""
-
-    def __init__(self, pairs: Iterable[Pair]) -> None:
-        self._pairs = {place: pair for pair in pairs for _, place in places(pair)}
-
-    def baseline_of(self, name: BenchmarkName) -> BenchmarkName | None:
-        """The place of what a candidate is compared with."""
-        pair = self._pairs.get(name) if name.implementation == CANDIDATE else None
-        return _place(pair, BASELINE) if pair else None
-
-    def of_cases(
-        self, name: BenchmarkName, cases: Collection[str], baselines: Iterable[str]
-    ) -> Iterator[Partner | None]:
-        """Place of each case, ``None`` for one that is of no pair; ``baselines`` are the cases of
-        ``baseline_of`` in the same file."""
-        pair, fitting = self._pairs.get(name), Baselines(baselines).fitting
-        for case in cases:
-            if pair is None:
-                yield None
-            elif name.implementation != CANDIDATE:
-                yield Partner(pair, None)
-            else:
-                baseline = fitting(case)
-                yield Partner(pair, case if baseline is None else baseline)  # said to be missing
 
 
 def alone(described: Mapping[str, Described]) -> tuple[Pair, ...]:
@@ -259,7 +262,7 @@ def unfit(
 ) -> Iterator[Problem]:
     """Pairs whose benchmarks have no stored time, with what may have been meant."""
     for pair in pairs:
-        for name, place in places(pair) if pair.candidate else ():
+        for name, place in places_in(pair) if pair.candidate else ():
             role = place.implementation
             if not _is_time(name, described):
                 message = f"its {role} {name!r} measures no time; a pair is of two time benchmarks"
@@ -279,6 +282,15 @@ def _of_parameter(texts: Collection[str]) -> list[str]:
     """Values of one parameter; a class reads as its name, where no other value does."""
     named = [_value(_CLASS.sub(r"\1", text)) for text in texts]
     return named if len(set(named)) == len(named) else [_value(text) for text in texts]
+
+
+def is_text(value: str) -> bool:
+    """Whether an encoding has all of its characters: of no half of one."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _value(text: str) -> str:

@@ -21,8 +21,8 @@ from gpubench.links import leads_out
 from gpubench.parallel import in_processes, processors
 from gpubench.record import SUFFIX, RunRecord
 from gpubench.results.asv_files import UnreadableFile, read_result_file
-from gpubench.results.model import DETAILS, CaseName, Pair
-from gpubench.results.pairs import Roles
+from gpubench.results.model import DETAILS, CaseName
+from gpubench.results.pairs import Pairs
 from gpubench.results.records import RecordFile, RecordReader
 from gpubench.results.rows import RowsOfFiles
 from gpubench.results.unfinished import with_unfinished
@@ -164,9 +164,7 @@ def _stamp(entry: os.DirEntry[str] | None) -> tuple[int, int]:
     return (stat.st_size, stat.st_mtime_ns) if stat else (-1, -1)
 
 
-def read_all(
-    files: Sequence[SnapshotFiles], roles: Roles, pairs: Sequence[Pair]
-) -> Iterator[Batch]:
+def read_all(files: Sequence[SnapshotFiles], pairs: Pairs) -> Iterator[Batch]:
     """Read files in batches, in their order; in several processes where there is much."""
     sizes = [max(file.stamp[0], 0) + max(file.stamp[2], 0) for file in files]
     processes = processors() if sum(sizes) >= MUCH else 1
@@ -176,7 +174,7 @@ def read_all(
         if before // most >= len(batches):
             batches.append([])
         batches[-1].append(file)
-    read = partial(_read_batch, run=secrets.token_hex(8), roles=roles, pairs=pairs)
+    read = partial(_read_batch, run=secrets.token_hex(8), pairs=pairs)
     try:
         yield from in_processes(read, batches, processes)
     finally:
@@ -188,21 +186,19 @@ _readers: dict[str, Reader] = {}
 by one."""
 
 
-def _read_batch(
-    files: Sequence[SnapshotFiles], run: str, roles: Roles, pairs: Sequence[Pair]
-) -> Batch:
+def _read_batch(files: Sequence[SnapshotFiles], run: str, pairs: Pairs) -> Batch:
     if run not in _readers or _readers[run].is_full:
         _readers.clear()
-        _readers[run] = Reader(roles, pairs)
+        _readers[run] = Reader(pairs)
     return _readers[run].read(files)
 
 
 class Reader:
     """Reads files in batches; what they have in common is decoded once, and given once."""
 
-    def __init__(self, roles: Roles, pairs: Sequence[Pair]) -> None:
+    def __init__(self, pairs: Pairs) -> None:
         self._name = secrets.token_hex(8)
-        self._roles = roles
+        self._pairs = pairs
         self._records, self._rows = RecordReader(), RowsOfFiles(pairs)
         self._given = (0, 0)
         """Names and details in the batches so far."""
@@ -219,7 +215,7 @@ class Reader:
         # and gets it anew, page by page: that took a quarter of the time to read a record.
         bytes(LARGER)
         heads = [
-            _read(number, file, self._records, self._rows, self._roles)
+            _read(number, file, self._records, self._rows, self._pairs)
             for number, file in enumerate(files)
         ]
         columns = self._rows.columns()
@@ -230,7 +226,7 @@ class Reader:
 
 
 def _read(
-    number: int, files: SnapshotFiles, records: RecordReader, rows: RowsOfFiles, roles: Roles
+    number: int, files: SnapshotFiles, records: RecordReader, rows: RowsOfFiles, pairs: Pairs
 ) -> SnapshotHead:
     record = records.read(files.record) if files.record else RecordFile()
     faults = [(f"{files.name}{SUFFIX}", fault) for fault in record.faults]
@@ -238,7 +234,7 @@ def _read(
     folder, _, stem = files.name.partition("/")
     if files.result:
         try:
-            result = read_result_file(files.result, folder, roles)
+            result = read_result_file(files.result, folder, pairs)
         except UnreadableFile as error:
             faults.insert(0, (f"{files.name}.json", str(error)))
             opened = opened and not isinstance(error.__cause__, OSError)

@@ -26,8 +26,8 @@ from gpubench.names import (
 )
 from gpubench.record import CaseRecord
 from gpubench.results.asv_files import ResultFile
-from gpubench.results.model import DETAILS, STATUSES, CaseName, Pair, Row, Status
-from gpubench.results.pairs import Baselines, Partner, Partners
+from gpubench.results.model import DETAILS, STATUSES, CaseName, Row, Status
+from gpubench.results.pairs import Baselines, Pairs, Partner
 from gpubench.results.ratio import (
     BETWEEN_PROCESSES,
     IN_TURN,
@@ -122,8 +122,8 @@ class RowColumns:
 class RowsOfFiles:
     """Makes the rows of files one after the other; what they have in common is made once."""
 
-    def __init__(self, pairs: Sequence[Pair] = ()) -> None:
-        self._partners = Partners(pairs)
+    def __init__(self, pairs: Pairs) -> None:
+        self._pairs = pairs
         self._ids: dict[CaseName, int] = {}
         self._details: list[Row] = []
         self._paired: dict[int, Ratio] = {}
@@ -166,7 +166,7 @@ class RowsOfFiles:
         versions: list[str | None] = []
         for name, asv_name, cases, version in benchmarks:
             stories = record.stories.get(asv_name, {})
-            against = self._partners.baseline_of(name)
+            against = self._pairs.baseline_of(name)
             baselines = cases_at.get(against, ()) if against else ()
             of_benchmark = stored[len(versions) : len(versions) + len(cases)].tobytes()
             blocks.append(
@@ -192,7 +192,7 @@ class RowsOfFiles:
         """Cases of one benchmark in a file; ``stored`` has what asv stored of each."""
         key = name, cases, stories, stored, baselines
         if key not in self._blocks:
-            partners = self._partners.of_cases(name, cases, baselines)
+            partners = self._pairs.partners(name, cases, baselines)
             each = [
                 self._case(_case_name(name, case), story, of_case, partner)
                 for case, story, of_case, partner in zip(
@@ -543,7 +543,7 @@ def measured_rows(
 
     Median and quartiles are asv's, so that both ways to measure state the same.
     """
-    rows = RowsOfFiles()
+    rows = RowsOfFiles(Pairs())
     rows.add_measured(measured)
     columns = rows.columns()
     details = [

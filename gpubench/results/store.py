@@ -26,8 +26,8 @@ from duckdb import DuckDBPyConnection
 from numpy.typing import NDArray
 
 from gpubench.errors import GpubenchError
-from gpubench.results.model import COLUMNS, DETAILS, STATUSES, Pair
-from gpubench.results.pairs import Roles
+from gpubench.results.model import COLUMNS, DETAILS, STATUSES
+from gpubench.results.pairs import Pairs
 from gpubench.results.ratio import VERDICTS
 from gpubench.results.reading import Batch, SnapshotFiles, SnapshotHead, read_all
 
@@ -177,19 +177,15 @@ def interruptible() -> Iterator[None]:
         raise KeyboardInterrupt from error
 
 
-def in_memory(
-    files: Sequence[SnapshotFiles], roles: Roles, pairs: Sequence[Pair]
-) -> DuckDBPyConnection:
+def in_memory(files: Sequence[SnapshotFiles], pairs: Pairs) -> DuckDBPyConnection:
     """A table of these files that is not kept."""
     connection = duckdb.connect(config=CONFIG)
     connection.execute(_schema())
-    _update(connection, files, roles, pairs)
+    _update(connection, files, pairs)
     return connection
 
 
-def up_to_date(
-    path: Path, files: Sequence[SnapshotFiles], roles: Roles, pairs: Sequence[Pair]
-) -> DuckDBPyConnection:
+def up_to_date(path: Path, files: Sequence[SnapshotFiles], pairs: Pairs) -> DuckDBPyConnection:
     """The table's file, brought up to date; a damaged or foreign one is made anew.
 
     Raises ``Busy`` where it is not up to date and cannot be written.
@@ -202,24 +198,22 @@ def up_to_date(
         for link in filter(Path.is_symlink, beside):
             link.unlink()
         try:
-            return _up_to_date(path, files, roles, pairs)
+            return _up_to_date(path, files, pairs)
         except _DAMAGED:
             for stale in beside[:2]:
                 stale.unlink(missing_ok=True)
-            return _up_to_date(path, files, roles, pairs)
+            return _up_to_date(path, files, pairs)
     except (OSError, *_DAMAGED) as error:
         raise Busy(f"it cannot be written: {str(error).splitlines()[0]}") from error
 
 
 @interruptible()
-def _up_to_date(
-    path: Path, files: Sequence[SnapshotFiles], roles: Roles, pairs: Sequence[Pair]
-) -> DuckDBPyConnection:
+def _up_to_date(path: Path, files: Sequence[SnapshotFiles], pairs: Pairs) -> DuckDBPyConnection:
     is_new = not path.exists()
     if not is_new:
         connection = connect(path, read_only=True)
         try:
-            if connection.execute("select key from meta").fetchall() != [(key_of(roles, pairs),)]:
+            if connection.execute("select key from meta").fetchall() != [(key_of(pairs),)]:
                 raise ValueError("it is of another format, or of other pairs")
             if not any(_outdated(connection, files)):
                 return connection
@@ -233,9 +227,9 @@ def _up_to_date(
     with closing(connect(path, read_only=False)) as connection:
         if is_new:
             connection.execute(_schema())
-        _update(connection, files, roles, pairs)
+        _update(connection, files, pairs)
         if is_new:  # last: a file without it, whose making was stopped, is made anew
-            connection.execute("insert into meta values (?)", [key_of(roles, pairs)])
+            connection.execute("insert into meta values (?)", [key_of(pairs)])
     return connect(path, read_only=True)
 
 
@@ -265,8 +259,7 @@ def _outdated(
 def _update(
     connection: DuckDBPyConnection,
     files: Sequence[SnapshotFiles],
-    roles: Roles,
-    pairs: Sequence[Pair],
+    pairs: Pairs,
 ) -> None:
     """Read what is new or has changed, and forget what is no longer there, in one transaction."""
     changed, lost = _outdated(connection, files)
@@ -277,7 +270,7 @@ def _update(
         for table in ("rows", "versions"):
             run(f"delete from {table} where snapshot in (select unnest(?))", [lost])
     shared: dict[str, tuple[Numbers, Numbers]] = {}
-    for batch in read_all(changed, roles, pairs):
+    for batch in read_all(changed, pairs):
         _insert(connection, batch, shared)
     # A record alone knows eight characters of its commit; other files may know the rest.
     run("""
@@ -304,9 +297,9 @@ def _update(
     run("commit")
 
 
-def key_of(roles: Roles, pairs: Sequence[Pair]) -> str:
+def key_of(pairs: Pairs) -> str:
     """What rows depend on beside the files."""
-    return digest(repr((FORMAT, roles, pairs)))
+    return digest(repr((FORMAT, pairs)))
 
 
 def _insert(

@@ -14,19 +14,20 @@ from asv.results import Results
 from stored_asv_project import commit_hash, write_format_2
 
 from gpubench.names import BenchmarkName
+from gpubench.results import Pair
 from gpubench.results.asv_files import ResultFile, UnreadableFile, read_result_file
-from gpubench.results.pairs import Roles
+from gpubench.results.pairs import Pairs
 
 NAME = "linalg.Norm.time_numpy"
 PLACE = BenchmarkName("linalg", "Norm.time_numpy", "time", "kernel")
-ROLES = Roles({NAME: (PLACE,)})
+PAIRS = Pairs((Pair(PLACE.suite, PLACE.kernel, NAME, ""),))
 STATS = {"ci_99": [0.9876543, 1.0123456], "q_25": 0.99, "q_75": 1.01, "number": 3, "repeat": 10}
 
 
 def read(path: Path, content: object) -> ResultFile:
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(content), encoding="utf-8")
-    return read_result_file(path, "box", ROLES)
+    return read_result_file(path, "box", PAIRS)
 
 
 def format_1(stored: object) -> dict[str, Any]:

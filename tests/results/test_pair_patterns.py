@@ -8,7 +8,7 @@ import pytest
 
 from gpubench.names import LONGEST_PATTERN, pattern_fault
 from gpubench.results import Pair, PairPattern
-from gpubench.results.asv_files import Described
+from gpubench.results.model import Described
 from gpubench.results.pairs import resolved
 
 NAMES = (
