@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
+from asv_runner.statistics import compute_stats
 from numpy.typing import NDArray
 
 from gpubench.errors import GpubenchError
@@ -118,6 +119,17 @@ class ResultFile:
     benchmark raised ``NotImplementedError``."""
     faults: tuple[str, ...]
     """Benchmarks in it that could not be read, one sentence each."""
+
+
+NO_RESULT = ResultFile("", "", 0.0, {}, (), np.empty((7, 0)), np.zeros(0, np.bool_), ())
+"""Where asv has stored nothing."""
+
+
+def values_of(samples: Sequence[float], runs_per_sample: int | None) -> tuple[float, ...]:
+    """Samples, in seconds of one run, as asv states them: a column of ``ResultFile.values``."""
+    median, stats = compute_stats(list(samples), 1)
+    ends = stats["ci_99_a"], stats["ci_99_b"], stats["q_25"], stats["q_75"]
+    return median, *ends, runs_per_sample or math.nan, len(samples)
 
 
 def read_machine(path: Path) -> Mapping[str, Any]:

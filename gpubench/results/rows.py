@@ -14,7 +14,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
 import numpy as np
-from asv_runner.statistics import compute_stats
 from numpy.typing import NDArray
 
 from gpubench.names import (
@@ -25,7 +24,7 @@ from gpubench.names import (
     parse_identity,
 )
 from gpubench.record import CaseRecord
-from gpubench.results.asv_files import ResultFile
+from gpubench.results.asv_files import NO_RESULT, ResultFile, StoredBenchmark, values_of
 from gpubench.results.model import DETAILS, STATUSES, CaseName, Row, Status
 from gpubench.results.pairs import Baselines, Pairs, Partner
 from gpubench.results.ratio import (
@@ -141,30 +140,25 @@ class RowsOfFiles:
 
     def add(self, snapshot: int, result: ResultFile | None, record: RecordFile) -> None:
         """Rows of the cases that a result file, its record or both have."""
-        benchmarks: list[tuple[BenchmarkName, str, tuple[str, ...], str | None]] = []
-        values, stored = np.empty((len(_VALUES), 0)), np.empty(0, np.int8)
-        if result:
-            benchmarks = [
-                (one.name, one.asv_name, one.cases, one.version) for one in result.benchmarks
-            ]
-            values = result.values
-            stored = np.where(np.isnan(values[0]), _NOT_APPLICABLE, _TIME).astype(np.int8)
-            stored[result.missing] = _NOTHING
-        nothing: tuple[str | None, tuple[str, ...]] = None, ()
-        of_result = {asv_name: (version, cases) for _, asv_name, cases, version in benchmarks}
+        result = result or NO_RESULT
+        benchmarks = [*result.benchmarks]
+        stored = np.where(np.isnan(result.values[0]), _NOT_APPLICABLE, _TIME).astype(np.int8)
+        stored[result.missing] = _NOTHING
+        of_result = {benchmark.asv_name: benchmark for benchmark in benchmarks}
         for asv_name, stories in record.stories.items():
-            name, (version, has) = parse_benchmark_name(asv_name), of_result.get(asv_name, nothing)
-            lacking = stories.keys() - has
+            name, of_asv = parse_benchmark_name(asv_name), of_result.get(asv_name)
+            lacking = stories.keys() - (of_asv.cases if of_asv else ())
             if name and lacking:
                 cases = tuple(case for case in stories if case in lacking)
-                benchmarks.append((name, asv_name, cases, version))
+                version = of_asv.version if of_asv else None
+                benchmarks.append(StoredBenchmark(name, asv_name, version, 0.0, cases))
                 stored = np.append(stored, np.full(len(cases), _NO_ROW, np.int8))
-        cases_at = {name: cases for name, _, cases, _ in benchmarks}
+        cases_at = {benchmark.name: benchmark.cases for benchmark in benchmarks}
         blocks: list[_BenchmarkRows] = [((), np.empty((4, 0), np.int32))]
         rounds: list[Sequence[float] | None] = []
         disturbed: list[float | None] = []
         versions: list[str | None] = []
-        for name, asv_name, cases, version in benchmarks:
+        for name, asv_name, version, _, cases in benchmarks:
             stories = record.stories.get(asv_name, {})
             against = self._pairs.baseline_of(name)
             baselines = cases_at.get(against, ()) if against else ()
@@ -179,7 +173,7 @@ class RowsOfFiles:
         rows = np.concatenate([rows for _, rows in blocks], axis=1)
         if (rows[2] < 0).any():
             self._join([case for cases, _ in blocks for case in cases], rows)
-        self._add(snapshot, rows, values, versions, rounds, disturbed)
+        self._add(snapshot, rows, result.values, versions, rounds, disturbed)
 
     def _block(
         self,
@@ -216,9 +210,7 @@ class RowsOfFiles:
             if benchmark is None:
                 raise ValueError(f"{record.benchmark!r} names no benchmark of gpubench")
             if record.status == "ok" and samples:
-                median, stats = compute_stats(list(samples), record.runs_per_sample)
-                ends = stats["ci_99_a"], stats["ci_99_b"], stats["q_25"], stats["q_75"]
-                values.append((median, *ends, record.runs_per_sample or math.nan, len(samples)))
+                values.append(values_of(samples, record.runs_per_sample))
             else:
                 status: Any = "killed" if record.status in ("ok", "started") else record.status
                 reason = record.reason or "it gave no samples"

@@ -15,8 +15,6 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from asv_runner.statistics import compute_stats
-from numpy.typing import NDArray
 
 from gpubench.errors import GpubenchError
 from gpubench.names import Value, parse_benchmark_name
@@ -24,11 +22,13 @@ from gpubench.record import FinishedProcess, Line, finished_runs, parse_line
 from gpubench.results.asv_files import (
     LONGEST,
     NEWEST,
+    NO_RESULT,
     SHORTEST,
     ResultFile,
     StoredBenchmark,
     UnreadableFile,
     read_limited,
+    values_of,
 )
 from gpubench.results.ratio import counted_rounds
 from gpubench.results.records import CaseStory, RecordFile, share_disturbed
@@ -90,7 +90,7 @@ def with_unfinished(
         for name in times
         if (parsed := parse_benchmark_name(name))
     ]
-    return _with_times(result or _EMPTY, new, times), completed
+    return _with_times(result or NO_RESULT, new, times), completed
 
 
 def _not_stored(
@@ -183,7 +183,7 @@ def _with_times(
         is_missing = np.concatenate([result.missing[start:end], np.zeros(len(added), np.bool_)])
         for index, case in enumerate(cases):
             if case in of_benchmark:
-                columns[:, index], is_missing[index] = _column(of_benchmark[case]), False
+                columns[:, index], is_missing[index] = values_of(of_benchmark[case], 1), False
         benchmarks.append(benchmark._replace(cases=cases))
         values.append(columns)
         missing.append(is_missing)
@@ -193,13 +193,3 @@ def _with_times(
         values=np.concatenate(values, axis=1),
         missing=np.concatenate(missing),
     )
-
-
-def _column(samples: Sequence[float]) -> NDArray[np.float64]:
-    """As asv states it: see ``ResultFile.values``."""
-    median, stats = compute_stats(list(samples), 1)
-    ends = stats["ci_99_a"], stats["ci_99_b"], stats["q_25"], stats["q_75"]
-    return np.array([median, *ends, 1, len(samples)], np.float64)
-
-
-_EMPTY = ResultFile("", "", 0.0, {}, (), np.empty((7, 0)), np.zeros(0, np.bool_), ())
