@@ -184,16 +184,16 @@ class Table:
     """What was left out."""
     sources: Mapping[BenchmarkName, str]
     """What asv shows as the code of a benchmark, of the newest run."""
+    folder: Path
+    """asv's results directory."""
     _snapshots: Mapping[Setup, list[Snapshot]]
     """What was measured on each setup, oldest commit first."""
     _outlines: dict[Setup, History] = field(default_factory=dict)
-    folder: Path = Path()
-    """asv's results directory."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For another process, which opens the file as well; so it has to have one."""
-        same = self.commits, self.machines, self.problems, self.sources, self._snapshots
-        return _opened_again, (self._path, *same, {}, self.folder)
+        same = self.commits, self.machines, self.problems, self.sources, self.folder
+        return _opened_again, (self._path, *same, self._snapshots)
 
     @property
     def is_kept(self) -> bool:
@@ -367,19 +367,19 @@ class Table:
         row_of = self._rows_of(cases)
         place_of = np.full(max(ids, default=0) + 1, -1)
         place_of[ids] = np.arange(len(ids))
-        shape = len(cases), len(ids)
-        at = row_of[columns["case"]] * len(ids) + place_of[columns["snapshot"]]
-        statuses = np.full(shape, ABSENT, np.int8)
-        statuses.reshape(-1)[at] = columns["status"]
-        baselines = np.full(shape, -1, np.int32)
-        baselines.reshape(-1)[at] = row_of[columns["baseline"]]
-        disturbed, in_turn = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
-        disturbed.reshape(-1)[at] = columns["disturbed"]
-        in_turn.reshape(-1)[at] = columns["in_turn"]
-        times, speedups = (np.full((3, *shape), np.nan) for _ in _ENDS)
+        at = row_of[columns["case"]], place_of[columns["snapshot"]]
+
+        def placed(values: NDArray[Any], absent: float, dtype: Any) -> NDArray[Any]:
+            array = np.full((len(cases), len(ids)), absent, dtype)
+            array[at] = values
+            return array
+
+        statuses = placed(columns["status"], ABSENT, np.int8)
+        baselines = placed(row_of[columns["baseline"]], -1, np.int32)
+        times, speedups = (np.full((3, len(cases), len(ids)), np.nan) for _ in _ENDS)
         for target, of_target in zip((times, speedups), _ENDS, strict=True):
             for row, name in enumerate(of_target):
-                target[row].reshape(-1)[at] = columns.pop(name)
+                target[row][at] = columns.pop(name)
         return CaseHistories(
             setup=setup,
             snapshots=snapshots,
@@ -389,8 +389,8 @@ class Table:
             times=times,
             speedups=speedups,
             baselines=baselines,
-            disturbed=disturbed,
-            in_turn=in_turn,
+            disturbed=placed(columns["disturbed"], False, np.bool_),
+            in_turn=placed(columns["in_turn"], False, np.bool_),
         )
 
     def reasons(
@@ -400,13 +400,11 @@ class Table:
         disturbed."""
         rows = self._run(
             f"""
-            select snapshot, "case", if(disturbed > {MOST_DISTURBED}, null, coalesce(reason, ''))
-            from (
-                select p.snapshot, p."case", p.disturbed, d.content->>'reason' as reason
-                from present p join details d on d.id = p.detail
-                where p.snapshot in (select unnest($1))
-                    and (p.status in (select unnest($2)) or p.disturbed > {MOST_DISTURBED})
-            )
+            select p.snapshot, p."case",
+                if(p.disturbed > {MOST_DISTURBED}, null, coalesce(d.content->>'reason', ''))
+            from present p join details d on d.id = p.detail
+            where p.snapshot in (select unnest($1))
+                and (p.status in (select unnest($2)) or p.disturbed > {MOST_DISTURBED})
             """,
             [snapshot.id for snapshot in snapshots],
             [STATUSES.index(status) for status in statuses],
@@ -507,8 +505,9 @@ def open_table(
         for name in (parse_benchmark_name(asv_name), *all_pairs.places.get(asv_name, ()))
         if name in benchmarks and entry.source
     }
-    made = connection, path, commits, machines, tuple(problems), sources, by_setup
-    return Table(*made, folder=results_dir)
+    return Table(
+        connection, path, commits, machines, tuple(problems), sources, results_dir, by_setup
+    )
 
 
 def _read(
