@@ -494,34 +494,38 @@ def _case_name(benchmark: BenchmarkName, case: str) -> CaseName:
 
 
 def rows_from(
-    details: Sequence[Mapping[str, Any]], cells: Mapping[str, Sequence[Any]]
+    details: Iterable[Mapping[str, Any]], stored: Iterable[Mapping[str, Any]]
 ) -> dict[CaseName, Row]:
-    """Rows of one snapshot: of each the fields of its detail, and the table's columns with the
-    rest; ``None`` where there is nothing."""
+    """Rows of one snapshot: of each the fields of its detail, and what the table's columns have of
+    the rest; ``None`` where there is nothing."""
     rows: dict[CaseName, Row] = {}
-    place_of = {case: place for place, case in enumerate(cells["case"])}
-    for place, detail in enumerate(details):
-        row = {**detail, **{name: cells[name][place] for name in _CELLS}}
+    of_cases = {
+        cells["case"]: (detail, cells) for detail, cells in zip(details, stored, strict=True)
+    }
+    for detail, cells in of_cases.values():
+        row = {**detail, **{name: cells[name] for name in _CELLS}}
         row["rounds"] = tuple(row["rounds"] or ())
         for name in ("samples", "runs_per_sample"):
             row[name] = None if row[name] is None else int(row[name])
-        ratio, low, high = (cells[name][place] for name in _RATIO)
-        against = place_of.get(cells["baseline"][place])
+        ratio, low, high = (cells[name] for name in _RATIO)
+        against = of_cases.get(cells["baseline"])
         if ratio is None:
             row["pairs"] = 0
         else:
             ends = low or 0.0, math.inf if high is None else high
-            shares = [cells["disturbed"][one] or 0.0 for one in (place, against) if one is not None]
+            both = [cells, against[1]] if against else [cells]
+            shares = [each["disturbed"] or 0.0 for each in both]
             in_turn = detail["pairs"] and max(shares) <= MOST_DISTURBED
             least = IN_TURN if in_turn else BETWEEN_PROCESSES
             row["speedup"] = Ratio(ratio, *ends, least)
-        if against is not None:
+        if against:
+            baseline, of_baseline = against
             row |= {
-                "baseline": details[against]["name"],
-                "baseline_status": details[against]["status"],
-                "baseline_seconds": cells["seconds"][against],
-                "baseline_low": cells["low"][against],
-                "baseline_high": cells["high"][against],
+                "baseline": baseline["name"],
+                "baseline_status": baseline["status"],
+                "baseline_seconds": of_baseline["seconds"],
+                "baseline_low": of_baseline["low"],
+                "baseline_high": of_baseline["high"],
             }
         rows[detail["name"]] = Row(**row)
     return rows
@@ -542,5 +546,6 @@ def measured_rows(
         {one.name: getattr(columns.details[detail], one.name) for one in fields(Row)}
         for detail in columns.cells["detail"]
     ]
-    cells = {name: column.tolist() for name, column in columns.cells.items()}
-    return list(rows_from(details, cells).values())
+    by_row = zip(*(column.tolist() for column in columns.cells.values()), strict=True)
+    stored = (dict(zip(columns.cells, row, strict=True)) for row in by_row)
+    return list(rows_from(details, stored).values())

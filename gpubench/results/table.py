@@ -286,16 +286,17 @@ class Table:
             *numbers,
         )
         columns = [column[0] for column in result.description]
-        of_case = {row[columns.index("case")]: row for row in result.fetchall()}
-        ordered = [of_case[number] for number in sorted(of_case, key=self._order.__getitem__)]
-        cells = {name: [row[place] for row in ordered] for place, name in enumerate(columns)}
+        stored = [dict(zip(columns, row, strict=True)) for row in result.fetchall()]
+        stored.sort(key=lambda cells: self._order[cells["case"]])
         details = [
-            {"name": self._names[case], "status": STATUSES[status], **_detail(content)}
-            for case, status, content in zip(
-                cells["case"], cells["status"], cells["content"], strict=True
-            )
+            {
+                "name": self._names[cells["case"]],
+                "status": STATUSES[cells["status"]],
+                **_detail(cells["content"]),
+            }
+            for cells in stored
         ]
-        rows = rows_from(details, cells)
+        rows = rows_from(details, stored)
         if names is None:
             return rows
         return {name: rows[name] for name in names if name in rows}
