@@ -161,31 +161,32 @@ def start_fork_server(
 def ctrl_c_is_ours() -> Iterator[None]:
     """Processes that are started meanwhile ignore Ctrl-C from the beginning: it is for the one that
     asks, which ends them."""
-    if threading.current_thread() is not threading.main_thread():  # only there it can be set
+    with _on_ctrl_c(signal.SIG_IGN):
         yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
 def _ctrl_c_later() -> Iterator[None]:
     """Ctrl-C that is pressed meanwhile counts afterwards: a process that starts would not find what
     the executor has made for it, and say so."""
+    pressed: list[int] = []
+    with _on_ctrl_c(lambda number, _: pressed.append(number)):
+        yield
+    if pressed:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _on_ctrl_c(handler: signal.Handlers | Callable[[int, Any], object]) -> Iterator[None]:
+    """Ctrl-C that is pressed meanwhile comes to the handler."""
     if threading.current_thread() is not threading.main_thread():  # only there it can be set
         yield
         return
-    pressed: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    before = signal.signal(signal.SIGINT, handler)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if pressed:
-        raise KeyboardInterrupt
 
 
 def without_working_folder() -> AbstractContextManager[None]:
