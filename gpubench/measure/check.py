@@ -222,6 +222,9 @@ def difference(one: Outputs, other: Outputs) -> str | None:
     for name in one:
         if same_bits(one[name], other[name]):
             continue
+        kinds = [f"{array.dtype} {array.shape}" for array in (one[name], other[name])]
+        if kinds[0] != kinds[1]:
+            return f"{name}: {kinds[0]} and {kinds[1]}"
         result = _compare_one(name, one[name], other[name], None)
         count = 0
         for _, a, b in _pieces(one[name], other[name]):

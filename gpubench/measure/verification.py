@@ -113,7 +113,9 @@ def verify_often(execution: Execution, result: CheckResult, seconds: float) -> C
         execution.refresh()
         outputs = execution.outputs(seen=True)
         runs += 1
-        if first and all(same_bits(array, first[name]) for name, array in outputs.items()):
+        if outputs.keys() == first.keys() and all(
+            same_bits(array, first[name]) for name, array in outputs.items()
+        ):
             continue  # as right as the first of these were
         result = result.joined(_compared(execution, outputs, execution.expected))
         first = first or {name: array.copy() for name, array in outputs.items()}

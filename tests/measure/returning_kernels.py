@@ -1,6 +1,7 @@
 """Functions that return what others write, and functions that start or hang, for the tests of
 results by name and of fresh processes."""
 
+import itertools
 import os
 import subprocess
 import time
@@ -40,6 +41,13 @@ def returns_too_few(a, b):
 
 def returns_text(a, b):
     return 2 * a, "b", a.sum()
+
+
+_calls = itertools.count(2)
+
+
+def returns_one_more_each_time(a):
+    return np.ones(next(_calls))
 
 
 def returns_what_it_wrote(a, b):

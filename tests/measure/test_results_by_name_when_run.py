@@ -86,6 +86,19 @@ def test_results_that_fit_no_names_fail_the_case(tmp_path, function, reason):
     assert reason in record.reason
 
 
+def test_a_result_of_another_shape_in_a_second_run_is_wrong(tmp_path):
+    text = """
+    sizes: {n: [64]}
+    arrays: {a: {shape: [n], dtype: float32}}
+    call: [a]
+    returns: [ones]
+    implementations: {numpy: {function: returning_kernels:returns_one_more_each_time}}
+    """
+    record = Recording(tmp_path, case_of(tmp_path, text, "numpy")).refusal(WrongResult)
+    assert record.reason.startswith("a second run on the same inputs is wrong")
+    assert "ones: shape (" in record.reason
+
+
 def test_arrays_that_it_makes_are_not_given_and_the_others_are_only_read(tmp_path):
     case = candidate(tmp_path)
     with running(case) as execution:
