@@ -252,7 +252,7 @@ def _replace(path: Path, content: bytes) -> None:
         Path(name).chmod(0o644)  # mkstemp's is for one user alone
         Path(name).replace(path)
     except BaseException:
-        Path(name).unlink()
+        Path(name).unlink(missing_ok=True)
         raise
 
 
