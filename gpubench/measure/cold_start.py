@@ -105,7 +105,7 @@ def main() -> None:
         label, path, preset, gpu_count, benchmark, identity = json.load(sys.stdin)
         plan = build_plan([load_suite(path, preset)], gpu_count)
         answer = {"seconds": SECONDS[label](case_named(plan.group(benchmark), identity))}
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a kernel may call sys.exit()
         answer = {"error": f"{type(error).__name__}: {error}"}
     print(f"\n{json.dumps(answer)}")
 

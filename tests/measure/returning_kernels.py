@@ -4,6 +4,7 @@ results by name and of fresh processes."""
 import itertools
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -73,6 +74,13 @@ def fails_elsewhere(a, out):
     np.multiply(a, 2, out=out)
 
 
+def exits_elsewhere(a, out):
+    """Right in one process alone, and silent in others."""
+    if os.environ["RETURNING_KERNELS"] != str(os.getpid()):
+        sys.exit(0)
+    np.multiply(a, 2, out=out)
+
+
 def start_and_hang(a, out):
     """Leaves a process, and its id in a file, and does not come back."""
     child = subprocess.Popen(["sleep", "60"])
@@ -102,6 +110,7 @@ def hang_in_a_fresh_process(a, out):
 twice = script(1e-3)(write_twice)
 says_where = script(1e-3)(say_where)
 fails = script(1e-3)(fails_elsewhere)
+exits = script(1e-3)(exits_elsewhere)
 starts_and_hangs = script(1e-3)(start_and_hang)
 starts_and_returns = script(1e-3)(start_and_return)
 hangs_when_fresh = script(1e-3)(hang_in_a_fresh_process)

@@ -121,9 +121,13 @@ def test_it_is_measured_and_on_record(tmp_path):
     assert sample_plan(case.kernel.sampling, "start").processes == 1
 
 
-def test_a_process_that_fails_ends_the_case_with_its_cause(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("function", "cause"),
+    [("fails", "ValueError: there is no cluster"), ("exits", "SystemExit: 0")],
+)
+def test_a_process_that_fails_ends_the_case_with_its_cause(tmp_path, monkeypatch, function, cause):
     monkeypatch.setenv("RETURNING_KERNELS", str(os.getpid()))
-    case = case_of(tmp_path, kernel("fails"), "candidate")
+    case = case_of(tmp_path, kernel(function), "candidate")
     record = take_turn(Job(case, "start")).record
     assert record.status == "failed"
-    assert record.reason == "the fresh process for start failed: ValueError: there is no cluster"
+    assert record.reason == f"the fresh process for start failed: {cause}"
