@@ -8,8 +8,10 @@ from pathlib import Path
 import click
 
 from gpubench.cli import options
+from gpubench.cli.console import OUT, print_json
 from gpubench.cli.planning import chosen_cases
 from gpubench.cli.reading import read_table
+from gpubench.errors import GpubenchError
 
 
 @click.command()
@@ -88,10 +90,13 @@ def advise(
 
     The cases to measure, with --refresh and --verify, are those of a --preset.
     """
-    from gpubench.analysis.advice import Ask
+    from gpubench.analysis import advice
+    from gpubench.analysis.estimates import CURVES
     from gpubench.cli import advising
     from gpubench.measure.direct import jobs
-    from gpubench.report.site import Site
+    from gpubench.report.exports import plain
+    from gpubench.report.site import Site, kernel_label
+    from gpubench.tables.advice import advice_lines
 
     with closing(read_table(results, suites)) as table:
         site = Site(table)
@@ -101,17 +106,38 @@ def advise(
             work = jobs(chosen_cases([target], preset, where, axes if verify else ()), samples)
             histories = [advising.history_of_here(histories)]
             if verify:
-                advising.verify(work, site, histories[0], results, as_json)
+                advising.verify(work, site, histories[0], as_json)
                 return
         prices = advising.read_prices(cost)
-        ask = Ask(
-            {},
-            calls,
-            source == "host",
-            "warm" if warm else "cached" if cached else "fresh",
-            tuple(filter(None, (one.strip() for one in (have or "").split(",")))),
-            prices.per_hour,
-        )
         key = advising.kernel_asked(target, site, histories)
         asked = advising.values_asked(axes)
-        advising.advise(key, site, histories, results, asked, ask, prices, work, as_json)
+        stored = advising.stored_times(key, site, histories)
+        label = kernel_label(key)
+        timed = [row for _, rows in stored for row in rows if row.name.time in CURVES]
+        sizes = advising.sizes_asked(asked, timed, label)
+        ways, notes = advising.trusted_ways(key, site, stored, asked, [*sizes], work is not None)
+    if work is not None:
+        ways, words = advising.refreshed_ways(ways, timed, [*sizes], work)
+        notes.append(words)
+    ask = advice.Ask(
+        sizes,
+        calls,
+        source == "host",
+        "warm" if warm else "cached" if cached else "fresh",
+        tuple(filter(None, (one.strip() for one in (have or "").split(",")))),
+        prices.per_hour,
+    )
+    advices = advice.advise(ways, ask)
+    if not advices:
+        raise GpubenchError(f"{label}: nothing is left of what was measured; see --have and -a")
+    if as_json:
+        content = {"kernel": label, "sizes": sizes, "calls": calls, "from": source}
+        content |= {"process": ask.process, "currency": prices.currency, "notes": notes}
+        print_json(content | {"advice": list(map(plain, advices))})
+        return
+    several = len({way.place for way in ways}) > 1
+    for one in advices:
+        for line in advice_lines(one, ask, label, prices.currency, several):
+            OUT.print(line)
+    for note in notes:
+        OUT.print(note)

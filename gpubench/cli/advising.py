@@ -1,20 +1,18 @@
-"""What `gpubench advise` does: it reads times, has some measured again, and prints what to use."""
+"""The steps of `gpubench advise`: what is asked for, stored times, some measured again, checks."""
 
 from __future__ import annotations
 
 import math
 import sys
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 import msgspec
 import yaml
 
-from gpubench.analysis import advice
 from gpubench.analysis import advice_checks as checks
-from gpubench.analysis.advice import Ask
 from gpubench.analysis.estimates import (
     CURVES,
     Way,
@@ -35,9 +33,8 @@ from gpubench.report import text
 from gpubench.report.advise import checked_words, refusal, verified_words
 from gpubench.report.exports import plain
 from gpubench.report.site import Site, kernel_label, setup_label
-from gpubench.results import History, Row, Setup
+from gpubench.results import History, Row
 from gpubench.suite.folder import MAX_BYTES
-from gpubench.tables.advice import advice_lines
 
 Key = tuple[str, str]
 """Suite and kernel."""
@@ -92,7 +89,7 @@ def values_asked(axes: Iterable[str]) -> dict[str, str]:
     return asked
 
 
-def _sizes(asked: Mapping[str, str], rows: Sequence[Row], label: str) -> dict[str, float]:
+def sizes_asked(asked: Mapping[str, str], rows: Sequence[Row], label: str) -> dict[str, float]:
     """The sizes among what is asked for; raises ``GpubenchError`` for what the kernel has not."""
     measured: dict[str, set[float]] = {}
     parameters: dict[str, set[str]] = {}
@@ -123,96 +120,59 @@ def _sizes(asked: Mapping[str, str], rows: Sequence[Row], label: str) -> dict[st
     return sizes
 
 
-def advise(
-    key: Key,
-    site: Site,
-    histories: Sequence[History],
-    results: Path,
-    asked: Mapping[str, str],
-    ask: Ask,
-    prices: Prices,
-    work: Sequence[Job] | None,
-    as_json: bool,
-) -> None:
-    """Print what to use. ``work``: of which some is measured first; ``ask`` is without sizes."""
-    label = kernel_label(key)
-    of_setup = {
-        history.setup: [row for row in now.cases.values() if row.seconds]
+def stored_times(
+    key: Key, site: Site, histories: Iterable[History]
+) -> list[tuple[History, list[Row]]]:
+    """What has a time of a kernel, by setup; raises ``GpubenchError`` where nothing has."""
+    stored = [
+        (history, [row for row in now.cases.values() if row.seconds])
         for history in histories
         if (now := site.current(history).get(key))
-    }
-    every = [row for rows in of_setup.values() for row in rows if row.name.time in CURVES]
-    if not every:
+    ]
+    if not any(row.name.time in CURVES for _, rows in stored for row in rows):
+        label = kernel_label(key)
         raise GpubenchError(f"{label} has no times: run `gpubench choose {label}` for the reasons")
-    sizes = _sizes(asked, every, label)
-    ways, notes = _trusted_ways(key, of_setup, results, asked, tuple(sizes), work is not None)
-    if not ways:
-        raise GpubenchError("; ".join(notes) or f"{label} has no times with these parameters")
-    if work is not None:
-        ways, words = _refreshed(ways, every, tuple(sizes), work)
-        notes.append(words)
-    ask = replace(ask, sizes=sizes)
-    advices = advice.advise(ways, ask)
-    if not advices:
-        raise GpubenchError(f"{label}: nothing is left of what was measured; see --have and -a")
-    if as_json:
-        print_json(
-            {
-                "kernel": label,
-                "sizes": sizes,
-                "calls": ask.calls,
-                "from": "host" if ask.from_host else "device",
-                "process": ask.process,
-                "currency": prices.currency,
-                "notes": notes,
-                "advice": [plain(one) for one in advices],
-            }
-        )
-        return
-    several = len({way.place for way in ways}) > 1
-    for one in advices:
-        for line in advice_lines(one, ask, label, prices.currency, several):
-            OUT.print(line)
-    for note in notes:
-        OUT.print(note)
+    return stored
 
 
-def _trusted_ways(
+def trusted_ways(
     key: Key,
-    of_setup: Mapping[Setup, Sequence[Row]],
-    results: Path,
+    site: Site,
+    stored: Iterable[tuple[History, Sequence[Row]]],
     asked: Mapping[str, str],
-    axes: tuple[str, ...],
+    axes: Sequence[str],
     anew: bool,
 ) -> tuple[list[Way], list[str]]:
     """The ways of each setup at the parameters that are asked for, without those of a setup whose
     verification did not hold; and what verification found of each. ``anew``: for when some of their
-    sizes are measured again."""
+    sizes are measured again. Raises ``GpubenchError`` where there is no way."""
     ways: list[Way] = []
     notes: list[str] = []
-    for setup, rows in of_setup.items():
+    for history, rows in stored:
         kept = []
         for row in rows:
             parameters = parse_identity(row.parameters).items()
             if all(asked.get(name, str(value)) == str(value) for name, value in parameters):
                 kept.append(row)
-        verified = checks.verifications(checks.verification_path(results, setup), results)
+        setup, verified = setup_label(history.setup), site.verified(history)
         drifts = checks.drifts_of(verified.values())
-        drift = drifts.refreshed if anew else drifts.stored
-        its = ways_of(kept, axes, setup_label(setup), drift)
+        its = ways_of(kept, axes, setup, drifts.refreshed if anew else drifts.stored)
         outcome = checks.checked(verified.get(key, ()))
         judged = (anew and outcome and outcome.refreshed) or outcome
         if judged and not judged.holds:
-            notes.append(f"{setup_label(setup)}: {refusal(judged)}")
+            notes.append(f"{setup}: {refusal(judged)}")
             continue
-        stored = checks.checked(checks.left_out(key, its))
-        notes.append(verified_words(outcome, stored, "::".join(key)))
+        left_out = checks.checked(checks.left_out(key, its))
+        notes.append(verified_words(outcome, left_out, "::".join(key)))
         ways += its
+    if not ways:
+        what = f"{kernel_label(key)} has no times with these parameters"
+        raise GpubenchError("; ".join(notes) or what)
     return ways, notes
 
 
-def _refreshed(
-    ways: Sequence[Way], rows: Sequence[Row], axes: tuple[str, ...], work: Sequence[Job]
+def refreshed_ways(
+    ways: Sequence[Way], rows: Iterable[Row], axes: Sequence[str], work: Iterable[Job]
 ) -> tuple[list[Way], str]:
     """The ways with times as they are now, and what that came to."""
     telling = references(ways)
@@ -260,10 +220,9 @@ def history_of_here(histories: Sequence[History]) -> History:
     return histories[0]
 
 
-def verify(work: Sequence[Job], site: Site, history: History, results: Path, as_json: bool) -> None:
+def verify(work: Sequence[Job], site: Site, history: History, as_json: bool) -> None:
     """Hide, predict, measure afresh, keep and print."""
-    path = checks.verification_path(results, history.setup)
-    drifts = checks.drifts_of(checks.verifications(path, results).values())
+    drifts = checks.drifts_of(site.verified(history).values())
     jobs_of: dict[Key, list[Job]] = {}
     for job in work:
         jobs_of.setdefault((job.case.suite.suite, job.case.kernel_name), []).append(job)
@@ -283,6 +242,8 @@ def verify(work: Sequence[Job], site: Site, history: History, results: Path, as_
         rows = [row for row in fresh if (row.name.suite, row.name.kernel) == one.key]
         if predicted := checks.predictions_of(one, rows, when):
             predictions[one.key] = predicted
+    results = site.table.folder
+    path = checks.verification_path(results, history.setup)
     checks.keep(chain.from_iterable(predictions.values()), path, results)
     verified = {key: checks.checked(its) for key, its in predictions.items()}
     if as_json:
