@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -201,42 +202,31 @@ class Site:
         """Some cases over the commits, with what they are compared with."""
         rows = {history.rows_of[name] for name in names}
         rows |= {*history.newest.baselines[np.array([*rows], np.intp)].tolist()} - {-1}
-        ordered = sorted(rows)
-        if ordered and ordered[-1] - ordered[0] < self._in_block(history):
-            first, block = self._block(history, ordered[0], ordered[-1] + 1)
-            return block.part([row - first for row in ordered])
+        ordered, size = sorted(rows), self._block_size(history)
+        blocks = {row // size for row in ordered}
+        if len(blocks) == 1:
+            (number,) = blocks
+            return self._block(history, number).part([row - number * size for row in ordered])
         return self.table.history(history.setup, [history.names[row] for row in ordered])
 
     def parts(self, history: History) -> Iterator[CaseHistories]:
         """All cases over the commits, some at a time."""
-        size = self._in_block(history)
-        for start in range(0, len(history.names), size):
-            stop = min(start + size, len(history.names))
-            first, block = self._block(history, start, stop)
-            yield (
-                block
-                if len(block.names) == stop - start
-                else block.part(range(start - first, stop - first))
-            )
+        blocks = math.ceil(len(history.names) / self._block_size(history))
+        return (self._block(history, number) for number in range(blocks))
 
-    def _in_block(self, history: History) -> int:
+    def _block_size(self, history: History) -> int:
         """Cases that are in memory at once."""
         return max(TOGETHER // len(history.snapshots), 1)
 
-    def _block(self, history: History, start: int, stop: int) -> tuple[int, CaseHistories]:
-        """Cases from one to another over the commits, and others after them: the index of the first
-        of these, and all of them."""
-        block: CaseHistories | None
-        first, block = self.of_setup(history).pop("block", (0, None))
-        if block is None or not first <= start <= stop <= first + len(block.names):
-            block = None  # before there is another
-            size, first = self._in_block(history), start
-            if len(history.names) <= size:
-                first = 0
-            names = history.names[first : first + max(size, stop - first)]
-            block = self.table.history(history.setup, names)
-        self.of_setup(history)["block"] = first, block
-        return first, block
+    def _block(self, history: History, number: int) -> CaseHistories:
+        """Cases over the commits, as many as are in memory at once; the last block is kept."""
+        kept, size = self.of_setup(history), self._block_size(history)
+        if "block" not in kept or kept["block"][0] != number:
+            kept.pop("block", None)  # before there is another
+            names = history.names[number * size : (number + 1) * size]
+            kept["block"] = number, self.table.history(history.setup, names)
+        block: CaseHistories = kept["block"][1]
+        return block
 
     @kept_meanwhile
     def changes(self, history: History) -> Mapping[CaseName, tuple[Change, ...]]:
