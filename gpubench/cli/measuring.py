@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 import click
@@ -15,9 +14,9 @@ from gpubench.cli.console import ERR, INTERRUPTED, OUT, print_json, watched
 from gpubench.cli.planning import chosen_cases, loaded_suites, suite_and_kernel
 
 if TYPE_CHECKING:  # a command imports what measures only when it does: --help answers at once
-    from gpubench.measure.direct import Job, Measured
+    from gpubench.measure.direct import Job, Measured, Twins
     from gpubench.plan.case import Case
-    from gpubench.results import Row
+    from gpubench.results import Ratio, Row
 
 
 @click.command()
@@ -72,7 +71,7 @@ def measured_now(work: Sequence[Job], what: str) -> tuple[list[Row], bool]:
     measured: dict[int, Measured] = {}
     backends = {job.case.backend for job in work}
     with watched(turns_of(work), what) as waiting, bench(backends, waiting.warned) as take:
-        import_module("gpubench.tables.times")  # while a process gets ready, on another core
+        from gpubench.tables.times import rows_of  # while a process gets ready, on another core
 
         def shown(job: Job) -> Measured:
             waiting.advance(f"{job.case.group.title} {job.case.identity} {job.time}", 0)
@@ -81,8 +80,6 @@ def measured_now(work: Sequence[Job], what: str) -> tuple[list[Row], bool]:
         for index, outcome in measure(work, shown):
             measured[index] = outcome
             waiting.advance(None, 1)
-    from gpubench.tables.times import rows_of
-
     rows = rows_of(measured[index] for index in sorted(measured))
     return rows, waiting.interrupted
 
@@ -115,13 +112,13 @@ def _control(cases: Sequence[Case], comparisons: int, samples: int | None, as_js
     from gpubench.measure.recorder import run_facts
     from gpubench.tables import times
 
-    compared = []
+    compared: list[tuple[Twins, Ratio | None]] = []
     backends = {case.backend for case in cases}
     with watched(comparisons) as waiting, bench(backends, waiting.warned) as take:
         for pair in twins(cases, comparisons, take, samples):
-            compared.append(pair)
+            compared.append((pair, times.control_speedup(pair)))
             waiting.advance(f"{pair.case.group.title} {pair.case.identity}", 1)
-    alarms = false_alarms(filter(None, map(times.control_speedup, compared)))
+    alarms = false_alarms(ratio for _, ratio in compared if ratio)
     if as_json:
         content = {**asdict(alarms), "rate": alarms.rate, "facts": run_facts()}
         content["cases"] = times.control_rows(compared)

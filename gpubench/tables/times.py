@@ -138,12 +138,12 @@ def control_line(alarms: FalseAlarms) -> str:
     )
 
 
-def control_table(comparisons: Iterable[Twins]) -> Table:
+def control_table(comparisons: Iterable[tuple[Twins, Ratio | None]]) -> Table:
     """Cases compared with themselves: how often, how often falsely, and the widest ratio seen."""
     by_case: dict[tuple[str, str], list[Ratio]] = {}
-    for twins in comparisons:
+    for twins, ratio in comparisons:
         ratios = by_case.setdefault((twins.case.group.title, twins.case.identity), [])
-        if ratio := control_speedup(twins):
+        if ratio:
             ratios.append(ratio)
     rows = []
     for case, ratios in by_case.items():
@@ -155,7 +155,7 @@ def control_table(comparisons: Iterable[Twins]) -> Table:
     return table(("implementation", "case", *right), rows, right)
 
 
-def control_rows(comparisons: Iterable[Twins]) -> list[dict[str, Any]]:
+def control_rows(comparisons: Iterable[tuple[Twins, Ratio | None]]) -> list[dict[str, Any]]:
     """Every comparison as JSON shows it."""
     return [
         {
@@ -163,9 +163,9 @@ def control_rows(comparisons: Iterable[Twins]) -> list[dict[str, Any]]:
             "case": twins.case.identity,
             "status": twins.first.record.status,
             "reason": twins.first.record.reason,
-            "speedup": _speedup(control_speedup(twins), len(twins.first.record.pair_ratios)),
+            "speedup": _speedup(ratio, len(twins.first.record.pair_ratios)),
         }
-        for twins in comparisons
+        for twins, ratio in comparisons
     ]
 
 
