@@ -9,7 +9,6 @@ import time
 import webbrowser
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -177,7 +176,7 @@ def choose(
 
     pages = chosen_pages(read_table(results, suites), kernel, machine, environment)
     if as_json:
-        print_json([plain(asdict(page)) for page in pages])
+        print_json(plain(pages))
         return
     for page in pages:
         OUT.print(*choices.choose_page(page), sep="\n")

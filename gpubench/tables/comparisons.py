@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
 from rich.console import RenderableType
@@ -79,8 +78,8 @@ def comparison_row(view: ComparisonView) -> dict[str, Any]:
     row: dict[str, Any] = plain(
         {
             "title": view.title,
-            "old": asdict(view.old),
-            "new": asdict(view.new),
+            "old": view.old,
+            "new": view.new,
             "counts": view.counts,
             "scatter": view.scatter or None,
             "cases": [
@@ -98,7 +97,7 @@ def comparison_row(view: ComparisonView) -> dict[str, Any]:
             ],
             "only_old": view.only_old.count,
             "only_new": view.only_new.count,
-            "facts": [asdict(fact) for fact in view.facts],
+            "facts": view.facts,
             "unfinished": view.unfinished,
         }
     )
