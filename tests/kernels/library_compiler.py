@@ -18,7 +18,9 @@ from unittest.mock import patch
 from cuda_compiler import Compiled, compile_kernel
 from library_cases import checked_cases, small_plan
 
+from gpubench.backends import software
 from gpubench.backends.protocol import Target
+from gpubench.environment import environment
 from gpubench.kernels.lazy_numba import resolve
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.targets import load_target
@@ -41,8 +43,10 @@ class NotingKernel:
 
 def compile_library() -> dict[str, Compiled]:
     """All CUDA kernels by title: ``suite.kernel.implementation function(types)``, with constants
-    before the function. Compiled side by side, by processes that have nothing of this one's."""
-    with ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
+    before the function. Compiled side by side, by processes that have nothing of this one's, nor
+    the device in software, whose linker leaves PTX."""
+    real_linker = environment({software.SWITCH: None})
+    with real_linker, ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
         made = pool.map(_compile_implementation, _implementations())
         return {title: compiled for each in made for title, compiled in each.items()}
 

@@ -10,6 +10,7 @@ import pytest
 from cuda_compiler import ARCHITECTURES, SHOWN, Compiled
 from library_cases import FOLDER, checked_cases, small_plan
 
+from gpubench.backends import software
 from gpubench.backends.limits import ARCHITECTURE_LIMITS
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suites
@@ -115,3 +116,18 @@ def test_tiles_of_a_product_take_two_squares_of_shared_memory(
         for need in compiled[title].needs.values()
     ]
     assert {need.shared_bytes for need in needs} == {kib * 1024}
+
+
+def test_kernels_are_linked_for_real_where_the_device_in_software_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if (reason := cuda_compiler.missing()) is not None:
+        pytest.skip(reason)
+    monkeypatch.setenv(software.SWITCH, "1")
+    only = {"increment_by_one.increment_by_one.numba_cuda": []}
+    monkeypatch.setattr(library_compiler, "_implementations", lambda: only)
+
+    compiled = library_compiler.compile_library()
+
+    assert all(list(kernel.needs) == list(ARCHITECTURES.values()) for kernel in compiled.values())
+    assert compiled
