@@ -33,8 +33,10 @@ def comparison_report(view: ComparisonView) -> Iterator[RenderableType]:
         yield Text(f"{fact.label}: {fact.old} → {fact.new}")
     if view.rows:
         yield differences_table(view)
-    else:
+    elif view.counts:
         yield Text("No case is known to differ.")
+    else:
+        yield Text("Nothing was compared: no case is on both sides.")
     reasons = Counter((row.verdict, row.note) for row in view.rows if row.note)
     for (verdict, note), count in reasons.items():
         yield Text(f"{verdict}, {text.plural(count, 'case')}: {note}")

@@ -49,6 +49,15 @@ def test_two_commits_show_what_differs_and_count_the_rest(project: Path) -> None
     assert lines[3:] == ["1 slower and 1 same"]
 
 
+def test_it_says_that_nothing_was_compared_where_no_case_is_on_both_sides(project: Path) -> None:
+    other = "suites.scale__numpy.time_kernel"
+    CommitFiles(project / ".asv/results", "c" * 40, 3 * 86_400).time(other, "n=4", 4.0).write()
+
+    lines = compare("aaaa", "cccc").stdout.splitlines()
+
+    assert lines[1] == "Nothing was compared: no case is on both sides."
+
+
 def test_every_case_is_listed_where_asked(project: Path) -> None:
     assert "add numpy n=4" not in compare("aaaa", "bbbb").stdout
     (row,) = (
