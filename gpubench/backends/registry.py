@@ -35,10 +35,10 @@ def get(name: str) -> Backend:
     """
     entries = tuple(_declared().select(name=name))
     if not entries:
-        hint = did_you_mean(name, names()).removeprefix("; ")
+        hint = did_you_mean(name, names())
+        installed = f"{hint} Installed" if hint else "; installed"
         raise BackendError(
-            f"unknown backend {name!r}; {hint and hint + ' '}Installed: "
-            f"{', '.join(names()) or 'none'}. "
+            f"unknown backend {name!r}{installed}: {', '.join(names()) or 'none'}. "
             f"Another package can add one through the entry point group {GROUP!r}"
         )
     if len(entries) > 1:

@@ -264,7 +264,8 @@ def _backend(loaded: LoadedSuite, kernel_name: str, name: str) -> tuple[str, str
         write = f"{hint} Write" if hint else "; write"
         return "", (
             f"implementation {name!r} does not say its backend{write} `backend:` and one of "
-            f"{', '.join(installed)} here, or at the top of the file for the whole suite"
+            f"{', '.join(installed)} here, or at the top of the file for the whole suite; "
+            "a backend of another package has to be installed where this runs"
         )
     try:
         backend = registry.get(chosen)

@@ -115,6 +115,11 @@ def test_an_unknown_name_says_what_there_is() -> None:
     )
 
 
+def test_where_none_is_near_the_sentence_goes_on() -> None:
+    with pytest.raises(BackendError, match=r"unknown backend 'nonesuch'; installed: "):
+        registry.get("nonesuch")
+
+
 def test_an_installed_package_adds_a_backend(tmp_path: Path) -> None:
     target = tmp_path / "target"
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps"]

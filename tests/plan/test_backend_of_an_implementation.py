@@ -83,7 +83,8 @@ def test_an_implementation_that_says_no_backend_is_a_fault_that_says_what_to_wri
     assert (fault.line, fault.column) == (12, 7)
     assert fault.message == (
         "implementation 'fast' does not say its backend; write `backend:` and one of "
-        f"{', '.join(registry.names())} here, or at the top of the file for the whole suite"
+        f"{', '.join(registry.names())} here, or at the top of the file for the whole suite; "
+        "a backend of another package has to be installed where this runs"
     )
     assert [case.fault for case in cases_of(plan.group("small__fast"))] == [fault.message]
     assert plan.group("small__fast").backends == {"numpy"}
