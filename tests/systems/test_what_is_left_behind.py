@@ -536,7 +536,8 @@ def test_a_case_at_an_address_leaves_nothing_whatever_becomes_of_the_head(
                 ended = "its process ended without an outcome (exit code 1); "
                 reason = f"{ended}{device} lost its head: nothing answers at {address} within "
                 function = "cluster_functions:ray_losing_its_head"
-                told = r"(\[.*: Failed to connect to GCS within 10 seconds\. .*\n+)+"
+                # Ray's own threads, where they come to it before the process is ended.
+                told = r"(\[.*: Failed to connect to GCS within 10 seconds\. .*\n+)*"
                 check(scene, Way("ray", device, function, "killed", reason, errors=told))
             else:
                 check(scene, Way("ray", device, "cluster_functions:ray_twice"))
