@@ -22,7 +22,7 @@ from gpubench.errors import GpubenchError
 from gpubench.files import MOST_BYTES, TooLarge, read_regular
 from gpubench.names import BenchmarkName, parse_benchmark_name
 from gpubench.results.model import Described
-from gpubench.results.pairs import Pairs, is_text
+from gpubench.results.pairs import BenchmarkPairs, is_text
 
 FORMATS = (1, 2)
 """Versions of asv's result files that are read."""
@@ -164,7 +164,7 @@ def read_names(path: Path) -> Mapping[str, Described]:
     return dict.fromkeys(results if isinstance(results, dict) else (), Described())
 
 
-def read_result_file(path: Path, machine: str, pairs: Pairs) -> ResultFile:
+def read_result_file(path: Path, machine: str, pairs: BenchmarkPairs) -> ResultFile:
     """Read one result file of a machine; raises ``UnreadableFile`` with what is allowed.
 
     gpubench's own benchmarks are read, and those of pairs.

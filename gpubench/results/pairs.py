@@ -44,7 +44,7 @@ _NO_TIME = ("track", "mem", "peakmem")
 
 
 @dataclass(frozen=True)
-class Pairs:
+class BenchmarkPairs:
     """The pairs of a project, and what the names and cases of asv's are in them."""
 
     every: tuple[Pair, ...] = ()
@@ -52,7 +52,7 @@ class Pairs:
     """Names of the parameters by asv's name, where ``benchmarks.json`` tells them."""
 
     @classmethod
-    def of(cls, pairs: Sequence[Pair], described: Mapping[str, Described]) -> Pairs:
+    def of(cls, pairs: Sequence[Pair], described: Mapping[str, Described]) -> BenchmarkPairs:
         """With what is said of their benchmarks."""
         names = dict.fromkeys(name for pair in pairs for name, _ in places_in(pair))
         return cls(

@@ -22,7 +22,7 @@ from gpubench.parallel import in_processes, processors
 from gpubench.record import SUFFIX, RunRecord
 from gpubench.results.asv_files import UnreadableFile, read_result_file
 from gpubench.results.model import DETAILS, CaseName
-from gpubench.results.pairs import Pairs
+from gpubench.results.pairs import BenchmarkPairs
 from gpubench.results.records import RecordFile, RecordReader
 from gpubench.results.rows import RowsOfFiles
 from gpubench.results.unfinished import with_unfinished
@@ -164,7 +164,7 @@ def _stamp(entry: os.DirEntry[str] | None) -> tuple[int, int]:
     return (stat.st_size, stat.st_mtime_ns) if stat else (-1, -1)
 
 
-def read_all(files: Sequence[SnapshotFiles], pairs: Pairs) -> Iterator[Batch]:
+def read_all(files: Sequence[SnapshotFiles], pairs: BenchmarkPairs) -> Iterator[Batch]:
     """Read files in batches, in their order; in several processes where there is much."""
     sizes = [max(file.stamp[0], 0) + max(file.stamp[2], 0) for file in files]
     processes = processors() if sum(sizes) >= MUCH else 1
@@ -186,7 +186,7 @@ _readers: dict[str, Reader] = {}
 by one."""
 
 
-def _read_batch(files: Sequence[SnapshotFiles], run: str, pairs: Pairs) -> Batch:
+def _read_batch(files: Sequence[SnapshotFiles], run: str, pairs: BenchmarkPairs) -> Batch:
     if run not in _readers or _readers[run].is_full:
         _readers.clear()
         _readers[run] = Reader(pairs)
@@ -196,7 +196,7 @@ def _read_batch(files: Sequence[SnapshotFiles], run: str, pairs: Pairs) -> Batch
 class Reader:
     """Reads files in batches; what they have in common is decoded once, and given once."""
 
-    def __init__(self, pairs: Pairs) -> None:
+    def __init__(self, pairs: BenchmarkPairs) -> None:
         self._name = secrets.token_hex(8)
         self._pairs = pairs
         self._records, self._rows = RecordReader(), RowsOfFiles(pairs)
@@ -226,7 +226,11 @@ class Reader:
 
 
 def _read(
-    number: int, files: SnapshotFiles, records: RecordReader, rows: RowsOfFiles, pairs: Pairs
+    number: int,
+    files: SnapshotFiles,
+    records: RecordReader,
+    rows: RowsOfFiles,
+    pairs: BenchmarkPairs,
 ) -> SnapshotHead:
     record = records.read(files.record) if files.record else RecordFile()
     faults = [(f"{files.name}{SUFFIX}", fault) for fault in record.faults]

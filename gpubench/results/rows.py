@@ -26,7 +26,7 @@ from gpubench.names import (
 from gpubench.record import CaseRecord
 from gpubench.results.asv_files import NO_RESULT, ResultFile, StoredBenchmark, values_of
 from gpubench.results.model import DETAILS, STATUSES, CaseName, Row, Status
-from gpubench.results.pairs import Baselines, Pairs, Partner
+from gpubench.results.pairs import Baselines, BenchmarkPairs, Partner
 from gpubench.results.ratio import (
     BETWEEN_PROCESSES,
     IN_TURN,
@@ -121,7 +121,7 @@ class RowColumns:
 class RowsOfFiles:
     """Makes the rows of files one after the other; what they have in common is made once."""
 
-    def __init__(self, pairs: Pairs) -> None:
+    def __init__(self, pairs: BenchmarkPairs) -> None:
         self._pairs = pairs
         self._ids: dict[CaseName, int] = {}
         self._details: list[Row] = []
@@ -539,7 +539,7 @@ def measured_rows(
 
     Median and quartiles are asv's, so that both ways to measure state the same.
     """
-    rows = RowsOfFiles(Pairs())
+    rows = RowsOfFiles(BenchmarkPairs())
     rows.add_measured(measured)
     columns = rows.columns()
     details = [

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from gpubench.errors import GpubenchError
 from gpubench.results.model import COLUMNS, DETAILS, STATUSES
-from gpubench.results.pairs import Pairs
+from gpubench.results.pairs import BenchmarkPairs
 from gpubench.results.ratio import VERDICTS
 from gpubench.results.reading import Batch, SnapshotFiles, SnapshotHead, read_all
 
@@ -177,7 +177,7 @@ def interruptible() -> Iterator[None]:
         raise KeyboardInterrupt from error
 
 
-def in_memory(files: Sequence[SnapshotFiles], pairs: Pairs) -> DuckDBPyConnection:
+def in_memory(files: Sequence[SnapshotFiles], pairs: BenchmarkPairs) -> DuckDBPyConnection:
     """A table of these files that is not kept."""
     connection = duckdb.connect(config=CONFIG)
     connection.execute(_schema())
@@ -185,7 +185,9 @@ def in_memory(files: Sequence[SnapshotFiles], pairs: Pairs) -> DuckDBPyConnectio
     return connection
 
 
-def up_to_date(path: Path, files: Sequence[SnapshotFiles], pairs: Pairs) -> DuckDBPyConnection:
+def up_to_date(
+    path: Path, files: Sequence[SnapshotFiles], pairs: BenchmarkPairs
+) -> DuckDBPyConnection:
     """The table's file, brought up to date; a damaged or foreign one is made anew.
 
     Raises ``Busy`` where it is not up to date and cannot be written.
@@ -208,7 +210,9 @@ def up_to_date(path: Path, files: Sequence[SnapshotFiles], pairs: Pairs) -> Duck
 
 
 @interruptible()
-def _up_to_date(path: Path, files: Sequence[SnapshotFiles], pairs: Pairs) -> DuckDBPyConnection:
+def _up_to_date(
+    path: Path, files: Sequence[SnapshotFiles], pairs: BenchmarkPairs
+) -> DuckDBPyConnection:
     is_new = not path.exists()
     if not is_new:
         connection = connect(path, read_only=True)
@@ -259,7 +263,7 @@ def _outdated(
 def _update(
     connection: DuckDBPyConnection,
     files: Sequence[SnapshotFiles],
-    pairs: Pairs,
+    pairs: BenchmarkPairs,
 ) -> None:
     """Read what is new or has changed, and forget what is no longer there, in one transaction."""
     changed, lost = _outdated(connection, files)
@@ -297,7 +301,7 @@ def _update(
     run("commit")
 
 
-def key_of(pairs: Pairs) -> str:
+def key_of(pairs: BenchmarkPairs) -> str:
     """What rows depend on beside the files."""
     return digest(repr((FORMAT, pairs)))
 

@@ -42,7 +42,7 @@ from gpubench.results.model import (
     Snapshot,
     Status,
 )
-from gpubench.results.pairs import Pairs, alone, resolved, unfit
+from gpubench.results.pairs import BenchmarkPairs, alone, resolved, unfit
 from gpubench.results.ratio import MOST_DISTURBED, Times
 from gpubench.results.reading import SnapshotFiles, snapshot_files
 from gpubench.results.rows import rows_from
@@ -461,19 +461,19 @@ def open_table(
     }
     described = _described(files, results_dir, problems)
     given = tuple(pairs)
-    resolved_pairs, said = resolved(given, described) if given else (alone(described), [])
-    all_pairs = Pairs.of(resolved_pairs, described)
+    chosen, said = resolved(given, described) if given else (alone(described), [])
+    benchmark_pairs = BenchmarkPairs.of(chosen, described)
     problems += [*said, *refused]
     connection = None
     if path is not None:
         try:
-            connection = store.up_to_date(path, files, all_pairs)
+            connection = store.up_to_date(path, files, benchmark_pairs)
         except store.Busy as error:
             message = f"{error}; all results were read anew, and are not kept"
             problems.append(Problem(f"{path.parent.name}/{path.name}", message))
             path = None
     if connection is None:
-        connection = store.in_memory(files, all_pairs)
+        connection = store.in_memory(files, benchmark_pairs)
     result = connection.execute("""
         select s.*, t.benchmarks as superseded from snapshots s left join (
             select snapshot, list(benchmark) as benchmarks from superseded group by snapshot
@@ -489,21 +489,23 @@ def open_table(
         dates.setdefault(head["commit"], head["date"])  # a record knows its own date only
     commits = order_commits(dates, repository)
     place = {commit.hash: index for index, commit in enumerate(commits)}
-    key = store.key_of(all_pairs)
+    key = store.key_of(benchmark_pairs)
     snapshots = [_snapshot(head, commits[place[head["commit"]]], key) for head in stored]
     by_setup: dict[Setup, list[Snapshot]] = defaultdict(list)
     for snapshot in sorted(snapshots, key=lambda s: (place[s.commit.hash], s.setup)):
         by_setup[snapshot.setup].append(snapshot)
     rows = connection.execute("select distinct benchmark from versions").fetchall()
-    paired = {place.asv_name: place for of_name in all_pairs.places.values() for place in of_name}
+    paired = {
+        place.asv_name: place for of_name in benchmark_pairs.places.values() for place in of_name
+    }
     benchmarks = {
         name for (text,) in rows if (name := paired.get(text) or parse_benchmark_name(text))
     }
-    problems += unfit(all_pairs.every, benchmarks, described)
+    problems += unfit(benchmark_pairs.every, benchmarks, described)
     sources = {
         name: entry.source
         for asv_name, entry in described.items()
-        for name in (parse_benchmark_name(asv_name), *all_pairs.places.get(asv_name, ()))
+        for name in (parse_benchmark_name(asv_name), *benchmark_pairs.places.get(asv_name, ()))
         if name in benchmarks and entry.source
     }
     return Table(

@@ -16,11 +16,11 @@ from stored_asv_project import commit_hash, write_format_2
 from gpubench.names import BenchmarkName
 from gpubench.results import Pair
 from gpubench.results.asv_files import ResultFile, UnreadableFile, read_result_file
-from gpubench.results.pairs import Pairs
+from gpubench.results.pairs import BenchmarkPairs
 
 NAME = "linalg.Norm.time_numpy"
 PLACE = BenchmarkName("linalg", "Norm.time_numpy", "time", "kernel")
-PAIRS = Pairs((Pair(PLACE.suite, PLACE.kernel, NAME, ""),))
+PAIRS = BenchmarkPairs((Pair(PLACE.suite, PLACE.kernel, NAME, ""),))
 STATS = {"ci_99": [0.9876543, 1.0123456], "q_25": 0.99, "q_75": 1.01, "number": 3, "repeat": 10}
 
 

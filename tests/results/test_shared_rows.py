@@ -11,7 +11,7 @@ from result_files import AT, CommitFiles
 
 from gpubench.record import CaseRecord
 from gpubench.results import open_table, rows
-from gpubench.results.pairs import Pairs
+from gpubench.results.pairs import BenchmarkPairs
 from gpubench.results.reading import Reader, SnapshotFiles, snapshot_files
 
 NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
@@ -124,7 +124,7 @@ def write(directory: Path, index: int, writes: Callable[[str, str], Write]) -> N
 
 def read(files: list[SnapshotFiles]) -> list[str]:
     """All that is read of each file, but for numbers that depend on the files before it."""
-    batch = Reader(Pairs()).read(files)
+    batch = Reader(BenchmarkPairs()).read(files)
     names, details = batch.names, batch.details
     columns = {name: column.tolist() for name, column in batch.cells.items()}
     read: list[tuple[object, ...]] = [(repr(head),) for head in batch.heads]
