@@ -63,7 +63,7 @@ gpu-check: gpu-here $(if $(NO_INSTALL),,$(VENV)/installed-gpu)  ## Check the tim
 gpu-here:
 	@$(PYTHON) scripts/gpu_here.py
 
-figures: $(VENV)/installed-dev $(SYSTEMS)/installed  ## Measure the times that docs/measurements.md states, on a machine that does nothing else (two hours)
+figures: $(VENV)/installed-dev $(SYSTEMS)/installed  ## Measure the times that docs/measurements.md states, on a machine that does nothing else (90 minutes)
 	$(BIN)/python scripts/cost_of_a_call.py
 	$(BIN)/python scripts/against_timeit_and_pyperf.py
 	$(BIN)/python scripts/against_pytest_benchmark.py

@@ -19,7 +19,8 @@
 
 6. How many rounds of pairs that takes (`pair_rounds`): kernels with 5 % more work in forty rounds
    of five pairs, of which fewer are counted, judged by the sign test and by signed ranks, at 99 %.
-   And by how much medians of processes that follow each other scatter (`processes`).
+   And by how much medians of processes that follow each other scatter (`processes`), in arithmetic
+   and over arrays whose kernels take from a microsecond to milliseconds.
 
 All but the first as `gpubench time` measures and judges. Comparisons of scripted durations take a
 tenth of a second each; those of a real kernel a second or two, and of two commits some more.
@@ -289,13 +290,13 @@ MODES = {
 }
 PARTS = ("commits", *MODES, "neighbours", "pair_rounds", "processes")
 
-LARGE = """\
+SIZES = """\
 version: 1
-suite: large
+suite: sizes
 backend: numpy
 kernels:
-  large:
-    sizes: {n: [4194304]}
+  sizes:
+    sizes: {n: [4096, 65536, 4194304]}
     arrays:
       a: {shape: [n], dtype: float32}
       b: {shape: [n], dtype: float32, intent: inout}
@@ -347,11 +348,9 @@ def main() -> None:
             for suite in ("real_default", "memory"):
                 rounds_needed(suite, planned(folder, suite)["slower"], given.comparisons)
         if "processes" in parts:
-            cases = {
-                **planned(folder, "large"),
-                "arithmetic": planned(folder, "all_threads")["base"],
-            }
-            for name, case in cases.items():
+            scatter("arithmetic", planned(folder, "all_threads")["base"], given.comparisons)
+            for case in cases_of(folder, "sizes"):
+                name = f"{case.implementation_name} {case.identity}"
                 scatter(name, case, given.comparisons)
     if given.suite is not None:
         loaded = load_suites([given.suite], given.preset)
@@ -360,7 +359,7 @@ def main() -> None:
 
 
 def files(noise: float, spread: float) -> dict[str, str]:
-    made = {"control_kernels.py": KERNELS, "memory.yaml": MEMORY, "large.yaml": LARGE}
+    made = {"control_kernels.py": KERNELS, "memory.yaml": MEMORY, "sizes.yaml": SIZES}
     made["real_commits.yaml"] = REAL.format(mode="commits", sampling=DEFAULT)
     for name, (base, slower, backend) in (WITH_NEIGHBOURS | BESIDE_ONE | ALONE).items():
         intent = "inout" if name == "in_place" else "in"
@@ -461,7 +460,7 @@ def scatter(kind: str, case: Case, comparisons: int) -> None:
     with intervals that are."""
     with forked() as take:
         rows = [rows_of([take(Job(case))])[0] for _ in range(comparisons)]
-    logs = np.log([row.seconds for row in rows if row.seconds])
+    seconds = [row.seconds for row in rows if row.seconds]
     ratios = [one for pair in pairwise(rows) if (one := time_ratio(*pair))]
     apart = [
         sum(
@@ -471,8 +470,9 @@ def scatter(kind: str, case: Case, comparisons: int) -> None:
         for factor in (1.05, 1.1)
     ]
     print(
-        f"{f'processes, {kind}':42} medians scatter by {logs.std():.1%}; of {len(ratios)} "
-        f"neighbours {apart[0]} are apart by 5 %, {apart[1]} by 10 %",
+        f"{f'processes, {kind}':42} {np.median(seconds) * 1e6:8.1f} µs, medians scatter by "
+        f"{np.log(seconds).std():.1%}; of {len(ratios)} "
+        f"that follow each other {apart[0]} are apart by 5 %, {apart[1]} by 10 %",
         flush=True,
     )
 
@@ -516,9 +516,12 @@ def report(folder: Path, mode: str, comparisons: int) -> None:
 
 
 def planned(folder: Path, suite: str) -> dict[str, Case]:
-    """The case of each implementation."""
-    cases = build_plan(load_suites([folder / f"{suite}.yaml"]), gpu_count=0).cases()
-    return {case.implementation_name: case for case in cases}
+    """The case of each implementation, of which each has one."""
+    return {case.implementation_name: case for case in cases_of(folder, suite)}
+
+
+def cases_of(folder: Path, suite: str) -> Iterable[Case]:
+    return build_plan(load_suites([folder / f"{suite}.yaml"]), gpu_count=0).cases()
 
 
 def alarms(what: str, cases: list[Case], comparisons: int, take: Take = take_turn) -> None:
