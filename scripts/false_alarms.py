@@ -20,7 +20,7 @@
 6. How many rounds of pairs that takes (`pair_rounds`): kernels with 5 % more work in forty rounds
    of five pairs, of which fewer are counted, judged by the sign test and by signed ranks, at 99 %.
    And by how much medians of processes that follow each other scatter (`processes`), in arithmetic
-   and over arrays whose kernels take from a microsecond to milliseconds.
+   and in kernels over arrays that take from less than a microsecond on.
 
 All but the first as `gpubench time` measures and judges. Comparisons of scripted durations take a
 tenth of a second each; those of a real kernel a second or two, and of two commits some more.
@@ -516,7 +516,7 @@ def report(folder: Path, mode: str, comparisons: int) -> None:
 
 
 def planned(folder: Path, suite: str) -> dict[str, Case]:
-    """The case of each implementation, of which each has one."""
+    """The case of each implementation, in a suite where each has one."""
     return {case.implementation_name: case for case in cases_of(folder, suite)}
 
 
