@@ -30,6 +30,10 @@ FORMAT = 1
 
 SUFFIX = ".gpubench.jsonl"
 
+UNCOMMITTED = "uncommitted"
+"""Fact of a run: paths in the repository of code and suites that differ from the commit, joined by
+``", "``. ``None`` where nothing differs; absent where nobody looked."""
+
 MAX_LINE = 2**22
 """Bytes of a line: the longest has some 20 for each sample, and nobody takes 200,000."""
 

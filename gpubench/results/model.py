@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_type_hints
 
 from gpubench.names import BenchmarkName, Value
+from gpubench.record import UNCOMMITTED
 from gpubench.results.ratio import MOST_DISTURBED, Ratio
 
 Status = Literal["ok", "skipped", "failed", "wrong", "timed_out", "killed", "verified"]
@@ -89,6 +90,13 @@ class Snapshot:
     ``version`` of a benchmark)."""
     digest: str = ""
     """Changes with anything that its rows or these fields are made from."""
+
+    @property
+    def uncommitted(self) -> tuple[str, ...]:
+        """Paths in the repository of code and suites that differed from the commit when it was
+        measured; empty where nothing did, or where no record says it."""
+        paths = self.facts.get(UNCOMMITTED)
+        return tuple(str(paths).split(", ")) if paths else ()
 
 
 @dataclass(frozen=True, slots=True)
