@@ -27,7 +27,9 @@ from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.software import requested
 from gpubench.errors import GpubenchError
 from gpubench.measure.asv_settings import asv_settings, say_if_without_plugin, started_by_asv
-from gpubench.measure.preparation import Preparation, Skipped
+from gpubench.measure.caches import keep_caches_apart
+from gpubench.measure.preparation import Preparation, Refused, Skipped
+from gpubench.measure.provenance import NOBODY_LOOKED, Provenance, find_provenance
 from gpubench.measure.recorder import Recorder, now
 from gpubench.measure.resuming import RecordedSamples, finished_before
 from gpubench.measure.sampling import (
@@ -65,15 +67,19 @@ def benchmark_classes(suites: Path) -> dict[str, type]:
     what all of them need. Raises ``SuiteError`` with every fault of the files.
     """
     say_if_without_plugin()
+    if started_by_asv():
+        keep_caches_apart()
     preset, count = os.environ.get("GPUBENCH_PRESET") or None, gpu_count()
     asked = asked_benchmark(sys.argv)
     # A suite's file has its name, so that the other suites need not be read.
     folder = asked_folder(suites)
     source = folder if asked is None else folder / f"{asked.suite}.yaml"
-    groups: Sequence[Group] = build_plan(load_suites([source], preset), count).groups()
+    loaded = load_suites([source], preset)
+    provenance = find_provenance(loaded) if started_by_asv() else NOBODY_LOOKED
+    groups: Sequence[Group] = build_plan(loaded, count).groups()
     if asked is not None:
         groups = [group for group in groups if group.class_name == asked.class_name]
-    classes = {group.class_name: benchmark_class(group, count) for group in groups}
+    classes = {group.class_name: benchmark_class(group, count, provenance) for group in groups}
     if sys.argv[1:2] == ["run_server"]:  # asv forks this process for each case
         # Where asv was killed between two cases, this process would wait for the next one for ever.
         end_with_parent()
@@ -97,7 +103,7 @@ def asked_benchmark(arguments: Sequence[str]) -> BenchmarkName | None:
     return None
 
 
-def benchmark_class(group: Group, gpu_count: int) -> type:
+def benchmark_class(group: Group, gpu_count: int, provenance: Provenance = NOBODY_LOOKED) -> type:
     """The class that asv discovers for one implementation.
 
     Cases that get no time anyway are done in one process: there are thousands of them.
@@ -113,18 +119,21 @@ def benchmark_class(group: Group, gpu_count: int) -> type:
         "param_names": ["case"],
         "number": 1,
         **given,
-        **{f"time_{label}": _time_method(group, label, cases, source) for label in group.times},
+        **{
+            f"time_{label}": _time_method(group, label, cases, source, provenance)
+            for label in group.times
+        },
     }
     return type(group.class_name, (), attributes)
 
 
 def _time_method(
-    group: Group, label: str, cases: Sequence[Case], source: str
+    group: Group, label: str, cases: Sequence[Case], source: str, provenance: Provenance
 ) -> Callable[..., None]:
     """A ``time_*`` method with the hooks and attributes that asv looks for on it. asv's pages show
     ``source`` as its code."""
     version = benchmark_version(group.kernel, group.implementation_name, label)
-    timed = TimedBenchmark(group, label, version)
+    timed = TimedBenchmark(group, label, version, provenance)
 
     def setup(identity: str) -> None:
         timed.setup(identity)
@@ -154,8 +163,15 @@ def _time_method(
 class TimedBenchmark:
     """State of one ``time_*`` benchmark in one process: what asv's hooks work on."""
 
-    def __init__(self, group: Group, label: str, version: str | None = None) -> None:
+    def __init__(
+        self,
+        group: Group,
+        label: str,
+        version: str | None = None,
+        provenance: Provenance = NOBODY_LOOKED,
+    ) -> None:
         self._group = group
+        self._provenance = provenance
         self._label = label
         self._version = version
         self._identity: str | None = None
@@ -273,11 +289,18 @@ class TimedBenchmark:
             declared=declared,
             run=settings.run,
             version=self._version,
+            provenance=self._provenance,
         )
         try:
             measurement = self._preparation.prepare()
         except Skipped as skipped:
             raise NotImplementedError(str(skipped)) from None
+        except Refused as refused:
+            # One cause for all cases, which the plugin tells once: no traceback for each.
+            if not settings.run:
+                print(refused, file=sys.stderr)
+            sys.stderr.flush()
+            os._exit(1)
         self._measurement, self._seconds = measurement, []
         plan = sample_plan(declared, self._label)
         if self._label not in FRESH_TIMES:
@@ -299,7 +322,7 @@ class TimedBenchmark:
     def _take(self, before: FinishedProcess, recorder: Recorder, run: str) -> None:
         """What an earlier process had finished, in place of a measurement: this run's record gets
         it too, so that it is whole."""
-        recorder.write_facts(run)
+        recorder.write_facts(run, self._provenance.facts())
         recorder.write(before.outcome)
         if before.rounds is not None:
             recorder.write(before.rounds)

@@ -16,6 +16,7 @@ import os
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
@@ -43,6 +44,10 @@ KEEPING = ("run", "continuous", "find")
 
 QUICK = {"number": 1, "repeat": 1, "warmup_time": 0, "rounds": 1}
 """What asv's ``--quick`` stands for (``asv.runner.run_benchmarks``)."""
+
+
+MAX_REASONS = 5
+"""Reasons why cases have no time, at the end of a run; the report has all."""
 
 
 def export_settings() -> None:
@@ -96,13 +101,14 @@ def _settings(arguments: Any) -> AsvSettings:
     )
     if _command(arguments) not in KEEPING or options.get("dry_run") or options.get("skip_save"):
         return settings
-    commit = options.get("set_commit_hash")
+    commit, repository = options.get("set_commit_hash"), get_repo(config)
     return replace(
         settings,
+        repository=repository._path if repository.dvcs == "git" else None,
         results_dir=str(Path(config.results_dir).resolve()),
         # Where the machine has no name yet, asv asks for one here, keeps it and asks no more.
         machine=Machine.load(machine_name=arguments.machine, interactive=True).machine,
-        commit=None if commit is None else get_repo(config).get_hash_from_name(commit),
+        commit=None if commit is None else repository.get_hash_from_name(commit),
     )
 
 
@@ -125,6 +131,29 @@ def say_what_is_compiled_anew() -> None:
     if said:
         log.info(f"gpubench: {said}")
         log.flush()  # the end of the line, which asv has written already after its own last one
+
+
+def say_why_there_is_no_time() -> None:
+    """At the end of a run, each once: the reasons why cases have no time, the most frequent first.
+
+    asv shows ``n/a`` and ``failed``, and of a failed one the traceback.
+    """
+    last = {
+        (path, record.benchmark, record.case): record
+        for path, record in _lines_of_run("benchmark")
+        if isinstance(record, CaseRecord)
+    }
+    causes = Counter(
+        (record.status, (record.reason or "no reason is known").splitlines()[0])
+        for record in last.values()
+        if record.status not in ("ok", "started")
+    )
+    for (status, reason), count in causes.most_common(MAX_REASONS):
+        cases = "1 case" if count == 1 else f"{count} cases"
+        log.info(f"gpubench: {cases} {status}: {reason}")
+    if (left := len(causes) - MAX_REASONS) > 0:
+        log.info(f"gpubench: {left} more reasons stand in the report: gpubench report")
+    log.flush()
 
 
 def record_what_was_lost() -> None:
@@ -219,4 +248,5 @@ export_settings()
 runner.ForkServer = ForkServer
 atexit.register(remove_abandoned)  # of cases that asv ended
 atexit.register(say_what_is_compiled_anew)
+atexit.register(say_why_there_is_no_time)
 atexit.register(record_what_was_lost)

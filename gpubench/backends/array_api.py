@@ -129,8 +129,9 @@ class ArrayApiBackend(HostBackend):
     }
     caches = (
         *("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"),
-        *("JAX_COMPILATION_CACHE_DIR", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH"),
+        *("CUPY_CACHE_DIR", "CUDA_CACHE_PATH"),
     )
+    caches_by_content = ("JAX_COMPILATION_CACHE_DIR",)
 
     def unavailable_with(self, device: str, options: Mapping[str, Value]) -> str | None:
         """Of these libraries CuPy alone runs on a device in software; ``start`` refuses one that it

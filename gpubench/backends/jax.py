@@ -169,7 +169,8 @@ class JaxBackend(HostBackend):
     options: ClassVar[Mapping[str, str]] = {
         "wrap": "jit: XLA compiles the function as a whole; absent: as it is"
     }
-    caches = ("JAX_COMPILATION_CACHE_DIR", "CUDA_CACHE_PATH")
+    caches = ("CUDA_CACHE_PATH",)
+    caches_by_content = ("JAX_COMPILATION_CACHE_DIR",)  # by the computation; off unless it is set
 
     def unavailable(self, device: str) -> str | None:
         if reason := super().unavailable(device):

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module, metadata
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -92,8 +93,23 @@ class NumbaBackend(HostBackend):
     def keeps(self, function: Any) -> bool:
         return _keeps(function)
 
+    def move_caches(self) -> None:
+        if "numba" in sys.modules:
+            _move_functions()
+
     def start(self, device: str, threads: int | None) -> NumbaSession:
         return NumbaSession(threads)
+
+
+def _move_functions() -> None:
+    """Have the functions of all modules keep their code where the environment says it now: each
+    took its folder when it was made. Those for CUDA too, where numba-cuda shares Numba's settings.
+    """
+    import_module("numba.core.config").reload_config()
+    for module in [*sys.modules.values()]:
+        for value in [*vars(module).values()] if isinstance(module, ModuleType) else ():
+            if type(value).__module__.startswith("numba.") and _keeps(value):
+                value.enable_caching()
 
 
 def _keeps(function: Any) -> bool:

@@ -366,7 +366,11 @@ class Backend(ABC):
     options: ClassVar[Mapping[str, str]] = {}
     """What a suite may set under ``options``, with its meaning: keyword arguments of ``start``."""
     caches: ClassVar[tuple[str, ...]] = ()
-    """Environment variables that say where compiled code is kept: empty folders for ``compile``."""
+    """Environment variables that name folders of compiled code. Each measurement gets folders that
+    belong to the sources as they are, and ``compile`` empty ones (``measure/caches.py``)."""
+    caches_by_content: ClassVar[tuple[str, ...]] = ()
+    """Environment variables that name folders where code is found by all that it is made from, and
+    which others may share: empty ones for ``compile``, else as the user has them."""
     preloads: ClassVar[str] = ""
     """What ``preload`` imports: a module that takes long, and starts no thread meanwhile."""
     compiles_ahead: ClassVar[bool] = False
@@ -456,6 +460,9 @@ class Backend(ABC):
         """Whether a loaded function's compiled code is kept on disk, so that another process may
         find it; asked where ``compiles_ahead``."""
         return False
+
+    def move_caches(self) -> None:  # noqa: B027 (optional)
+        """Have functions that exist already keep their code where ``caches`` name it now."""
 
     def compile_with_lines(self) -> None:  # noqa: B027 (optional)
         """Have kernels that are made from now on compiled so that faults name lines of source."""

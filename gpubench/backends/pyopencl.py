@@ -341,7 +341,10 @@ class PyOpenCLBackend(Backend):
     requires = ("gpubench[opencl]",)
     software = ("pyopencl",)
     concerns = ("pyopencl", *STEADY_FACTS)
-    caches = ("POCL_CACHE_DIR", "CUDA_CACHE_PATH", "XDG_CACHE_HOME")
+    caches = ("POCL_CACHE_DIR", "CUDA_CACHE_PATH")
+    caches_by_content = (
+        "XDG_CACHE_HOME",
+    )  # PyOpenCL's own: with the files that a program includes
     # PoCL gives a sub-device all threads of the whole.
     no_threads = (
         "no call of OpenCL sets how many a device uses; leave 'threads' out (PoCL reads "

@@ -247,7 +247,10 @@ class TorchBackend(HostBackend):
     preloads = "torch"  # its threads start with the first operation
     software = ("torch",)
     concerns = ("torch", "no_gpu", *devices.STEADY_FACTS)
-    caches = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")
+    caches = (
+        *("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TORCH_EXTENSIONS_DIR"),
+        "CUDA_CACHE_PATH",
+    )
 
     def unavailable(self, device: str) -> str | None:
         if reason := super().unavailable(device):

@@ -44,6 +44,8 @@ class AsvSettings:
     """Name under which asv keeps results of this machine."""
     commit: str | None = None
     """The 40 digits of ``--set-commit-hash``: results are kept under it, whatever is measured."""
+    repository: str | None = None
+    """Where git has the project, a mirror of asv's for one from elsewhere; ``None`` without git."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
     """Attributes of benchmarks that the command line sets (``-a``, ``--quick``)."""
     benchmarks: tuple[str, ...] = ()

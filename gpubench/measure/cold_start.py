@@ -52,8 +52,9 @@ class ColdStartSampler:
             with temporary_folder("cache") as cache:
                 # This process's search path, so that the same modules are imported.
                 path = os.pathsep.join(filter(None, sys.path))
-                kept = registry.get(self._case.backend).caches if self._time == "compile" else ()
-                caches = dict.fromkeys(kept, str(cache))
+                backend = registry.get(self._case.backend)
+                emptied = (*backend.caches, *backend.caches_by_content)
+                caches = dict.fromkeys(emptied, str(cache)) if self._time == "compile" else {}
                 finished = subprocess.run(
                     [sys.executable, "-P", "-m", __name__],
                     input=place.encode(),

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from gpubench.backends import registry
 from gpubench.measure.asv_settings import asv_settings
+from gpubench.measure.caches import keep_caches_apart
 from gpubench.measure.execution import opened
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.targets import load_target
@@ -44,6 +45,7 @@ def main() -> None:
         # Functions of one file stay together: they share functions and a cache.
         files[str(case.implementation.function).partition(":")[0]].append(case)
     if len(files) > 1:
+        keep_caches_apart()
         list(in_processes(call_once, list(files.values())))
 
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from statistics import median
 
 from gpubench.measure.asv_settings import TIMEOUT
+from gpubench.measure.caches import caches_of_sources
 from gpubench.measure.conditions import changes_process, why_ended
 from gpubench.measure.paired import opponent_of
 from gpubench.measure.preparation import Preparation, baseline_of, case_record, one_of_each
@@ -164,7 +165,10 @@ def bench(backends: Iterable[str] = (), warned: Counter[str] | None = None) -> I
     there is another. ``backends`` are those that processes get ready for together, and ``warned``
     counts Python's warnings.
     """
+    stack = ExitStack()
+    stack.enter_context(caches_of_sources())
     worker = Worker(take_turn, backends=backends, warned=warned)
+    stack.callback(worker.end)
     taken: list[Job] = []
     """In the present process."""
 
@@ -193,10 +197,8 @@ def bench(backends: Iterable[str] = (), warned: Counter[str] | None = None) -> I
             taken.clear()
         return measured
 
-    try:
+    with stack:
         yield take
-    finally:
-        worker.end()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,14 @@ from functools import partial
 
 from gpubench.backends import registry
 from gpubench.backends.software import NAME, take_faults
-from gpubench.errors import BackendError, GpubenchError
+from gpubench.errors import BackendError, GpubenchError, KernelError
 from gpubench.measure.check import CheckResult
 from gpubench.measure.conditions import bandwidth, fits_in_cache, floor, why_not
 from gpubench.measure.execution import SMALL, Execution, opened
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.memory import exceeded, peak_bytes
 from gpubench.measure.paired import Pairs, opponent_of, take_pairs
+from gpubench.measure.provenance import NOBODY_LOOKED, Provenance
 from gpubench.measure.recorder import Recorder, now
 from gpubench.measure.sampling import Measurement, SamplePlan, sample_plan
 from gpubench.measure.scores import Outputs
@@ -61,6 +62,10 @@ class Skipped(GpubenchError):
         self.status, self.fields = status, fields
 
 
+class Refused(GpubenchError):
+    """The code is not that of the commit; the message says what to change."""
+
+
 class WrongResult(GpubenchError):
     """The implementation does not compute what the baseline computes."""
 
@@ -90,6 +95,8 @@ class Preparation:
     """Of which asv run it is."""
     version: str | None = None
     """Of the asv benchmark."""
+    provenance: Provenance = NOBODY_LOOKED
+    """Which code it is."""
     record: CaseRecord = field(init=False)
     """The case's last line on record, from ``prepare`` on."""
     _stack: ExitStack = field(default_factory=ExitStack)
@@ -98,10 +105,18 @@ class Preparation:
     def prepare(self) -> Measurement:
         """Draw, check and size; raises ``Skipped``, ``WrongResult`` or what went wrong, each put on
         record first."""
-        self.recorder.write_facts(self.run)
+        self.recorder.write_facts(self.run, self.provenance.facts())
         self._write("started", timeout=self.timeout)
         with self.recording():
-            return self._prepared()
+            if self.provenance.refusal:
+                raise Refused(self.provenance.refusal)
+            try:
+                return self._prepared()
+            except (KernelError, TypeError) as error:
+                suite = self.case.suite.suite
+                if reason := self.provenance.explain_misfit(suite, error, cause(error)):
+                    raise Skipped(reason) from error
+                raise
 
     @contextmanager
     def recording(self) -> Iterator[None]:

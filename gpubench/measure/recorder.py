@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -42,8 +42,9 @@ class Recorder:
                 f"a case is not on record: {error}; mend that, or make room, and measure it again"
             ) from error
 
-    def write_facts(self, run: str) -> None:
-        """Append the facts of a run, unless the file's last ones are its or the same."""
+    def write_facts(self, run: str, of_code: Mapping[str, Value | None] | None = None) -> None:
+        """Append the facts of a run, with those of the code that it measures, unless the file's
+        last ones are its or the same."""
         if self.path is None:
             return
         # Gathering them takes longer than many kernels, and every case asks.
@@ -51,7 +52,7 @@ class Recorder:
         last = next((one.facts for one in runs), None)
         if last is not None and run and last.get("run") == run:
             return
-        facts = {"run": run, **run_facts()}
+        facts = {"run": run, **run_facts(), **(of_code or {})}
         if facts != last:
             backends = registry.usable()
             concerns = {one.name: tuple(one.concerns) for one in backends if one.concerns}

@@ -21,6 +21,7 @@ import numpy as np
 from gpubench.backends import registry
 from gpubench.backends.devices import is_cuda
 from gpubench.backends.software import set_option, take_faults
+from gpubench.measure.caches import caches_of_sources
 from gpubench.measure.check import CheckResult
 from gpubench.measure.conditions import changes_process, why_ended, why_not
 from gpubench.measure.execution import opened
@@ -107,6 +108,7 @@ def verified(
     in_software = manner.in_software and any(map(is_cuda, chain(*map(devices_of, cases))))
     count = min(manner.processes or processors(), len(waiting))
     with ExitStack() as stack:
+        stack.enter_context(caches_of_sources())
         crew: dict[Worker, list[tuple[int, Case]]] = {}
         """What each has still to verify of a kernel, the present case first."""
         for _ in range(count):  # all begin to start before the first is given something

@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -169,7 +170,8 @@ def test_a_plugin_of_another_release_is_understood_as_far_as_it_goes(monkeypatch
 
 
 def test_each_command_is_a_run_of_its_own(project, monkeypatch):
-    monkeypatch.setattr(asv_plugin.time, "time", iter([1.0, 2.0]).__next__)
+    clock = SimpleNamespace(time=iter([1.0, 2.0]).__next__)
+    monkeypatch.setattr(asv_plugin, "time", clock)
     assert exported(monkeypatch, "run").run != exported(monkeypatch, "run").run
 
 

@@ -66,9 +66,14 @@ def cases(project):
     return list(build_plan(load_suites([project]), gpu_count=0).cases())
 
 
+def environment_of(project):
+    caches = {"XDG_CACHE_HOME": str(project / "cache")}
+    return {**os.environ, "PYTHONPATH": f"{Path.cwd()}:{project}", **caches}
+
+
 def compiled_signatures(project):
     """Files of compiled code, one for each set of types, by the function's name."""
-    files = (project / "__pycache__").glob("*.nbc")
+    files = project.glob("cache/gpubench/compiled/*/numba_cache/*/*.nbc")
     return sorted(f"{file.name.partition('_')[0]}.{file.name.split('.')[1].split('-')[0]}"
                   for file in files)  # fmt: skip
 
@@ -98,7 +103,7 @@ def test_only_what_asv_was_asked_for_is_compiled(project, asked, expected):
 
 def test_a_process_of_its_own_leaves_the_code_on_disk_and_no_failure_stops_it(project):
     command = [sys.executable, "-m", compiling_ahead.__name__, str(project)]
-    environment = {**os.environ, "PYTHONPATH": f"{Path.cwd()}:{project}"}
+    environment = environment_of(project)
     done = subprocess.run(
         command, cwd=project, env=environment, capture_output=True, text=True, check=False
     )
@@ -110,7 +115,7 @@ def test_one_file_is_left_to_its_cases(project):
     (project / "second.yaml").unlink()
     subprocess.run(
         [sys.executable, "-m", compiling_ahead.__name__, str(project)],
-        env={**os.environ, "PYTHONPATH": f"{Path.cwd()}:{project}"},
+        env=environment_of(project),
         check=True,
     )
     assert compiled_signatures(project) == []

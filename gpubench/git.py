@@ -1,0 +1,45 @@
+"""Asks git, and lets no repository run a program of its author's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+TIMEOUT_SECONDS = 60.0
+
+OPTIONS = (
+    "--no-pager",
+    "--no-replace-objects",
+    *("-c", "core.fsmonitor=false"),
+    *("-c", f"core.hooksPath={os.devnull}"),
+    *("-c", "log.showSignature=false"),
+    *("-c", "log.mailmap=false"),
+    *("-c", "safe.bareRepository=explicit"),
+)
+"""Settings of a repository name programs (git-config(1)), and anybody may have written them: those
+that git would run for what is asked here are overruled. A folder that merely looks like a
+repository is none, as a clone can hold one with settings of its author."""
+
+VARIABLES = {
+    "GIT_ALLOW_PROTOCOL": "",  # none, whatever the settings say: an object that is missing is
+    "GIT_NO_LAZY_FETCH": "1",  # fetched else, by a program that the settings name
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+
+
+def ask_git(repository: Path, *arguments: str, given: bytes = b"") -> bytes:
+    """Return what git prints; nothing where it fails, or git or the repository is missing."""
+    try:
+        process = subprocess.run(
+            ["git", *OPTIONS, "-C", str(repository), *arguments],
+            env={**os.environ, **VARIABLES},
+            input=given,
+            capture_output=True,
+            check=True,
+            timeout=TIMEOUT_SECONDS,
+        )
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return b""
+    return process.stdout

@@ -1,0 +1,258 @@
+"""Keeps compiled code in folders that belong to the sources it was compiled from.
+
+Caches of compilers mostly look at the file of a kernel alone: Numba's ``cache=True`` does not see
+that a function of another module, which was compiled into the kernel, has changed. So whatever
+compiles for a measurement looks into a folder whose name is a digest of all that takes part: the
+files of the project, the versions of the installed distributions, Python, and Numba's settings.
+Another commit, or an edit, has another folder.
+
+Under asv these folders lie in the environment, else in the user's cache. ``docs/which-code.md``
+tells users.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import json
+import os
+import shutil
+import stat
+import sys
+import sysconfig
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from importlib.metadata import Distribution, distributions
+from itertools import islice
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from gpubench.backends import registry
+from gpubench.backends.clusters import temporary_folder
+from gpubench.environment import environment
+from gpubench.git import ask_git
+
+PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", "asv.conf.json", ".git")
+"""Files that tell a project's folder."""
+
+OUTSIDE_CODE = {
+    *(".css", ".html", ".ipynb", ".js", ".md", ".rst"),
+    *(".jpg", ".pdf", ".png", ".svg"),
+    *(".nbc", ".nbi", ".pyc", ".pyo"),
+}
+"""Suffixes of files that no compiled code comes from."""
+
+MAX_FILES = 50_000
+"""Of a project. What has more, a home folder for instance, is not looked through: it gets a new
+folder each time."""
+
+MAX_READ_BYTES = 2**23
+"""Of a file that is read whole; a larger one, data mostly, is known by its size and moment."""
+
+MAX_FOLDERS = 8
+"""Folders that stay: commits that asv interleaves, edits that somebody goes back and forth
+between."""
+
+UNUSED_SECONDS = 3600.0
+"""A folder that was used since is not removed: another process may compile into it."""
+
+
+@contextmanager
+def caches_of_sources() -> Iterator[None]:
+    """Have the processes that are started inside the block compile into folders of the sources."""
+    with ExitStack() as stack:
+        stack.enter_context(environment(cache_variables(stack)))
+        yield
+
+
+def keep_caches_apart() -> None:
+    """Have this process, and those that it starts, compile into folders of the sources.
+
+    Functions that were made before move there too: asv imports the modules of ``benchmarks/`` one
+    after another, and others than ours may have imported kernels.
+    """
+    stack = ExitStack()
+    os.environ.update(cache_variables(stack))
+    atexit.register(stack.close)
+    for backend in registry.usable():
+        backend.move_caches()
+
+
+def cache_variables(stack: ExitStack) -> dict[str, str]:
+    """Return the environment variables of all backends that name caches of compiled code, each with
+    its folder. A folder that the user names keeps ours inside it.
+
+    Where there is no digest, or nothing can be written, the folders are new ones, which ``stack``
+    removes. A compiler that cannot write where it is told to would look elsewhere.
+    """
+    digest, base = digest_of_sources(), _base()
+    folders: dict[str, str] = {}
+    for name in dict.fromkeys(name for one in registry.usable() for name in one.caches):
+        given = os.environ.get(name)
+        inside = Path(given, "gpubench") if given else base
+        folder = digest and _make_folder(inside, digest, name)
+        folders[name] = str(folder or stack.enter_context(temporary_folder("compiled")))
+    return folders
+
+
+def _base() -> Path:
+    """Return where folders lie: in asv's environment where it made one, else in the user's
+    cache."""
+    if of_asv := os.environ.get("ASV_ENV_DIR"):
+        return Path(of_asv, "gpubench-compiled")
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(caches, "gpubench", "compiled")
+
+
+def _make_folder(inside: Path, digest: str, name: str) -> Path | None:
+    """Return the folder of a digest for one variable; ``None`` where nothing can be written."""
+    folder = inside / digest / name.lower().removesuffix("_dir")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder.parent)
+    except OSError:
+        return None
+    _remove_unused(inside)
+    return folder if os.access(folder, os.W_OK) else None
+
+
+def _remove_unused(inside: Path) -> None:
+    """Remove the folders that were used longest ago, but for the newest ones."""
+    moments: dict[Path, float] = {}
+    for folder in inside.iterdir():
+        with suppress(OSError):  # another process removes it
+            moments[folder] = folder.stat().st_mtime
+    for folder in sorted(moments, key=moments.__getitem__)[:-MAX_FOLDERS]:
+        if moments[folder] < time.time() - UNUSED_SECONDS:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def digest_of_sources() -> str | None:
+    """Return a digest of everything that compiled code is made from; ``None`` where a project has
+    more files than are looked through."""
+    value = hashlib.blake2b(sys.version.encode(), digest_size=12)
+    settings = sorted(item for item in os.environ.items() if _decides_code(item[0]))
+    value.update(json.dumps(settings).encode())
+    folders, installed = set[Path](), list[str]()
+    for distribution in distributions():
+        name, folder, content = _identify(distribution)
+        installed.append(f"{name} {content}")
+        folders |= {folder} if folder else set()
+    value.update(json.dumps(sorted(installed)).encode())
+    folders |= {project_folder(entry) for entry in own_entries()}
+    for folder in sorted(folders):
+        value.update(f"{folder}\0".encode(errors="surrogateescape"))
+        files = list(islice(files_of_project(folder), MAX_FILES + 1))
+        if len(files) > MAX_FILES:
+            return None
+        for path in sorted(files):
+            value.update(f"{path.relative_to(folder)}\0".encode(errors="surrogateescape"))
+            value.update(_content(path))
+    return value.hexdigest()
+
+
+def _decides_code(variable: str) -> bool:
+    """Return whether a setting changes the code that Numba makes."""
+    return variable.startswith("NUMBA_") and not variable.endswith(("_DIR", "_NUM_THREADS"))
+
+
+def _identify(distribution: Distribution) -> tuple[str, Path | None, str]:
+    """Return name and version of a distribution, and for one from a local folder that folder where
+    it is editable, else the digests of its files: its version may stay as it is."""
+    path = getattr(distribution, "_path", None)  # its name has both; reading them takes far longer
+    name = Path(path).name if path else f"{distribution.name}-{distribution.version}"
+    origin = origin_of(distribution)
+    if origin is None:
+        return name, None, ""
+    if origin[1]:
+        return name, origin[0], ""
+    record = distribution.read_text("RECORD") or ""
+    return name, None, hashlib.sha256(record.encode()).hexdigest()
+
+
+def origin_of(distribution: Distribution) -> tuple[Path, bool] | None:
+    """Return the folder or file of this machine that a distribution was installed from, and whether
+    it is editable; ``None`` for one from elsewhere.
+
+    https://packaging.python.org/en/latest/specifications/direct-url/
+    """
+    try:
+        origin = json.loads(distribution.read_text("direct_url.json") or "{}")
+        url = urlsplit(origin.get("url", ""))
+    except (ValueError, AttributeError):
+        return None
+    if url.scheme != "file":
+        return None
+    path = Path(url2pathname(url.path))
+    return path, bool(origin.get("dir_info", {}).get("editable"))
+
+
+def own_entries() -> list[Path]:
+    """Return the folders of ``sys.path`` that hold modules which are not installed."""
+    standard = {Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
+    entries = []
+    for entry in dict.fromkeys(Path(text or ".").resolve() for text in sys.path):
+        is_standard = entry in standard or entry.parent in standard
+        is_environment = (entry / "pyvenv.cfg").exists()  # asv's: where it starts processes
+        if entry.is_dir() and not (is_standard or is_environment or any(entry.glob("*.dist-info"))):
+            entries.append(entry)
+    return entries
+
+
+def project_folder(folder: Path) -> Path:
+    """Return the nearest folder above, or the folder itself, that is a project's; without any, the
+    folder."""
+    for candidate in (folder, *folder.parents):
+        if any((candidate / name).exists() for name in PROJECT_FILES):
+            return candidate
+    return folder
+
+
+def files_of_project(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder that compiled code may come from: those that git tracks or
+    would track, and single ones that it ignores; without git, all but hidden ones. Suites are left
+    out, as they name code and have none."""
+    options = "ls-files", "-z", "--exclude-standard"
+    tracked = ask_git(folder, *options, "--cached", "--others")
+    ignored = ask_git(folder, *options, "--others", "--ignored", "--directory")
+    if tracked:
+        names = {*tracked.split(b"\0"), *ignored.split(b"\0")} - {b""}
+        for name in names:
+            path = folder / os.fsdecode(name)
+            if name.endswith(b"/") or _is_outside_code(path.relative_to(folder)):
+                continue
+            if path.is_dir():  # a repository inside this one
+                yield from files_of_project(path)
+            else:
+                yield path
+        return
+    for parent, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not _is_left_out(Path(parent, name))]
+        for file in files:
+            path = Path(parent, file)
+            if not _is_outside_code(path.relative_to(folder)):
+                yield path
+
+
+def _is_left_out(folder: Path) -> bool:
+    hidden = folder.name.startswith(".") or folder.name in ("__pycache__", "node_modules")
+    return hidden or (folder / "pyvenv.cfg").exists() or (folder / "conda-meta").exists()
+
+
+def _is_outside_code(path: Path) -> bool:
+    is_suite = path.suffix in (".yaml", ".yml") and "suites" in path.parts
+    return path.suffix in OUTSIDE_CODE or is_suite
+
+
+def _content(path: Path) -> bytes:
+    """Return a digest of a file; what cannot be read is told by that."""
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_READ_BYTES:
+            text = f"{status.st_size} {status.st_mtime_ns}"
+            return hashlib.sha256(text.encode()).digest()
+        return hashlib.sha256(path.read_bytes()).digest()
+    except OSError:
+        return b"unreadable"
