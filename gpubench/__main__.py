@@ -13,6 +13,13 @@ def main() -> None:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)  # as INTERRUPTED of gpubench.cli.console, which may not be there yet
+    except ImportError:
+        from gpubench.distribution import describe_conflict
+
+        if conflict := describe_conflict():  # it has overwritten what is imported
+            print(f"gpubench: {conflict}", file=sys.stderr)
+            sys.exit(2)
+        raise
     try:
         commands(prog_name="gpubench")
     finally:

@@ -308,7 +308,7 @@ def test_without_the_library_it_says_what_to_install(
 ) -> None:
     assert get(name).unavailable("cpu") is None
     monkeypatch.setattr("importlib.util.find_spec", lambda module: None)
-    reason = f"cpu: the module {module!r} is not installed; pip install 'gpubench[{name}]'"
+    reason = f"cpu: the module {module!r} is not installed; pip install 'gpubench-suite[{name}]'"
     assert get(name).unavailable("cpu") == reason
 
 
@@ -317,7 +317,7 @@ def test_cuml_says_why_it_cannot_run_here(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("gpubench.backends.host.no_such_gpu", lambda device: None)
     monkeypatch.setattr("importlib.util.find_spec", lambda module: None)
     assert get("cuml").unavailable("cuda:0") == (
-        "cuda:0: the module 'cuml' is not installed; pip install 'gpubench[cuml]', in an "
+        "cuda:0: the module 'cuml' is not installed; pip install 'gpubench-suite[cuml]', in an "
         "environment of its own: it pins Numba and scikit-learn"
     )
 

@@ -385,7 +385,7 @@ def test_systems_that_are_missing_are_skipped_with_what_to_install(tmp_path: Pat
     assert {backend for backend, _, _ in records} == {way.backend for way in every}
     for backend, status, reason in records:
         assert status == "skipped"
-        assert f"pip install 'gpubench[{backend}]'" in reason
+        assert f"pip install 'gpubench-suite[{backend}]'" in reason
 
 
 @pytest.mark.parametrize("way", EACH)
@@ -401,7 +401,7 @@ def test_a_version_that_does_not_fit_is_told_with_what_to_install(way: Way, tmp_
         ((_, status, reason),) = taken(scene, way)
     assert status == "failed"
     assert "cannot be imported: version 0.1 is not enough; pip install --upgrade" in reason
-    assert reason.endswith(f"'gpubench[{way.backend}]'")
+    assert reason.endswith(f"'gpubench-suite[{way.backend}]'")
 
 
 ON_A_GPU = """
