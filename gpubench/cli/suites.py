@@ -137,7 +137,7 @@ def init(directory: Path, systems: str, name: str | None) -> None:
 
     # An extra has hyphens, the backend underscores: scikit-learn is scikit_learn.
     named = [word.strip().replace("-", "_") for word in systems.split(",") if word.strip()]
-    project = find_project(directory, name, ERR.print)
+    project = find_project(directory, name, lambda text: ERR.print(f"gpubench: {text}"))
     files = write_project(directory, named, project)
     for path, is_new in files.items():
         click.echo(f"{'wrote' if is_new else 'kept '} {path}")

@@ -33,6 +33,7 @@ from gpubench.scaffold.project_name import (
     ask_build_backend,
     check_name,
     read_stated_name,
+    refuse_setup_cfg_alone,
 )
 
 SUITE = Path("suites/saxpy.yaml")
@@ -81,6 +82,7 @@ def find_project(
     repository = Path(os.path.relpath(root, directory)).as_posix()
     given = ProjectName(check_name(name), "--project") if name is not None else None
     if not any((directory / file).exists() for file in ("pyproject.toml", "setup.py")):
+        refuse_setup_cfg_alone(directory)
         package = package_name(name or directory.name)
         called = given or ProjectName(package.strip("_").replace("_", "-"), "the folder's name")
         return Project(
@@ -89,7 +91,10 @@ def find_project(
     stated = given or read_stated_name(directory)
     place = _installed_package(directory, stated.name if stated else directory.name)
     if stated is None and not (directory / "asv.conf.json").exists():
-        warn("its build backend runs to tell the project's name (init --project NAME runs nothing)")
+        warn(
+            "no file states the project's name, so that its build backend is asked, which runs "
+            "code of the project; gpubench init --project NAME runs nothing of it"
+        )
         stated = ask_build_backend(directory)
         place = _installed_package(directory, stated.name)
     stated = stated or ProjectName(place.name, "its package")

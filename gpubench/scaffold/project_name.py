@@ -81,14 +81,14 @@ def ask_build_backend(directory: Path) -> ProjectName:
     What the backend needs is installed in a temporary environment, as when pip builds the project.
     Raises ``ProjectError`` where that fails or the project has no name.
     """
-    from build import BuildBackendException, BuildException
-    from build.util import project_wheel_metadata
+    import build.util
 
+    failures = (build.BuildException, build.BuildBackendException, subprocess.CalledProcessError)
     remedy = "name the project: gpubench init --project NAME"
     present = {*_egg_infos(directory)}
     try:
-        name = project_wheel_metadata(directory)["Name"]
-    except (BuildException, BuildBackendException, subprocess.CalledProcessError, OSError) as error:
+        metadata = build.util.project_wheel_metadata(directory)
+    except (*failures, OSError) as error:
         raise ProjectError(
             f"no file of {str(directory)!r} states the project's name, and its build backend "
             f"failed: {_last_line(error)}; {remedy}"
@@ -96,9 +96,20 @@ def ask_build_backend(directory: Path) -> ProjectName:
     finally:
         for left in {*_egg_infos(directory)} - present:
             shutil.rmtree(left, ignore_errors=True)
+    name = metadata.json.get("name")
     if not is_valid(name) or canonicalize_name(name) == UNNAMED:
         raise ProjectError(f"the project in {str(directory)!r} has no name; {remedy}")
     return ProjectName(name, "its build backend")
+
+
+def refuse_setup_cfg_alone(directory: Path) -> None:
+    """Raise ``ProjectError`` for a project that is nothing but a ``setup.cfg``."""
+    if _read_setup_cfg(path := directory / "setup.cfg"):
+        raise ProjectError(
+            f"pip builds no project of a setup.cfg alone, as {str(path)!r}: write a pyproject.toml "
+            'beside it, with [build-system], requires = ["setuptools"] and '
+            'build-backend = "setuptools.build_meta"'
+        )
 
 
 def _read_for_setuptools(directory: Path) -> ProjectName | None:
@@ -111,14 +122,19 @@ def _read_for_setuptools(directory: Path) -> ProjectName | None:
             stated = arguments["name"]
             name = stated.value if isinstance(stated, ast.Constant) else None
             return ProjectName(name, "setup.py") if is_valid(name) else None
-    path = directory / "setup.cfg"
+    name = _read_setup_cfg(directory / "setup.cfg")
+    return ProjectName(name, "setup.cfg") if is_valid(name) else None
+
+
+def _read_setup_cfg(path: Path) -> str | None:
+    """Return the name of the project in a ``setup.cfg``, which may be for tools alone."""
     parser = configparser.RawConfigParser()
     try:
         parser.read(path, encoding="utf-8")
     except (UnicodeDecodeError, configparser.Error) as error:
-        raise ProjectError(f"cannot read {str(path)!r}: {error}; mend it first") from error
-    name = parser.get("metadata", "name", fallback=None)
-    return ProjectName(name, "setup.cfg") if is_valid(name) else None
+        reason = " ".join(str(error).split())
+        raise ProjectError(f"cannot read {str(path)!r}: {reason}; mend it first") from error
+    return parser.get("metadata", "name", fallback=None)
 
 
 def _read_setup_arguments(script: Path) -> dict[str, ast.expr] | None:
