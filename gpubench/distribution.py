@@ -13,6 +13,11 @@ from gpubench.errors import GpubenchError
 
 DISTRIBUTION = "gpubench-suite"
 
+REINSTALL = (
+    f"pip install --force-reinstall --no-deps {DISTRIBUTION} "
+    "(in a checkout: pip install --editable .)"
+)
+
 OTHER_DISTRIBUTION = "gpubench"
 """Distribution of other people with a package of our name. Ours bore that name once too."""
 
@@ -47,8 +52,11 @@ def describe_conflict() -> str | None:
             return (
                 f"the distribution {OTHER_DISTRIBUTION!r} {other.version} in "
                 f"{str(other.locate_file(''))!r} writes the same files as {DISTRIBUTION}, which is "
-                f"another: pip uninstall {OTHER_DISTRIBUTION}, then "
-                f"pip install --force-reinstall --no-deps {DISTRIBUTION} "
-                "(in a checkout: pip install --editable .)"
+                f"another: pip uninstall {OTHER_DISTRIBUTION}, then {REINSTALL}"
             )
     return None
+
+
+def describe_loss() -> str:
+    """Say that files of this distribution are not there or not ours, and what to do."""
+    return f"files of {DISTRIBUTION} are missing or overwritten: {REINSTALL}"

@@ -190,22 +190,40 @@ def test_the_record_keeps_our_version_and_not_that_of_the_other(beside_another: 
     assert "gpubench_suite" not in facts
 
 
-def test_where_the_other_has_overwritten_our_package_the_command_says_so(tmp_path: Path) -> None:
-    """Theirs has an empty ``__init__.py``: what was installed last is what is imported."""
-    folder = lay_distribution(tmp_path / "site-packages", NAME)
+def run_with_an_empty_init(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command on our package, in which the other has put its empty ``__init__.py``."""
     package = folder / NAME
     package.mkdir()
     (package / "__init__.py").touch()
     for path in (CHECKOUT / NAME).iterdir():
         if path.name not in ("__init__.py", "__pycache__"):
             (package / path.name).symlink_to(path)
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-m", NAME, "check"],
-        cwd=tmp_path,
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": str(folder)},
         text=True,
         capture_output=True,
     )
+
+
+def test_where_the_other_has_overwritten_our_package_the_command_says_so(tmp_path: Path) -> None:
+    done = run_with_an_empty_init(lay_distribution(tmp_path / "site-packages", NAME))
     assert done.returncode == 2
     assert done.stderr.startswith(f"gpubench: the distribution '{NAME}' 1.0.0 in ")
     assert "Traceback" not in done.stderr
+
+
+def test_where_the_other_took_our_files_along_the_command_says_so(tmp_path: Path) -> None:
+    done = run_with_an_empty_init(tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"gpubench: files of {DISTRIBUTION} are missing or overwritten: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_system_may_be_written_as_its_extra(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["init", str(tmp_path), "--with", "scikit-learn,array_api"])
+    assert done.exit_code == 0, done.output
+    configuration = (tmp_path / "asv.conf.json").read_text()
+    assert '"scikit-learn": []' in configuration
+    assert '"array-api-compat": []' in configuration
