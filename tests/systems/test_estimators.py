@@ -16,6 +16,7 @@ from gpubench.backends import cuml as cuml_backend
 from gpubench.backends.protocol import DeviceError, Target
 from gpubench.backends.registry import get
 from gpubench.backends.xgboost import XGBoostCudaSession
+from gpubench.distribution import require_extra
 from gpubench.errors import BackendError
 from gpubench.kernels import estimators, scores
 from gpubench.measure.direct import Job, take_turn
@@ -308,7 +309,7 @@ def test_without_the_library_it_says_what_to_install(
 ) -> None:
     assert get(name).unavailable("cpu") is None
     monkeypatch.setattr("importlib.util.find_spec", lambda module: None)
-    reason = f"cpu: the module {module!r} is not installed; pip install 'gpubench-suite[{name}]'"
+    reason = f"cpu: the module {module!r} is not installed; pip install '{require_extra(name)}'"
     assert get(name).unavailable("cpu") == reason
 
 
