@@ -14,6 +14,8 @@ MINUTES ?= 5
 SEED ?= 1
 COMMITS ?= HEAD^!
 GPU_FIGURES ?= gpu-check.json
+# gpubench-suite was called gpubench: pip would leave that beside it, and both write the same files.
+UNINSTALL_FORMER := -m pip uninstall --quiet --quiet --yes gpubench
 .DEFAULT_GOAL := help
 
 .PHONY: help bench test test-systems lint types docs wheel gpu-check gpu-here figures faults fuzz robustness clean
@@ -93,22 +95,27 @@ $(VENV)/bin/python $(SYSTEMS)/bin/python $(MODIN)/bin/python:
 	$(PYTHON) -m venv $(@D:/bin=)
 
 $(VENV)/installed: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python $(UNINSTALL_FORMER)
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
 $(VENV)/installed-test: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python $(UNINSTALL_FORMER)
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	touch $@ $(VENV)/installed
 
 $(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python $(UNINSTALL_FORMER)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@ $(VENV)/installed-test $(VENV)/installed
 
 $(VENV)/installed-gpu: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python $(UNINSTALL_FORMER)
 	$(BIN)/python -m pip install --quiet --editable '.[test,cuda]' cuda-bench
 	touch $@ $(VENV)/installed-test $(VENV)/installed
 
 $(SYSTEMS)/installed: $(SYSTEMS)/bin/python pyproject.toml
+	$(SYSTEMS)/bin/python $(UNINSTALL_FORMER)
 	$(SYSTEMS)/bin/python -m pip install --quiet --editable '.[test,systems,cupy]' '$(TORCH)'
 	$(SYSTEMS)/bin/python -m pip install --quiet --no-deps 'dask-kubernetes>=2026.3'  # its operator's schema; all else that it needs is 240 MB
 	-$(SYSTEMS)/bin/python scripts/build_pycuda.py  # where it cannot be built, its tests are skipped
@@ -116,5 +123,6 @@ $(SYSTEMS)/installed: $(SYSTEMS)/bin/python pyproject.toml
 
 # Modin pins another pandas.
 $(MODIN)/installed: $(MODIN)/bin/python pyproject.toml
+	$(MODIN)/bin/python $(UNINSTALL_FORMER)
 	$(MODIN)/bin/python -m pip install --quiet --editable '.[test,modin]'
 	touch $@

@@ -13,6 +13,15 @@ def main() -> None:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)  # as INTERRUPTED of gpubench.cli.console, which may not be there yet
+    except ImportError as error:
+        from gpubench.distribution import describe_conflict, describe_loss
+
+        # Another distribution has overwritten gpubench/__init__.py, or has taken it along.
+        reason = describe_conflict() or (describe_loss() if error.name == "gpubench" else None)
+        if reason is None:
+            raise
+        print(f"gpubench: {reason}", file=sys.stderr)
+        sys.exit(2)
     try:
         commands(prog_name="gpubench")
     finally:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from gpubench.distribution import require_extra
 from gpubench.errors import KernelError
 
 AnyArray = np.ndarray[Any, Any]
@@ -33,7 +34,8 @@ def not_installed() -> str | None:
     if find_spec("pyarrow") is not None:
         return None
     return (
-        "tables need the module 'pyarrow', which is not installed: pip install 'gpubench[tables]'"
+        "tables need the module 'pyarrow', which is not installed: "
+        f"pip install '{require_extra('tables')}'"
     )
 
 

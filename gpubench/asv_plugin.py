@@ -29,6 +29,7 @@ from asv.publishing import OutputPublisher
 
 from gpubench.backends import registry
 from gpubench.backends.clusters import remove_abandoned
+from gpubench.distribution import describe_conflict
 from gpubench.errors import GpubenchError
 from gpubench.measure.asv_settings import VARIABLE, AsvSettings, asv_settings
 from gpubench.measure.disturbance import busy_since, core_use
@@ -67,6 +68,8 @@ def export_settings() -> None:
         return
     if _command(arguments) in KEEPING and (warning := busy_since(core_use())):
         log.warning(f"gpubench: {warning}")
+    if conflict := describe_conflict():
+        log.warning(f"gpubench: {conflict}")
     try:
         _settings(arguments).export()
     except Exception as error:  # asv fails of it too, or its results are without a record

@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from gpubench.distribution import DISTRIBUTION
 from gpubench.measure.recorder import run_facts
 from gpubench.plan.case import Case
 from gpubench.plan.plan import build_plan
@@ -29,7 +30,7 @@ def print_conditions(*distributions: str) -> None:
     facts = run_facts()
     print(f"machine   {facts['cpu']}, {facts['cpu_threads']} threads, {facts['os']}")
     print(f"load      {', '.join(f'{load:.2f}' for load in os.getloadavg())} (1, 5, 15 minutes)")
-    names = ("gpubench", "numpy", "numba", "asv", *distributions)
+    names = (DISTRIBUTION, "numpy", "numba", "asv", *distributions)
     print(f"versions  Python {facts['python']}, {', '.join(map(_version, names))}")
     print(f"command   python {shlex.join(sys.argv)}\n", flush=True)
 

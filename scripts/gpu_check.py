@@ -112,7 +112,7 @@ def _print(line: Line) -> None:
 def _conditions(device: str) -> dict[str, Any]:
     from gpubench.measure.recorder import run_facts
 
-    packages = ("gpubench", "numba-cuda", "cuda-bindings", "cuda-core", "cuda-bench")
+    packages = ("numba-cuda", "cuda-bindings", "cuda-core", "cuda-bench")
     with _session(device) as session:
         facts = dict(session.facts())
     versions = {name: _version(name) for name in packages}

@@ -468,7 +468,7 @@ def main() -> None:
     seed = asked.pop("seed", "1")
     asked = asked or dict.fromkeys(TRIES, "")
     if "fleet" in asked and find_spec("distributed") is None:
-        print("fleet is left out, which needs Dask: pip install 'gpubench[fleet]'")
+        print("fleet is left out, which needs Dask: pip install 'gpubench-suite[fleet]'")
         del asked["fleet"]
     if unknown := asked.keys() - TRIES.keys():
         sys.exit(f"there is no campaign {unknown.pop()!r}; there are {', '.join(TRIES)}")

@@ -34,6 +34,7 @@ from gpubench.backends.limits import ARCHITECTURE_LIMITS
 from gpubench.backends.numpy import NumpySession, blas_facts, blas_libraries
 from gpubench.backends.protocol import Backend, Call, Launch, Native, Session, Target
 from gpubench.backends.torch import TorchCudaSession, TorchSession
+from gpubench.distribution import require_extra
 from gpubench.errors import BackendError
 from gpubench.names import CPU, Value
 
@@ -118,7 +119,7 @@ class ArrayApiBackend(HostBackend):
     capabilities = ("gpu", "compiles")
     device_names = CPU_AND_CUDA
     runs_on = "cpu, cuda:0, cuda:1 ..."
-    requires = ("gpubench[array_api]",)
+    requires = (require_extra("array_api"),)
     modules = ("array_api_compat",)
     software = ("array-api-compat", *NAMESPACES)
     concerns = ("array_api_compat", "torch", "jax", "dask", "cupy", "no_gpu", *devices.STEADY_FACTS)
@@ -157,7 +158,9 @@ class ArrayApiBackend(HostBackend):
                 f"{device}: {library} does not compute there; allowed: {', '.join(sorted(places))}"
             )
         if importlib.util.find_spec(library) is None:
-            raise BackendError(f"{library} is not installed; pip install 'gpubench[{library}]'")
+            raise BackendError(
+                f"{library} is not installed; pip install '{require_extra(library)}'"
+            )
         is_compiled = wrap is not None
         session: HostSession | CupyNamespace
         match library:

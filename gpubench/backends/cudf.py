@@ -28,6 +28,7 @@ from gpubench.backends.protocol import (
     Native,
     watched_once,
 )
+from gpubench.distribution import require_extra
 from gpubench.environment import environment
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import Value
@@ -164,7 +165,7 @@ class CudfBackend(HostBackend):
     capabilities = ("gpu",)
     device_names = CUDA
     runs_on = "cuda:0, cuda:1 ..."
-    requires = ("gpubench[cudf]",)
+    requires = (require_extra("cudf"),)
     modules = ("cudf", "cupy", "pyarrow")
     pins = "Numba, pandas and pyarrow"
     software = ("cudf-cu13", "cudf-cu12", "rmm-cu13", "rmm-cu12")

@@ -33,6 +33,7 @@ from gpubench.backends.protocol import (
     Target,
     watched_once,
 )
+from gpubench.distribution import require_extra
 from gpubench.errors import BackendError
 from gpubench.names import Value
 
@@ -107,7 +108,7 @@ class CumlBackend(HostBackend):
     capabilities = ("gpu", "in_place")
     device_names = CUDA
     runs_on = "cuda:0, cuda:1 ..."
-    requires = ("gpubench[cuml]",)
+    requires = (require_extra("cuml"),)
     modules = ("cuml",)
     pins = "Numba and scikit-learn"
     software = ("cuml-cu13", "cuml-cu12", "cupy-cuda13x", "cupy-cuda12x", "scikit-learn")

@@ -26,6 +26,7 @@ from gpubench.backends.cuda_program import program_arguments
 from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed
 from gpubench.backends.opencl_program import defines, does_not_compile
 from gpubench.backends.protocol import Call, DeviceError, Launch, Limits, Native
+from gpubench.distribution import require_extra
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import Value
 
@@ -158,7 +159,7 @@ class CupyBackend(CudaBackend):
 
     name = "cupy"
     title = "CuPy"
-    requires = ("gpubench[cupy]",)
+    requires = (require_extra("cupy"),)
     software = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
     concerns = ("cupy", "cupy_cuda13x", "cupy_cuda12x", "nvrtc", "no_gpu", *devices.STEADY_FACTS)
     caches = ("CUPY_CACHE_DIR", "CUDA_CACHE_PATH")

@@ -50,6 +50,7 @@ from gpubench.backends.protocol import (
     Native,
     not_installed,
 )
+from gpubench.distribution import require_extra
 from gpubench.environment import environment
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import Value
@@ -400,7 +401,7 @@ class DaskBackend(ClusterBackend):
     device_names = (
         rf"(threads|processes):{COUNT}|dask:({COUNT}:{COUNT}|(tcp|tls)://[\w.\-\[\]:]+:\d+)"
     )
-    requires = ("gpubench[dask]",)
+    requires = (require_extra("dask"),)
     modules = ("dask",)
     software = ("dask", "distributed")
     concerns = ("dask", "distributed")
@@ -417,7 +418,7 @@ class DaskBackend(ClusterBackend):
         reason = super().unavailable(device)
         if reason or not device.startswith("dask:"):
             return reason
-        return not_installed(device, "'gpubench[dask]'", "distributed")
+        return not_installed(device, f"'{require_extra('dask')}'", "distributed")
 
     def start(
         self,

@@ -31,6 +31,7 @@ from gpubench.backends.protocol import (
     Native,
     Sampler,
 )
+from gpubench.distribution import require_extra
 from gpubench.errors import BackendError
 from gpubench.names import CPU
 
@@ -161,7 +162,7 @@ class JaxBackend(HostBackend):
     capabilities = ("gpu", "compiles")
     device_names = CPU_AND_CUDA
     runs_on = "cpu, cuda:0, cuda:1 ..."
-    requires = ("gpubench[jax]",)
+    requires = (require_extra("jax"),)
     modules = ("jax",)
     preloads = "jax"  # its threads start with the first array
     software = ("jax", "jaxlib")

@@ -28,6 +28,7 @@ from gpubench.backends.pools import (
     worker_died,
 )
 from gpubench.backends.protocol import Call
+from gpubench.distribution import require_extra
 
 _loky_sessions = 0
 """That are open in this process: loky has one pool for all."""
@@ -88,7 +89,7 @@ class JoblibBackend(PoolBackend):
     title = "joblib"
     device_names = rf"(processes|threads):(?!1$){COUNT}"
     runs_on = "processes:2, processes:3 ... (loky) and threads:2 ..., by the number of workers"
-    requires = ("gpubench[joblib]",)
+    requires = (require_extra("joblib"),)
     modules = ("joblib",)
     software = ("joblib", "numpy")
     concerns = ("joblib",)

@@ -21,6 +21,7 @@ from gpubench.backends.clusters import COUNT, memory_option, no_threads_beside_w
 from gpubench.backends.host import HostBackend, HostSession
 from gpubench.backends.pandas import to_arrow
 from gpubench.backends.protocol import Call, LoopSampler, Native, Sampler
+from gpubench.distribution import require_extra
 from gpubench.environment import environment
 from gpubench.errors import KernelError
 from gpubench.names import Value
@@ -122,7 +123,7 @@ class ModinBackend(HostBackend):
     times = ("kernel", "end_to_end", "transfer", "start")
     device_names = rf"dask:{COUNT}:{COUNT}|ray:{COUNT}"
     runs_on = "dask:WORKERS:THREADS and ray:N, which are started here"
-    requires = ("gpubench[modin]",)
+    requires = (require_extra("modin"),)
     modules = ("modin", "pyarrow")
     pins = "pandas"
     software = ("modin", "pandas", "dask", "distributed", "ray")

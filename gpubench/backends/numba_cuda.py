@@ -21,6 +21,7 @@ from gpubench.backends.ceilings import BLOCK, BatchTimer, array_bytes, memory_ce
 from gpubench.backends.cuda_sampling import BestWay
 from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed
 from gpubench.backends.protocol import ONE_THREAD, Call, Description, Launch, Limits, Native, Target
+from gpubench.distribution import require_extra
 from gpubench.errors import KernelError
 from gpubench.names import Value
 
@@ -207,7 +208,7 @@ class NumbaCudaBackend(CudaBackend):
 
     name = "numba_cuda"
     title = "Numba on CUDA"
-    requires = ("gpubench[cuda]",)
+    requires = (require_extra("cuda"),)
     session = NumbaCudaSession
     software = ("numba", "llvmlite", "numba-cuda")
     concerns = ("numba", "llvmlite", "numba_cuda", "no_gpu", *devices.STEADY_FACTS)
@@ -262,7 +263,7 @@ def _compiler_fault() -> str | None:
     return None
 
 
-_INSTALL = "pip install 'gpubench[cuda]'"
+_INSTALL = f"pip install '{require_extra('cuda')}'"
 
 
 def _is_a(function: Any, kinds: frozenset[str]) -> bool:

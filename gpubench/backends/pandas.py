@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from gpubench.arrow import pyarrow
 from gpubench.backends.host import HostBackend, HostSession
 from gpubench.backends.protocol import Native
+from gpubench.distribution import require_extra
 from gpubench.errors import BackendError, KernelError
 
 DTYPES = ("numpy", "arrow")
@@ -52,7 +53,7 @@ class PandasBackend(HostBackend):
     name = "pandas"
     title = "pandas"
     times = ("kernel", "end_to_end", "transfer", "cold", "start")
-    requires = ("gpubench[pandas]",)
+    requires = (require_extra("pandas"),)
     modules = ("pandas", "pyarrow")
     software = ("pandas", "pyarrow")
     concerns = ("pandas",)

@@ -16,6 +16,7 @@ from gpubench.arrow import pyarrow
 from gpubench.backends.devices import ordinal
 from gpubench.backends.host import CPU_AND_CUDA, HostBackend, HostSession, threads_to_be
 from gpubench.backends.protocol import Call, Native, not_installed
+from gpubench.distribution import require_extra
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import CPU, Value
 
@@ -93,7 +94,7 @@ class PolarsBackend(HostBackend):
     capabilities = ("gpu", "out_of_core")
     device_names = CPU_AND_CUDA
     runs_on = "cpu, cuda:0, cuda:1 ..."
-    requires = ("gpubench[polars]",)
+    requires = (require_extra("polars"),)
     modules = ("polars", "pyarrow")
     software = ("polars", "pyarrow")
     concerns = ("polars", THREADS)
@@ -107,7 +108,7 @@ class PolarsBackend(HostBackend):
         reason = super().unavailable(device)
         if reason or device == CPU:
             return reason
-        return not_installed(device, "'gpubench[cudf]'", "cudf_polars")
+        return not_installed(device, f"'{require_extra('cudf')}'", "cudf_polars")
 
     def start(self, device: str, threads: int | None, engine: object = None) -> PolarsSession:
         if engine is not None and (engine not in ENGINES or device != CPU):

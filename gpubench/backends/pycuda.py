@@ -5,7 +5,7 @@ the first call in a session; a ``launcher``, whose ``launch.stream`` is a ``pycu
 or a function of ``pycuda.gpuarray.GPUArray``, whose work PyCUDA queues on the default stream.
 
 ``SourceModule`` runs ``nvcc``. Where that is not installed, NVRTC (which comes with
-``gpubench[pycuda]``) compiles in its place, for PyCUDA's arrays too; the record says which
+``gpubench-suite[pycuda]``) compiles in its place, for PyCUDA's arrays too; the record says which
 (``pycuda_compiler``).
 """
 
@@ -27,6 +27,7 @@ from gpubench.backends.cuda_driver import checked
 from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed
 from gpubench.backends.opencl_program import defines, does_not_compile
 from gpubench.backends.protocol import Call, DeviceError, Launch, Limits, Native
+from gpubench.distribution import require_extra
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import Value
 
@@ -206,7 +207,7 @@ class PycudaBackend(CudaBackend):
 
     name = "pycuda"
     title = "PyCUDA"
-    requires = ("gpubench[pycuda]",)
+    requires = (require_extra("pycuda"),)
     software = ("pycuda",)
     concerns = ("pycuda", "pycuda_cuda", "pycuda_compiler", "no_gpu", *devices.STEADY_FACTS)
     caches = ("PYCUDA_CACHE_DIR", "CUDA_CACHE_PATH")

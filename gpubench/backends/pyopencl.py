@@ -45,6 +45,7 @@ from gpubench.backends.protocol import (
     Target,
     made_at_first_call,
 )
+from gpubench.distribution import require_extra
 from gpubench.errors import KernelError
 from gpubench.names import TIMES, Value
 
@@ -55,7 +56,7 @@ _MEMORY = ("MEM_OBJECT_ALLOCATION_FAILURE", "OUT_OF_HOST_MEMORY", "INVALID_BUFFE
 _LOST = ("EXEC_STATUS_ERROR", "DEVICE_NOT_AVAILABLE", "INVALID_COMMAND_QUEUE", "-9999")
 """After a crash; -9999 is NVIDIA's for an illegal read or write by a kernel."""
 
-_INSTALL = "pip install 'gpubench[opencl]'"
+_INSTALL = f"pip install '{require_extra('opencl')}'"
 _DRIVER = "the driver of the device (for the CPU, PoCL: apt-get install pocl-opencl-icd)"
 _LEAST_GPU_CACHE = 128 * MIB
 """Drivers of GPUs report the first level as the global memory cache; no L2 is larger than this."""
@@ -338,7 +339,7 @@ class PyOpenCLBackend(Backend):
     capabilities = ("gpu", "in_place", "compiles")
     device_names = r"cl:\d{1,3}:\d{1,3}"
     runs_on = "cl:0:0, cl:PLATFORM:DEVICE"
-    requires = ("gpubench[opencl]",)
+    requires = (require_extra("opencl"),)
     software = ("pyopencl",)
     concerns = ("pyopencl", *STEADY_FACTS)
     caches = ("POCL_CACHE_DIR", "CUDA_CACHE_PATH")

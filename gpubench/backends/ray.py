@@ -38,6 +38,7 @@ from gpubench.backends.clusters import (
 )
 from gpubench.backends.host import Cell, CellSession
 from gpubench.backends.protocol import Call, DeviceError, DeviceLostError, DeviceMemoryError, Native
+from gpubench.distribution import require_extra
 from gpubench.environment import environment
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import Value
@@ -245,7 +246,7 @@ class RayBackend(ClusterBackend):
     capabilities = ("cluster", "out_of_core")
     runs_on = "ray:N (started here with N CPUs), ray:auto and ray:HOST:PORT (one that runs already)"
     device_names = rf"ray:({COUNT}|auto|(ray://)?[\w.\-]+:\d+)"
-    requires = ("gpubench[ray]",)
+    requires = (require_extra("ray"),)
     modules = ("ray",)
     software = ("ray",)
     concerns = ("ray",)

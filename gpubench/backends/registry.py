@@ -33,7 +33,8 @@ def get(name: str) -> Backend:
     Raises ``BackendError`` for a name that no package declares or that two declare, and for a
     backend that cannot be imported or made, with the cause and what to install.
     """
-    entries = tuple(_declared().select(name=name))
+    # A distribution that was renamed may be installed under both names: that is one backend.
+    entries = tuple({entry.value: entry for entry in _declared().select(name=name)}.values())
     if not entries:
         hint = did_you_mean(name, names())
         installed = f"{hint} Installed" if hint else "; installed"

@@ -17,6 +17,7 @@ from threadpoolctl import ThreadpoolController
 
 from gpubench.backends.host import HostBackend, HostSession, cpu
 from gpubench.backends.numpy import blas_facts
+from gpubench.distribution import require_extra
 from gpubench.errors import BackendError
 from gpubench.names import Value
 
@@ -73,7 +74,7 @@ class ScikitLearnBackend(HostBackend):
     title = "scikit-learn"
     times = ("kernel", "cold", "start")
     capabilities = ("in_place",)
-    requires = ("gpubench[scikit_learn]",)
+    requires = (require_extra("scikit_learn"),)
     modules = ("sklearn",)
     preloads = _WITH_ITS_LIBRARIES  # its OpenMP starts with the first loop
     software = ("scikit-learn", "scipy", "joblib", "numpy")

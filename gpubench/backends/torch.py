@@ -33,6 +33,7 @@ from gpubench.backends.protocol import (
     Native,
     Sampler,
 )
+from gpubench.distribution import require_extra
 from gpubench.errors import BackendError, KernelError
 from gpubench.names import CPU, Value
 
@@ -242,7 +243,7 @@ class TorchBackend(HostBackend):
     capabilities = ("gpu", "in_place", "compiles")
     device_names = CPU_AND_CUDA
     runs_on = "cpu, cuda:0, cuda:1 ..."
-    requires = ("gpubench[torch]",)
+    requires = (require_extra("torch"),)
     modules = ("torch",)
     preloads = "torch"  # its threads start with the first operation
     software = ("torch",)

@@ -16,6 +16,7 @@ from typing import Any
 from gpubench.backends import devices
 from gpubench.backends.host import CPU_AND_CUDA, HostBackend, HostSession, cpu
 from gpubench.backends.protocol import Call, DeviceError, watched_once
+from gpubench.distribution import require_extra
 from gpubench.errors import BackendError
 from gpubench.names import CPU
 
@@ -71,7 +72,7 @@ class XGBoostBackend(HostBackend):
     capabilities = ("gpu", "in_place")
     device_names = CPU_AND_CUDA
     runs_on = "cpu, cuda:0, cuda:1 ..."
-    requires = ("gpubench[xgboost]",)
+    requires = (require_extra("xgboost"),)
     modules = ("xgboost",)
     preloads = "xgboost"  # its threads start with the first model
     software = ("xgboost", "xgboost-cpu", "numpy")

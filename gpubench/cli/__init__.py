@@ -6,11 +6,12 @@ import click
 
 from gpubench import __version__
 from gpubench.cli.advise import advise
-from gpubench.cli.console import Commands
+from gpubench.cli.console import ERR, Commands
 from gpubench.cli.fleet import fleet
 from gpubench.cli.measuring import time, verify
 from gpubench.cli.reading import choose, compare, query, report, serve
 from gpubench.cli.suites import check, devices, grid, init, plan, schema
+from gpubench.distribution import describe_conflict
 
 
 @click.group(
@@ -35,3 +36,5 @@ def main() -> None:
       zsh   eval "$(_GPUBENCH_COMPLETE=zsh_source gpubench)"
       fish  _GPUBENCH_COMPLETE=fish_source gpubench | source
     """
+    if conflict := describe_conflict():
+        ERR.print(f"gpubench: {conflict}")

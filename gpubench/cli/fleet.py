@@ -15,6 +15,7 @@ import click
 from gpubench.cli import options
 from gpubench.cli.console import ERR, INTERRUPTED, OUT, interruptible, print_json
 from gpubench.cli.planning import planned
+from gpubench.distribution import require_extra
 from gpubench.errors import GpubenchError
 
 LOGS = Path(".asv/fleet")
@@ -51,7 +52,7 @@ def tls_options(command: options.Command) -> options.Command:
 def _security(address: str, tls: dict[str, Any]) -> Any:
     """How the scheduler is spoken to; raises ``GpubenchError`` where that is not safe."""
     if find_spec("distributed") is None:
-        raise GpubenchError("a fleet needs Dask: pip install 'gpubench[fleet]'")
+        raise GpubenchError(f"a fleet needs Dask: pip install '{require_extra('fleet')}'")
     from gpubench.fleet.cluster import security_for
 
     return security_for(address, **tls)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from gpubench.cli import options
-from gpubench.cli.console import OUT, echo, print_faults, print_json
+from gpubench.cli.console import ERR, OUT, echo, print_faults, print_json
 from gpubench.cli.planning import planned
 from gpubench.errors import SuiteError
 
@@ -126,17 +126,23 @@ def schema(reference: bool) -> None:
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False), default=Path())
 @click.option("--with", "systems", default="", help="Systems to install too: dask,ray,modin.")
-def init(directory: Path, systems: str) -> None:
+@click.option("--project", "name", help="Name of the project (default: as its build files say).")
+def init(directory: Path, systems: str, name: str | None) -> None:
     """Start benchmarks in a project: asv.conf.json, benchmarks/, a first suite and its kernel.
 
-    Overwrites nothing. Prints what was written and what to do next.
+    Overwrites nothing. Prints what was written and what to do next. Where no file states the
+    project's name, its build backend is asked, which runs code of the project.
     """
-    from gpubench.scaffold.project import next_steps, write_project
+    from gpubench.scaffold.project import find_project, next_steps, write_project
 
-    named = [name.strip() for name in systems.split(",") if name.strip()]
-    files = write_project(directory, named)
+    # An extra has hyphens, the backend underscores: scikit-learn is scikit_learn.
+    named = [word.strip().replace("-", "_") for word in systems.split(",") if word.strip()]
+    project = find_project(directory, name, lambda text: ERR.print(f"gpubench: {text}"))
+    files = write_project(directory, named, project)
     for path, is_new in files.items():
         click.echo(f"{'wrote' if is_new else 'kept '} {path}")
+    if files[directory / "asv.conf.json"]:
+        echo(f"\nThe project is called {project.distribution}, as {project.named_by} says.")
     click.echo("\nNext:")
     for step in next_steps(directory, files, named):
         click.echo(f"  {step}")

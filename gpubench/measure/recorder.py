@@ -13,12 +13,13 @@ from pathlib import Path
 from gpubench.backends import registry
 from gpubench.backends.host import cpu
 from gpubench.backends.numpy import blas_facts, blas_libraries
+from gpubench.distribution import DISTRIBUTION
 from gpubench.errors import GpubenchError
 from gpubench.files import MOST_BYTES, TooLarge, append_lines, read_regular
 from gpubench.names import Value
 from gpubench.record import CaseRecord, Line, RunRecord, parse_line, to_line
 
-SOFTWARE = ("gpubench", "numpy", "asv-runner")
+SOFTWARE = (DISTRIBUTION, "numpy", "asv-runner")
 """Distributions whose versions explain a change of any time; backends name theirs."""
 
 
@@ -101,9 +102,11 @@ def run_facts() -> dict[str, Value | None]:
         facts.update(backend.machine_facts())
         software.update(dict.fromkeys(backend.software))
     for name in software:
-        facts[name.replace("-", "_")] = None
+        # Records had this name before the distribution was renamed.
+        fact = "gpubench" if name == DISTRIBUTION else name.replace("-", "_")
+        facts[fact] = None
         with suppress(PackageNotFoundError):
-            facts[name.replace("-", "_")] = version(name)
+            facts[fact] = version(name)
     return {
         **facts,
         **blas_facts(blas_libraries().info()),

@@ -4,18 +4,16 @@ needs on this machine."""
 
 from __future__ import annotations
 
-import configparser
 import json
 import keyword
 import os
 import re
 import shlex
 import sys
-import tomllib
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import Distribution, distribution
+from importlib.metadata import Distribution
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -24,9 +22,19 @@ from urllib.request import url2pathname
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from gpubench.backends import devices, registry
-from gpubench.errors import GpubenchError, did_you_mean
+from gpubench.distribution import DISTRIBUTION, find_installed
+from gpubench.errors import did_you_mean
+from gpubench.scaffold.project_name import (
+    ProjectError,
+    ProjectName,
+    ask_build_backend,
+    check_name,
+    read_stated_name,
+    refuse_setup_cfg_alone,
+)
 
 SUITE = Path("suites/saxpy.yaml")
 NOT_TRACKED = (".asv/", "reports/html/")
@@ -39,16 +47,14 @@ TAKEN_NAMES = sys.stdlib_module_names | NOT_THE_PACKAGE | {"asv", "gpubench", "n
 """A new package of one of these names would hide what the kernels or asv import."""
 
 
-class ProjectError(GpubenchError):
-    """A directory that cannot be made ready for gpubench."""
-
-
 @dataclass(frozen=True, slots=True)
 class Project:
     """What the templates need to know about a project."""
 
     distribution: str
     """Name that pip knows the project by; asv uninstalls it by this name between commits."""
+    named_by: str
+    """Where that name was found, for a person."""
     package: str
     """Import name of the package that gets the kernel's module."""
     package_path: Path
@@ -61,23 +67,38 @@ class Project:
     """Path of the project inside that repository; empty when it is the root."""
 
 
-def find_project(directory: Path) -> Project:
+def find_project(
+    directory: Path, name: str | None = None, warn: Callable[[str], None] = lambda text: None
+) -> Project:
     """Look at a project, or decide on the names of a new one.
 
-    Raises ``ProjectError`` for a project without a package.
+    ``name`` is the project's where the user gave it. Else its files are read, and where they do not
+    state it, its build backend is asked, which runs code of the project: ``warn`` is called before.
+    Raises ``ProjectError`` for a project without a package, and for one whose name nobody tells.
     """
     directory = directory.resolve()
     root = repository_root(directory) or directory
     subdirectory = "" if root == directory else directory.relative_to(root).as_posix()
     repository = Path(os.path.relpath(root, directory)).as_posix()
-    if not any((directory / name).exists() for name in ("pyproject.toml", "setup.py")):
-        name = package_name(directory.name)
-        distribution = name.strip("_").replace("_", "-")
-        return Project(distribution, name, Path(name), True, repository, subdirectory)
-    declared = _declared_name(directory)
-    package = _installed_package(directory, declared or directory.name)
-    distribution = declared or package.name
-    return Project(distribution, package.name, package, False, repository, subdirectory)
+    given = ProjectName(check_name(name), "--project") if name is not None else None
+    if not any((directory / file).exists() for file in ("pyproject.toml", "setup.py")):
+        refuse_setup_cfg_alone(directory)
+        package = package_name(name or directory.name)
+        called = given or ProjectName(package.strip("_").replace("_", "-"), "the folder's name")
+        return Project(
+            called.name, called.source, package, Path(package), True, repository, subdirectory
+        )
+    stated = given or read_stated_name(directory)
+    place = _installed_package(directory, stated.name if stated else directory.name)
+    if stated is None and not (directory / "asv.conf.json").exists():
+        warn(
+            "no file states the project's name, so that its build backend is asked, which runs "
+            "code of the project; gpubench init --project NAME runs nothing of it"
+        )
+        stated = ask_build_backend(directory)
+        place = _installed_package(directory, stated.name)
+    stated = stated or ProjectName(place.name, "its package")
+    return Project(stated.name, stated.source, place.name, place, False, repository, subdirectory)
 
 
 def repository_root(directory: Path) -> Path | None:
@@ -125,41 +146,19 @@ def _installed_package(directory: Path, name: str) -> Path:
     return next((path for path in packages if path.name.lower() == expected), packages[0])
 
 
-def _declared_name(directory: Path) -> str | None:
-    """The project's name as its build files declare it; ``None`` where they leave it open."""
-    names: list[str | None] = []
-    for file in ("pyproject.toml", "setup.cfg", "setup.py"):
-        path = directory / file
-        if not path.is_file():
-            continue
-        try:
-            if file == "pyproject.toml":
-                content = tomllib.loads(path.read_text(encoding="utf-8"))
-                tables = (content.get("project", {}), content.get("tool", {}).get("poetry", {}))
-                names += [table.get("name") for table in tables]
-            elif file == "setup.cfg":
-                parser = configparser.ConfigParser(interpolation=None)
-                parser.read(path, encoding="utf-8")
-                names.append(parser.get("metadata", "name", fallback=None))
-            else:
-                # As text: running somebody's setup.py to learn it would be too much.
-                text = path.read_text(encoding="utf-8", errors="replace")
-                names += re.findall(r"\bname\s*=\s*[\"']([^\"']+)[\"']", text)
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, configparser.Error) as error:
-            raise ProjectError(f"cannot read {str(path)!r}: {error}; mend it first") from error
-    return next((str(name) for name in names if name), None)
-
-
-def write_project(directory: Path, systems: Sequence[str] = ()) -> dict[Path, bool]:
+def write_project(
+    directory: Path, systems: Sequence[str] = (), project: Project | None = None
+) -> dict[Path, bool]:
     """Make a directory ready for ``asv run`` and ``gpubench report``; overwrites nothing.
 
     Writes asv's configuration, a first suite and its kernel. A directory that is no Python project
     yet also gets a ``pyproject.toml`` and a package. ``systems`` are backends whose software asv's
-    environments install too. Returns the files inside ``directory``, each with whether it was
-    written: one that was there already is left as it was. Raises ``ProjectError`` where that cannot
-    be.
+    environments install too; ``project`` is what ``find_project`` returned, where it was called.
+    Returns the files inside ``directory``, each with whether it was written: one that was there
+    already is left as it was. Raises ``ProjectError`` where that cannot be.
     """
-    project, environments = find_project(directory), environments_of(systems)
+    environments = environments_of(systems)
+    project = project or find_project(directory)
     files = {}
     try:
         for inside, text in _files(directory, project, environments):
@@ -187,6 +186,12 @@ def next_steps(
             "asv.conf.json was there and is kept: its environments have to install "
             f"{needed}, its benchmark_dir has to be the folder of suites.py, and its plugins have "
             'to name ".gpubench.asv_plugin", so that the record is kept'
+        )
+        steps.append(
+            'see that "project" in asv.conf.json is the name that pip knows the project by, and '
+            "that its install_command replaces what is installed (pip install --no-deps "
+            "--force-reinstall {wheel_file}): pip leaves a wheel of the same version alone, and "
+            "each later commit would be measured with the code of the first"
         )
     if not files[ignoring := directory / ".gitignore"]:
         lines = ignoring.read_text(encoding="utf-8").splitlines()
@@ -236,6 +241,7 @@ def _render(template: str, project: Project, **values: Any) -> str:
         autoescape=False,
     )
     environment.filters["quoted"] = quoted
+    environment.filters["install_options"] = install_options
     values |= asdict(project) | {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
     return environment.get_template(template).render(**values, **asv_requirements())
 
@@ -251,7 +257,7 @@ def asv_requirements() -> dict[str, str | None]:
         version = devices.cuda_version()
         is_older = version is not None and version < (13, 0)
         cuda = f"numba-cuda[{'cu12' if is_older else 'cu13'}]"
-    return {"gpubench": requirement(distribution("gpubench")), "cuda": cuda}
+    return {"gpubench": requirement(find_installed()), "cuda": cuda}
 
 
 def environments_of(systems: Iterable[str]) -> tuple[tuple[str, ...], ...]:
@@ -271,7 +277,7 @@ def software_of(systems: Iterable[str]) -> tuple[str, ...]:
     software = {name: _software_of_extra(name) for name in systems}
     for name, found in software.items():
         if not found or name not in registry.names():
-            extras = distribution("gpubench").metadata.get_all("Provides-Extra") or []
+            extras = find_installed().metadata.get_all("Provides-Extra") or []
             known = sorted({extra.replace("-", "_") for extra in extras} & {*registry.names()})
             hint = did_you_mean(name, known)
             allowed = f"{hint} Allowed" if hint else "; allowed"
@@ -286,9 +292,9 @@ def _software_of_extra(name: str) -> set[str]:
     # An extra is written with hyphens in metadata, a backend with underscores.
     spelt, without = {"extra": name.replace("_", "-")}, {"extra": ""}
     names: set[str] = set()
-    for one in map(Requirement, distribution("gpubench").requires or ()):
+    for one in map(Requirement, find_installed().requires or ()):
         if one.marker and one.marker.evaluate(spelt) and not one.marker.evaluate(without):
-            if one.name == "gpubench":
+            if canonicalize_name(one.name) == DISTRIBUTION:
                 names = names.union(*map(_software_of_extra, one.extras))
             else:
                 names.add(one.name)
@@ -299,7 +305,7 @@ def requirement(installed: Distribution) -> str:
     """Requirement for an installed distribution, by its version and ``direct_url.json``.
 
     A local path where it was installed from a folder or a wheel, the repository and revision where
-    it came from one, else the version: ``gpubench==0.1.0``. See
+    it came from one, else the version: ``gpubench-suite==0.1.0``. See
     https://packaging.python.org/en/latest/specifications/direct-url/.
     """
     name, version = installed.metadata["Name"], installed.version
@@ -311,6 +317,16 @@ def requirement(installed: Distribution) -> str:
     if vcs := origin.get("vcs_info"):
         return f"{name} @ {vcs['vcs']}+{url}@{vcs['commit_id']}"
     return f"{name} @ {url}" if url else f"{name}=={version}"
+
+
+def install_options(requirement: str) -> str:
+    """Return the options with which pip installs gpubench at each commit.
+
+    pip leaves what is installed where the version is the same. So it is a release of that version,
+    which never changes; but a wheel or a revision of the same version may be another.
+    """
+    is_release = requirement.startswith(f"{DISTRIBUTION}==")
+    return "--no-deps" if is_release else "--no-deps --force-reinstall"
 
 
 def quoted(text: str) -> str:

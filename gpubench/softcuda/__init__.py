@@ -120,7 +120,7 @@ def start() -> SoftwareDevice:
     if importlib.util.find_spec("numba_cuda") is None:
         raise UnavailableError(
             "the CUDA device in software runs the package numba-cuda, which is not installed; "
-            "pip install 'gpubench[cuda]'"
+            "pip install 'gpubench-suite[cuda]'"
         )
     for soname in filter(_loaded, _TAKEN):
         raise UnavailableError(

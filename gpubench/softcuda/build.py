@@ -117,7 +117,7 @@ def find_cuda_header() -> Path:
             return place
     raise UnavailableError(
         "the CUDA device in software is built with cuda.h, which was not found; "
-        "pip install 'gpubench[cuda]' brings it"
+        "pip install 'gpubench-suite[cuda]' brings it"
     )
 
 

@@ -19,6 +19,7 @@ from numba import cuda, njit
 from gpubench.backends.protocol import Backend, Launch, Session, Target
 from gpubench.backends.registry import GROUP, get
 from gpubench.backends.scripted import script
+from gpubench.distribution import DISTRIBUTION
 from gpubench.errors import BackendError, GpubenchError
 from gpubench.names import TIMES, Value
 
@@ -85,7 +86,7 @@ def of_other_packages() -> list[Subject]:
     return [
         Subject(one.name, "cpu", plain)
         for one in entry_points(group=GROUP)
-        if one.dist is not None and one.dist.name != "gpubench"
+        if one.dist is not None and one.dist.name != DISTRIBUTION
     ]
 
 

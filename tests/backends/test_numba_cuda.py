@@ -459,7 +459,7 @@ def test_a_missing_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch
     compiler = SimpleNamespace(implementation="NVIDIA", NVVM=missing)
     assert fault_of(compiler, monkeypatch) == (
         "numba-cuda is incomplete: ImportError: libNVVM cannot be found.; "
-        "pip install 'gpubench[cuda]'"
+        "pip install 'gpubench-suite[cuda]'"
     )
 
 
@@ -467,7 +467,7 @@ def test_where_only_numbas_own_target_is_installed_it_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert fault_of(SimpleNamespace(implementation="Built-in"), monkeypatch) == (
-        "the package numba-cuda is not installed; pip install 'gpubench[cuda]'"
+        "the package numba-cuda is not installed; pip install 'gpubench-suite[cuda]'"
     )
 
 

@@ -24,7 +24,7 @@ from gpubench.backends.protocol import (
 from gpubench.backends.registry import get
 from gpubench.errors import BackendError
 
-INSTALL = "pip install 'gpubench[opencl]'"
+INSTALL = "pip install 'gpubench-suite[opencl]'"
 DRIVER = "the driver of the device (for the CPU, PoCL: apt-get install pocl-opencl-icd)"
 GPU, CPU = 4, 2
 MIB = 2**20

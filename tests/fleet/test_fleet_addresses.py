@@ -104,5 +104,5 @@ def test_without_dask_it_says_what_to_install(monkeypatch: Any, tmp_path: Path) 
     result = CliRunner().invoke(main, ["fleet", "status", "--scheduler", "tcp://127.0.0.1:1"])
     assert (result.exit_code, result.output) == (
         2,
-        "gpubench: a fleet needs Dask: pip install 'gpubench[fleet]'\n",
+        "gpubench: a fleet needs Dask: pip install 'gpubench-suite[fleet]'\n",
     )

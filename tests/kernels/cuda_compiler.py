@@ -1,8 +1,8 @@
 """Compiles and links CUDA kernels as numba-cuda does on a GPU, on a machine that has none.
 
 numba-cuda makes LTO-IR with NVVM, and nvJitLink links it to the machine code of the device. Both
-come from the wheels of ``gpubench[cuda]`` and need no driver. All that numba-cuda wants of a device
-meanwhile is its compute capability, which ``_device`` gives it.
+come from the wheels of ``gpubench-suite[cuda]`` and need no driver. All that numba-cuda wants of a
+device meanwhile is its compute capability, which ``_device`` gives it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def missing() -> str | None:
         return fault
     from numba.cuda.cudadrv.driver import _have_nvjitlink
 
-    return None if _have_nvjitlink() else "nvJitLink is missing; pip install 'gpubench[cuda]'"
+    return None if _have_nvjitlink() else "nvJitLink is missing; pip install 'gpubench-suite[cuda]'"
 
 
 def linker_version() -> str:

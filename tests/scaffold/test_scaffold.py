@@ -141,8 +141,8 @@ def test_with_a_gpu_asv_installs_numba_cuda_for_its_driver(
     configuration = asv_configuration(tmp_path)
     assert configuration.matrix["req"]["numba-cuda"] == []
     command = f'in-dir={{env_dir}} python -m pip install {quoted(requirement)} "numpy<2.5"'
-    assert configuration.install_command[2] == command
-    assert len(configuration.install_command) == 4
+    assert configuration.install_command[3] == command
+    assert len(configuration.install_command) == 5
 
 
 def test_without_a_gpu_asv_installs_nothing_for_cuda(
@@ -282,24 +282,6 @@ def test_an_edited_module_is_not_written_a_second_time_under_another_name(tmp_pa
     assert files_below(tmp_path / "mine/mine") == ["__init__.py", "saxpy.py"]
 
 
-@pytest.mark.parametrize(
-    ("file", "text"),
-    [
-        ("pyproject.toml", '[project]\nname = "their-name"\n'),
-        ("pyproject.toml", '[tool.poetry]\nname = "their-name"\n'),
-        ("setup.py", 'setup(name="their-name")'),
-    ],
-)
-def test_asv_uninstalls_a_project_by_the_name_that_it_declares(
-    tmp_path: Path, file: str, text: str
-) -> None:
-    make_project(tmp_path, "tool", "setup.py")
-    (tmp_path / "setup.py").write_text("setup()")
-    (tmp_path / file).write_text(text)
-    write_project(tmp_path)
-    assert asv_configuration(tmp_path).project == "their-name"
-
-
 def test_a_project_in_a_subdirectory_of_its_repository_says_so_to_asv(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     write_project(tmp_path / "python/mine")
@@ -383,10 +365,11 @@ def test_what_was_kept_and_lacks_something_is_a_next_step(
     on_a_machine_with(monkeypatch, GPU, cuda=(13, 0))
     (tmp_path / ".gitignore").write_text("/.asv\n*.log\n")
     (tmp_path / "asv.conf.json").write_text("{}")
-    configuration, ignored, *_ = next_steps(tmp_path, write_project(tmp_path))
+    configuration, replacing, ignored, *_ = next_steps(tmp_path, write_project(tmp_path))
     assert configuration.startswith("asv.conf.json was there and is kept: its environments")
     assert " and numba-cuda[cu13], its benchmark_dir " in configuration
     assert 'its plugins have to name ".gpubench.asv_plugin"' in configuration
+    assert "--no-deps --force-reinstall {wheel_file}" in replacing
     assert ignored == "add to .gitignore: reports/html/"
 
 
@@ -394,7 +377,10 @@ class Installed(Distribution):
     """An installed gpubench of version 1.2 with a given origin."""
 
     def __init__(self, origin: str | None) -> None:
-        self._files = {"METADATA": "Name: gpubench\nVersion: 1.2\n", "direct_url.json": origin}
+        self._files = {
+            "METADATA": "Name: gpubench-suite\nVersion: 1.2\n",
+            "direct_url.json": origin,
+        }
 
     def read_text(self, filename: str) -> str | None:
         return self._files.get(filename)
@@ -406,15 +392,15 @@ class Installed(Distribution):
 @pytest.mark.parametrize(
     ("origin", "expected"),
     [
-        (None, "gpubench==1.2"),
-        ('{"url": "file:///no/longer/there.whl", "archive_info": {}}', "gpubench==1.2"),
+        (None, "gpubench-suite==1.2"),
+        ('{"url": "file:///no/longer/there.whl", "archive_info": {}}', "gpubench-suite==1.2"),
         (
             '{"url": "https://example.org/g.git", "vcs_info": {"vcs": "git", "commit_id": "abc"}}',
-            "gpubench @ git+https://example.org/g.git@abc",
+            "gpubench-suite @ git+https://example.org/g.git@abc",
         ),
         (
             '{"url": "https://example.org/g.whl", "archive_info": {}}',
-            "gpubench @ https://example.org/g.whl",
+            "gpubench-suite @ https://example.org/g.whl",
         ),
     ],
 )
@@ -430,7 +416,7 @@ def test_asv_installs_gpubench_from_the_folder_that_this_one_was_installed_from(
     assert requirement(Installed(f'{{"url": "{source.as_uri()}"}}')) == str(source)
 
 
-@pytest.mark.parametrize("text", ["gpubench==1.2", "/a b/{x}/it's", 'C:\\gpu "bench"'])
+@pytest.mark.parametrize("text", ["gpubench-suite==1.2", "/a b/{x}/it's", 'C:\\gpu "bench"'])
 def test_asv_takes_the_requirement_as_one_word(text: str) -> None:
     command, *_ = asv_util.interpolate_command(f"pip install {quoted(text)}", {})
     assert command == ["pip", "install", text]
@@ -441,12 +427,14 @@ def test_the_install_command_is_pips_and_then_compiles(
 ) -> None:
     on_a_machine_with(monkeypatch)
     write_project(tmp_path)
-    first, second, third = asv_configuration(tmp_path).install_command
-    assert shlex.split(first)[:-1] == [
+    engine, code, dependencies, compiling = asv_configuration(tmp_path).install_command
+    assert shlex.split(engine)[:6] == [
         "in-dir={env_dir}", "python", "-m", "pip", "install", "--no-deps",
     ]  # fmt: skip
-    assert second == "in-dir={env_dir} python -m pip install {wheel_file}"
-    words = asv_util.interpolate_command(third, {"env_dir": "/a b", "conf_dir": "/c d"})
+    replacing = "in-dir={env_dir} python -m pip install --no-deps --force-reinstall {wheel_file}"
+    assert code == replacing
+    assert dependencies == "in-dir={env_dir} python -m pip install {wheel_file}"
+    words = asv_util.interpolate_command(compiling, {"env_dir": "/a b", "conf_dir": "/c d"})
     program = ["python", "-m", compiling_ahead.__name__, "/c d/suites"]
     assert words == (program, {}, None, "/a b")  # None: whatever it returns
-    assert installed_version("gpubench") in first or CHECKOUT.as_posix() in first
+    assert installed_version("gpubench-suite") in engine or CHECKOUT.as_posix() in engine

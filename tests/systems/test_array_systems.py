@@ -454,12 +454,12 @@ def test_what_torch_compile_cannot_take_as_a_whole_fails() -> None:
 @pytest.mark.parametrize(
     ("backend", "message"),
     [
-        ("torch", "cpu: the module 'torch' is not installed; pip install 'gpubench[torch]'"),
-        ("jax", "cpu: the module 'jax' is not installed; pip install 'gpubench[jax]'"),
+        ("torch", "cpu: the module 'torch' is not installed; pip install 'gpubench-suite[torch]'"),
+        ("jax", "cpu: the module 'jax' is not installed; pip install 'gpubench-suite[jax]'"),
         (
             "array_api",
             "cpu: the module 'array_api_compat' is not installed; "
-            "pip install 'gpubench[array_api]'",
+            "pip install 'gpubench-suite[array-api]'",
         ),
     ],
 )
@@ -478,7 +478,9 @@ def test_a_missing_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "dask" else find_spec(name)
     )
-    with pytest.raises(BackendError, match=r"^dask is not installed; pip install 'gpubench\[dask"):
+    with pytest.raises(
+        BackendError, match=r"^dask is not installed; pip install 'gpubench-suite\[dask"
+    ):
         get("array_api").open("cpu", options={"library": "dask"})
 
 

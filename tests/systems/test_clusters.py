@@ -226,7 +226,7 @@ def test_a_missing_package_is_named_with_what_to_install(
         importlib.util, "find_spec", lambda name: None if name in missing else find(name)
     )
     assert get(backend).unavailable(device) == (
-        f"{device}: the module {module!r} is not installed; pip install 'gpubench[{backend}]'"
+        f"{device}: the module {module!r} is not installed; pip install 'gpubench-suite[{backend}]'"
     )
 
 

@@ -199,7 +199,7 @@ print(frame["c"].sum())  # by pandas, silently
 """
 
 
-@pytest.mark.skipif(find_spec("cudf") is None, reason="3 GB: pip install 'gpubench[cudf]'")
+@pytest.mark.skipif(find_spec("cudf") is None, reason="3 GB: pip install 'gpubench-suite[cudf]'")
 def test_cudf_pandas_itself_raises_in_place_of_going_on_with_pandas() -> None:
     done = subprocess.run(
         [sys.executable, "-c", FALLING_BACK], capture_output=True, text=True, check=False

@@ -261,7 +261,9 @@ def test_a_missing_package_says_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    message = f"cuda:0: the module {backend!r} is not installed; pip install 'gpubench[{backend}]'"
+    message = (
+        f"cuda:0: the module {backend!r} is not installed; pip install 'gpubench-suite[{backend}]'"
+    )
     assert get(backend).unavailable("cuda:0") == message
     with pytest.raises(BackendError) as refusal:
         get(backend).open("cuda:0")

@@ -16,6 +16,7 @@ from gpubench.backends import cuml as cuml_backend
 from gpubench.backends.protocol import DeviceError, Target
 from gpubench.backends.registry import get
 from gpubench.backends.xgboost import XGBoostCudaSession
+from gpubench.distribution import require_extra
 from gpubench.errors import BackendError
 from gpubench.kernels import estimators, scores
 from gpubench.measure.direct import Job, take_turn
@@ -308,7 +309,7 @@ def test_without_the_library_it_says_what_to_install(
 ) -> None:
     assert get(name).unavailable("cpu") is None
     monkeypatch.setattr("importlib.util.find_spec", lambda module: None)
-    reason = f"cpu: the module {module!r} is not installed; pip install 'gpubench[{name}]'"
+    reason = f"cpu: the module {module!r} is not installed; pip install '{require_extra(name)}'"
     assert get(name).unavailable("cpu") == reason
 
 
@@ -317,7 +318,7 @@ def test_cuml_says_why_it_cannot_run_here(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("gpubench.backends.host.no_such_gpu", lambda device: None)
     monkeypatch.setattr("importlib.util.find_spec", lambda module: None)
     assert get("cuml").unavailable("cuda:0") == (
-        "cuda:0: the module 'cuml' is not installed; pip install 'gpubench[cuml]', in an "
+        "cuda:0: the module 'cuml' is not installed; pip install 'gpubench-suite[cuml]', in an "
         "environment of its own: it pins Numba and scikit-learn"
     )
 

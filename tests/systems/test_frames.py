@@ -524,7 +524,7 @@ def test_a_library_that_is_missing_says_what_to_install(
     reason = get(backend).unavailable(device)
     assert reason is not None
     assert reason.startswith(
-        f"{device}: the module {module!r} is not installed; pip install 'gpubench[{backend}]'"
+        f"{device}: the module {module!r} is not installed; pip install 'gpubench-suite[{backend}]'"
     )
 
 
@@ -549,7 +549,7 @@ def test_without_pyarrow_a_case_with_tables_is_skipped(
     assert why_not(case) is None
     monkeypatch.setattr(arrow, "find_spec", lambda name: None)
     reason = why_not(case)
-    assert reason is not None and "pip install 'gpubench[tables]'" in reason
+    assert reason is not None and "pip install 'gpubench-suite[tables]'" in reason
     with pytest.raises(KernelError, match="tables need the module 'pyarrow'"):
         arrow.pyarrow()
 

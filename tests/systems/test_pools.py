@@ -433,5 +433,5 @@ def test_an_unknown_way_to_start_names_the_nearest() -> None:
 def test_joblib_that_is_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert get("joblib").unavailable("processes:2") == (
-        "processes:2: the module 'joblib' is not installed; pip install 'gpubench[joblib]'"
+        "processes:2: the module 'joblib' is not installed; pip install 'gpubench-suite[joblib]'"
     )

@@ -27,6 +27,8 @@ from typing import Any
 import pytest
 from asv_project import Project, isolated_environment
 
+from gpubench.distribution import require_extra
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc and /dev/shm")
 
 HERE = Path(__file__).parent
@@ -385,7 +387,7 @@ def test_systems_that_are_missing_are_skipped_with_what_to_install(tmp_path: Pat
     assert {backend for backend, _, _ in records} == {way.backend for way in every}
     for backend, status, reason in records:
         assert status == "skipped"
-        assert f"pip install 'gpubench[{backend}]'" in reason
+        assert f"pip install '{require_extra(backend)}'" in reason
 
 
 @pytest.mark.parametrize("way", EACH)
@@ -401,7 +403,7 @@ def test_a_version_that_does_not_fit_is_told_with_what_to_install(way: Way, tmp_
         ((_, status, reason),) = taken(scene, way)
     assert status == "failed"
     assert "cannot be imported: version 0.1 is not enough; pip install --upgrade" in reason
-    assert reason.endswith(f"'gpubench[{way.backend}]'")
+    assert reason.endswith(f"'{require_extra(way.backend)}'")
 
 
 ON_A_GPU = """

@@ -1,0 +1,62 @@
+"""The name that pip knows gpubench by, its extras, and another distribution that writes its files.
+
+The package index has a ``gpubench`` of other people, so that this one is ``gpubench-suite``. The
+package to import and the command are called ``gpubench`` all the same.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import metadata
+
+from gpubench.errors import GpubenchError
+
+DISTRIBUTION = "gpubench-suite"
+
+REINSTALL = (
+    f"pip install --force-reinstall --no-deps {DISTRIBUTION} "
+    "(in a checkout: pip install --editable .)"
+)
+
+OTHER_DISTRIBUTION = "gpubench"
+"""Distribution of other people with a package of our name. Ours bore that name once too."""
+
+
+def require_extra(*extras: str) -> str:
+    """Return the requirement for gpubench with these extras, ``gpubench-suite[array-api]``.
+
+    pip before 23.3 installs nothing for an extra that is written with an underscore (PEP 685).
+    """
+    return f"{DISTRIBUTION}[{','.join(extra.replace('_', '-') for extra in extras)}]"
+
+
+def find_installed() -> metadata.Distribution:
+    """Return the installed gpubench-suite; raises ``GpubenchError`` where there is none."""
+    try:
+        return metadata.distribution(DISTRIBUTION)
+    except metadata.PackageNotFoundError as error:
+        raise GpubenchError(
+            describe_conflict()
+            or f"{DISTRIBUTION} is not installed in this Python, {sys.executable}: "
+            f"pip install {DISTRIBUTION} (in a checkout: pip install --editable .)"
+        ) from error
+
+
+def describe_conflict() -> str | None:
+    """Say that a distribution ``gpubench`` is installed here, and what to do; ``None`` without one.
+
+    It and ours write the same files, and the one that was installed last wins.
+    """
+    for other in metadata.distributions(name=OTHER_DISTRIBUTION):
+        if other.read_text("RECORD") is not None:  # a build folder of a checkout has none
+            return (
+                f"the distribution {OTHER_DISTRIBUTION!r} {other.version} in "
+                f"{str(other.locate_file(''))!r} writes the same files as {DISTRIBUTION}, which is "
+                f"another: pip uninstall {OTHER_DISTRIBUTION}, then {REINSTALL}"
+            )
+    return None
+
+
+def describe_loss() -> str:
+    """Say that files of this distribution are not there or not ours, and what to do."""
+    return f"files of {DISTRIBUTION} are missing or overwritten: {REINSTALL}"
