@@ -32,7 +32,7 @@ def pytest_configure() -> None:
         no_gpu_reason()
 
 
-_TOGETHER = ("browser", "end_to_end", "kernels")
+_TOGETHER = ("browser", "end_to_end", "histories", "kernels")
 """Folders whose files share what takes long to make: a browser, asv's environment, the library's
 compiled code, which two processes should not write to the same files at once."""
 
@@ -52,9 +52,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Side by side, the folder that takes longest begins first."""
+    """Side by side, the folders that take longest begin first."""
     if "PYTEST_XDIST_WORKER" in os.environ:
-        items.sort(key=lambda item: item.path.parent.name != "end_to_end")
+        items.sort(key=lambda item: item.path.parent.name not in ("end_to_end", "histories"))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

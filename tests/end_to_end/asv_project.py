@@ -196,6 +196,23 @@ class Project:
         return self.results.glob(f"*/{self.git('rev-parse', tag)[:8]}-*{suffix}")
 
 
+def build_distributions(folder: Path) -> dict[str, Path]:
+    """Build wheel and sdist of this checkout in a folder, from a copy: by ``wheel``, ``sdist``."""
+    source = folder / "source"
+    not_source = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "html")
+    shutil.copytree(CHECKOUT, source, ignore=not_source)
+    (source / "reports/html").mkdir(parents=True)
+    (source / "reports/html/index.html").write_text("a report that somebody made")
+    subprocess.run(
+        [sys.executable, "-m", "build", "--outdir", source.parent, source],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    (wheel,) = source.parent.glob("*.whl")
+    (sdist,) = source.parent.glob("*.tar.gz")
+    return {"wheel": wheel, "sdist": sdist}
+
+
 def make_project(path: Path, wheel: Path, environment: dict[str, str]) -> Project:
     """The sample as a repository of five commits: a start without kernels, then ``HISTORY``."""
     shutil.copytree(SAMPLE, path, ignore=shutil.ignore_patterns("__pycache__", "kernels.py"))

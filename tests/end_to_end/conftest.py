@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from asv_project import CHECKOUT, Project, isolated_environment, make_cuda_project, make_project
+from asv_project import (
+    Project,
+    build_distributions,
+    isolated_environment,
+    make_cuda_project,
+    make_project,
+)
 
 from gpubench.record import SUFFIX, RoundsRecord, parse_line, to_line
 
@@ -23,19 +26,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Wheel and sdist of this checkout, built from a copy of it: by ``wheel`` and ``sdist``."""
-    source = tmp_path_factory.mktemp("build") / "source"
-    not_source = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "html")
-    shutil.copytree(CHECKOUT, source, ignore=not_source)
-    (source / "reports/html").mkdir(parents=True)
-    (source / "reports/html/index.html").write_text("a report that somebody made")
-    subprocess.run(
-        [sys.executable, "-m", "build", "--outdir", source.parent, source],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    (wheel,) = source.parent.glob("*.whl")
-    (sdist,) = source.parent.glob("*.tar.gz")
-    return {"wheel": wheel, "sdist": sdist}
+    return build_distributions(tmp_path_factory.mktemp("build"))
 
 
 @pytest.fixture(scope="session")
