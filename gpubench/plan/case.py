@@ -120,12 +120,8 @@ class Case:
         Sizes alphabetically, parameters alphabetically, then block, grid, threads and device. Left
         out are an axis at its default, a grid that covers, and the CPU.
         """
-        parts, defaults = dict[str, Value](), self.group.defaults
-        for name in self.group.identity_order:
-            value, default = self.values[name], defaults.get(name)
-            # As YAML has them: 1, 1.0 and true are three values.
-            if type(value) is not type(default) or value != default:
-                parts[name] = value
+        parts = {name: self.values[name] for name in self.group.identity_order}
+        parts = self._without_defaults(parts)
         if self.block is not None:
             parts["block"] = format_shape(self.block)
         if isinstance(self.grid, tuple):
@@ -173,7 +169,23 @@ class Case:
         """Name of the asv benchmark that takes one of the labelled times."""
         return self.group.benchmark(time)
 
+    def _without_defaults(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        """Values of axes that a name has: those that are not at their default."""
+        defaults = self.group.defaults
+        # As YAML has them: 1, 1.0 and true are three values.
+        return {
+            name: value
+            for name, value in values.items()
+            if type(value) is not type(defaults.get(name)) or value != defaults[name]
+        }
+
     # --- what it works on
+
+    @property
+    def data_identity(self) -> str:
+        """Names the inputs among all of the kernel's: without axes at their default, so that a new
+        axis does not change what is drawn where nothing else changes."""
+        return format_identity(dict(sorted(self._without_defaults(self.data_values()).items())))
 
     def data_values(self) -> dict[str, Value]:
         """Those of ``values`` that decide the inputs: equal for all implementations compared."""

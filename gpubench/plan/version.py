@@ -2,7 +2,8 @@
 never put on one line.
 
 Where it is measured (axes, block and grid, devices), what people call it, and the code of the
-kernel are not part of it: these are what a history is drawn over.
+kernel are not part of it: these are what a history is drawn over. So an axis that is at its default
+counts as the value that it stands for, and a name that was another one as the first that it had.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel
 
-from gpubench.suite.expressions import Expression
-from gpubench.suite.model import DeclaredLaunch, Kernel
+from gpubench.names import Value
+from gpubench.plan.axes import kernel_axes
+from gpubench.suite.expressions import Expression, parse
+from gpubench.suite.folding import Folding, Kind, kind_of
+from gpubench.suite.model import DeclaredLaunch, FormulaFill, Kernel, Model
 
 PROTOCOL = 1
 """Raised when the way in which times are taken changes what they mean."""
@@ -30,11 +35,12 @@ _OF_LAUNCH = {"over", "shared_bytes", "cooperative"}
 
 def benchmark_version(kernel: Kernel, implementation_name: str, time: str) -> str:
     """Sixteen hexadecimal digits that change when one labelled time measures something else."""
-    implementation = kernel.implementations[implementation_name]
+    settled = _Defaults(kernel)
+    implementation = settled.put_into(kernel.implementations[implementation_name])
     content = {
         "protocol": PROTOCOL,
         "time": time,
-        "kernel": _fields(kernel, _OF_KERNEL),
+        "kernel": _fields(settled.put_into(kernel), _OF_KERNEL),
         "implementation": _fields(implementation, _OF_IMPLEMENTATION),
         "launch": _fields(implementation.launch or DeclaredLaunch(), _OF_LAUNCH),
     }
@@ -44,9 +50,70 @@ def benchmark_version(kernel: Kernel, implementation_name: str, time: str) -> st
 
 def _fields(model: BaseModel, names: set[str]) -> dict[str, Any]:
     """Fields that are not at their default: a field that the format gains later changes nothing."""
-    return model.model_dump(include=names, exclude_defaults=True)
+    # What stands in for a formula is not of its type, which is no fault here.
+    return model.model_dump(include=names, exclude_defaults=True, warnings=False)
 
 
 def _formula(value: Expression) -> str:
     """A formula as Python writes it: blanks and redundant parentheses mean nothing."""
     return ast.unparse(ast.parse(value.text.strip(), mode="eval"))
+
+
+class _Defaults:
+    """Puts the defaults of a kernel's axes into what the suite says of it.
+
+    A part of the suite that no such axis stands in is left as it is written.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._let = kernel.let
+        axes = kernel_axes(kernel)
+        self._values: dict[str, Value] = {
+            name: value for axis in axes for name, value in axis.defaults.items()
+        }
+        self._kinds: dict[str, Kind] = {
+            name: _kind(values)
+            for axis in axes
+            for name, values in zip(axis.names, zip(*axis.rows, strict=True), strict=True)
+        }
+        self._folding = Folding(self._values, kind_of=self._kind_of)
+
+    def put_into(self, part: Any) -> Any:
+        """Return the part with the values in all its formulas, and in the names of axes."""
+        if isinstance(part, Expression):
+            is_left = part.names.isdisjoint(self._values)
+            return part if is_left else self._folding.fold(part)
+        if isinstance(part, Model):
+            return self._put_into_model(part)
+        if isinstance(part, Mapping):
+            return {name: self.put_into(value) for name, value in part.items()}
+        if isinstance(part, list | tuple):
+            return tuple(map(self.put_into, part))
+        return part
+
+    def _put_into_model(self, part: Model) -> Any:
+        changed = {name: self.put_into(getattr(part, name)) for name in type(part).model_fields}
+        if isinstance(changed.get("dtype"), str):
+            changed["dtype"] = self._values.get(changed["dtype"], changed["dtype"])
+        if isinstance(part, Kernel):
+            # There a value cannot stand, so that before the axis there was no such argument.
+            changed["call"] = tuple(name for name in part.call if name not in self._values)
+        if isinstance(part, FormulaFill) and isinstance(changed["formula"], int | float):
+            return changed["formula"]  # as `fill: 2.5` says it
+        return part.model_copy(update=changed)
+
+    def _kind_of(self, name: str) -> Kind:
+        """What the values of a name are; of no axis and no constant are the indices of a fill."""
+        if name in self._kinds:
+            return self._kinds[name]
+        value = self._let.get(name, 0)
+        if isinstance(value, Expression):
+            return kind_of(parse(value.text), self._kind_of)
+        return _kind([value])
+
+
+def _kind(values: Any) -> Kind:
+    types = {*map(type, values)}
+    if types == {int}:
+        return "whole"
+    return "number" if types <= {int, float} else "any"

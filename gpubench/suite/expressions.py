@@ -105,7 +105,7 @@ _NUMBER_LIKE = re.compile(r"(?<![\w.])\d(?:[eE][+-](?=\d)|[\w.])*")
 _NUMBER = re.compile(r"(0|[1-9]\d*)(\.\d*)?([eE][+-]?\d{1,3})?")
 
 
-def _parse(text: str) -> ast.expr:
+def parse(text: str) -> ast.expr:
     """Syntax tree of a text of characters and numbers that a formula may hold."""
     if not text.strip():
         raise ExpressionError("an empty formula", text, 0)
@@ -155,7 +155,7 @@ def _compile(text: str) -> tuple[Compiled, Mapping[str, int], Mapping[str, int]]
     """What computes a formula, and the names and arrays that it reads, each with the characters
     before its first use."""
     compiler = _Compiler(text)
-    return compiler.compile(_parse(text), 0), compiler.names, compiler.arrays
+    return compiler.compile(parse(text), 0), compiler.names, compiler.arrays
 
 
 class _Compiler:
