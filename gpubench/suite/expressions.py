@@ -120,7 +120,8 @@ def parse(text: str) -> ast.expr:
         raise ExpressionError(problem, text, foreign.start())
     for literal in _NUMBER_LIKE.finditer(masked):
         if not _NUMBER.fullmatch(literal[0]):
-            problem = f"{literal[0]!r} is not a number; write it in decimal, 1024 or 0.5 or 1e6"
+            decimal = f"{literal[0]!r} is not a number; write it in decimal, 1024 or 0.5 or 1e6"
+            problem = f"{decimal}, or for the text {_quoted(literal[0], text)}"
             raise ExpressionError(problem, text, literal.start())
     blank = len(text) - len(text.lstrip())
     try:
@@ -133,9 +134,17 @@ def parse(text: str) -> ast.expr:
             problem = "the parentheses do not match"
         else:
             problem = "something else belongs here" if at else "it ends too early"
+        if re.fullmatch(r"\S*\d\S*", text.strip()) and '"' not in text and "'" not in text:
+            problem += f"; a text is written {_quoted(text.strip(), text)}"
         at = at or len(text.strip()) + 1  # 0 is Python's word for the end of the text
         at = min(blank + at - 1, len(text))
         raise ExpressionError(f"not a formula: {problem}", text, at) from None
+
+
+def _quoted(word: str, text: str) -> str:
+    """A word as the text that a formula may hold; where it is all of the formula, YAML takes one
+    pair of quotes away."""
+    return f"\"'{word}'\"" if word == text.strip() else f"'{word}'"
 
 
 # --- from a syntax tree to nested functions

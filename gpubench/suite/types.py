@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError, core_schema
 
 from gpubench.errors import did_you_mean
-from gpubench.names import NAME, Value, format_value
+from gpubench.names import NAME, Value, format_value, parse_value
 from gpubench.suite.expressions import (
     CONSTANTS,
     FUNCTION_NAMES,
@@ -172,10 +172,10 @@ def _axis_value(value: object) -> object:
         raise problem(
             f"{value!r} cannot be part of a case's name; write text without blanks, '=' and ','"
         )
-    if value in CONSTANTS or re.fullmatch(r"[-+]?[\d.].*|[-+]?(inf|nan|infinity)", value, re.I):
+    if not isinstance(parse_value(value), str):
         raise problem(
             f"text {value!r} reads as a number or boolean in a case's name;"
-            " write it without quotes, or let it start with a letter"
+            f" write it without quotes, or another text, 'v{value}' for example"
         )
     return value
 

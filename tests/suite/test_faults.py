@@ -60,7 +60,7 @@ def test_the_suite_that_the_tests_change_has_no_fault(faults: Faults) -> None:
         ("{n: [4, 8]}", "{n: [4, 8], ¦m: [1]}", "'m' is used by no array, scalar, call, launch, with or threads; use it, or remove it"),
         ("{n: [4, 8]}", "{n: [4, 8], tile: [1]}", "6:45: 'tile' is declared twice in kernel 'add'; rename one of them"),
         ("tile: [2, 4]", "tile: [¦a b]", "tile[0]: 'a b' cannot be part of a case's name; write text without blanks, '=' and ','"),
-        ("tile: [2, 4]", "tile: [¦'2']", "tile[0]: text '2' reads as a number or boolean in a case's name; write it without quotes, or let it start with a letter"),
+        ("tile: [2, 4]", "tile: [¦'2']", "tile[0]: text '2' reads as a number or boolean in a case's name; write it without quotes, or another text, 'v2' for example"),
         ("tile: [2, 4]", "tile: ¦{zip: {t: [1]}}", "tile: what moves together is written once: sizes: {NAME: {zip: {...}}}"),
         ("{n: [4, 8]}", "{s: ¦{zip: {n: [4, 8, 4], x: [0.5, a, 0.5]}}}", "s: n=4 x=0.5 is there twice, as values 1 and 3; remove one of them"),
         # constants and intermediate values
