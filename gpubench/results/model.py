@@ -120,7 +120,8 @@ class Row:
     q25: Annotated[float | None, "lower quartile of the samples, seconds"] = None
     q75: Annotated[float | None, "upper quartile of the samples, seconds"] = None
     samples: Annotated[int | None, "how many samples were taken"] = None
-    runs_per_sample: Annotated[int | None, "runs in a sample, as asv stores it"] = None
+    runs_per_sample: Annotated[int | None, "runs between two readings of the clock"] = None
+    """By the record. Of benchmarks that asv alone has measured asv's ``number``."""
     rounds: Annotated[
         tuple[float, ...], "median of each round, or of each of five processes and more, seconds"
     ] = ()
@@ -197,8 +198,6 @@ class Row:
     """In place of the errors."""
     method: Annotated[str | None, "how samples were taken", "VARCHAR"] = None
     """``host loop``, ``graph replay`` ..."""
-    batch: Annotated[int | None, "runs between two readings of the clock", "BIGINT"] = None
-    """``runs_per_sample`` of the record."""
     conditions: Annotated[Mapping[str, Value], "what the backend says of the run, JSON", "JSON"] = (
         field(default_factory=dict)
     )
