@@ -116,7 +116,7 @@ def poisoned(array: AnyArray, expected: AnyArray | None = None) -> AnyArray:
 
 def generator(case: Case, name: str) -> np.random.Generator:
     """Random numbers for one array of one case (PCG64), the same in every process and machine."""
-    key = f"{case.suite.suite}/{case.kernel_name}/{name} {case.data_identity}"
+    key = f"{case.data_title}/{name} {case.data_identity}"
     return np.random.default_rng(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16]))
 
 

@@ -30,6 +30,7 @@ from gpubench.suite.model import (
     LikeFill,
     Suite,
     extents,
+    first_name,
 )
 from gpubench.suite.types import INDICES, TEXTS, Extent
 
@@ -183,9 +184,21 @@ class Case:
 
     @property
     def data_identity(self) -> str:
-        """Names the inputs among all of the kernel's: without axes at their default, so that a new
-        axis does not change what is drawn where nothing else changes."""
-        return format_identity(dict(sorted(self._without_defaults(self.data_values()).items())))
+        """Names the inputs among all of the kernel's.
+
+        A new axis at its default is not in it, and names are the first that there were: neither
+        another axis nor another name changes what is drawn.
+        """
+        values = self._without_defaults(self.data_values())
+        first_names = {name: old[-1] for name, old in self.kernel.old_axes().items()}
+        point = {first_names.get(name, name): value for name, value in values.items()}
+        return format_identity(dict(sorted(point.items())))
+
+    @property
+    def data_title(self) -> str:
+        """First names of suite and kernel, which seed the inputs."""
+        suite = first_name(self.suite.suite, self.suite.was)
+        return f"{suite}/{first_name(self.kernel_name, self.kernel.was)}"
 
     def data_values(self) -> dict[str, Value]:
         """Those of ``values`` that decide the inputs: equal for all implementations compared."""

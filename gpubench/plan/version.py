@@ -20,7 +20,16 @@ from gpubench.names import Value
 from gpubench.plan.axes import kernel_axes
 from gpubench.suite.expressions import Expression, parse
 from gpubench.suite.folding import Folding, Kind, kind_of
-from gpubench.suite.model import DeclaredLaunch, FormulaFill, Kernel, Model
+from gpubench.suite.model import (
+    DeclaredLaunch,
+    FormulaFill,
+    FunctionFill,
+    Implementation,
+    Init,
+    Kernel,
+    first_name,
+)
+from gpubench.suite.types import Model
 
 PROTOCOL = 1
 """Raised when the way in which times are taken changes what they mean."""
@@ -35,7 +44,7 @@ _OF_LAUNCH = {"over", "shared_bytes", "cooperative"}
 
 def benchmark_version(kernel: Kernel, implementation_name: str, time: str) -> str:
     """Sixteen hexadecimal digits that change when one labelled time measures something else."""
-    settled = _Defaults(kernel)
+    settled = _Settled(kernel)
     implementation = settled.put_into(kernel.implementations[implementation_name])
     content = {
         "protocol": PROTOCOL,
@@ -59,10 +68,11 @@ def _formula(value: Expression) -> str:
     return ast.unparse(ast.parse(value.text.strip(), mode="eval"))
 
 
-class _Defaults:
-    """Puts the defaults of a kernel's axes into what the suite says of it.
+class _Settled:
+    """Puts the defaults of a kernel's axes, and the first names of all that was renamed, into what
+    the suite says of it.
 
-    A part of the suite that no such axis stands in is left as it is written.
+    A part of the suite that nothing of these stands in is left as it is written.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -76,12 +86,16 @@ class _Defaults:
             for axis in axes
             for name, values in zip(axis.names, zip(*axis.rows, strict=True), strict=True)
         }
-        self._folding = Folding(self._values, kind_of=self._kind_of)
+        self._first_names = {name: old[-1] for name, old in kernel.old_axes().items()}
+        self._implementations = {
+            name: (name, *one.old_names())[-1] for name, one in kernel.implementations.items()
+        }
+        self._folding = Folding(self._values, self._first_names, self._kind_of)
 
     def put_into(self, part: Any) -> Any:
-        """Return the part with the values in all its formulas, and in the names of axes."""
+        """Return the part with values and first names in all its formulas, and for its names."""
         if isinstance(part, Expression):
-            is_left = part.names.isdisjoint(self._values)
+            is_left = part.names.isdisjoint({*self._values, *self._first_names})
             return part if is_left else self._folding.fold(part)
         if isinstance(part, Model):
             return self._put_into_model(part)
@@ -93,11 +107,22 @@ class _Defaults:
 
     def _put_into_model(self, part: Model) -> Any:
         changed = {name: self.put_into(getattr(part, name)) for name in type(part).model_fields}
-        if isinstance(changed.get("dtype"), str):
-            changed["dtype"] = self._values.get(changed["dtype"], changed["dtype"])
+        if isinstance(dtype := changed.get("dtype"), str):
+            changed["dtype"] = self._values.get(dtype, self._first_names.get(dtype, dtype))
         if isinstance(part, Kernel):
             # There a value cannot stand, so that before the axis there was no such argument.
-            changed["call"] = tuple(name for name in part.call if name not in self._values)
+            call = (name for name in part.call if name not in self._values)
+            changed["call"] = tuple(self._first_names.get(name, name) for name in call)
+        if isinstance(part, Implementation):
+            changed["parts"] = part.parts and tuple(map(self._implementations.get, part.parts))
+            changed["split"] = part.split and self._first_names.get(part.split, part.split)
+            for field in ("function", "factory", "launcher", "source"):
+                target = changed[field]
+                changed[field] = target and part.first_target(target)
+        if isinstance(part, FunctionFill | Init):
+            changed["function"] = first_name(part.function, part.was)
+        if "was" in changed:
+            changed["was"] = None
         if isinstance(part, FormulaFill) and isinstance(changed["formula"], int | float):
             return changed["formula"]  # as `fill: 2.5` says it
         return part.model_copy(update=changed)

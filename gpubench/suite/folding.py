@@ -72,16 +72,16 @@ class Folding:
                 return _Part(ast.Name(self.renames.get(name, name)))
             case ast.BinOp(left=left, op=op, right=right):
                 parts = [self._fold(left), self._fold(right)]
-                whole = ast.BinOp(parts[0].node, op, parts[1].node)
-                folded = self._computed(whole, parts, OPERATIONS[type(op)])
+                applied = ast.BinOp(parts[0].node, op, parts[1].node)
+                folded = self._computed(applied, parts, OPERATIONS[type(op)])
                 return self._without_neutral(folded, type(op), parts)
             case ast.UnaryOp(op=op, operand=operand):
                 part = self._fold(operand)
                 return self._computed(ast.UnaryOp(op, part.node), [part], OPERATIONS[type(op)])
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 parts = [self._fold(left), self._fold(right)]
-                whole = ast.Compare(parts[0].node, [op], [parts[1].node])
-                return self._computed(whole, parts, COMPARISONS[type(op)])
+                compared = ast.Compare(parts[0].node, [op], [parts[1].node])
+                return self._computed(compared, parts, COMPARISONS[type(op)])
             case ast.Compare(left=left, ops=ops, comparators=others):
                 first, *rest = [self._fold(each) for each in (left, *others)]
                 return self._kept(

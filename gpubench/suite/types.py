@@ -223,6 +223,17 @@ def _words(value: str) -> str:
     raise expected("text that is not empty")
 
 
+def _old_target(value: str) -> str:
+    """Check an old name of an implementation, function or source file."""
+    is_target = ":" in value or "/" in value or "." in value
+    if NAME.fullmatch(value) or (is_target and value.strip()):
+        return value
+    raise problem(
+        f"{value!r} is not a name; allowed are lower-case letters, digits and single underscores, "
+        "module:name of a function, or the path of a source"
+    )
+
+
 def _dtype(value: str) -> str:
     if value in DTYPES:
         return value
@@ -262,6 +273,7 @@ Reference = Annotated[
         "module:name, gpubench.kernels.elementwise:vector_add_numpy for example",
     ),
 ]
+OldTarget = Annotated[str, _text(_old_target, minLength=1)]
 DeviceName = Annotated[
     str, _spelled(_DEVICE, "cpu, cuda:0, cuda:*, or another backend's device like cl:0:0")
 ]

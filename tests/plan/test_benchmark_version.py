@@ -237,6 +237,55 @@ def test_what_stands_in_no_axis_is_hashed_as_written(plan_of: PlanOf) -> None:
     assert version(plan_of(written)) != version(plan_of(WITHOUT_AXES))
 
 
+# --- what was called otherwise
+
+RENAMED = {
+    "a size": [
+        ("n: [100]", "count: {values: [100], was: n}"),
+        ("[n * m]", "[count * m]"),
+        ("[n]", "[count]"),
+        ("work: {bytes: n, flops: n}", "work: {bytes: count}"),
+    ],
+    "a parameter that is a dtype": [
+        ("dtype: [float64]", "kind: {values: [float64], was: [type, dtype]}"),
+        ("dtype: dtype, fill", "dtype: kind, fill"),
+        ("2.5, dtype: dtype", "2.5, dtype: kind"),
+    ],
+    "a parameter of a factory": [
+        ("tile: [4]", "width: {values: [4], was: tile}"),
+        ("tile: tile", "tile: width"),
+        ("8 * tile", "8 * width"),
+    ],
+    "one of axes that move together": [
+        (
+            "{n: [100], m: [7]}",
+            "{s: {zip: {n: [100], k: {values: [7], was: m}}}}",
+        ),
+        ("n * m", "n * k"),
+    ],
+    "an implementation": [("tiled:", "blocked:"), ("factory:", "was: tiled\n    factory:")],
+    "a kernel": [("title: A kernel", "was: [tiny, smallest]")],
+    "a function": [
+        ("pkg:make", "pkg:build"),
+        ("with:", "was: [pkg.old:build, 'pkg:make']\n    with:"),
+    ],
+    "the function that draws data": [
+        ("{function: pkg:init,", "{function: pkg:start, was: 'pkg:init',")
+    ],
+}
+
+
+@pytest.mark.parametrize("what", RENAMED)
+def test_history_is_kept_under_another_name(what: str, plan_of: PlanOf) -> None:
+    changed = KERNEL
+    for before, after in RENAMED[what]:
+        assert before in changed
+        changed = changed.replace(before, after)
+    name = "blocked" if "blocked:" in changed else "tiled"
+
+    assert version(plan_of(changed), name=name) == version(plan_of(KERNEL))
+
+
 def places(annotation: Any, path: str = "", fields: set[str] | None = None) -> Iterator[str]:
     """Places below a part of the format where a formula or the name of an axis may stand."""
     if annotation is Expression:
