@@ -17,7 +17,6 @@ from typing import Any
 from pydantic import BaseModel
 
 from gpubench.names import Value
-from gpubench.plan.axes import kernel_axes
 from gpubench.suite.expressions import Expression, parse
 from gpubench.suite.folding import Folding, Kind, kind_of
 from gpubench.suite.model import (
@@ -27,6 +26,8 @@ from gpubench.suite.model import (
     Implementation,
     Init,
     Kernel,
+    axis_default,
+    axis_values,
     first_name,
 )
 from gpubench.suite.types import Model
@@ -40,6 +41,11 @@ _OF_IMPLEMENTATION = {
     *("with_", "returns", "options", "parts", "split"),
 }
 _OF_LAUNCH = {"over", "shared_bytes", "cooperative"}
+_HASHED: Mapping[type[Model], set[str]] = {
+    Kernel: _OF_KERNEL,
+    Implementation: {*_OF_IMPLEMENTATION, "launch"},
+    DeclaredLaunch: _OF_LAUNCH,
+}
 
 
 def benchmark_version(kernel: Kernel, implementation_name: str, time: str) -> str:
@@ -77,26 +83,22 @@ class _Settled:
 
     def __init__(self, kernel: Kernel) -> None:
         self._let = kernel.let
-        axes = kernel_axes(kernel)
+        self._axes = kernel.axes()
+        defaults = {name: axis_default(axis) for name, axis in self._axes.items()}
         self._values: dict[str, Value] = {
-            name: value for axis in axes for name, value in axis.defaults.items()
-        }
-        self._kinds: dict[str, Kind] = {
-            name: _kind(values)
-            for axis in axes
-            for name, values in zip(axis.names, zip(*axis.rows, strict=True), strict=True)
+            name: default for name, default in defaults.items() if default is not None
         }
         self._first_names = {name: old[-1] for name, old in kernel.old_axes().items()}
         self._implementations = {
             name: (name, *one.old_names())[-1] for name, one in kernel.implementations.items()
         }
+        self._names = frozenset((*self._values, *self._first_names))
         self._folding = Folding(self._values, self._first_names, self._kind_of)
 
     def put_into(self, part: Any) -> Any:
         """Return the part with values and first names in all its formulas, and for its names."""
         if isinstance(part, Expression):
-            is_left = part.names.isdisjoint({*self._values, *self._first_names})
-            return part if is_left else self._folding.fold(part)
+            return part if part.names.isdisjoint(self._names) else self._folding.fold(part)
         if isinstance(part, Model):
             return self._put_into_model(part)
         if isinstance(part, Mapping):
@@ -106,7 +108,8 @@ class _Settled:
         return part
 
     def _put_into_model(self, part: Model) -> Any:
-        changed = {name: self.put_into(getattr(part, name)) for name in type(part).model_fields}
+        hashed = _HASHED.get(type(part), type(part).model_fields)
+        changed = {name: self.put_into(getattr(part, name)) for name in hashed}
         if isinstance(dtype := changed.get("dtype"), str):
             changed["dtype"] = self._values.get(dtype, self._first_names.get(dtype, dtype))
         if isinstance(part, Kernel):
@@ -129,8 +132,8 @@ class _Settled:
 
     def _kind_of(self, name: str) -> Kind:
         """What the values of a name are; of no axis and no constant are the indices of a fill."""
-        if name in self._kinds:
-            return self._kinds[name]
+        if name in self._axes:
+            return _kind(axis_values(self._axes[name]))
         value = self._let.get(name, 0)
         if isinstance(value, Expression):
             return kind_of(parse(value.text), self._kind_of)

@@ -9,7 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 
 from gpubench.errors import Fault
-from gpubench.names import NAME, pattern_fault
+from gpubench.names import pattern_fault
 from gpubench.suite.expressions import MAX_DEPTH, Expression
 from gpubench.suite.model import (
     Array,
@@ -32,6 +32,7 @@ from gpubench.suite.types import (
     RULE_NAMES,
     TARGET_FIELDS,
     TEXTS,
+    is_name_of_code,
     suggestion,
     unknown,
 )
@@ -455,14 +456,16 @@ class _KernelChecks:
         was = node.find("was")
         if was is None or implementation is None:
             return
+        allowed = "a name, or module:name of a function"
+        if implementation.source is not None:
+            allowed = "a name, or the path of a source"
+        elif implementation.parts:
+            allowed = "a name"
         for old in was.items or (was,):
             text = str(old.content)
-            is_source, is_function = implementation.source is not None, not implementation.parts
-            if NAME.fullmatch(text) or (is_source and ":" not in text):
-                continue
-            if is_source or not is_function or ":" not in text:
-                what = "the path of a source" if is_source else "module:name of a function"
-                allowed = "a name" if implementation.parts else f"a name, or {what}"
+            is_path = is_name_of_code(text) and ":" not in text
+            is_fitting = is_path if implementation.source is not None else not is_path
+            if is_name_of_code(text) and (implementation.parts or not is_fitting):
                 yield old.origin.fault(f"was: found {text!r}; allowed here: {allowed}")
 
     def divided(self, name: str, implementation: Implementation) -> Iterator[Fault]:

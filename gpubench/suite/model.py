@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, model_validator
 
-from gpubench.names import NAME, Time, Value, format_identity
+from gpubench.names import Time, Value, format_identity
 from gpubench.suite.expressions import Expression
 from gpubench.suite.types import (
     FILL_FORMS,
@@ -56,6 +56,7 @@ from gpubench.suite.types import (
     Whole,
     Words,
     by_form,
+    is_name_of_code,
     problem,
 )
 
@@ -427,11 +428,11 @@ class Implementation(Model):
 
     def old_names(self) -> tuple[str, ...]:
         """Return the names that it had before, the newest first."""
-        return tuple(name for name in old_names(self.was) if NAME.fullmatch(name))
+        return tuple(name for name in old_names(self.was) if not is_name_of_code(name))
 
     def first_target(self, target: str) -> str:
         """Return the first function or source that it had."""
-        targets = (old for old in old_names(self.was) if not NAME.fullmatch(old))
+        targets = filter(is_name_of_code, old_names(self.was))
         return (target, *targets)[-1]
 
 
@@ -664,11 +665,16 @@ class Kernel(Model):
     was: OldNames | None = None
     """The name that the kernel had before, or a list of such, the newest first."""
 
+    def axes(self) -> dict[str, tuple[Value, ...] | Range]:
+        """Return all axes as they are written, by name: those that move together one by one."""
+        axes: dict[str, tuple[Value, ...] | Range] = {}
+        for name, size in self.sizes.items():
+            axes |= size.zip if isinstance(size, Zip) else {name: size}
+        return axes | self.parameters
+
     def old_axes(self) -> dict[str, tuple[str, ...]]:
         """Return the names that axes had before, the newest first, by their names now."""
-        sizes = (each.zip if isinstance(each, Zip) else {n: each} for n, each in self.sizes.items())
-        axes = [*(item for size in sizes for item in size.items()), *self.parameters.items()]
-        ranges = ((name, axis) for name, axis in axes if isinstance(axis, Range))
+        ranges = ((name, axis) for name, axis in self.axes().items() if isinstance(axis, Range))
         return {name: old_names(axis.was) for name, axis in ranges if axis.was is not None}
 
     def arguments(self, implementation: str) -> tuple[str, ...]:

@@ -223,10 +223,14 @@ def _words(value: str) -> str:
     raise expected("text that is not empty")
 
 
+def is_name_of_code(text: str) -> bool:
+    """Return whether it is ``module:name`` or the path of a source, and no name in a suite."""
+    return re.search("[:/.]", text) is not None and bool(text.strip())
+
+
 def _old_target(value: str) -> str:
     """Check an old name of an implementation, function or source file."""
-    is_target = ":" in value or "/" in value or "." in value
-    if NAME.fullmatch(value) or (is_target and value.strip()):
+    if NAME.fullmatch(value) or is_name_of_code(value):
         return value
     raise problem(
         f"{value!r} is not a name; allowed are lower-case letters, digits and single underscores, "
