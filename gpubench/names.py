@@ -137,10 +137,11 @@ def format_identity(parts: Mapping[str, Value]) -> str:
 def parse_identity(identity: str) -> dict[str, Value]:
     """Take an identity apart; numbers and booleans come back as such."""
     parts = (part.partition("=") for part in identity.split())
-    return {name: _parse_value(text) for name, _, text in parts}
+    return {name: parse_value(text) for name, _, text in parts}
 
 
-def _parse_value(text: str) -> Value:
+def parse_value(text: str) -> Value:
+    """Read a value as it stands inside an identity; what is no number and no boolean is text."""
     if text in ("true", "false"):
         return text == "true"
     for number in (int, float):

@@ -1,17 +1,31 @@
-"""The table of a project's results, with the pairs that its suites declare.
+"""The table of a project's results, with the pairs and the old names that its suites declare.
 
 The two halves of gpubench meet here: suites give names, and nothing else of them reaches a report.
 """
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpubench.errors import Fault, SuiteError
 from gpubench.files import TooLarge, read_regular
-from gpubench.results import Pair, PairPattern, Table, open_table, table_path
-from gpubench.suite.folder import MAX_BYTES, suite_files
+from gpubench.results import (
+    KernelNames,
+    Pair,
+    PairPattern,
+    Renames,
+    Table,
+    open_table,
+    table_path,
+)
+from gpubench.suite.folder import MAX_BYTES, like_suites, suite_files
+
+if TYPE_CHECKING:
+    from gpubench.suite.model import Kernel
 
 
 def project_table(
@@ -24,21 +38,21 @@ def project_table(
     and those of ``patterns``; where there is nothing of these, of all time benchmarks.
 
     Suites with faults do not stand in the way of results: their faults are returned, and their
-    pairs are left out. The table is kept beside ``results_dir``. Raises ``ResultsError`` like
-    ``open_table``.
+    pairs and old names are left out. The table is kept beside ``results_dir``. Raises
+    ``ResultsError`` like ``open_table``.
     """
     path = table_path(results_dir)
     try:
-        pairs = declared_pairs(suites)
+        pairs, renames = declared_pairs(suites), declared_renames(suites)
     except SuiteError as error:
         return open_table(results_dir, repository, patterns, path), error.faults
-    return open_table(results_dir, repository, (*pairs, *patterns), path), ()
+    return open_table(results_dir, repository, (*pairs, *patterns), path, renames), ()
 
 
 def declared_pairs(suites: Path) -> tuple[Pair | PairPattern, ...]:
     """Pairs of all suites; raises ``SuiteError``. Suites are read only if one may have pairs."""
     files = suite_files(suites) if suites.is_dir() else [suites]
-    if not any(map(_may_have_pairs, files)):
+    if not any(_may_have(re.compile(b"pairs"), file) for file in files):
         return ()
     from gpubench.suite.loading import load_suites
 
@@ -51,9 +65,53 @@ def declared_pairs(suites: Path) -> tuple[Pair | PairPattern, ...]:
     )
 
 
-def _may_have_pairs(path: Path) -> bool:
+def declared_renames(suites: Path) -> Renames:
+    """Read what suites, those in folders too, call otherwise now than results may; raises
+    ``SuiteError``. Suites are read only if one may have old names."""
+    files = like_suites(suites, nested=True) if suites.is_dir() else [suites]
+    if not any(_may_have(_OLD_NAMES, file) for file in files):
+        return Renames()
+    from gpubench.suite.loading import load_suites
+    from gpubench.suite.model import old_names
+
+    kernels: dict[tuple[str, str], KernelNames] = {}
+    of_suites: dict[str, str] = {}
+    for suite in (loaded.suite for loaded in load_suites([suites], nested=True)):
+        of_suites |= dict.fromkeys(old_names(suite.was), suite.suite)
+        suite_names = (suite.suite, *old_names(suite.was))
+        for name, kernel in suite.kernels.items():
+            names = _kernel_names(suite.suite, name, kernel)
+            kernels |= {
+                place: names
+                for place in itertools.product(suite_names, (name, *old_names(kernel.was)))
+                if names.axes or names.implementations or place != (suite.suite, name)
+            }
+    return Renames(kernels, of_suites)
+
+
+def _kernel_names(suite: str, name: str, kernel: Kernel) -> KernelNames:
+    from gpubench.plan.axes import kernel_axes
+
+    axes = kernel_axes(kernel)
+    sizes = {size for axis in axes for size in axis.sizes}
+    others = {one for axis in axes for one in axis.names} - sizes
+    implementations = {name: one.old_names() for name, one in kernel.implementations.items()}
+    return KernelNames(
+        suite,
+        name,
+        {old: now for now, before in implementations.items() for old in before},
+        {old: now for now, before in kernel.old_axes().items() for old in before},
+        (*sorted(sizes), *sorted(others)),
+    )
+
+
+_OLD_NAMES = re.compile(rb"\bwas['\"]?\s*:")
+"""The field ``was``."""
+
+
+def _may_have(field: re.Pattern[bytes], path: Path) -> bool:
     try:
-        return b"pairs" in read_regular(path, MAX_BYTES)
+        return field.search(read_regular(path, MAX_BYTES)) is not None
     except OSError:
         return False
     except TooLarge:

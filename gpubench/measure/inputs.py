@@ -4,6 +4,7 @@ unless the suite asks for them. The same seed gives the same inputs to every imp
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,9 +15,10 @@ from gpubench.arrow import AnyArray, pyarrow
 from gpubench.errors import KernelError
 from gpubench.measure.tables import arrow_column
 from gpubench.measure.targets import called, load_object
-from gpubench.names import format_identity, kernel_title
+from gpubench.names import kernel_title
 from gpubench.plan.case import ArraySpec, Case
 from gpubench.suite.model import FormulaFill, FunctionFill, LikeFill
+from gpubench.suite.types import unknown
 
 INTEGERS = 100
 """``uniform`` integers run from 0 to this number, which every dtype can hold."""
@@ -114,8 +116,7 @@ def poisoned(array: AnyArray, expected: AnyArray | None = None) -> AnyArray:
 
 def generator(case: Case, name: str) -> np.random.Generator:
     """Random numbers for one array of one case (PCG64), the same in every process and machine."""
-    point = format_identity(dict(sorted(case.data_values().items())))
-    key = f"{case.suite.suite}/{case.kernel_name}/{name} {point}"
+    key = f"{case.data_title}/{name} {case.data_identity}"
     return np.random.default_rng(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16]))
 
 
@@ -128,21 +129,43 @@ def _filled(case: Case, name: str, spec: ArraySpec, draw: str = "") -> AnyArray:
         return np.ascontiguousarray(_called(fill.function, case, f"{draw}{name}"))
     if isinstance(fill, bool | int | float):
         return np.full(shape, fill, dtype)
-    if fill == "zeros":
-        return np.zeros(shape, dtype)
-    if fill == "ones":
-        return np.ones(shape, dtype)
-    if fill == "arange":
-        return np.arange(spec.size).astype(dtype).reshape(shape)
-    random = generator(case, f"{draw}{name}")
-    fill = fill or ("normal" if dtype.kind in "fc" else "uniform")
-    if fill == "uniform" and dtype.kind == "b":
+    word = str(fill or ("normal" if dtype.kind in "fc" else "uniform"))
+    if word not in FILLERS:
+        raise KernelError(unknown("fill", word, FILLERS))
+    return FILLERS[word](shape, dtype, generator(case, f"{draw}{name}"))
+
+
+Filler = Callable[[tuple[int, ...], np.dtype[Any], np.random.Generator], AnyArray]
+"""Makes an array of a shape and dtype, with random numbers where it draws."""
+
+
+def _count_up(
+    shape: tuple[int, ...], dtype: np.dtype[Any], random: np.random.Generator
+) -> AnyArray:
+    return np.arange(math.prod(shape)).astype(dtype).reshape(shape)
+
+
+def _draw_uniform(
+    shape: tuple[int, ...], dtype: np.dtype[Any], random: np.random.Generator
+) -> AnyArray:
+    if dtype.kind == "b":
         return random.integers(0, 2, shape).astype(bool)
-    if fill == "uniform" and dtype.kind in "iu":
+    if dtype.kind in "iu":
         return random.integers(0, INTEGERS, shape, dtype=dtype, endpoint=True)
-    numbers_of: Callable[..., AnyArray] = (
-        random.random if fill == "uniform" else random.standard_normal
-    )
+    return _draw_numbers(random.random, shape, dtype)
+
+
+def _draw_normal(
+    shape: tuple[int, ...], dtype: np.dtype[Any], random: np.random.Generator
+) -> AnyArray:
+    return _draw_numbers(random.standard_normal, shape, dtype)
+
+
+def _draw_numbers(
+    numbers_of: Callable[..., AnyArray], shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> AnyArray:
+    """Draw an array of a dtype; both parts of complex numbers, and others as floating-point
+    numbers."""
     if dtype.kind == "c":
         numbers = np.empty(shape, dtype)
         numbers.real, numbers.imag = numbers_of((2, *shape))
@@ -150,6 +173,16 @@ def _filled(case: Case, name: str, spec: ArraySpec, draw: str = "") -> AnyArray:
     # float32 is drawn as such, which takes half the time.
     drawn = np.float32 if dtype == np.float32 else np.float64
     return numbers_of(shape, drawn).astype(dtype, copy=False)
+
+
+FILLERS: Mapping[str, Filler] = {
+    "normal": _draw_normal,
+    "uniform": _draw_uniform,
+    "zeros": lambda shape, dtype, random: np.zeros(shape, dtype),
+    "ones": lambda shape, dtype, random: np.ones(shape, dtype),
+    "arange": _count_up,
+}
+"""What makes the array of each word of ``fill`` (``gpubench.suite.types.FILLS``)."""
 
 
 def _called(reference: str, case: Case, name: str) -> Any:

@@ -30,6 +30,7 @@ from gpubench.suite.model import (
     LikeFill,
     Suite,
     extents,
+    first_name,
 )
 from gpubench.suite.types import INDICES, TEXTS, Extent
 
@@ -120,12 +121,8 @@ class Case:
         Sizes alphabetically, parameters alphabetically, then block, grid, threads and device. Left
         out are an axis at its default, a grid that covers, and the CPU.
         """
-        parts, defaults = dict[str, Value](), self.group.defaults
-        for name in self.group.identity_order:
-            value, default = self.values[name], defaults.get(name)
-            # As YAML has them: 1, 1.0 and true are three values.
-            if type(value) is not type(default) or value != default:
-                parts[name] = value
+        parts = {name: self.values[name] for name in self.group.identity_order}
+        parts = self._without_defaults(parts)
         if self.block is not None:
             parts["block"] = format_shape(self.block)
         if isinstance(self.grid, tuple):
@@ -173,7 +170,35 @@ class Case:
         """Name of the asv benchmark that takes one of the labelled times."""
         return self.group.benchmark(time)
 
+    def _without_defaults(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        """Values of axes that a name has: those that are not at their default."""
+        defaults = self.group.defaults
+        # As YAML has them: 1, 1.0 and true are three values.
+        return {
+            name: value
+            for name, value in values.items()
+            if type(value) is not type(defaults.get(name)) or value != defaults[name]
+        }
+
     # --- what it works on
+
+    @property
+    def data_identity(self) -> str:
+        """Names the inputs among all of the kernel's.
+
+        A new axis at its default is not in it, and names are the first that there were: neither
+        another axis nor another name changes what is drawn.
+        """
+        values = self._without_defaults(self.data_values())
+        first_names = {name: old[-1] for name, old in self.kernel.old_axes().items()}
+        point = {first_names.get(name, name): value for name, value in values.items()}
+        return format_identity(dict(sorted(point.items())))
+
+    @property
+    def data_title(self) -> str:
+        """First names of suite and kernel, which seed the inputs."""
+        suite = first_name(self.suite.suite, self.suite.was)
+        return f"{suite}/{first_name(self.kernel_name, self.kernel.was)}"
 
     def data_values(self) -> dict[str, Value]:
         """Those of ``values`` that decide the inputs: equal for all implementations compared."""

@@ -208,7 +208,9 @@ def _twice(groups: Sequence[Group]) -> Iterator[Fault]:
     """Implementations that differ in their names alone."""
     seen: dict[tuple[str, str], str] = {}
     for group in groups:
-        plain = group.implementation.model_copy(update={"title": None, "backend": None})
+        plain = group.implementation.model_copy(
+            update={"title": None, "backend": None, "was": None}
+        )
         name = group.implementation_name
         first = seen.setdefault((group.backend, repr(plain)), name)
         if first != name:

@@ -112,7 +112,7 @@ class ResultFile:
     benchmarks: tuple[StoredBenchmark, ...]
     values: NDArray[np.float64]
     """Shape (7, cases), the cases of all benchmarks one after the other: median, both ends of its
-    99 % interval and both quartiles in seconds, runs per sample, samples. NaN where asv has none;
+    99 % interval and both quartiles in seconds, asv's ``number``, samples. NaN where asv has none;
     ``-inf`` and ``inf`` for ends that are not known."""
     missing: NDArray[np.bool_]
     """Where asv stored nothing, because the case failed. A NaN elsewhere is its ``n/a``: the
@@ -125,11 +125,11 @@ NO_RESULT = ResultFile("", "", 0.0, {}, (), np.empty((7, 0)), np.zeros(0, np.boo
 """Where asv has stored nothing."""
 
 
-def values_of(samples: Sequence[float], runs_per_sample: int | None) -> tuple[float, ...]:
+def values_of(samples: Sequence[float]) -> tuple[float, ...]:
     """Samples, in seconds of one run, as asv states them: a column of ``ResultFile.values``."""
     median, stats = compute_stats(list(samples), 1)
     ends = stats["ci_99_a"], stats["ci_99_b"], stats["q_25"], stats["q_75"]
-    return median, *ends, runs_per_sample or math.nan, len(samples)
+    return median, *ends, 1, len(samples)
 
 
 def read_machine(path: Path) -> Mapping[str, Any]:

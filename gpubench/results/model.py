@@ -8,7 +8,7 @@ them calculates nothing of his own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, get_type_hints
 
 from gpubench.names import BenchmarkName, Value
@@ -120,7 +120,8 @@ class Row:
     q25: Annotated[float | None, "lower quartile of the samples, seconds"] = None
     q75: Annotated[float | None, "upper quartile of the samples, seconds"] = None
     samples: Annotated[int | None, "how many samples were taken"] = None
-    runs_per_sample: Annotated[int | None, "runs in a sample, as asv stores it"] = None
+    runs_per_sample: Annotated[int | None, "runs between two readings of the clock"] = None
+    """By the record. Of benchmarks that asv alone has measured asv's ``number``."""
     rounds: Annotated[
         tuple[float, ...], "median of each round, or of each of five processes and more, seconds"
     ] = ()
@@ -197,8 +198,6 @@ class Row:
     """In place of the errors."""
     method: Annotated[str | None, "how samples were taken", "VARCHAR"] = None
     """``host loop``, ``graph replay`` ..."""
-    batch: Annotated[int | None, "runs between two readings of the clock", "BIGINT"] = None
-    """``runs_per_sample`` of the record."""
     conditions: Annotated[Mapping[str, Value], "what the backend says of the run, JSON", "JSON"] = (
         field(default_factory=dict)
     )
@@ -272,6 +271,62 @@ class PairPattern:
 
     def __str__(self) -> str:
         return f"{self.baseline}={self.candidate}"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelNames:
+    """What a kernel is called now, and its implementations and axes."""
+
+    suite: str
+    kernel: str
+    implementations: Mapping[str, str] = field(default_factory=dict)
+    """Names now by names before, of those that had another one."""
+    axes: Mapping[str, str] = field(default_factory=dict)
+    """Names now by names before, of those that had another one."""
+    order: tuple[str, ...] = ()
+    """All axes, as an identity has them."""
+
+
+@dataclass(frozen=True)
+class Renames:
+    """What suites, kernels, implementations and axes are called now that had other names."""
+
+    kernels: Mapping[tuple[str, str], KernelNames] = field(default_factory=dict)
+    """By the names of suite and kernel that results may have."""
+    suites: Mapping[str, str] = field(default_factory=dict)
+    """Names of suites now by names before."""
+
+    def concern(self, name: BenchmarkName) -> bool:
+        """Return whether anything in the name of a benchmark or of its cases had another name."""
+        return (name.suite, name.kernel) in self.kernels or name.suite in self.suites
+
+    def benchmark(self, name: BenchmarkName) -> BenchmarkName:
+        """Return the name of a benchmark now."""
+        kernel = self.kernels.get((name.suite, name.kernel))
+        if kernel is None:
+            return replace(name, suite=self.suites.get(name.suite, name.suite))
+        implementation = kernel.implementations.get(name.implementation, name.implementation)
+        return BenchmarkName(kernel.suite, kernel.kernel, implementation, name.time)
+
+    def axes_of(self, name: BenchmarkName) -> Mapping[str, str]:
+        """Return the names of a kernel's axes now by those before."""
+        kernel = self.kernels.get((name.suite, name.kernel))
+        return kernel.axes if kernel else {}
+
+    def identity(self, name: BenchmarkName, identity: str) -> str:
+        """Return the identity now of a case of this benchmark."""
+        kernel = self.kernels.get((name.suite, name.kernel))
+        if kernel is None or not kernel.axes:
+            return identity
+        parts = [part.partition("=") for part in identity.split()]
+        named = [(kernel.axes.get(axis, axis), value) for axis, _, value in parts]
+        places = {axis: place for place, axis in enumerate(kernel.order)}
+        # What is no axis, such as the block, stands after all of them and keeps its order.
+        named.sort(key=lambda part: places.get(part[0], len(places)))
+        return " ".join(f"{axis}={value}" for axis, value in named)
+
+
+NO_RENAMES = Renames()
 
 
 @dataclass(frozen=True, slots=True)

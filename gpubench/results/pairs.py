@@ -31,7 +31,16 @@ from gpubench.names import (
     pattern_fault,
 )
 from gpubench.record import CaseRecord
-from gpubench.results.model import ALONE, CaseName, Described, Pair, PairPattern, Problem
+from gpubench.results.model import (
+    ALONE,
+    NO_RENAMES,
+    CaseName,
+    Described,
+    Pair,
+    PairPattern,
+    Problem,
+    Renames,
+)
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 """Names of the two implementations."""
@@ -45,14 +54,18 @@ _NO_TIME = ("track", "mem", "peakmem")
 
 @dataclass(frozen=True)
 class BenchmarkPairs:
-    """The pairs of a project, and what the names and cases of asv's are in them."""
+    """The pairs and new names of a project: what the names and cases of asv's are in a report."""
 
     every: tuple[Pair, ...] = ()
     parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Names of the parameters by asv's name, where ``benchmarks.json`` tells them."""
+    renames: Renames = NO_RENAMES
+    """What gpubench's own benchmarks and their cases are called now."""
 
     @classmethod
-    def of(cls, pairs: Sequence[Pair], described: Mapping[str, Described]) -> BenchmarkPairs:
+    def of(
+        cls, pairs: Sequence[Pair], described: Mapping[str, Described], renames: Renames
+    ) -> BenchmarkPairs:
         """With what is said of their benchmarks."""
         names = dict.fromkeys(name for pair in pairs for name, _ in places_in(pair))
         return cls(
@@ -62,6 +75,7 @@ class BenchmarkPairs:
                 for name in names
                 if name in described
             },
+            renames,
         )
 
     @cached_property

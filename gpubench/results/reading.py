@@ -24,6 +24,7 @@ from gpubench.results.asv_files import UnreadableFile, read_result_file
 from gpubench.results.model import DETAILS, CaseName
 from gpubench.results.pairs import BenchmarkPairs
 from gpubench.results.records import RecordFile, RecordReader
+from gpubench.results.renames import Renamer
 from gpubench.results.rows import RowsOfFiles
 from gpubench.results.unfinished import with_unfinished
 
@@ -200,6 +201,7 @@ class Reader:
         self._name = secrets.token_hex(8)
         self._pairs = pairs
         self._records, self._rows = RecordReader(), RowsOfFiles(pairs)
+        self._renamer = Renamer(pairs.renames)
         self._given = (0, 0)
         """Names and details in the batches so far."""
 
@@ -215,7 +217,7 @@ class Reader:
         # and gets it anew, page by page: that took a quarter of the time to read a record.
         bytes(LARGER)
         heads = [
-            _read(number, file, self._records, self._rows, self._pairs)
+            _read(number, file, self._records, self._rows, self._pairs, self._renamer)
             for number, file in enumerate(files)
         ]
         columns = self._rows.columns()
@@ -231,6 +233,7 @@ def _read(
     records: RecordReader,
     rows: RowsOfFiles,
     pairs: BenchmarkPairs,
+    renamer: Renamer,
 ) -> SnapshotHead:
     record = records.read(files.record) if files.record else RecordFile()
     faults = [(f"{files.name}{SUFFIX}", fault) for fault in record.faults]
@@ -244,7 +247,7 @@ def _read(
             opened = opened and not isinstance(error.__cause__, OSError)
     if result:
         faults[:0] = [(f"{files.name}.json", fault) for fault in result.faults]
-    shown, record = with_unfinished(result, record, files.record)
+    shown, record = renamer.apply(*with_unfinished(result, record, files.record))
     rows.add(number, shown, record)
     commit, _, environment = stem.partition("-")
     benchmarks = shown.benchmarks if shown else ()

@@ -71,6 +71,9 @@ failures make those of every file others."""
 _OK = STATUSES.index("ok")
 _VALUES = ("seconds", "low", "high", "q25", "q75", "runs_per_sample", "samples")
 """Rows of ``ResultFile.values``."""
+_RUNS = _VALUES.index("runs_per_sample")
+_AS_STORED = -1.0
+"""In place of runs in a sample."""
 _RATIO = ("speedup", "speedup_low", "speedup_high")
 _RATES = ("bytes_per_second", "flops_per_second")
 _CELLS = (*_VALUES, *_RATES, "rounds", "disturbed", "version", "missing")
@@ -125,6 +128,9 @@ class RowsOfFiles:
         self._pairs = pairs
         self._ids: dict[CaseName, int] = {}
         self._details: list[Row] = []
+        self._runs: list[float] = []
+        """By detail, the runs in a sample by the record; NaN where it does not tell them, and
+        ``_AS_STORED`` of benchmarks that asv alone has measured."""
         self._paired: dict[int, Ratio] = {}
         """By detail, the ratio of its pairs of samples."""
         # Thousands of files have the same benchmarks, of whose cases mostly became the same.
@@ -210,7 +216,7 @@ class RowsOfFiles:
             if benchmark is None:
                 raise ValueError(f"{record.benchmark!r} names no benchmark of gpubench")
             if record.status == "ok" and samples:
-                values.append(values_of(samples, record.runs_per_sample))
+                values.append(values_of(samples))
             else:
                 status: Any = "killed" if record.status in ("ok", "started") else record.status
                 reason = record.reason or "it gave no samples"
@@ -265,6 +271,10 @@ class RowsOfFiles:
             # It holds the median of all samples, whose rounds may have had different numbers.
             values[1, rows] = np.minimum(low, values[0, rows])
             values[2, rows] = np.maximum(high, values[0, rows])
+        runs = np.array(self._runs, np.float64)[detail]
+        # What asv stores is its own ``number``: calls of ours, each of which is a batch of runs.
+        values[_RUNS] = np.where(runs == _AS_STORED, values[_RUNS], runs)
+        values[_RUNS, ~is_timed] = math.nan
         shares[~is_timed] = math.nan
         disturbed = shares > MOST_DISTURBED
         values[1, disturbed], values[2, disturbed] = -math.inf, math.inf
@@ -367,6 +377,8 @@ class RowsOfFiles:
         if key not in self._rows:
             number, record = len(self._details), case.record
             self._details.append(_detail(case, is_baseline, baseline))
+            recorded = (record and record.runs_per_sample) or math.nan
+            self._runs.append(recorded if case.bench is None else _AS_STORED)
             ratio = record and paired_speedup(record.pair_ratios, record.pair_rounds)
             if ratio:
                 self._paired[number] = ratio
@@ -466,7 +478,6 @@ def _detail(case: _Case, is_baseline: bool, baseline: CaseName | None) -> Row:
             "sizes": sizes,
             "size": 0.0 if math.isnan(product) else product,
             "parameters": format_identity(kept),
-            "batch": record.runs_per_sample,
             "pairs": len(record.pair_ratios),
             "recorded": case.record is not None,
         }

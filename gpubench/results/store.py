@@ -1,8 +1,9 @@
 """The table's file: a DuckDB database that is brought up to date with the results directory.
 
 The rows of a snapshot hold while its two files have the size and time of change that they had when
-they were read, and ``FORMAT`` and the pairs are the same. That is the only rule of what is stale:
-everything else in the file is derived from rows, or is named by what it was made from.
+they were read, and ``FORMAT``, the pairs and the old names are the same. That is the only rule of
+what is stale: everything else in the file is derived from rows, or is named by what it was made
+from.
 
 The file is data: opening it executes nothing, and the connection reaches no other file, no network
 and no extension. One process writes it; others read it meanwhile as it was, or do without.
@@ -31,7 +32,7 @@ from gpubench.results.pairs import BenchmarkPairs
 from gpubench.results.ratio import VERDICTS
 from gpubench.results.reading import Batch, SnapshotFiles, SnapshotHead, read_all
 
-FORMAT = 8
+FORMAT = 9
 """Raised when what is stored, or what is read from the files, changes."""
 
 FOLDER = ".gpubench-cache"
@@ -218,7 +219,7 @@ def _up_to_date(
         connection = connect(path, read_only=True)
         try:
             if connection.execute("select key from meta").fetchall() != [(key_of(pairs),)]:
-                raise ValueError("it is of another format, or of other pairs")
+                raise ValueError("it is of another format, of other pairs or of other old names")
             if not any(_outdated(connection, files)):
                 return connection
         except _DAMAGED:

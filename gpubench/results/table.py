@@ -30,6 +30,7 @@ from gpubench.results.asv_files import (
 )
 from gpubench.results.commits import order_commits
 from gpubench.results.model import (
+    NO_RENAMES,
     STATUSES,
     CaseName,
     Commit,
@@ -37,6 +38,7 @@ from gpubench.results.model import (
     Pair,
     PairPattern,
     Problem,
+    Renames,
     Row,
     Setup,
     Snapshot,
@@ -438,14 +440,17 @@ def open_table(
     repository: Path | None = None,
     pairs: Iterable[Pair | PairPattern] = (),
     path: Path | None = None,
+    renames: Renames = NO_RENAMES,
 ) -> Table:
     """Read asv's results and the records beside them.
 
     ``results_dir`` is asv's (``.asv/results``); one that does not exist holds no results.
     ``repository`` orders the commits and gives their subjects. ``pairs`` are benchmarks of an asv
     project that are reported as kernels; without any, the time benchmarks of a project that has
-    none of gpubench's are reported alone. ``path`` is the file that keeps the table; without it, or
-    where it is locked or cannot be written, which ``problems`` names, the table is in memory alone.
+    none of gpubench's are reported alone. ``renames`` are names that results appear under
+    instead of those that they were measured under. ``path`` is the file that keeps the table;
+    without it, or where it is locked or cannot be written, which ``problems`` names, the table is
+    in memory alone.
     Files that are damaged, foreign or half-written are named in ``problems``. Raises
     ``ResultsError`` where ``results_dir`` is a file.
     """
@@ -462,7 +467,7 @@ def open_table(
     described = _described(files, results_dir, problems)
     given = tuple(pairs)
     chosen, said = resolved(given, described) if given else (alone(described), [])
-    benchmark_pairs = BenchmarkPairs.of(chosen, described)
+    benchmark_pairs = BenchmarkPairs.of(chosen, described, renames)
     problems += [*said, *refused]
     connection = None
     if path is not None:
@@ -502,12 +507,13 @@ def open_table(
         name for (text,) in rows if (name := paired.get(text) or parse_benchmark_name(text))
     }
     problems += unfit(benchmark_pairs.every, benchmarks, described)
-    sources = {
-        name: entry.source
-        for asv_name, entry in described.items()
-        for name in (parse_benchmark_name(asv_name), *benchmark_pairs.places.get(asv_name, ()))
-        if name in benchmarks and entry.source
-    }
+    sources: dict[BenchmarkName, str] = {}
+    for asv_name, entry in described.items():
+        own = parse_benchmark_name(asv_name)
+        now = renames.benchmark(own) if own else None
+        for name in (now, *benchmark_pairs.places.get(asv_name, ())):
+            if name in benchmarks and entry.source and (name == own or name not in sources):
+                sources[name] = entry.source
     return Table(
         connection, path, commits, machines, tuple(problems), sources, results_dir, by_setup
     )

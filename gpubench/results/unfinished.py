@@ -183,7 +183,7 @@ def _with_times(
         is_missing = np.concatenate([result.missing[start:end], np.zeros(len(added), np.bool_)])
         for index, case in enumerate(cases):
             if case in of_benchmark:
-                columns[:, index], is_missing[index] = values_of(of_benchmark[case], 1), False
+                columns[:, index], is_missing[index] = values_of(of_benchmark[case]), False
         benchmarks.append(benchmark._replace(cases=cases))
         values.append(columns)
         missing.append(is_missing)

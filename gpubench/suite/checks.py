@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
 from itertools import islice
@@ -32,6 +32,7 @@ from gpubench.suite.types import (
     RULE_NAMES,
     TARGET_FIELDS,
     TEXTS,
+    is_name_of_code,
     suggestion,
     unknown,
 )
@@ -46,7 +47,8 @@ def check_suite(root: Node, preset: str | None) -> tuple[Suite | None, list[Faul
     wrong: what is wrong may have been it.
     """
     suite, sound, unsound = validate(root)
-    faults = [*unsound, *_kernels_or_pairs(root)]
+    kernels = root.fields("kernels")
+    faults = [*unsound, *_kernels_or_pairs(root), *was_faults("kernel", kernels.items(), kernels)]
     for name, kernel in suite.kernels.items() if suite else ():
         node, raw = sound.fields("kernels")[name], root.fields("kernels")[name]
         checks = _KernelChecks(name, kernel, node, raw)
@@ -86,6 +88,30 @@ def _kernels_or_pairs(root: Node) -> Iterator[Fault]:
             )
 
 
+def was_faults(
+    kind: str, declared: Iterable[tuple[str, Node]], taken: Collection[str]
+) -> Iterator[Fault]:
+    """Old names of things of one kind that do not tell which of them had the name.
+
+    ``taken`` are all names that are in use where theirs are looked up.
+    """
+    owners: dict[str, str] = {}
+    for name, node in declared:
+        was = node.find("was")
+        for old in (was.items or (was,)) if was else ():
+            if old.content in taken:
+                yield old.origin.fault(
+                    f"was: {kind} {name!r} cannot have been {old.content!r}, which is a name "
+                    "that is in use; remove it, or rename the other"
+                )
+            elif isinstance(old.content, str):
+                first = owners.setdefault(old.content, name)
+                if first != name:
+                    yield old.origin.fault(
+                        f"was: {old.content!r} cannot have been {first!r} and {name!r}; remove one"
+                    )
+
+
 # --- presets
 
 
@@ -116,6 +142,10 @@ def _overlay(overlay: Node, kernels: list[Node], where: str) -> Iterator[Fault]:
         kind = "constant" if field == "let" else field[:-1]
         declared = [item for kernel in kernels for item in kernel.fields(field).items()]
         names = dict.fromkeys(name for name, _ in declared)
+        for change in _axes_in(overlay, field) if field in ("sizes", "parameters") else ():
+            if "was" in change.entries:
+                message = "a preset renames nothing; write it where the axis is declared"
+                yield change.entries["was"].key_fault(f"was: {message}")
         for name, change in overlay.fields(field).items():
             if name not in names:
                 hint = suggestion(name, names)
@@ -126,6 +156,12 @@ def _overlay(overlay: Node, kernels: list[Node], where: str) -> Iterator[Fault]:
             elif field == "implementations" and name not in launched and "launch" in change.entries:
                 message = f"implementation {name!r} declares no launch"
                 yield change.entries["launch"].key_fault(message)
+
+
+def _axes_in(part: Node, field: str) -> Iterator[Node]:
+    """Axes below a field, each of those that move together too."""
+    for axis in part.fields(field).values():
+        yield from axis.fields("zip").values() or (axis,)
 
 
 # --- one kernel
@@ -198,6 +234,11 @@ class _KernelChecks:
             yield from self.divided(name, implementation)
         yield from self.outputs()
         yield from self.baseline()
+        declared = self.declared[: len(self.axes)]
+        yield from was_faults("axis", declared, {name for name, _ in self.declared} | {*self.made})
+        yield from was_faults("implementation", self.implementations.items(), self.implementations)
+        for name, node in self.implementations.items():
+            yield from self.old_targets(node, self.kernel.implementations.get(name))
         for index, include in enumerate(self.kernel.include):
             path, name = ("include", index), include.implementation
             if name not in self.implementations:
@@ -409,6 +450,23 @@ class _KernelChecks:
             if field in node.entries and kind not in kinds:
                 message = f"{field} goes with {' or '.join(kinds)}; found {kind}"
                 yield node.entries[field].key_fault(message)
+
+    def old_targets(self, node: Node, implementation: Implementation | None) -> Iterator[Fault]:
+        """Functions and sources that an implementation had before, of its own kind."""
+        was = node.find("was")
+        if was is None or implementation is None:
+            return
+        allowed = "a name, or module:name of a function"
+        if implementation.source is not None:
+            allowed = "a name, or the path of a source"
+        elif implementation.parts:
+            allowed = "a name"
+        for old in was.items or (was,):
+            text = str(old.content)
+            is_path = is_name_of_code(text) and ":" not in text
+            is_fitting = is_path if implementation.source is not None else not is_path
+            if is_name_of_code(text) and (implementation.parts or not is_fitting):
+                yield old.origin.fault(f"was: found {text!r}; allowed here: {allowed}")
 
     def divided(self, name: str, implementation: Implementation) -> Iterator[Fault]:
         """Parts that can take a portion each, and arrays that can be cut along one size."""

@@ -105,7 +105,7 @@ _NUMBER_LIKE = re.compile(r"(?<![\w.])\d(?:[eE][+-](?=\d)|[\w.])*")
 _NUMBER = re.compile(r"(0|[1-9]\d*)(\.\d*)?([eE][+-]?\d{1,3})?")
 
 
-def _parse(text: str) -> ast.expr:
+def parse(text: str) -> ast.expr:
     """Syntax tree of a text of characters and numbers that a formula may hold."""
     if not text.strip():
         raise ExpressionError("an empty formula", text, 0)
@@ -120,7 +120,8 @@ def _parse(text: str) -> ast.expr:
         raise ExpressionError(problem, text, foreign.start())
     for literal in _NUMBER_LIKE.finditer(masked):
         if not _NUMBER.fullmatch(literal[0]):
-            problem = f"{literal[0]!r} is not a number; write it in decimal, 1024 or 0.5 or 1e6"
+            decimal = f"{literal[0]!r} is not a number; write it in decimal, 1024 or 0.5 or 1e6"
+            problem = f"{decimal}, or for the text {_quoted(literal[0], text)}"
             raise ExpressionError(problem, text, literal.start())
     blank = len(text) - len(text.lstrip())
     try:
@@ -133,9 +134,17 @@ def _parse(text: str) -> ast.expr:
             problem = "the parentheses do not match"
         else:
             problem = "something else belongs here" if at else "it ends too early"
+        if re.fullmatch(r"\S*\d\S*", text.strip()) and '"' not in text and "'" not in text:
+            problem += f"; a text is written {_quoted(text.strip(), text)}"
         at = at or len(text.strip()) + 1  # 0 is Python's word for the end of the text
         at = min(blank + at - 1, len(text))
         raise ExpressionError(f"not a formula: {problem}", text, at) from None
+
+
+def _quoted(word: str, text: str) -> str:
+    """A word as the text that a formula may hold; where it is all of the formula, YAML takes one
+    pair of quotes away."""
+    return f"\"'{word}'\"" if word == text.strip() else f"'{word}'"
 
 
 # --- from a syntax tree to nested functions
@@ -155,7 +164,7 @@ def _compile(text: str) -> tuple[Compiled, Mapping[str, int], Mapping[str, int]]
     """What computes a formula, and the names and arrays that it reads, each with the characters
     before its first use."""
     compiler = _Compiler(text)
-    return compiler.compile(_parse(text), 0), compiler.names, compiler.arrays
+    return compiler.compile(parse(text), 0), compiler.names, compiler.arrays
 
 
 class _Compiler:

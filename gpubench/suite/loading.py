@@ -13,7 +13,7 @@ from gpubench.errors import Fault, SuiteError
 from gpubench.links import leads_out, project_of
 from gpubench.names import NAME
 from gpubench.suite import tree
-from gpubench.suite.checks import check_presets, check_suite
+from gpubench.suite.checks import check_presets, check_suite, was_faults
 from gpubench.suite.folder import like_suites
 from gpubench.suite.model import Suite
 from gpubench.suite.reader import MAX_FAULTS, read_suite_file
@@ -106,6 +106,8 @@ def load_suites(
             if first is not name.origin:
                 message = f"suite {name.content!r} is there twice; the other is {first}"
                 faults.append(name.origin.fault(message))
+    whole = (root for root in roots.values() if "suite" in root.entries)
+    faults += was_faults("suite", ((str(r.entries["suite"].content), r) for r in whole), origins)
     presets = sorted({key for root in roots.values() for key in root.fields("presets")})
     if preset is not None and preset not in presets and roots:
         hint = suggestion(preset, presets) or "; there are no presets"
@@ -234,8 +236,9 @@ def _without_repeats(read: Sequence[Fault], later: Sequence[Fault]) -> tuple[Fau
 def extend(base: Node, over: Node, path: tree.Path = ()) -> Node:
     """``over`` on top of ``base``: maps merge, lists and single values replace.
 
-    An axis replaces the values and keeps the base's ``default``; how an implementation is named
-    (function, factory, launcher, source, parts) and how an array is filled is replaced as a whole.
+    An axis replaces the values and keeps the base's ``default`` and ``was``; how an implementation
+    is named (function, factory, launcher, source, parts) and how an array is filled is replaced as
+    a whole.
     """
     if len(path) >= 2 and path[-2] in ("sizes", "parameters") and path[0] != path[-2]:
         return _replace_axis(base, over)
@@ -244,6 +247,8 @@ def extend(base: Node, over: Node, path: tree.Path = ()) -> Node:
     if path[-1:] == ("fill",):
         return over
     entries = dict(base.content)
+    if not path:
+        entries.pop("was", None)  # of the other suite
     if not over.content.keys().isdisjoint(TARGET_FIELDS):
         for field in (*TARGET_FIELDS, "with", "entry", "split"):
             entries.pop(field, None)
@@ -253,18 +258,22 @@ def extend(base: Node, over: Node, path: tree.Path = ()) -> Node:
 
 
 def _replace_axis(base: Node, over: Node) -> Node:
-    """The axis ``over``, with the default of ``base`` unless it gives one itself."""
+    """The axis ``over``, with the default and the old names of ``base`` unless it gives its own."""
     if members := over.entries.get("zip"):
         replaced = {
             name: _replace_axis(member, value) if (member := base.find("zip", name)) else value
             for name, value in members.entries.items()
         }
         return replace(over, content={**over.entries, "zip": replace(members, content=replaced)})
-    default = base.entries.get("default")
-    if default is None or "default" in over.entries:
+    kept: dict[str, Node] = {
+        field: base.entries[field]
+        for field in ("default", "was")
+        if field in base.entries and field not in over.entries
+    }
+    if not kept:
         return over
     fields = over.entries or {"values": replace(over, key=over.origin)}
-    return replace(over, content={**fields, "default": default})
+    return replace(over, content={**fields, **kept})
 
 
 def apply_preset(suite: Node, name: str) -> Node:

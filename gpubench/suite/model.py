@@ -43,6 +43,7 @@ from gpubench.suite.types import (
     LaunchExtent,
     Model,
     Name,
+    OldTarget,
     PresetName,
     Reference,
     RelativeTolerance,
@@ -55,8 +56,41 @@ from gpubench.suite.types import (
     Whole,
     Words,
     by_form,
+    is_name_of_code,
     problem,
 )
+
+_OLD_NAMES = by_form("a name, or a list of names")
+OldNames = Annotated[
+    Annotated[Name, SINGLE] | Annotated[tuple[Name, ...], Field(min_length=1), Distinct, LIST],
+    _OLD_NAMES,
+]
+OldAxisNames = Annotated[
+    Annotated[AxisName, SINGLE]
+    | Annotated[tuple[AxisName, ...], Field(min_length=1), Distinct, LIST],
+    _OLD_NAMES,
+]
+OldTargets = Annotated[
+    Annotated[OldTarget, SINGLE]
+    | Annotated[tuple[OldTarget, ...], Field(min_length=1), Distinct, LIST],
+    _OLD_NAMES,
+]
+OldReferences = Annotated[
+    Annotated[Reference, SINGLE]
+    | Annotated[tuple[Reference, ...], Field(min_length=1), Distinct, LIST],
+    _OLD_NAMES,
+]
+
+
+def old_names(was: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return the names that something had before, the newest first."""
+    return (was,) if isinstance(was, str) else was or ()
+
+
+def first_name(name: str, was: str | tuple[str, ...] | None) -> str:
+    """Return the first name that something had: the one that is its own in hashes and seeds."""
+    return (name, *old_names(was))[-1]
+
 
 Intent = Literal["in", "out", "inout", "scratch"]
 
@@ -81,6 +115,8 @@ class Range(Model):
     """`[first, last, step]`: equal steps, inclusive; step 1 if absent."""
     default: AxisValue | None = None
     """The value that is left out of a case's name, so that history is kept."""
+    was: OldAxisNames | None = None
+    """The name that the axis had before, or a list of such, the newest first."""
 
     @model_validator(mode="before")
     @classmethod
@@ -192,6 +228,8 @@ class FunctionFill(Model):
 
     function: Reference
     """`module:name`, called with the case's values and a seeded Generator."""
+    was: OldReferences | None = None
+    """The `module:name` that the function had before, or a list of such, the newest first."""
 
 
 class FormulaFill(Model):
@@ -271,6 +309,8 @@ class Init(Model):
     """`module:name`, called with the case's values and a seeded Generator."""
     returns: Annotated[tuple[Identifier, ...], Field(min_length=1)]
     """Names of the arrays that it returns, in order."""
+    was: OldReferences | None = None
+    """The `module:name` that the function had before, or a list of such, the newest first."""
 
 
 class Scalar(Model):
@@ -382,6 +422,18 @@ class Implementation(Model):
     """Distributions that it needs."""
     title: Words | None = None
     """Name for people."""
+    was: OldTargets | None = None
+    """What it was called before: its name, the `module:name` of its function, or the path of its
+    source; or a list of such, the newest first."""
+
+    def old_names(self) -> tuple[str, ...]:
+        """Return the names that it had before, the newest first."""
+        return tuple(name for name in old_names(self.was) if not is_name_of_code(name))
+
+    def first_target(self, target: str) -> str:
+        """Return the first function or source that it had."""
+        targets = filter(is_name_of_code, old_names(self.was))
+        return (target, *targets)[-1]
 
 
 class Work(Model):
@@ -610,6 +662,20 @@ class Kernel(Model):
     """Cases that stay in the plan with a reason."""
     include: tuple[Include, ...] = ()
     """Whole extra cases."""
+    was: OldNames | None = None
+    """The name that the kernel had before, or a list of such, the newest first."""
+
+    def axes(self) -> dict[str, tuple[Value, ...] | Range]:
+        """Return all axes as they are written, by name: those that move together one by one."""
+        axes: dict[str, tuple[Value, ...] | Range] = {}
+        for name, size in self.sizes.items():
+            axes |= size.zip if isinstance(size, Zip) else {name: size}
+        return axes | self.parameters
+
+    def old_axes(self) -> dict[str, tuple[str, ...]]:
+        """Return the names that axes had before, the newest first, by their names now."""
+        ranges = ((name, axis) for name, axis in self.axes().items() if isinstance(axis, Range))
+        return {name: old_names(axis.was) for name, axis in ranges if axis.was is not None}
 
     def arguments(self, implementation: str) -> tuple[str, ...]:
         """Names of what an implementation is called with: ``call`` without the ``out`` arrays that
@@ -757,6 +823,8 @@ class Suite(Model):
     """The kernels, by name."""
     pairs: tuple[DeclaredPair, ...] = ()
     """Instead of kernels: pairs of benchmarks that an asv project runs."""
+    was: OldNames | None = None
+    """The name that the suite had before, or a list of such, the newest first."""
 
 
 def formulas(part: object) -> Iterator[tuple[tuple[str | int, ...], Expression]]:

@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError, core_schema
 
 from gpubench.errors import did_you_mean
-from gpubench.names import NAME, Value, format_value
+from gpubench.names import NAME, Value, format_value, parse_value
 from gpubench.suite.expressions import (
     CONSTANTS,
     FUNCTION_NAMES,
@@ -172,10 +172,10 @@ def _axis_value(value: object) -> object:
         raise problem(
             f"{value!r} cannot be part of a case's name; write text without blanks, '=' and ','"
         )
-    if value in CONSTANTS or re.fullmatch(r"[-+]?[\d.].*|[-+]?(inf|nan|infinity)", value, re.I):
+    if not isinstance(parse_value(value), str):
         raise problem(
             f"text {value!r} reads as a number or boolean in a case's name;"
-            " write it without quotes, or let it start with a letter"
+            f" write it without quotes, or another text, 'v{value}' for example"
         )
     return value
 
@@ -223,6 +223,21 @@ def _words(value: str) -> str:
     raise expected("text that is not empty")
 
 
+def is_name_of_code(text: str) -> bool:
+    """Return whether it is ``module:name`` or the path of a source, and no name in a suite."""
+    return re.search("[:/.]", text) is not None and bool(text.strip())
+
+
+def _old_target(value: str) -> str:
+    """Check an old name of an implementation, function or source file."""
+    if NAME.fullmatch(value) or is_name_of_code(value):
+        return value
+    raise problem(
+        f"{value!r} is not a name; allowed are lower-case letters, digits and single underscores, "
+        "module:name of a function, or the path of a source"
+    )
+
+
 def _dtype(value: str) -> str:
     if value in DTYPES:
         return value
@@ -262,6 +277,7 @@ Reference = Annotated[
         "module:name, gpubench.kernels.elementwise:vector_add_numpy for example",
     ),
 ]
+OldTarget = Annotated[str, _text(_old_target, minLength=1)]
 DeviceName = Annotated[
     str, _spelled(_DEVICE, "cpu, cuda:0, cuda:*, or another backend's device like cl:0:0")
 ]

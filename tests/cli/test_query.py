@@ -24,7 +24,14 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     files.time(NUMPY, "n=4", 4.0).record(NUMPY, "n=4", backend="numpy", device="cpu")
     files.time(NUMBA, "n=4 block=2", 2.0)
     against = {"baseline_benchmark": NUMPY, "baseline_case": "n=4"}
-    files.record(NUMBA, "n=4 block=2", block=(2, 1), conditions={"threads": 3}, **against)
+    files.record(
+        NUMBA,
+        "n=4 block=2",
+        block=(2, 1),
+        conditions={"threads": 3},
+        runs_per_sample=500,
+        **against,
+    )
     files.rounds(NUMBA, "n=4 block=2", 1.9, 1.95, 2.0, 2.05, 2.1)
     files.write()
     return tmp_path
@@ -63,7 +70,8 @@ def test_the_view_has_what_a_report_shows_under_plain_names(project: Path) -> No
     assert (row["low"], row["high"], row["rounds"]) == (1.9, 2.1, [1.9, 1.95, 2.0, 2.05, 2.1])
     assert (row["baseline"], row["baseline_case"], row["problem"]) == ("numpy", "n=4", "n=4")
     assert (row["block"], json.loads(str(row["conditions"]))) == ([2, 1], {"threads": 3})
-    assert (row["samples"], row["runs_per_sample"], row["version"]) == (10, 1, "v1")
+    assert (row["samples"], row["runs_per_sample"], row["version"]) == (10, 500, "v1")
+    assert "batch" not in row
 
 
 def test_json_columns_are_looked_into_with_sql(project: Path) -> None:

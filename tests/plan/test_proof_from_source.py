@@ -207,6 +207,36 @@ def test_every_function_that_a_suite_names_is_proved(tmp_path: Path, write: Writ
     ]
 
 
+AT_AN_OLD_COMMIT = {
+    "no such function": ("def h(a, b, c): ...", "module 'little_kernels' has no 'f'"),
+    "another number of arguments": ("def f(a, b): ...", "little_kernels:f takes (a, b), and is"),
+    "a module that does not parse": (
+        "def f(a, b, c):",
+        "cannot read module 'little_kernels' ({path}): IndentationError: expected an indented ",
+    ),
+}
+
+
+@pytest.mark.parametrize("code", AT_AN_OLD_COMMIT)
+def test_all_cases_of_a_function_that_is_not_there_have_the_same_line(
+    code: str, tmp_path: Path, write: Write
+) -> None:
+    text, expected = AT_AN_OLD_COMMIT[code]
+    path = tmp_path / "small.yaml"
+    sizes = SUITE.replace("{n: [8]}", "{n: [4, 8, 16]}")
+    path.write_text(sizes, encoding="utf-8")
+    write(GOOD.replace("def f(a, b, c): ...", text))
+
+    cases = [*build_plan([load_suite(path)], 0).cases()]
+    faults = {case.fault for case in cases if case.implementation.function == "little_kernels:f"}
+
+    assert len(cases) >= 3
+    (line,) = faults
+    assert line is not None
+    assert line.startswith(expected.format(path=tmp_path / "little_kernels.py"))
+    assert "\n" not in line
+
+
 def test_the_function_of_a_score_is_proved(tmp_path: Path, write: Write) -> None:
     path = tmp_path / "small.yaml"
     score = 'check: {score: "little_kernels:worth", at_most: 1.05}'

@@ -56,7 +56,7 @@ def test_a_time_comes_with_its_interval_quartiles_and_counts(tmp_path: Path) -> 
     assert row.seconds == pytest.approx(2e-3)
     ends = row.low, row.q25, row.seconds, row.q75, row.high
     assert list(ends) == sorted(ends)  # type: ignore[type-var]
-    assert (row.runs_per_sample, row.samples, row.version) == (1, 10, "v1")
+    assert (row.runs_per_sample, row.samples, row.version) == (None, 10, "v1")
 
 
 def test_a_single_sample_leaves_the_interval_unknown(tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ def test_both_formats_carry_the_interval(tmp_path: Path, write: Write) -> None:
     row = rows(tmp_path)[CaseName("sums", "norm", "baseline", "kernel", "n=64 dtype=float32")]
 
     assert (row.low, row.seconds, row.high) == (0.98, 1.0, 1.02)
+    assert row.runs_per_sample == 1, "asv's own number, where no record tells of a batch"
 
 
 def test_a_project_measured_by_old_and_new_asv_has_one_history(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
+from gpubench.names import parse_identity
 from gpubench.suite.model import DeclaredAxis, DeclaredLaunch, axis_default, axis_values
 
 AXIS: TypeAdapter[Any] = TypeAdapter(DeclaredAxis)
@@ -29,6 +30,27 @@ AXIS: TypeAdapter[Any] = TypeAdapter(DeclaredAxis)
 )
 def test_an_axis_stands_for_its_values(written: Any, values: tuple[object, ...]) -> None:
     assert axis_values(AXIS.validate_python(written)) == values
+
+
+TEXTS = (
+    *("5pt", "2d", "100%", "1e3x", "3x3", "0x", "1_000_a", "8-bit", "1.2.3", "0x10", "1:30"),
+    *("2026-11-25", "+5pt", ".5pt", "-", "1e", "0b", "12h", "info", "nano", "5²"),
+)
+"""Texts that no part of gpubench reads as a number."""
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_text_that_begins_like_a_number_is_a_value(text: str) -> None:
+    assert axis_values(AXIS.validate_python([text])) == (text,)
+    assert parse_identity(f"stencil={text}") == {"stencil": text}
+
+
+@pytest.mark.parametrize(
+    "text", ["5", "017", "-1", "1.5", ".5", "1e3", "1_000", "inf", "-Infinity", "nan", "true", "٣"]
+)
+def test_a_text_that_a_name_of_a_case_gives_back_as_something_else_is_refused(text: str) -> None:
+    with pytest.raises(ValidationError, match="reads as a number or boolean in a case's name"):
+        AXIS.validate_python([text])
 
 
 def test_only_an_axis_written_as_a_mapping_has_a_default() -> None:

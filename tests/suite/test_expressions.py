@@ -54,6 +54,9 @@ def test_a_formula_has_the_value_that_arithmetic_gives_it(text: str, value: obje
     assert type(result) is type(value)
 
 
+NO_NUMBER = "is not a number; write it in decimal, 1024 or 0.5 or 1e6, or for the text"
+
+
 @pytest.mark.parametrize(
     ("text", "offset", "problem"),
     [
@@ -63,8 +66,10 @@ def test_a_formula_has_the_value_that_arithmetic_gives_it(text: str, value: obje
         ("cdiv(n", 4, "not a formula: the parentheses do not match"),
         ("cdiv(n)", 0, "cdiv() takes 2 arguments, found 1"),
         ("2 + cdv(n, 2)", 4, "unknown function 'cdv'; did you mean 'cdiv'?"),
-        ("1_000", 0, "'1_000' is not a number; write it in decimal, 1024 or 0.5 or 1e6"),
-        ("n + 0x10", 4, "'0x10' is not a number; write it in decimal, 1024 or 0.5 or 1e6"),
+        ("1_000", 0, f"'1_000' {NO_NUMBER} \"'1_000'\""),
+        ("n + 0x10", 4, f"'0x10' {NO_NUMBER} '0x10'"),
+        ("5pt", 0, f"'5pt' {NO_NUMBER} \"'5pt'\""),
+        ("100%", 4, "not a formula: it ends too early; a text is written \"'100%'\""),
         ("lambda: 1", 6, "':' is not part of a formula"),
         ("n in tile", 0, "'in' and 'is' are not part of a formula"),
         ("min(*n)", 0, "min() takes 2 arguments or more, found 1"),

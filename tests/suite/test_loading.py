@@ -202,6 +202,35 @@ def test_two_suites_of_one_name_are_refused(tmp_path: Path) -> None:
     ]
 
 
+def test_an_old_name_of_a_suite_is_no_name_of_another(tmp_path: Path) -> None:
+    one = write(tmp_path / "small.yaml", SUITE.replace("suite: small", "suite: small\nwas: big"))
+    big = SUITE.replace("suite: small", "suite: big")
+    two = write(tmp_path / "big.yaml", big)
+    use = "which is a name that is in use; remove it, or rename the other"
+    assert faults_of(tmp_path) == [f"{one}:3:6: was: suite 'small' cannot have been 'big', {use}"]
+    two.unlink()
+    load_suites([tmp_path])
+    three = write(tmp_path / "third.yaml", big.replace("suite: big", "suite: third\nwas: big"))
+    assert faults_of(tmp_path) == [
+        f"{three}:3:6: was: 'big' cannot have been 'small' and 'third'; remove one"
+    ]
+
+
+def test_a_preset_and_a_suite_that_extends_keep_the_old_names_of_axes(tmp_path: Path) -> None:
+    renamed = SUITE.replace("{n: [4, 8]}", "{n: {values: [4, 8], was: m}}")
+    renamed = renamed.replace("suite: small", "suite: base\nwas: first")
+    preset = "presets: {smoke: {sizes: {n: [2]}}}\n"
+    base = write(tmp_path / "base.yaml", renamed + preset)
+    over = "version: 1\nsuite: over\nextends: base.yaml\nkernels: {add: {sizes: {n: [16]}}}\n"
+    path = write(tmp_path / "over.yaml", over)
+
+    assert load_suite(base, "smoke").suite.kernels["add"].old_axes() == {"n": ("m",)}
+    extended = load_suite(path).suite
+    assert extended.kernels["add"].old_axes() == {"n": ("m",)}
+    assert axis_values(extended.kernels["add"].sizes["n"]) == (16,)
+    assert extended.was is None, "the other suite had that name"
+
+
 def test_a_folder_without_suites_is_a_fault(tmp_path: Path) -> None:
     assert faults_of(tmp_path) == [f"{tmp_path}: no suite here; suite files end in .yaml"]
 
