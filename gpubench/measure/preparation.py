@@ -113,8 +113,8 @@ class Preparation:
             try:
                 return self._prepared()
             except (KernelError, TypeError) as error:
-                suite = self.case.suite.suite
-                if reason := self.provenance.explain_misfit(suite, error, cause(error)):
+                suite, missing = self.case.suite.suite, self.case.group.missing_code
+                if reason := self.provenance.explain_misfit(suite, error, missing):
                     raise Skipped(reason) from error
                 raise
 

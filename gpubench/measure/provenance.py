@@ -46,9 +46,8 @@ UNCOMMITTED_YET = (
     "it is not committed yet; commit it, or measure the working tree with `gpubench time`"
 )
 
-MISFITS = (AttributeError, KeyError, ModuleNotFoundError, NameError, TypeError, type(None))
-"""Causes of errors where a suite and the code that it names do not fit together; ``None`` behind an
-error that states it itself."""
+MISFITS = (KeyError, ModuleNotFoundError, NameError, TypeError)
+"""Causes of errors where a suite and the code that it names do not fit together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,21 +72,24 @@ class Provenance:
             return {}
         return {UNCOMMITTED: ", ".join(self.uncommitted) or None}
 
-    def explain_misfit(self, suite: str, error: Exception, message: str) -> str | None:
+    def explain_misfit(
+        self, suite: str, error: Exception, missing: KernelError | None
+    ) -> str | None:
         """Return why code does not fit a suite that is not the commit's, in one line; ``None``
         where the suite is, or where the code itself fails.
 
-        ``error``: of a function that is missing or takes other arguments, or that looks for the
-        value of an axis which has another name now.
+        ``missing``: what of the code is not there, by its source. Else the ``error`` tells of a
+        function that takes other arguments, or looks for an axis which has another name now.
         """
-        cause = error.__cause__ if isinstance(error, KernelError) else error
-        if suite not in self.newer_suites or not isinstance(cause, MISFITS):
+        error = missing or error
+        reason = error.__cause__ if isinstance(error, KernelError) else error
+        fits = missing is None and not isinstance(reason, MISFITS)
+        if suite not in self.newer_suites or fits:
             return None
-        if name := _missing_name(cause):
-            message = f"`{name}` is not known"
-        if self.is_newest:
-            return f"{message} at {self.commit[:8]}: {UNCOMMITTED_YET}"
-        return f"{message} at {self.commit[:8]}: the suite is newer"
+        name = _missing_name(reason)
+        what = f"`{name}` is not known" if name else f"{error}: this does not fit"
+        why = UNCOMMITTED_YET if self.is_newest else "the suite is newer"
+        return f"{what} at {self.commit[:8]}: {why}"
 
 
 NOBODY_LOOKED = Provenance()
@@ -369,7 +371,7 @@ def _missing_name(cause: BaseException | None) -> str | None:
         case TypeError():
             found = re.search(r"unexpected keyword argument '(\w+)'", str(cause))
             return found and found[1]
-        case AttributeError() | ModuleNotFoundError():
+        case NameError() | ModuleNotFoundError():
             return cause.name
     return None
 

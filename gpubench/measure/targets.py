@@ -84,7 +84,8 @@ def load_object(reference: str) -> Any:
     for part in name.split("."):
         if not hasattr(loaded, part):
             hint = did_you_mean(part, dir(loaded))
-            raise KernelError(f"module {module_name!r} has no {name!r}{hint}")
+            missing = NameError(name=part)
+            raise KernelError(f"module {module_name!r} has no {name!r}{hint}") from missing
         loaded = getattr(loaded, part)
     stands_for = getattr(loaded, "__gpubench_target__", None)
     return loaded if stands_for is None else stands_for()

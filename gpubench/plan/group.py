@@ -48,7 +48,9 @@ class Group:
     """Name of the backend; empty where there is none, and then ``fault`` says why."""
     misfit: str | None
     """Why it cannot run, its parts apart: a function that is missing, an unknown backend."""
-    data_faults: tuple[Fault, ...]
+    missing: KernelError | None
+    """What of its code is not there or takes other arguments; ``misfit`` says it too."""
+    missing_data: tuple[tuple[Fault, KernelError], ...]
     """Why no case of its kernel can: functions that draw data or check outputs are missing."""
 
     @property
@@ -56,6 +58,19 @@ class Group:
         """What speedup is measured against; ``None`` for the baseline itself."""
         is_baseline = self.implementation_name == self.kernel.baseline
         return None if is_baseline else self.of_kernel[self.kernel.baseline]
+
+    @property
+    def data_faults(self) -> tuple[Fault, ...]:
+        """Faults of the functions that draw data or check outputs."""
+        return tuple(fault for fault, _ in self.missing_data)
+
+    @property
+    def missing_code(self) -> KernelError | None:
+        """The first of what is missing of its code, of its parts', its baseline's and its data's;
+        ``None`` where all is there."""
+        groups = (self, *self.parts, *((self.baseline,) if self.baseline else ()))
+        errors = (*(group.missing for group in groups), *(error for _, error in self.missing_data))
+        return next(filter(None, errors), None)
 
     @property
     def parts(self) -> tuple[Group, ...]:
@@ -223,16 +238,20 @@ class Group:
 def kernel_groups(loaded: LoadedSuite, kernel_name: str, gpu_count: int) -> list[Group]:
     """Every implementation of a kernel, in the order of the file."""
     groups: dict[str, Group] = {}
-    data_faults = tuple(_data_faults(loaded, kernel_name))
+    missing_data = tuple(_missing_data(loaded, kernel_name))
     for name in loaded.suite.kernels[kernel_name].implementations:
         backend, misfit = _backend(loaded, kernel_name, name)
+        missing = None
+        if backend and misfit is None:
+            missing = _missing_code(loaded.suite.kernels[kernel_name], name, registry.get(backend))
+            misfit = str(missing) if missing else None
         groups[name] = Group(
-            loaded, kernel_name, name, gpu_count, groups, backend, misfit, data_faults
+            loaded, kernel_name, name, gpu_count, groups, backend, misfit, missing, missing_data
         )
     return [*groups.values()]
 
 
-def _data_faults(loaded: LoadedSuite, kernel_name: str) -> Iterator[Fault]:
+def _missing_data(loaded: LoadedSuite, kernel_name: str) -> Iterator[tuple[Fault, KernelError]]:
     """Functions that make a kernel's data or check its outputs, as far as they are not there or
     take other arguments."""
     kernel, made_from = loaded.suite.kernels[kernel_name], Arguments(("values", "generator"))
@@ -246,7 +265,7 @@ def _data_faults(loaded: LoadedSuite, kernel_name: str) -> Iterator[Fault]:
             if reference is not None:
                 require(reference, arguments)
         except KernelError as error:
-            yield loaded.fault_at(("kernels", kernel_name, *path), str(error))
+            yield loaded.fault_at(("kernels", kernel_name, *path), str(error)), error
 
 
 def _backend(loaded: LoadedSuite, kernel_name: str, name: str) -> tuple[str, str | None]:
@@ -275,8 +294,8 @@ def _backend(loaded: LoadedSuite, kernel_name: str, name: str) -> tuple[str, str
 
 
 def _misfit(loaded: LoadedSuite, kernel: Kernel, name: str, backend: Backend) -> str | None:
-    """Why an implementation cannot run on its backend: what that does not take, and functions and
-    files that are not there."""
+    """Why an implementation cannot run on its backend: what that does not take, and files that are
+    not there."""
     implementation, known = kernel.implementations[name], backend.options
     if strange := [option for option in implementation.options if option not in known]:
         hint = did_you_mean(strange[0], known)
@@ -296,6 +315,12 @@ def _misfit(loaded: LoadedSuite, kernel: Kernel, name: str, backend: Backend) ->
             f"the backend {backend.name} takes no tables, and the kernel declares "
             f"{', '.join(kernel.tables)}; use one of {takers}"
         )
+    return None
+
+
+def _missing_code(kernel: Kernel, name: str, backend: Backend) -> KernelError | None:
+    """Return what an implementation names that is not there or takes other arguments."""
+    implementation = kernel.implementations[name]
     if implementation.factory is not None:
         arguments = Arguments(keywords=implementation.with_)
     else:
@@ -305,5 +330,5 @@ def _misfit(loaded: LoadedSuite, kernel: Kernel, name: str, backend: Backend) ->
         if reference := reference_of(implementation):
             require(reference, arguments)
     except KernelError as error:
-        return str(error)
+        return error
     return None

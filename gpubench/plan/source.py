@@ -84,10 +84,13 @@ def require(reference: str, arguments: Arguments | None = None) -> None:
         if name not in _KEEP_ARGUMENTS:
             return
     if not _takes(definition.args, arguments):
+        parameters = (*definition.args.args, *definition.args.kwonlyargs)
+        known = {each.arg for each in parameters}
+        unknown = next((name for name in arguments.keywords if name not in known), None)
         raise KernelError(
             f"{reference} takes ({_shown(definition.args)}), and is called with {arguments}: "
             "change the function, or what the suite gives it"
-        )
+        ) from (NameError(name=unknown) if unknown else None)
 
 
 def _shown(parameters: ast.arguments) -> str:
@@ -133,7 +136,8 @@ def _definition(reference: str) -> ast.stmt | None:
             if module.is_open or _is_module(f"{name}.{attribute}"):
                 return None
             hint = did_you_mean(attribute, module.names)
-            raise KernelError(f"module {name!r} has no {attribute!r}{hint}")
+            missing = NameError(name=attribute)
+            raise KernelError(f"module {name!r} has no {attribute!r}{hint}") from missing
         name, _, attribute = bound.rpartition(".")
         if not name or _is_module(f"{name}.{attribute}"):
             return None  # a module itself
@@ -256,7 +260,7 @@ def _find_spec(name: str) -> ModuleSpec | None:
         raise KernelError(
             f"there is no module {name!r}: install the package that has it, or run from the folder "
             "it is in"
-        )
+        ) from ModuleNotFoundError(name=name)
     for part in rest:
         locations = list(spec.submodule_search_locations or ())
         parent, spec = spec, PathFinder.find_spec(f"{spec.name}.{part}", locations or None)
@@ -264,5 +268,6 @@ def _find_spec(name: str) -> ModuleSpec | None:
             kind = "module" if parent.submodule_search_locations is None else "package"
             hint = did_you_mean(part, (module.name for module in pkgutil.iter_modules(locations)))
             where = f"{kind} {parent.name!r} has no {part!r}{hint}"
-            raise KernelError(f"there is no module {name!r}: {where}")
+            missing = ModuleNotFoundError(name=name)
+            raise KernelError(f"there is no module {name!r}: {where}") from missing
     return spec
