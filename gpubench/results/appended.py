@@ -136,7 +136,7 @@ def _other_counts(result: ResultFile, record: RecordFile) -> dict[CaseKey, int]:
             else [None] * len(benchmark.cases)
         )
     recorded, stored = np.array(counts, np.float64), result.values[5] * result.values[6]
-    differ = (recorded != stored) & ~np.isnan(recorded) & ~np.isnan(stored)
+    differ = (recorded != stored) & ~np.isnan(recorded) & (stored > 0)
     if not differ.any():  # as nearly always
         return {}
     keys = case_keys(result)
@@ -144,7 +144,7 @@ def _other_counts(result: ResultFile, record: RecordFile) -> dict[CaseKey, int]:
         keys[index]: index
         for index in np.flatnonzero(differ).tolist()
         if (keys[index][0] in result.samples or keys[index] in record.repeated)
-        and _is_right(record.stories[keys[index][0]].get(keys[index][1]))
+        and _is_right(record.stories.get(keys[index][0], {}).get(keys[index][1]))
     }
 
 
@@ -188,9 +188,9 @@ def of_version(processes: Sequence[RecordedProcess], version: str | None) -> lis
 
 
 def has_times(process: FinishedProcess) -> bool:
-    """Whether a process has samples that can be times."""
-    samples = process.samples
-    return bool(samples) and SHORTEST <= min(samples) <= max(samples) <= LONGEST
+    """Whether a process has samples, and they and its rounds can be times."""
+    seconds = [*process.samples, *(process.rounds.rounds if process.rounds else ())]
+    return bool(process.samples) and SHORTEST <= min(seconds) <= max(seconds) <= LONGEST
 
 
 def kept_samples(result: ResultFile, index: int) -> NDArray[np.float64] | None:
@@ -204,7 +204,8 @@ def kept_samples(result: ResultFile, index: int) -> NDArray[np.float64] | None:
     kept: Any = of_benchmark[index] if of_benchmark else None
     with suppress(TypeError, ValueError, OverflowError):
         samples = np.array(kept or math.nan, np.float64)
-        return samples if samples.ndim == 1 and np.isfinite(samples).all() else None
+        are_times = ((samples >= SHORTEST) & (samples <= LONGEST)).all()
+        return samples if samples.ndim == 1 and are_times else None
     return None
 
 

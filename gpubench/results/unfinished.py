@@ -82,7 +82,9 @@ def with_unfinished(
             and (index := places_of.get((name, case))) is not None
         ):
             kept = kept_samples(result, index)
-            if kept is not None:  # asv is to add the new ones to these
+            if (
+                kept is not None and result.values[5, index] > 0
+            ):  # asv is to add the new ones to these
                 number = int(result.values[5, index])
                 earlier = of_version(of_case[: -len(processes)], versions[name])
                 processes = [*find_processes(kept, number, earlier), *processes]

@@ -332,7 +332,9 @@ def test_rounds_of_several_samples_are_found_by_their_samples(tmp_path: Path) ->
     assert (len(row.rounds), row.samples, row.warnings) == (6, 12, ())
 
 
-@pytest.mark.parametrize("damaged", [[["x"] * 12], [[None] * 12], [5], [[1e400]], "x", [[], []]])
+@pytest.mark.parametrize(
+    "damaged", [[["x"] * 12], [[None] * 12], [5], [[1e400]], [[0] * 12], "x", [[], []]]
+)
 def test_damaged_samples_take_no_time_away(tmp_path: Path, damaged: object) -> None:
     runs = Runs(tmp_path).run().process(FIRST).run(appends=True).process(SECOND)
     path = runs.stored([*FIRST, *SECOND]).files.write().result_path
@@ -341,3 +343,14 @@ def test_damaged_samples_take_no_time_away(tmp_path: Path, damaged: object) -> N
     path.write_text(json.dumps(content))
 
     assert only_row(tmp_path).seconds == pytest.approx(median([*FIRST, *SECOND]))
+
+
+@pytest.mark.parametrize("count", [0, 2, 2**53])
+def test_a_count_that_does_not_fit_joins_nothing(tmp_path: Path, count: int) -> None:
+    runs = Runs(tmp_path).run().process(FIRST).run(appends=True).process(SECOND)
+    runs.files.number = count
+    runs.files.lines.append(RoundsRecord(NUMPY, CASE, AT, tuple(THIRD)))  # of no case
+
+    row = runs.stored([*FIRST, *SECOND]).row()
+
+    assert (row.status, row.samples, row.rounds) == ("ok", 12, () if count else tuple(SECOND))
