@@ -45,7 +45,7 @@ from gpubench.results.records import RUN, CaseStory, RecordFile, share_disturbed
 CaseKey = tuple[str, str]
 """asv's benchmark and the identity of a case."""
 
-ROUNDING = 1e-6
+MAX_ROUNDING = 1e-6
 """Relative: asv's timer adds samples up, so that asv stores a sample with a rounding error."""
 
 MAX_COMPARISONS = 10**8
@@ -220,9 +220,11 @@ def find_processes(
         return found
     for process in reversed(processes):
         samples = np.array(by_sample(process.samples, number))
-        starts = np.flatnonzero(np.isclose(kept[: end - len(samples) + 1], samples[0], ROUNDING, 0))
+        starts = np.flatnonzero(
+            np.isclose(kept[: end - len(samples) + 1], samples[0], MAX_ROUNDING, 0)
+        )
         for start in reversed(starts.tolist() if len(samples) <= end else []):
-            if np.allclose(kept[start : start + len(samples)], samples, ROUNDING, 0):
+            if np.allclose(kept[start : start + len(samples)], samples, MAX_ROUNDING, 0):
                 found.insert(0, process)
                 end = start
                 break
