@@ -26,6 +26,7 @@ from gpubench.backends.devices import gpu_count, is_cuda
 from gpubench.backends.orphans import end_with_parent
 from gpubench.backends.software import requested
 from gpubench.errors import GpubenchError
+from gpubench.measure.appending import calls_in_sample
 from gpubench.measure.asv_settings import asv_settings, say_if_without_plugin, started_by_asv
 from gpubench.measure.caches import keep_caches_apart
 from gpubench.measure.preparation import Preparation, Refused, Skipped
@@ -306,7 +307,7 @@ class TimedBenchmark:
         if self._label not in FRESH_TIMES:
             self.repeat = plan.samples(measurement.sample_seconds)
             # With ``-a number=3`` one of asv's samples is three calls.
-            calls = attributes.get("number") or 1
+            calls = calls_in_sample(settings, name, identity, self._version)
             self._rounds = [size * calls for size in shared(self.repeat)]
             # With ``-a repeat=1,9,2.5`` asv stops when it likes.
             self._looks_from = calls * (plan.least if "repeat" in attributes else self.repeat)

@@ -101,6 +101,7 @@ def _settings(arguments: Any) -> AsvSettings:
         timeout=float(attributes.get("timeout", config.default_benchmark_timeout)),
         skip_successful=bool(skip_all or options.get("skip_existing_successful")),
         skip_failed=bool(skip_all or options.get("skip_existing_failed")),
+        append_samples=bool(options.get("append_samples")),
     )
     if _command(arguments) not in KEEPING or options.get("dry_run") or options.get("skip_save"):
         return settings

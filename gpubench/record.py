@@ -34,6 +34,10 @@ UNCOMMITTED = "uncommitted"
 """Fact of a run: paths in the repository of code and suites that differ from the commit, joined by
 ``", "``. ``None`` where nothing differs; absent where nobody looked."""
 
+APPENDED = "append_samples"
+"""Fact of a run: true where asv adds its samples to those it has stored (``--append-samples``);
+absent elsewhere."""
+
 MAX_LINE = 2**22
 """Bytes of a line: the longest has some 20 for each sample, and nobody takes 200,000."""
 

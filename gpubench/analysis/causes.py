@@ -14,18 +14,10 @@ from gpubench.analysis.changes import THRESHOLD, Change, undone_by
 from gpubench.analysis.headline import RowsOf
 from gpubench.names import Value
 from gpubench.results import CaseHistories, CaseName, Commit, Ratio, Row, Snapshot
+from gpubench.results.facts import concerns_case, explains
 
 Cause = Literal["kernel", "baseline", "environment", "shared"]
 """``shared``: the kernel and its baseline moved alike, and no recorded fact changed with them."""
-
-_PASSING = {"run", "host", "machine", "version", "no_gpu", "ram", "memory_bytes"}
-"""Facts that tell one run from another and explain no speed."""
-
-_LIBRARIES = ("_blas", "_blas_threads")
-"""Endings of facts about a library that only some processes load."""
-
-_READINGS = ("_per_second", "_seconds", "_mhz", "_c", "_w")
-"""Endings of facts that are readings, which differ from run to run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,34 +118,26 @@ def changed_facts(old: Snapshot, new: Snapshot) -> tuple[FactChange, ...]:
     )
 
 
-def explains(name: str) -> bool:
-    """Whether a fact of that name can explain a change of speed."""
-    return name not in _PASSING and not name.endswith(_READINGS)
-
-
 def _facts_between(
     snapshots: Sequence[Snapshot], change: Change, row: Row
 ) -> tuple[FactChange, ...] | None:
-    """Facts that changed between two snapshots, of those that a case depends on.
+    """Facts that changed between two snapshots, of those that a case depends on
+    (``concerns_case``).
 
-    A driver says nothing about a case on the CPU, and SciPy's BLAS nothing about one whose process
-    had not loaded it; what no backend lists concerns all. Where one of the two has no facts, its
-    neighbour outside counts. ``None`` where no snapshot up to the first, or none from the second
-    on, has any.
+    Where one of the two has no facts, its neighbour outside counts. ``None`` where no snapshot up
+    to the first, or none from the second on, has any.
     """
     before, after = snapshots[change.before :: -1], snapshots[change.after :]
     old, new = (next((s for s in side if s.facts or s.params), None) for side in (before, after))
     if old is None or new is None:
         return None
     listed = [*old.concerns.items(), *new.concerns.items()]
-    facts = []
-    for fact in changed_facts(old, new):
-        if fact.name.endswith(_LIBRARIES) and fact.name not in row.conditions:
-            continue
-        backends = {backend for backend, names in listed if fact.name in names}
-        if not backends or (row.backend or row.name.implementation) in backends:
-            facts.append(fact)
-    return tuple(facts)
+    backend = row.backend or row.name.implementation
+    return tuple(
+        fact
+        for fact in changed_facts(old, new)
+        if concerns_case(fact.name, backend, row.conditions, listed)
+    )
 
 
 def _cause(

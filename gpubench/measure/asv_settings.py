@@ -56,6 +56,8 @@ class AsvSettings:
     """Whether asv was asked not to measure again what has results (``--skip-existing`` ...)."""
     skip_failed: bool = False
     """The same of what has failed."""
+    append_samples: bool = False
+    """Whether asv was asked to add samples to those it has stored (``--append-samples``)."""
 
     def export(self) -> None:
         """Leave the settings for the processes that this one starts."""

@@ -16,8 +16,9 @@ from gpubench.backends.numpy import blas_facts, blas_libraries
 from gpubench.distribution import DISTRIBUTION
 from gpubench.errors import GpubenchError
 from gpubench.files import MOST_BYTES, TooLarge, append_lines, read_regular
+from gpubench.measure.asv_settings import asv_settings
 from gpubench.names import Value
-from gpubench.record import CaseRecord, Line, RunRecord, parse_line, to_line
+from gpubench.record import APPENDED, CaseRecord, Line, RunRecord, parse_line, to_line
 
 SOFTWARE = (DISTRIBUTION, "numpy", "asv-runner")
 """Distributions whose versions explain a change of any time; backends name theirs."""
@@ -53,7 +54,8 @@ class Recorder:
         last = next((one.facts for one in runs), None)
         if last is not None and run and last.get("run") == run:
             return
-        facts = {"run": run, **run_facts(), **(of_code or {})}
+        asked: dict[str, Value | None] = {APPENDED: True} if asv_settings().append_samples else {}
+        facts = {"run": run, **asked, **run_facts(), **(of_code or {})}
         if facts != last:
             backends = registry.usable()
             concerns = {one.name: tuple(one.concerns) for one in backends if one.concerns}

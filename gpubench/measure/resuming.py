@@ -43,9 +43,11 @@ def finished_before(
 
     ``None`` where asv was not asked to skip what exists, where nothing is on record, and where the
     benchmark measured something else then. asv counts n/a among what was successful.
+
+    Nor is anything taken where asv adds samples to those that it has: they may be the same.
     """
     asked = settings.skip_successful or settings.skip_failed
-    if not asked or OTHER_SAMPLES & settings.attributes.keys():
+    if not asked or settings.append_samples or OTHER_SAMPLES & settings.attributes.keys():
         return None
     runs = finished_runs(recorder.lines())
     done = len(runs.pop(settings.run, {}).get((benchmark, case), ()))

@@ -16,7 +16,6 @@ from urllib.parse import quote
 import msgspec
 import numpy as np
 
-from gpubench.analysis.causes import explains
 from gpubench.analysis.comparison import (
     APART,
     APART_IN_TURN,
@@ -54,6 +53,7 @@ from gpubench.report.lists import FIRST
 from gpubench.report.machines import fact_words
 from gpubench.report.site import Navigation, Site, State, setup_label
 from gpubench.results import ABSENT, STATUSES, History, Setup, Snapshot
+from gpubench.results.facts import explains
 
 MOST_ROWS = 200
 """Rows of one comparison on the page; the file of Markdown and the command say more."""

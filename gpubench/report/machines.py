@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from gpubench.analysis.noise import Noise
 from gpubench.names import Value
+from gpubench.record import APPENDED
 from gpubench.report import exports, text
 from gpubench.report.exports import ExportFile
 from gpubench.report.site import CommitLabel, Link, Navigation, Site, State, commit_label
@@ -67,7 +68,7 @@ _UNITS = {
 _REPLACED = {"num_cpu": "cpu_threads", "ram": "memory_bytes"}
 """What asv's ``machine.json`` says and the record says better."""
 
-_HIDDEN = {"host", "machine", "run", "version"}
+_HIDDEN = {"host", "machine", "run", APPENDED, "version"}
 
 _MOST_VALUES = 4
 

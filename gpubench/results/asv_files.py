@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
@@ -58,6 +58,7 @@ _TYPES: dict[str, Any] = {
     "params": Any,
     "version": Any,
     "started_at": float | None,
+    "samples": Any,
 }
 
 
@@ -119,6 +120,9 @@ class ResultFile:
     benchmark raised ``NotImplementedError``."""
     faults: tuple[str, ...]
     """Benchmarks in it that could not be read, one sentence each."""
+    samples: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """By asv's name of gpubench's benchmarks, what asv kept of each case's samples
+    (``--record-samples``), as it is stored; benchmarks of which it kept none left out."""
 
 
 NO_RESULT = ResultFile("", "", 0.0, {}, (), np.empty((7, 0)), np.zeros(0, np.bool_), ())
@@ -186,6 +190,7 @@ def read_result_file(path: Path, machine: str, pairs: BenchmarkPairs) -> ResultF
     params = {k: v for k, v in content["params"].items() if isinstance(v, str) and v}
     benchmarks: list[StoredBenchmark] = []
     stored: list[list[float | None]] = [[] for _ in _COLUMNS]
+    samples: dict[str, Sequence[Any]] = {}
     faults: list[str] = []
     for asv_name, stored_row in rows.items():
         name, places = parse_benchmark_name(asv_name), pairs.places.get(asv_name, ())
@@ -205,6 +210,8 @@ def read_result_file(path: Path, machine: str, pairs: BenchmarkPairs) -> ResultF
                     benchmarks.append(
                         StoredBenchmark(each, stored_as, row.version, started_at, cases)
                     )
+                    if own and isinstance(row.samples, list) and len(row.samples) == len(cases):
+                        samples[asv_name] = row.samples
         # RecursionError, MemoryError: a parameter of thousands of parentheses.
         except (
             *(TypeError, ValueError, KeyError, IndexError, SyntaxError),
@@ -235,7 +242,7 @@ def read_result_file(path: Path, machine: str, pairs: BenchmarkPairs) -> ResultF
         first = named[int(misplaced.argmax())]
         faults.append(f"{first}{more}: no interval, since the stored one does not hold the median")
     return ResultFile(
-        environment, commit, date, params, tuple(benchmarks), table, missing, tuple(faults)
+        environment, commit, date, params, tuple(benchmarks), table, missing, tuple(faults), samples
     )
 
 
@@ -407,4 +414,9 @@ def _values(row: Any, cases: int) -> list[Sequence[float | None]]:
     for name, column in zip(_COLUMNS, columns, strict=True):
         if len(column) != cases:
             raise ValueError(f"{name} holds no list of {cases} values, one for each case")
+    if isinstance(row.samples, list) and len(row.samples) == cases:  # they say how many they are
+        columns[-1] = [
+            len(kept) if isinstance(kept, list) and kept else count
+            for kept, count in zip(row.samples, columns[-1], strict=True)
+        ]
     return columns

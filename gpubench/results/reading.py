@@ -20,6 +20,7 @@ from gpubench.collecting import without_collecting
 from gpubench.links import leads_out
 from gpubench.parallel import in_processes, processors
 from gpubench.record import SUFFIX, RunRecord
+from gpubench.results.appended import with_all_processes
 from gpubench.results.asv_files import UnreadableFile, read_result_file
 from gpubench.results.model import DETAILS, CaseName
 from gpubench.results.pairs import BenchmarkPairs
@@ -247,6 +248,7 @@ def _read(
             opened = opened and not isinstance(error.__cause__, OSError)
     if result:
         faults[:0] = [(f"{files.name}.json", fault) for fault in result.faults]
+    result, record = with_all_processes(result, record, files.record)
     shown, record = renamer.apply(*with_unfinished(result, record, files.record))
     rows.add(number, shown, record)
     commit, _, environment = stem.partition("-")

@@ -17,7 +17,14 @@ from pathlib import Path
 
 from gpubench.errors import GpubenchError
 from gpubench.names import Value
-from gpubench.record import CaseRecord, Disturbance, RoundsRecord, RunRecord, parse_line
+from gpubench.record import (
+    APPENDED,
+    CaseRecord,
+    Disturbance,
+    RoundsRecord,
+    RunRecord,
+    parse_line,
+)
 from gpubench.results.asv_files import LONGEST, SHORTEST, UnreadableFile, read_limited
 from gpubench.results.ratio import counted_rounds
 
@@ -59,6 +66,13 @@ class RecordFile:
     """False where the file could not be opened."""
     runs: Sequence[Value | None] = (None,)
     """By ``CaseStory.run``, the fact that tells a run from others."""
+    appending: frozenset[Value | None] = frozenset()
+    """Of ``runs``, those whose samples asv was to add to what it had."""
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Samples of all processes of the run that ``rounds`` are of, each of one run of the kernel; 0
+    where only an earlier run has any, cases without any on record left out."""
+    repeated: frozenset[tuple[str, str]] = frozenset()
+    """Benchmark and case of those that several runs have samples of."""
 
 
 _MOMENT = re.compile(rb'"at": "(\d{4}-[^"]*)"')
@@ -90,6 +104,8 @@ class RecordReader:
         records = self._records
         runs: list[Value | None] = [None]
         run, last_run = 0, None
+        appending: set[Value | None] = set()
+        repeated: set[tuple[str, str]] = set()
         rounds: dict[tuple[str, str], tuple[int, list[RoundsRecord]]] = {}
         of_benchmarks: dict[str, list[int]] = defaultdict(list)
         # Nearly all lines are known by their text, and nothing else of them is looked at.
@@ -108,10 +124,14 @@ class RecordReader:
                     if value not in runs:
                         runs.append(value)
                     run = runs.index(value)
+                    if record.facts.get(APPENDED):
+                        appending.add(value)
                     continue
                 if isinstance(record, RoundsRecord):
                     key = record.benchmark, record.case
                     if key not in rounds or rounds[key][0] != run or run == 0:
+                        if key in rounds:
+                            repeated.add(key)
                         rounds[key] = run, []  # of the last run; if not known, the last line
                     rounds[key][1].append(record)
                     continue
@@ -124,16 +144,29 @@ class RecordReader:
         }
         that_count: dict[str, dict[str, tuple[float, ...]]] = defaultdict(dict)
         disturbed: dict[str, dict[str, float]] = defaultdict(dict)
+        counts: dict[str, dict[str, int]] = defaultdict(dict)
         for (benchmark, case), (run, processes) in rounds.items():
             story = stories.get(benchmark, {}).get(case)
+            counts[benchmark][case] = 0
             if story and story.run == run:
+                counts[benchmark][case] = sum(len(one.samples or one.rounds) for one in processes)
                 medians = counted_rounds([process.rounds for process in processes])
                 if medians and SHORTEST <= min(medians) <= max(medians) <= LONGEST:
                     that_count[benchmark][case] = tuple(medians)
                 share = share_disturbed(process.disturbance for process in processes)
                 if share is not None:
                     disturbed[benchmark][case] = share
-        return RecordFile(stories, that_count, disturbed, last_run, tuple(faults), runs=runs)
+        return RecordFile(
+            stories,
+            that_count,
+            disturbed,
+            last_run,
+            tuple(faults),
+            runs=runs,
+            appending=frozenset(appending),
+            counts=counts,
+            repeated=frozenset(repeated),
+        )
 
     def _benchmark(
         self, of_benchmark: tuple[int, ...], content: bytes, lines: Sequence[bytes]
@@ -200,6 +233,11 @@ def _with_all_pairs(outcome: CaseRecord, records: Iterable[CaseRecord]) -> CaseR
         if record.status == "started" or not processes:
             processes.append(record)
         processes[-1] = record
+    return with_pairs(outcome, processes)
+
+
+def with_pairs(outcome: CaseRecord, processes: Iterable[CaseRecord]) -> CaseRecord:
+    """Return the outcome with the pairs of several processes, one record of each."""
     paired = [record for record in processes if record.pair_ratios]
     sizes = (record.pair_rounds or (len(record.pair_ratios),) for record in paired)
     return replace(

@@ -8,7 +8,7 @@ was stopped is read from the record, by the same rules as what asv stores, and s
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -16,31 +16,32 @@ from pathlib import Path
 
 import numpy as np
 
-from gpubench.errors import GpubenchError
 from gpubench.names import Value, parse_benchmark_name
-from gpubench.record import FinishedProcess, Line, finished_runs, parse_line
+from gpubench.results.appended import (
+    CaseKey,
+    by_sample,
+    case_keys,
+    find_processes,
+    has_times,
+    join_processes,
+    kept_samples,
+    of_version,
+    recorded_processes,
+)
 from gpubench.results.asv_files import (
-    LONGEST,
     NEWEST,
     NO_RESULT,
-    SHORTEST,
     ResultFile,
     StoredBenchmark,
-    UnreadableFile,
-    read_limited,
     values_of,
 )
-from gpubench.results.ratio import counted_rounds
-from gpubench.results.records import CaseStory, RecordFile, share_disturbed
+from gpubench.results.records import RUN, CaseStory, RecordFile
 
 UNFINISHED = (
     "unfinished run: asv has not stored this time yet; if it was stopped, "
     "`asv run --skip-existing` measures the rest"
 )
 """Among the warnings of each such case."""
-
-CaseKey = tuple[str, str]
-"""asv's benchmark and the identity of a case."""
 
 
 def with_unfinished(
@@ -62,26 +63,40 @@ def with_unfinished(
     stories = {name: dict(of_name) for name, of_name in record.stories.items()}
     rounds = {name: dict(of_name) for name, of_name in record.rounds.items()}
     disturbed = {name: dict(of_name) for name, of_name in record.disturbed.items()}
-    finished = {place: of for place, of in _finished(path).items() if place in places}
-    versions = {name: of[1][-1].outcome.version for (name, _), of in finished.items()}
+    finished = {place: of for place, of in recorded_processes(path).items() if place in places}
+    versions = {name: of[-1].finished.outcome.version for (name, _), of in finished.items()}
     versions |= {name: benchmark.version for name, benchmark in stored.items()}
-    for (name, case), (run, processes) in finished.items():
-        outcome, story = processes[-1].outcome, stories[name][case]
+    places_of = {key: index for index, key in enumerate(case_keys(result) if result else ())}
+    for (name, case), of_case in finished.items():
+        run, story = of_case[-1].run.facts.get(RUN), stories[name][case]
+        processes = [process for process in of_case if process.run is of_case[-1].run]
+        outcome = processes[-1].finished.outcome
         is_new = (name, case) in skipped or _is_newer(_begun(run), stored.get(name))
-        if not is_new or outcome.version != versions[name]:
+        is_timed = all(has_times(process.finished) for process in processes)
+        if not is_new or not is_timed or outcome.version != versions[name]:
             continue
-        if story.outcome and record.runs[story.run] == run:
-            outcome = story.outcome  # which has the pairs of all processes
-        outcome = replace(outcome, warnings=(UNFINISHED, *outcome.warnings))
+        samples, number = [*chain.from_iterable(process.samples for process in processes)], 1
+        if (
+            result
+            and run in record.appending
+            and (index := places_of.get((name, case))) is not None
+        ):
+            kept = kept_samples(result, index)
+            if (
+                kept is not None and result.values[5, index] > 0
+            ):  # asv is to add the new ones to these
+                number = int(result.values[5, index])
+                earlier = of_version(of_case[: -len(processes)], versions[name])
+                processes = [*find_processes(kept, number, earlier), *processes]
+                samples = [*kept.tolist(), *by_sample(samples, number)]
+        joined = join_processes(outcome, processes, number, len(samples))
+        outcome = replace(joined.outcome, warnings=(UNFINISHED, *joined.outcome.warnings))
         stories[name][case] = CaseStory(outcome, run=story.run)
-        times[name][case] = [*chain.from_iterable(process.samples for process in processes)]
-        of_rounds = [process.rounds for process in processes if process.rounds]
-        rounds.setdefault(name, {})[case] = tuple(
-            counted_rounds([each.rounds for each in of_rounds])
-        )
-        share = share_disturbed(each.disturbance for each in of_rounds)
-        if share is not None:
-            disturbed.setdefault(name, {})[case] = share
+        times[name][case] = joined.samples or samples
+        rounds.setdefault(name, {})[case] = joined.rounds
+        disturbed.setdefault(name, {}).pop(case, None)
+        if joined.disturbed is not None:
+            disturbed[name][case] = joined.disturbed
     if not times:
         return result, record
     completed = replace(record, stories=stories, rounds=rounds, disturbed=disturbed)
@@ -135,33 +150,6 @@ def _not_applicable(result: ResultFile) -> set[CaseKey]:
         return set()
     places = [(each.asv_name, case) for each in result.benchmarks for case in each.cases]
     return {places[index] for index in indices.tolist()}
-
-
-def _finished(path: Path) -> dict[CaseKey, tuple[Value, list[FinishedProcess]]]:
-    """Of each case that has a time, the last run that finished it and its processes; in the order
-    of the runs."""
-    last: dict[CaseKey, tuple[Value, list[FinishedProcess]]] = {}
-    with suppress(OSError, UnreadableFile):  # which the record's faults tell of
-        for run, cases in finished_runs(_parsed(read_limited(path).split(b"\n"))).items():
-            for place, processes in cases.items():
-                last.pop(place, None)
-                last[place] = run, processes
-    return {
-        place: (run, processes)
-        for place, (run, processes) in last.items()
-        if all(_is_timed(process) for process in processes)
-    }
-
-
-def _is_timed(process: FinishedProcess) -> bool:
-    samples = process.samples
-    return bool(samples) and SHORTEST <= min(samples) <= max(samples) <= LONGEST
-
-
-def _parsed(lines: Sequence[bytes]) -> Iterator[Line]:
-    for line in lines:
-        with suppress(GpubenchError):
-            yield parse_line(line)
 
 
 def _with_times(

@@ -78,6 +78,19 @@ def test_attributes_are_those_that_asv_sets(project, monkeypatch, words, attribu
 
 
 @pytest.mark.parametrize(
+    ("words", "appended"),
+    [
+        (["run"], False),
+        (["run", "--record-samples"], False),
+        (["run", "--append-samples"], True),
+        (["continuous", "--append-samples", "main", "main"], True),
+    ],
+)
+def test_a_run_that_adds_to_stored_samples_is_known(project, monkeypatch, words, appended):
+    assert exported(monkeypatch, *words).append_samples is appended
+
+
+@pytest.mark.parametrize(
     ("words", "patterns"),
     [
         (["-v", "run"], ()),

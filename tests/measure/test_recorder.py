@@ -5,8 +5,10 @@ import json
 import pytest
 
 from gpubench.errors import GpubenchError
+from gpubench.measure.asv_settings import VARIABLE
 from gpubench.measure.recorder import Recorder
 from gpubench.record import (
+    APPENDED,
     CaseRecord,
     RoundsRecord,
     RunRecord,
@@ -33,6 +35,15 @@ def test_the_facts_of_a_run_are_recorded_once_whatever_is_measured_between(tmp_p
     runs = [line for line in lines if isinstance(line, RunRecord)]
     assert [run.facts["run"] for run in runs] == ["1-2", "3-4"]
     assert {"cpu", "numpy", "numba", "numpy_blas", "gpubench"} <= runs[0].facts.keys()
+
+
+def test_a_run_says_whether_asv_adds_its_samples_to_those_before(tmp_path, monkeypatch):
+    recorder = Recorder(tmp_path / "r.jsonl")
+    recorder.write_facts("1-2")
+    monkeypatch.setenv(VARIABLE, '{"append_samples": true}')
+    recorder.write_facts("3-4")
+    runs = [line for line in recorder.lines() if isinstance(line, RunRecord)]
+    assert [run.facts.get(APPENDED) for run in runs] == [None, True]
 
 
 def test_a_run_says_which_facts_concern_which_backends(tmp_path):

@@ -80,8 +80,9 @@ def test_each_process_gets_its_own(steady, monkeypatch):
         {"version": "v2", **SKIP},
         {"attributes": {"repeat": 5}, **SKIP},
         {"attributes": {"warmup_time": 0.0}, **SKIP},
+        {"append_samples": True, **SKIP},
     ],
-    ids=["not asked", "failed only", "another version", "other samples", "warm-up"],
+    ids=["not asked", "failed only", "another version", "other samples", "warm-up", "appended"],
 )
 def test_else_it_is_measured(steady, monkeypatch, settings):
     run(steady, monkeypatch, "one")

@@ -48,6 +48,10 @@ class CommitFiles:
     lines: list[Line] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     started_at: float | None = None
+    record_samples: bool = False
+    """Whether asv keeps the samples too."""
+    number: int = 1
+    """Calls in one of asv's samples."""
 
     def time(self, benchmark: str, case: str, median: float, **how: float) -> CommitFiles:
         self.values[benchmark][case] = samples(median, **how)  # type: ignore[arg-type]
@@ -112,19 +116,20 @@ class CommitFiles:
             }
             results.add_result(
                 description,
-                _benchmark_result(list(cases.values())),
+                _benchmark_result(list(cases.values()), self.number),
                 started_at=datetime.fromtimestamp(self.started_at or self.date, UTC),
                 duration=1.0,
+                record_samples=self.record_samples,
             )
         return results
 
 
-def _benchmark_result(values: Sequence[list[float] | float | None]) -> BenchmarkResult:
+def _benchmark_result(values: Sequence[list[float] | float | None], number: int) -> BenchmarkResult:
     timed = [isinstance(value, list) for value in values]
     return BenchmarkResult(
         result=[1.0 if is_list else value for value, is_list in zip(values, timed, strict=True)],
         samples=[value if is_list else None for value, is_list in zip(values, timed, strict=True)],
-        number=[1 if is_list else None for is_list in timed],
+        number=[number if is_list else None for is_list in timed],
         errcode=0,
         stderr="",
         profile=None,
