@@ -114,7 +114,7 @@ def with_all_processes(
         if joined.disturbed is not None:
             disturbed[name][case] = joined.disturbed
         if joined.samples is not None:
-            values[:, index] = values_of(joined.samples, number)
+            values[:, index] = values_of(joined.samples)
     return (
         replace(result, values=values),
         replace(record, stories=stories, rounds=rounds, disturbed=disturbed),
