@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from gpubench.analysis.changes import THRESHOLD, Change, undone_by
 from gpubench.analysis.headline import RowsOf
 from gpubench.names import Value
+from gpubench.record import UNCOMMITTED
 from gpubench.results import CaseHistories, CaseName, Commit, Ratio, Row, Snapshot
 
 Cause = Literal["kernel", "baseline", "environment", "shared"]
 """``shared``: the kernel and its baseline moved alike, and no recorded fact changed with them."""
 
-_PASSING = {"run", "host", "machine", "version", "no_gpu", "ram", "memory_bytes"}
-"""Facts that tell one run from another and explain no speed."""
+_PASSING = {"run", "host", "machine", "version", "no_gpu", "ram", "memory_bytes", UNCOMMITTED}
+"""Facts that tell one run from another and explain no speed. Uncommitted code is told of itself."""
 
 _LIBRARIES = ("_blas", "_blas_threads")
 """Endings of facts about a library that only some processes load."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import sys
 import time
 import webbrowser
@@ -40,6 +41,12 @@ packaged_option = click.option(
     is_flag=True,
     help="Leave out templates and scripts of the project's own reports/.",
 )
+
+
+def _finite(context: click.Context, option: click.Parameter, value: float) -> float:
+    if not math.isfinite(value):
+        raise click.BadParameter(f"{value} is no finite number; give a ratio such as 1.1")
+    return value
 
 
 def _patterns(
@@ -190,6 +197,14 @@ def choose(
 @options.environment
 @click.option("--all", "everything", is_flag=True, help="List every case, not only what differs.")
 @click.option(
+    "-f",
+    "--factor",
+    type=click.FloatRange(min=1),
+    default=1.0,
+    callback=_finite,
+    help="Call a case slower or faster only beyond this ratio, such as 1.1; at least 1.",
+)
+@click.option(
     "--fail-on",
     type=click.Choice(["slower", "failed"]),
     help="Exit with 1 where a case has failed; with 'slower', also where one became slower.",
@@ -203,17 +218,19 @@ def compare(
     machine: str | None,
     environment: str | None,
     everything: bool,
+    factor: float,
     fail_on: str | None,
     as_markdown: bool,
     as_json: bool,
 ) -> None:
     """Compare two commits, or two results folders: A is before, B after.
 
-    A and B are hashes (or their beginnings), branches or tags, or folders like .asv/results, of
-    which the newest commit counts. The implementations' own times are compared: one is slower or
-    faster where the interval of their ratio excludes 1x and the medians are 2 % apart (5 % of fewer
-    than ten cases, which do not tell how much runs scatter), else the same where the whole interval
-    is within 5 %.
+    A and B are what git takes for a commit (a branch, a tag, HEAD~1, a hash or its beginning), or
+    folders like .asv/results, of which the newest commit counts. Git's names go before folders'
+    names: ./NAME is a folder. The implementations' own times are compared: one is slower or faster
+    where the interval of their ratio excludes 1x and the medians are 2 % apart (5 % of fewer than
+    ten cases, which do not tell how much runs scatter), else the same where the whole interval is
+    within 5 %. Where machine, processor or environment differ, speedups are compared, from 10 % on.
     """
     from gpubench.analysis.comparison import compare_rows, paired
     from gpubench.report.comparison_view import comparison_view, markdown
@@ -225,7 +242,7 @@ def compare(
     )
     views = [
         comparison_view(
-            compare_rows(*pair, before.table.rows(pair[0]), after.table.rows(pair[1])),
+            compare_rows(*pair, before.table.rows(pair[0]), after.table.rows(pair[1]), factor),
             everything=everything or as_json,
         )
         for pair in paired(before, after)
