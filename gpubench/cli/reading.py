@@ -191,7 +191,7 @@ def choose(
 
 @click.command()
 @click.argument("old", metavar="A")
-@click.argument("new", metavar="B")
+@click.argument("new", metavar="B", required=False)
 @options.path("--results", RESULTS, "asv's results directory, where A and B are commits.")
 @options.machine
 @options.environment
@@ -213,7 +213,7 @@ def choose(
 @options.json
 def compare(
     old: str,
-    new: str,
+    new: str | None,
     results: Path,
     machine: str | None,
     environment: str | None,
@@ -234,8 +234,11 @@ def compare(
     """
     from gpubench.analysis.comparison import compare_rows, paired
     from gpubench.report.comparison_view import comparison_view, markdown
+    from gpubench.results.commits import range_fault
     from gpubench.tables.comparisons import comparison_report, comparison_row
 
+    if new is None:
+        raise click.UsageError(range_fault(old) or "Missing argument 'B'.")
     open_once = cache(read_table)  # both sides are mostly of one folder
     before, after = (
         _side(name, results, open_once).on(machine, environment) for name in (old, new)
@@ -305,19 +308,36 @@ def query(
 def _side(name: str, results: Path, open_once: Callable[[Path], Table]) -> ComparisonSide:
     """One side of a comparison: a results folder, or a commit of ``results``."""
     from gpubench.analysis.comparison import side_of
-    from gpubench.results.commits import resolve_commit
+    from gpubench.results.commits import (
+        names_commit,
+        range_fault,
+        resolve_commit,
+        why_unresolved,
+    )
 
-    if any(Path(name).glob("*/machine.json")):
-        return side_of(name, open_once(Path(name)))
+    repository = Path.cwd()
+    folder = Path(name)
+    if not name:
+        raise GpubenchError("an empty text names no commit; give a branch, a tag or a hash")
+    if any(folder.glob("*/machine.json")):
+        if names_commit(name, repository):
+            raise GpubenchError(
+                f"{name!r} is a folder with results, and git takes it for a commit: "
+                f"./{name} is the folder, {name}~0 the commit"
+            )
+        return side_of(name, open_once(folder))
+    if fault := range_fault(name):
+        raise GpubenchError(fault)
     table = open_once(results)
-    commit = resolve_commit(name, table.commits, Path.cwd())
-    if commit is None:
-        measured = ", ".join(commit.hash[:8] for commit in reversed(table.commits[-5:]))
-        raise GpubenchError(
-            f"there are no results of {name} in {results}; the newest are of "
-            f"{measured or 'no commit'}; measure it with `asv run {name}^!`"
-        )
-    return side_of(name, table, commit)
+    if commit := resolve_commit(name, table.commits, repository):
+        return side_of(name, table, commit)
+    if folder.is_dir() and not names_commit(name, repository):
+        raise GpubenchError(f"the folder {name} holds no results of asv: it has no */machine.json")
+    if name.startswith(("/", "./", "../")):
+        raise GpubenchError(f"there is no folder {name}")
+    measured = ", ".join(commit.hash[:8] for commit in reversed(table.commits[-5:]))
+    newest = f"; the newest results in {results} are of {measured or 'no commit'}"
+    raise GpubenchError(f"{why_unresolved(name, repository)}{newest}".replace("?; the", "? The"))
 
 
 def _write(
