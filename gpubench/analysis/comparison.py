@@ -141,9 +141,7 @@ class SetupDifference:
     """Those of ``GPU_FACTS`` that differ."""
 
     @classmethod
-    def between(
-        cls, old: Snapshot, new: Snapshot, facts: Iterable[FactChange]
-    ) -> SetupDifference:
+    def between(cls, old: Snapshot, new: Snapshot, facts: Iterable[FactChange]) -> SetupDifference:
         """Find it by the names of the setups and by the facts that differ."""
         by_name = {fact.name: fact for fact in facts}
         names = [

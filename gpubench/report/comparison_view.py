@@ -35,11 +35,11 @@ RULE = (
     f"excludes 1{text.TIMES} and the medians are at least {_APART} apart, or more where unchanged "
     f"cases scatter, and {_FEW} where fewer than {LEAST_CASES} cases tell of that. What was "
     "measured in turn with its baseline both times is compared by its speedups, and of fewer cases "
-    f"counts from {_IN_TURN} on. Where the machine, its processor or the environment is another, "
-    f"speedups are compared and count from {_ELSEWHERE} on; not judged is what has none on both "
-    f"sides. Same: else, where the whole interval is within {_FEW}, as much as repeated runs of one "
-    "commit often differ. Unclear: neither, or other work disturbed it; measure with more samples "
-    "on a quiet machine."
+    f"counts from {_IN_TURN} on. Where machine, processor or environment differ, speedups are "
+    f"compared, from {_ELSEWHERE} on; a case without one on both sides is not judged. Same: else, "
+    f"where the whole interval is within {_FEW}, as much as repeated runs of one commit often "
+    "differ. Unclear: neither, or other work disturbed it; measure with more samples on a quiet "
+    "machine."
 )
 
 SIGNS: dict[ComparisonVerdict, str] = {"slower": "▼", "faster": "▲", "failed": "!", "mended": "✓"}
@@ -50,8 +50,8 @@ SCATTER = (
 )
 
 SETUPS = {
-    "all": "The two sides differ in {what}. So speedups are compared, not times, and a case without "
-    "a speedup on both sides is not judged.",
+    "all": "The two sides differ in {what}. So speedups are compared, not times, and a case "
+    "without a speedup on both sides is not judged.",
     "gpu": "The two sides differ in {what}. So speedups of cases on a GPU are compared, not times, "
     "and such a case without a speedup on both sides is not judged.",
 }

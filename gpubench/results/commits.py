@@ -13,6 +13,9 @@ from gpubench.results.model import Commit
 
 _SECONDS = 60.0
 
+_HASH_LENGTH = 64
+"""Characters of the longest hash that git makes (SHA-256)."""
+
 _MAX_CANDIDATES = 4
 """Commits that a message names."""
 
@@ -176,7 +179,9 @@ def _is_reference(text: str, repository: Path | None) -> bool:
 
 
 def _ambiguous(text: str, hashes: Sequence[str]) -> str:
-    shown = len(os.path.commonprefix([*hashes])) + 4
+    lengths = range(len(text) + 4, _HASH_LENGTH)
+    tell_apart = (n for n in lengths if len({hash_[:n] for hash_ in hashes}) == len(hashes))
+    shown = next(tell_apart, _HASH_LENGTH)
     candidates = ", ".join(hash_[:shown] for hash_ in sorted(hashes)[:_MAX_CANDIDATES])
     more = ", ..." if len(hashes) > _MAX_CANDIDATES else ""
     return f"{text!r} names {len(hashes)} commits: {candidates}{more}; give more of the hash"

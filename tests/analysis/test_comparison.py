@@ -478,7 +478,9 @@ def test_with_another_number_of_threads_only_pairs_tell_which_are_of_one_thread(
 
     parallel = only(compared(old, new, facts=facts))
     serial = only(
-        compared((old[0], replace(old[1], pairs=60)), (new[0], replace(new[1], pairs=60)), facts=facts)
+        compared(
+            (old[0], replace(old[1], pairs=60)), (new[0], replace(new[1], pairs=60)), facts=facts
+        )
     )
 
     assert (parallel.verdict, parallel.note) == ("not judged", OTHER_THREADS)

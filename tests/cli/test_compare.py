@@ -276,9 +276,7 @@ def test_a_branch_named_like_the_beginning_of_a_hash_is_the_branch(
 @pytest.mark.parametrize(
     "name", ["main~2", "origin/topic", "v1", "-dash", ":/Number 1", "HEAD~2", "tags/v1"]
 )
-def test_all_that_git_takes_for_a_commit_names_one(
-    repository: tuple[str, ...], name: str
-) -> None:
+def test_all_that_git_takes_for_a_commit_names_one(repository: tuple[str, ...], name: str) -> None:
     git("update-ref", "refs/remotes/origin/topic", "main~2")
     git("update-ref", "refs/heads/-dash", "main~2")
     git("tag", "--annotate", "--message", "v1", "v1", "main~2")
