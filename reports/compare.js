@@ -7,7 +7,9 @@ const gpubench = (() => {
   const NEWEST = 200; // commits to choose from at first
   const FOLDER = "compare-data/";
   const CLASSES = { slower: "worse", failed: "broken", faster: "better", mended: "better" };
-  const COLUMNS = 6; // median and ends of its interval, speedup and, where it is of pairs, its ends
+  const [PAIRS, TIMES, SPEEDUPS] = [0, 1, 2]; // what a ratio is made of, in the order in which their scatter is stated
+  const KINDS = [PAIRS, TIMES, SPEEDUPS];
+  const COLUMNS = 6; // median and ends of its interval, speedup and ends of its interval
   const { DASH, digits, independentQuotient, known, ratioText, seconds, secondsInterval } = gpubenchText;
   const { decoded, list, load, make: element, named, parts, plural, remember, scrolling } = gpubenchLists;
 
@@ -70,28 +72,46 @@ const gpubench = (() => {
   const caseAt = ({ data, list }, place) => {
     const numbers = data.numbers.subarray(COLUMNS * place, COLUMNS * (place + 1));
     const [median, low, high, speedup, speedupLow, speedupHigh] = numbers;
-    const paired = Number.isNaN(speedupLow) ? null : { median: speedup, low: speedupLow, high: speedupHigh };
+    const hasEnds = !Number.isNaN(speedupLow);
+    const ends = hasEnds ? { low: speedupLow, high: speedupHigh } : { low: 0, high: Infinity };
+    const ofSpeedup = Number.isNaN(speedup) ? null : { median: speedup, ...ends };
+    const ofPairs = data.pairs[place] === "p";
     return {
       status: data.status[place],
       reason: data.reasons[place] ?? "",
       time: Number.isNaN(median) ? null : { median, low, high },
       speedup: Number.isNaN(speedup) ? null : speedup,
-      paired,
+      ofSpeedup,
+      ofPairs,
+      paired: ofPairs && hasEnds ? ofSpeedup : null,
+      onGpu: list.onGpu.has(place),
       baseline: list.baselines[place],
     };
   };
 
+  const sameBaseline = (old, now, before, after) =>
+    before.baseline >= 0 && after.baseline >= 0 && old.list.labels[before.baseline] === now.list.labels[after.baseline];
+
   // How the baseline's time changed, where both sides have the same one.
   const baselineRatio = (old, now, before, after) => {
-    if (before.baseline < 0 || after.baseline < 0) return null;
-    if (old.list.labels[before.baseline] !== now.list.labels[after.baseline]) return null;
+    if (!sameBaseline(old, now, before, after)) return null;
     const [one, other] = [caseAt(old, before.baseline).time, caseAt(now, after.baseline).time];
     return one && other ? quotient(one, other) : null;
   };
 
-  const difference = (label, old, now, steady) => {
+  // Why two times of setups that differ have no verdict, as why_not_judged in gpubench/analysis/comparison.py.
+  const whyNotJudged = (old, now, before, after, setups) => {
+    if (!before.ofSpeedup || !after.ofSpeedup || before.baseline < 0) return index.no_speedup;
+    if (!sameBaseline(old, now, before, after)) return index.other_baseline;
+    const baselines = [caseAt(old, before.baseline), caseAt(now, after.baseline)];
+    const [onGpu, baselineOnGpu] = [[before, after], baselines].map((sides) => sides.some((one) => one.onGpu));
+    if (onGpu !== baselineOnGpu && setups.hardware(onGpu || baselineOnGpu)) return index.other_device;
+    return setups.threads && !onGpu && !(before.ofPairs && after.ofPairs) ? index.other_threads : "";
+  };
+
+  const difference = (label, old, now, steady, setups) => {
     const [before, after] = [caseAt(old, old.place), caseAt(now, now.place)];
-    const row = { label, before, after, ratio: null, note: "", factor: 1, moved: null };
+    const row = { label, before, after, ratio: null, note: "", factor: 1, moved: null, kind: TIMES };
     if (before.status === "v" || after.status === "v") {
       return { ...row, verdict: "not comparable", note: index.replaced };
     }
@@ -101,46 +121,56 @@ const gpubench = (() => {
       const reasons = { "{old}": before.reason, "{new}": after.reason };
       return { ...row, verdict, note: note.replace(/\{(old|new)\}/g, (name) => reasons[name]) };
     }
+    const noteOf = (ratio) => (known(ratio) ? "" : before.reason || after.reason || index.no_interval);
+    const factorOf = (ratio) => Math.max(ratio.value, 1 / ratio.value);
+    if (setups.times(before.onGpu || after.onGpu)) {
+      const unjudged = { ...row, moved: null, kind: SPEEDUPS };
+      const note = whyNotJudged(old, now, before, after, setups);
+      if (note) return { ...unjudged, verdict: "not judged", note };
+      const ratio = independentQuotient(after.ofSpeedup, before.ofSpeedup, "median");
+      return { ...unjudged, ratio, note: noteOf(ratio), factor: factorOf(ratio) };
+    }
     // Two speedups of pairs tell how the own time changed, where nothing else did.
     const moved = !row.moved || !known(row.moved) || differs(row.moved, index.baseline_moved);
     const inTurn = steady && before.paired && after.paired && !moved;
     const ratio = inTurn ? independentQuotient(after.paired, before.paired, "median") : quotient(before.time, after.time);
-    const note = known(ratio) ? "" : before.reason || after.reason || index.no_interval;
-    return { ...row, ratio, note, inTurn, factor: Math.max(ratio.value, 1 / ratio.value) };
+    return { ...row, ratio, note: noteOf(ratio), kind: inTurn ? PAIRS : TIMES, factor: factorOf(ratio) };
   };
 
   const compare = (old, now) => {
     const result = { rows: [], onlyOld: [], onlyNew: [] };
     const places = new Map(now.list.labels.map((label, place) => [label, place]));
-    // Another machine differs in more than scatter.
-    const sameSetup = old.list === now.list;
-    const steady = sameSetup && factsThatDiffer(old.data, now.data).length === 0;
+    const facts = factsThatDiffer(old.data, now.data);
+    const setups = setupsThatDiffer(old.setup, now.setup, facts);
+    const steady = facts.length === 0;
     const present = (side, place) => place !== undefined && side.data.status[place] !== "-";
     const gone = (side, place) => side.data.status[place] === "v";
     old.list.labels.forEach((label, place) => {
       const other = places.get(label);
       const [here, there] = [present(old, place), present(now, other)];
       if (here && there && !(gone(old, place) && gone(now, other))) {
-        result.rows.push(difference(label, { ...old, place }, { ...now, place: other }, steady));
+        result.rows.push(difference(label, { ...old, place }, { ...now, place: other }, steady, setups));
       } else if (here && !there && !gone(old, place)) result.onlyOld.push(label);
       else if (there && !here && !gone(now, other)) result.onlyNew.push(label);
       places.delete(label);
     });
     for (const [label, place] of places) if (present(now, place) && !gone(now, place)) result.onlyNew.push(label);
-    const scatters = [false, true].map((kind) =>
-      sameSetup ? scatterOf(result.rows.filter((row) => row.verdict === undefined && Boolean(row.inTurn) === kind)) : null);
+    const scatters = KINDS.map((kind) =>
+      scatterOf(result.rows.filter((row) => row.verdict === undefined && row.kind === kind)));
     const aparts = scatters.map((scatter, kind) => {
-      if (scatter === null) return kind ? index.apart_in_turn : index.same;
-      return Math.max(index.apart, Math.exp(index.normal_99 * scatter));
+      const least = kind === SPEEDUPS ? index.apart_elsewhere : index.apart;
+      if (scatter === null) return Math.max(least, kind === PAIRS ? index.apart_in_turn : index.same);
+      return Math.max(least, Math.exp(index.normal_99 * scatter));
     });
     for (const row of result.rows) {
-      row.verdict ??= verdictOf(row.ratio, aparts[Number(Boolean(row.inTurn))]);
-      if (row.inTurn && !row.note && index.differing.includes(row.verdict)) row.note = index.in_turn;
-      row.baseline = row.moved && differs(row.moved, aparts[0]) ? `its baseline became ${factorText(row.moved)}` : "";
+      row.verdict ??= verdictOf(row.ratio, aparts[row.kind]);
+      if (row.kind === PAIRS && !row.note && index.differing.includes(row.verdict)) row.note = index.in_turn;
+      row.baseline = row.moved && differs(row.moved, aparts[TIMES]) ? `its baseline became ${factorText(row.moved)}` : "";
     }
     const percent = (value) => (100 * value).toFixed(1);
-    const kind = scatters[1] === null ? 0 : 1;
-    result.scatter = scatters[kind] === null ? "" : index.scatter.replace("{scatter}", percent(scatters[kind])).replace("{apart}", percent(aparts[kind] - 1));
+    const kind = KINDS.find((one) => scatters[one] !== null);
+    result.sentences = [setups.words, ...uncommittedWords(old, now)].filter(Boolean);
+    result.scatter = kind === undefined ? "" : index.scatter.replace("{scatter}", percent(scatters[kind])).replace("{apart}", percent(aparts[kind] - 1));
     result.rows.sort((a, b) => index.verdicts.indexOf(a.verdict) - index.verdicts.indexOf(b.verdict) || b.factor - a.factor);
     return result;
   };
@@ -159,9 +189,38 @@ const gpubench = (() => {
     names.push(...shared("params").filter((name) => !(name in old.facts && name in now.facts)).map((name) => [name, "params"]));
     return names
       .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([name, kind]) => [old[kind][name], now[kind][name]])
-      .filter(([[, before], [, after]]) => before !== after)
-      .map(([[label, before], [, after]]) => ({ label, values: `${before} → ${after}` }));
+      .map(([name, kind]) => [name, old[kind][name], now[kind][name]])
+      .filter(([, [, before], [, after]]) => before !== after)
+      .map(([name, [label, before], [, after]]) => ({ name, label, before, after, values: `${before} → ${after}` }));
+  };
+
+  // What differs beside the code, as SetupDifference in gpubench/analysis/comparison.py has it.
+  const setupsThatDiffer = (old, now, facts) => {
+    const named = ["machine", "environment"].filter((name) => old[name] !== now[name]);
+    const differing = new Map(named.map((name) => [name, [old[name], now[name]]]));
+    for (const { name, before, after } of facts) if (name in index.setup_labels) differing.set(name, [before, after]);
+    const gpuFacts = [...differing.keys()].filter((name) => index.gpu_facts.includes(name));
+    const others = [...differing.keys()].filter((name) => !gpuFacts.includes(name));
+    const words = Object.entries(index.setup_labels)
+      .filter(([name]) => differing.has(name))
+      .map(([name, label]) => `${label} (${differing.get(name).join(", ")})`);
+    const sentence = index.setups_differ[others.length ? "all" : "gpu"];
+    return {
+      times: (onGpu) => others.length > 0 || (onGpu && gpuFacts.length > 0),
+      hardware: (onGpu) =>
+        others.some((name) => name !== "environment") || (onGpu && gpuFacts.some((name) => name !== index.driver)),
+      threads: others.some((name) => index.core_facts.includes(name)),
+      words: words.length ? sentence.replace("{what}", () => join(words)) : "",
+    };
+  };
+
+  const uncommittedWords = (old, now) => {
+    const names = [old.commit, now.commit];
+    const sides = names[0] === names[1] ? [`${names[0]} before`, `${names[1]} after`] : names;
+    return [old, now]
+      .map(({ data }, place) => [sides[place], data.uncommitted])
+      .filter(([, paths]) => paths)
+      .map(([side, paths]) => index.uncommitted.replace("{side}", side).replace("{paths}", () => paths));
   };
 
   // The page
@@ -235,6 +294,7 @@ const gpubench = (() => {
   const render = (title, result, facts) => {
     const rows = fields.all.checked ? result.rows : result.rows.filter((row) => index.differing.includes(row.verdict));
     const children = [element("h3", {}, title), element("p", {}, element("strong", {}, countsLine(result)))];
+    children.push(...result.sentences.map((sentence) => element("p", {}, sentence)));
     if (result.scatter) children.push(element("p", { className: "muted" }, result.scatter));
     const differs = facts.map(({ label, values }) => `${label} ${values}`).join("; ");
     if (differs) children.push(element("p", {}, `What they ran on differs: ${differs}.`));
@@ -264,6 +324,7 @@ const gpubench = (() => {
   const markdown = (title, result, facts) => {
     const rows = result.rows.filter((row) => index.differing.includes(row.verdict));
     const lines = [index.marker, `### ${escaped(title)}`, "", `**${countsLine(result)}**`, ""];
+    for (const sentence of result.sentences) lines.push(escaped(sentence), "");
     if (rows.length) {
       lines.push("| | case | factor | before | after | speedup | note |", "|---|---|--:|--:|--:|--:|---|");
       lines.push(...rows.slice(0, index.most_in_markdown).map(markdownRow), "");
@@ -315,7 +376,7 @@ const gpubench = (() => {
     if (mine !== turn) return;
     const sides = [old, now].map(({ setup, commit }) => {
       const content = snapshots.get(setup.key)[commit];
-      return { data: { ...content, numbers: numbers(content.numbers) }, list: cases.get(setup.key) };
+      return { setup, commit, data: { ...content, numbers: numbers(content.numbers) }, list: cases.get(setup.key) };
     });
     const result = compare(...sides);
     render(titleOf(old, now), result, factsThatDiffer(sides[0].data, sides[1].data));
@@ -406,7 +467,7 @@ const gpubench = (() => {
       index = content;
       start();
     },
-    cases: (key, content) => cases.set(key, content),
+    cases: (key, content) => cases.set(key, { ...content, onGpu: new Set(content.on_gpu) }),
     snapshots: (key, contents) => snapshots.set(key, { ...snapshots.get(key), ...contents }),
   };
 })();

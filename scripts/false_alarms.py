@@ -401,7 +401,7 @@ def _changed(old_baseline: Row, old: Row, new_baseline: Row, new: Row) -> bool:
     """Whether the newer is called faster or slower, as in a suite with few cases."""
     in_turn = ratio_in_turn(old, new, time_ratio(old_baseline, new_baseline))
     ratio = in_turn or time_ratio(old, new)
-    apart = apart_from(None, in_turn=in_turn is not None)
+    apart = apart_from(None, "pairs" if in_turn else "times")
     return ratio is not None and verdict_of(ratio, apart) in ("faster", "slower")
 
 

@@ -1,4 +1,8 @@
-"""Two snapshots side by side: for each case, whether its own time changed."""
+"""Two snapshots side by side: for each case, whether its own time changed.
+
+Times of different machines, processors or environments say nothing of the code. There, speedups
+are compared, each against a baseline measured beside it, or nothing is judged.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +27,18 @@ from gpubench.results import (
     Table,
     natural_order,
 )
-from gpubench.results.ratio import independent_quotient
+from gpubench.results.ratio import BETWEEN_PROCESSES, independent_quotient
 
 ComparisonVerdict = Literal[
-    "slower", "failed", "faster", "mended", "not comparable", "unclear", "not compared", "same"
+    "slower",
+    "failed",
+    "faster",
+    "mended",
+    "not comparable",
+    "unclear",
+    "not judged",
+    "not compared",
+    "same",
 ]
 
 COMPARISON_VERDICTS: tuple[ComparisonVerdict, ...] = get_args(ComparisonVerdict)
@@ -34,6 +46,13 @@ COMPARISON_VERDICTS: tuple[ComparisonVerdict, ...] = get_args(ComparisonVerdict)
 
 DIFFERING: tuple[ComparisonVerdict, ...] = COMPARISON_VERDICTS[:5]
 """Verdicts that a reader of a comparison should see one by one."""
+
+Basis = Literal["times", "pairs", "speedups"]
+"""What a ratio was made of. ``pairs``: two speedups, each measured in turn with the baseline on the
+same setup. ``speedups``: two speedups of setups that differ."""
+
+BASES: tuple[Basis, ...] = ("pairs", "times", "speedups")
+"""In the order in which their scatter is stated: what scatters least first."""
 
 FAILURES: tuple[Status, ...] = ("wrong", "failed", "timed_out", "killed")
 
@@ -77,15 +96,84 @@ NORMAL_MAD = 1.4826
 NORMAL_99 = 2.58
 """Standard deviations that hold 99 % of a normal distribution."""
 
+PROCESSOR_FACTS: Mapping[str, str] = {
+    "cpu": "processor",
+    "arch": "architecture",
+    "cpu_threads": "threads available",
+    "num_cpu": "number of processors",
+    "NUMBA_NUM_THREADS": "NUMBA_NUM_THREADS",
+    "OMP_NUM_THREADS": "OMP_NUM_THREADS",
+}
+"""Facts of a snapshot that set the speed of every case, with their names in a sentence."""
+
+CORE_FACTS = tuple(name for name in PROCESSOR_FACTS if name not in ("cpu", "arch"))
+"""Facts that set how many threads a case uses."""
+
+GPU_FACTS: Mapping[str, str] = {"gpu": "GPU", "sm_count": "multiprocessors", "driver": "GPU driver"}
+"""Facts that set the speed of cases on a GPU."""
+
+DRIVER = "driver"
+"""The one fact of a GPU that is software: a processor as baseline does not depend on it."""
+
+GPU_DEVICES = ("cuda", "cl")
+"""Kinds of devices that ``GPU_FACTS`` describe: the part of a device's name before the colon."""
+
 IN_TURN = "by its speedup: both times it was measured in turn with its baseline"
 REPLACED = "what it measures has changed between the two"
 NO_INTERVAL = "too few samples for an interval"
 DISTURBED = "other work on the machine disturbed it"
+NO_SPEEDUP = "no speedup on both sides"
+OTHER_BASELINE = "its baseline is another one"
+OTHER_DEVICE = "its baseline ran on a processor of another kind"
+OTHER_THREADS = "it may use all threads, and their number differs"
+
+
+@dataclass(frozen=True, slots=True)
+class SetupDifference:
+    """What differs between two snapshots beside the code, and sets how fast cases run."""
+
+    machines: tuple[str, str] | None
+    """Names before and after; ``None`` where they are the same."""
+    environments: tuple[str, str] | None
+    processor: tuple[FactChange, ...]
+    """Those of ``PROCESSOR_FACTS`` that differ."""
+    gpu: tuple[FactChange, ...]
+    """Those of ``GPU_FACTS`` that differ."""
+
+    @classmethod
+    def between(cls, old: Snapshot, new: Snapshot, facts: Iterable[FactChange]) -> SetupDifference:
+        """Find it by the names of the setups and by the facts that differ."""
+        by_name = {fact.name: fact for fact in facts}
+        names = [
+            (getattr(old.setup, name), getattr(new.setup, name))
+            for name in ("machine", "environment")
+        ]
+        machines, environments = (pair if pair[0] != pair[1] else None for pair in names)
+        processor, gpu = (
+            tuple(by_name[name] for name in known if name in by_name)
+            for known in (PROCESSOR_FACTS, GPU_FACTS)
+        )
+        return cls(machines, environments, processor, gpu)
+
+    def affects_times(self, on_gpu: bool) -> bool:
+        """Whether times of such cases differ for another reason than the code."""
+        affects_all = self.machines or self.environments or self.processor
+        return bool(affects_all or (on_gpu and self.gpu))
+
+    def affects_hardware(self, on_gpu: bool) -> bool:
+        """Whether such cases ran on other hardware, as far as it is known."""
+        of_gpu = on_gpu and any(fact.name != DRIVER for fact in self.gpu)
+        return bool(self.machines or self.processor or of_gpu)
+
+    @property
+    def affects_threads(self) -> bool:
+        """Whether a case may have used another number of threads."""
+        return any(fact.name in CORE_FACTS for fact in self.processor)
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One case on two sides; its own times are compared, not its speedups."""
+    """One case on two sides."""
 
     name: CaseName
     verdict: ComparisonVerdict
@@ -93,13 +181,15 @@ class Difference:
     """``None``: that side measured another version of the benchmark."""
     new: Row | None
     ratio: Ratio | None
-    """Old time over new time: above 1 it became faster. Present where both sides have a time of
-    the same version."""
+    """Old time over new time, or new speedup over old speedup: above 1 it became faster. ``None``
+    where a side has no time of the same version, and where the case is not judged."""
     baseline: Ratio | None
-    """The same of its baseline's time; ``None`` for a baseline, where a side has none, and where
-    that did not become faster or slower."""
+    """Old time over new time of its baseline; ``None`` for a baseline, where a side has none, where
+    that did not become faster or slower, and between setups that differ."""
     note: str
     """What stands behind the verdict where no ratio of two times does."""
+    basis: Basis | None
+    """What ``ratio`` was made of; ``None`` without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +204,15 @@ class SnapshotComparison:
     only_new: tuple[CaseName, ...]
     facts: tuple[FactChange, ...]
     """What differs in hardware, software and settings."""
+    setups: SetupDifference
+    """What of that keeps times from being compared."""
     scatter: float | None
     """Of unchanged cases, relative (``scatter_of``), of those in turn where they tell; ``None``:
     not known."""
+    apart: float | None
+    """Least factor for a change where cases scatter so much; ``None`` without ``scatter``."""
+    factor: float
+    """Least factor for a change that the user asked for; 1 without."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -181,24 +277,40 @@ def compare_rows(
     new: Snapshot,
     old_rows: Mapping[CaseName, Row],
     new_rows: Mapping[CaseName, Row],
+    factor: float = 1.0,
 ) -> SnapshotComparison:
-    """Compare two snapshots, of commits, machines, environments or separate result folders."""
-    facts, of_one_setup = changed_facts(old, new), old.setup == new.setup
-    compared, unchanged = [], defaultdict[bool, list[Ratio | None]](list)
+    """Compare two snapshots, of commits, machines, environments or separate result folders.
+
+    Ratios within ``factor`` are neither faster nor slower, whatever else holds.
+    """
+    facts = changed_facts(old, new)
+    setups = SetupDifference.between(old, new, facts)
+    compared = []
+    unchanged = defaultdict[Basis, list[Ratio | None]](list)
     for name in sorted(old_rows.keys() | new_rows.keys(), key=natural_order):
         old_row, new_row = old_rows.get(name), new_rows.get(name)
         moved = _baseline_ratio(old_row, new_row, old_rows, new_rows)
-        steady = of_one_setup and not facts
-        in_turn = ratio_in_turn(old_row, new_row, moved) if steady else None
-        ratio, is_in_turn = in_turn or time_ratio(old_row, new_row), in_turn is not None
-        compared.append((name, old_row, new_row, ratio, is_in_turn, moved))
-        if of_one_setup and not _versions_differ(old_row, new_row):
-            unchanged[is_in_turn].append(ratio)
-    scatters = {kind: scatter_of(unchanged[kind]) for kind in (True, False)}
-    aparts = {kind: apart_from(scatters[kind], in_turn=kind) for kind in (True, False)}
+        ratio: Ratio | None = None
+        basis: Basis | None = None
+        unjudged = ""
+        if old_row and new_row and old_row.seconds and new_row.seconds:
+            if setups.affects_times(_is_on_gpu(old_row) or _is_on_gpu(new_row)):
+                basis = "speedups"
+                unjudged = why_not_judged(old_row, new_row, old_rows, new_rows, setups)
+                ratio = None if unjudged else speedup_ratio(old_row, new_row)
+                moved = None  # with the setup, which is said of all
+            else:
+                in_turn = None if facts else ratio_in_turn(old_row, new_row, moved)
+                ratio = in_turn or time_ratio(old_row, new_row)
+                basis = "pairs" if in_turn else "times"
+        compared.append((name, old_row, new_row, ratio, basis, unjudged, moved))
+        if basis and not _versions_differ(old_row, new_row):
+            unchanged[basis].append(ratio)
+    scatters = {basis: scatter_of(unchanged[basis]) for basis in BASES}
+    aparts = {basis: apart_from(scatters[basis], basis) for basis in BASES}
     differences: list[Difference] = []
     only_old, only_new = [], []
-    for name, old_row, new_row, ratio, is_in_turn, baseline in compared:
+    for name, old_row, new_row, ratio, basis, unjudged, baseline in compared:
         verdict: ComparisonVerdict
         if old_row is None and name.benchmark.asv_name not in old.superseded:
             only_new.append(name)
@@ -208,28 +320,78 @@ def compare_rows(
             continue
         if old_row is None or new_row is None or _versions_differ(old_row, new_row):
             verdict, note, ratio, baseline = "not comparable", REPLACED, None, None
-        elif ratio is None:
+        elif unjudged:
+            verdict, note = "not judged", unjudged
+        elif ratio is None or basis is None:
             verdict, note = UNTIMED[old_row.status, new_row.status]
             note = note.format(old=old_row.reason or "", new=new_row.reason or "")
         else:
-            verdict = verdict_of(ratio, aparts[is_in_turn])
-            note = IN_TURN if is_in_turn and verdict in DIFFERING else ""
+            verdict = verdict_of(ratio, aparts[basis], factor)
+            note = IN_TURN if basis == "pairs" and verdict in DIFFERING else ""
             if not ratio.has_interval:
                 disturbed = old_row.is_disturbed or new_row.is_disturbed
                 note = DISTURBED if disturbed else NO_INTERVAL
-        if baseline and verdict_of(baseline, aparts[False]) not in ("faster", "slower"):
+        if baseline and verdict_of(baseline, aparts["times"]) not in ("faster", "slower"):
             baseline = None
-        differences.append(Difference(name, verdict, old_row, new_row, ratio, baseline, note))
+        basis = basis if ratio else None
+        differences.append(
+            Difference(name, verdict, old_row, new_row, ratio, baseline, note, basis)
+        )
 
     def order(item: Difference) -> tuple[int, float]:  # of equals the natural order stays
-        factor = item.ratio.factor if item.ratio else 1.0
-        return COMPARISON_VERDICTS.index(item.verdict), -factor
+        size = item.ratio.factor if item.ratio else 1.0
+        return COMPARISON_VERDICTS.index(item.verdict), -size
 
     differences.sort(key=order)
-    scatter = scatters[True] or scatters[False]
+    known = next((basis for basis in BASES if scatters[basis] is not None), None)
     return SnapshotComparison(
-        old, new, tuple(differences), tuple(only_old), tuple(only_new), facts, scatter
+        old,
+        new,
+        tuple(differences),
+        tuple(only_old),
+        tuple(only_new),
+        facts,
+        setups,
+        scatter=scatters[known] if known else None,
+        apart=aparts[known] if known else None,
+        factor=factor,
     )
+
+
+def why_not_judged(
+    old: Row,
+    new: Row,
+    old_rows: Mapping[CaseName, Row],
+    new_rows: Mapping[CaseName, Row],
+    setups: SetupDifference,
+) -> str:
+    """Return why two times of setups that differ have no verdict; empty where speedups give one.
+
+    A speedup tells of the code on any processor, as far as its baseline ran on one of the same kind
+    with as many threads. Samples are taken in turn of cases that use one thread.
+    """
+    if old.speedup is None or new.speedup is None or old.baseline is None:
+        return NO_SPEEDUP
+    baselines = old_rows.get(old.baseline), new_rows.get(old.baseline)
+    if old.baseline != new.baseline or _versions_differ(*baselines):
+        return OTHER_BASELINE
+    on_gpu = _is_on_gpu(old) or _is_on_gpu(new)
+    baseline_on_gpu = any(row and _is_on_gpu(row) for row in baselines)
+    if on_gpu != baseline_on_gpu and setups.affects_hardware(on_gpu or baseline_on_gpu):
+        return OTHER_DEVICE
+    if setups.affects_threads and not (on_gpu or (old.pairs and new.pairs)):
+        return OTHER_THREADS
+    return ""
+
+
+def speedup_ratio(old: Row, new: Row) -> Ratio | None:
+    """Return the new speedup over the old one; without an interval where other work disturbed the
+    case."""
+    if old.speedup is None or new.speedup is None:
+        return None
+    if old.is_disturbed or new.is_disturbed:
+        return Ratio(new.speedup.value / old.speedup.value, 0.0, math.inf)
+    return independent_quotient(new.speedup, old.speedup)
 
 
 def ratio_in_turn(old: Row | None, new: Row | None, moved: Ratio | None) -> Ratio | None:
@@ -264,18 +426,20 @@ def scatter_of(ratios: Iterable[Ratio | None]) -> float | None:
     return min(NORMAL_MAD * median(abs(log - middle) for log in logs), LARGEST_SCATTER)
 
 
-def apart_from(scatter: float | None, *, in_turn: bool = False) -> float:
+def apart_from(scatter: float | None, basis: Basis = "times") -> float:
     """Least factor between two medians where unchanged ones scatter so much: 99 % of these are
     within ``NORMAL_99`` of it.
 
-    Too few cases do not tell. Then it is ``APART_IN_TURN``, or else ``SAME``: where processes
-    scatter by 1.5 %, and their rounds by 0.9 %, two unchanged cases of one process each are 2 %
-    apart, with intervals that are, in 36 of 100 comparisons, and 5 % in 2 (of two processes each in
-    18, and in 0.2; 20,000 simulated).
+    Too few cases do not tell. Then it is ``APART_IN_TURN`` of pairs, or else ``SAME``: where
+    processes scatter by 1.5 %, and their rounds by 0.9 %, two unchanged cases of one process each
+    are 2 % apart, with intervals that are, in 36 of 100 comparisons, and 5 % in 2 (of two processes
+    each in 18, and in 0.2; 20,000 simulated). Two speedups of setups that differ are of four
+    processes: they always count from ``BETWEEN_PROCESSES`` on.
     """
+    least = BETWEEN_PROCESSES if basis == "speedups" else APART
     if scatter is None:
-        return APART_IN_TURN if in_turn else SAME
-    return max(APART, math.exp(NORMAL_99 * scatter))
+        return max(least, APART_IN_TURN if basis == "pairs" else SAME)
+    return max(least, math.exp(NORMAL_99 * scatter))
 
 
 def time_ratio(old: Row | None, new: Row | None) -> Ratio | None:
@@ -289,20 +453,21 @@ def time_ratio(old: Row | None, new: Row | None) -> Ratio | None:
     return Ratio(old.seconds / new.seconds, low, high)
 
 
-def verdict_of(ratio: Ratio, apart: float = APART) -> ComparisonVerdict:
+def verdict_of(ratio: Ratio, apart: float = APART, factor: float = 1.0) -> ComparisonVerdict:
     """Verdict of two times by their ratio, old over new.
 
-    ``faster``, ``slower``: the interval excludes 1x, and the medians are ``apart`` by that factor.
-    ``same``: else, where it lies within ``SAME`` of 1x. Everything else, and an unknown interval:
-    ``unclear``.
+    ``faster``, ``slower``: the interval excludes 1x, and the medians are ``apart`` by that factor,
+    and by more than ``factor``. ``same``: else, where it lies within ``SAME`` of 1x, or within a
+    larger ``factor``. Everything else, and an unknown interval: ``unclear``.
     """
+    same = max(SAME, factor)
     if not ratio.has_interval:
         return "unclear"
-    if ratio.low > 1 and ratio.value >= apart:
+    if ratio.low > 1 and ratio.value >= apart and ratio.value > factor:
         return "faster"
-    if ratio.high < 1 and ratio.value <= 1 / apart:
+    if ratio.high < 1 and ratio.value <= 1 / apart and ratio.value < 1 / factor:
         return "slower"
-    return "same" if ratio.low >= 1 / SAME and ratio.high <= SAME else "unclear"
+    return "same" if ratio.low >= 1 / same and ratio.high <= same else "unclear"
 
 
 def _untimed(old: Status, new: Status) -> tuple[ComparisonVerdict, str]:
@@ -331,6 +496,10 @@ def _versions_differ(old: Row | None, new: Row | None) -> bool:
     """Whether their times are of two versions of the benchmark; an unknown version fits any."""
     versions = {row.version for row in (old, new) if row and row.seconds is not None}
     return len(versions - {None}) > 1
+
+
+def _is_on_gpu(row: Row) -> bool:
+    return row.device.partition(":")[0] in GPU_DEVICES
 
 
 def _baseline_ratio(

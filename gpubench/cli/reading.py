@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import sys
 import time
 import webbrowser
@@ -40,6 +41,12 @@ packaged_option = click.option(
     is_flag=True,
     help="Leave out templates and scripts of the project's own reports/.",
 )
+
+
+def _finite(context: click.Context, option: click.Parameter, value: float) -> float:
+    if not math.isfinite(value):
+        raise click.BadParameter(f"{value} is no finite number; give a ratio such as 1.1")
+    return value
 
 
 def _patterns(
@@ -184,11 +191,19 @@ def choose(
 
 @click.command()
 @click.argument("old", metavar="A")
-@click.argument("new", metavar="B")
+@click.argument("new", metavar="B", required=False)
 @options.path("--results", RESULTS, "asv's results directory, where A and B are commits.")
 @options.machine
 @options.environment
 @click.option("--all", "everything", is_flag=True, help="List every case, not only what differs.")
+@click.option(
+    "-f",
+    "--factor",
+    type=click.FloatRange(min=1),
+    default=1.0,
+    callback=_finite,
+    help="Call a case slower or faster only beyond this ratio, such as 1.1; at least 1.",
+)
 @click.option(
     "--fail-on",
     type=click.Choice(["slower", "failed"]),
@@ -198,34 +213,39 @@ def choose(
 @options.json
 def compare(
     old: str,
-    new: str,
+    new: str | None,
     results: Path,
     machine: str | None,
     environment: str | None,
     everything: bool,
+    factor: float,
     fail_on: str | None,
     as_markdown: bool,
     as_json: bool,
 ) -> None:
     """Compare two commits, or two results folders: A is before, B after.
 
-    A and B are hashes (or their beginnings), branches or tags, or folders like .asv/results, of
-    which the newest commit counts. The implementations' own times are compared: one is slower or
-    faster where the interval of their ratio excludes 1x and the medians are 2 % apart (5 % of fewer
-    than ten cases, which do not tell how much runs scatter), else the same where the whole interval
-    is within 5 %.
+    A and B are what git takes for a commit (a branch, a tag, HEAD~1, a hash or its beginning), or
+    folders like .asv/results, of which the newest commit counts. Git's names go before folders'
+    names: ./NAME is a folder. The implementations' own times are compared: one is slower or faster
+    where the interval of their ratio excludes 1x and the medians are 2 % apart (5 % of fewer than
+    ten cases, which do not tell how much runs scatter), else the same where the whole interval is
+    within 5 %. Where machine, processor or environment differ, speedups are compared, from 10 % on.
     """
     from gpubench.analysis.comparison import compare_rows, paired
     from gpubench.report.comparison_view import comparison_view, markdown
+    from gpubench.results.commits import range_fault
     from gpubench.tables.comparisons import comparison_report, comparison_row
 
+    if new is None:
+        raise click.UsageError(range_fault(old) or "Missing argument 'B'.")
     open_once = cache(read_table)  # both sides are mostly of one folder
     before, after = (
         _side(name, results, open_once).on(machine, environment) for name in (old, new)
     )
     views = [
         comparison_view(
-            compare_rows(*pair, before.table.rows(pair[0]), after.table.rows(pair[1])),
+            compare_rows(*pair, before.table.rows(pair[0]), after.table.rows(pair[1]), factor),
             everything=everything or as_json,
         )
         for pair in paired(before, after)
@@ -288,19 +308,36 @@ def query(
 def _side(name: str, results: Path, open_once: Callable[[Path], Table]) -> ComparisonSide:
     """One side of a comparison: a results folder, or a commit of ``results``."""
     from gpubench.analysis.comparison import side_of
-    from gpubench.results.commits import resolve_commit
+    from gpubench.results.commits import (
+        names_commit,
+        range_fault,
+        resolve_commit,
+        why_unresolved,
+    )
 
-    if any(Path(name).glob("*/machine.json")):
-        return side_of(name, open_once(Path(name)))
+    repository = Path.cwd()
+    folder = Path(name)
+    if not name:
+        raise GpubenchError("an empty text names no commit; give a branch, a tag or a hash")
+    if any(folder.glob("*/machine.json")):
+        if names_commit(name, repository):
+            raise GpubenchError(
+                f"{name!r} is a folder with results, and git takes it for a commit: "
+                f"./{name} is the folder, {name}~0 the commit"
+            )
+        return side_of(name, open_once(folder))
+    if fault := range_fault(name):
+        raise GpubenchError(fault)
     table = open_once(results)
-    commit = resolve_commit(name, table.commits, Path.cwd())
-    if commit is None:
-        measured = ", ".join(commit.hash[:8] for commit in reversed(table.commits[-5:]))
-        raise GpubenchError(
-            f"there are no results of {name} in {results}; the newest are of "
-            f"{measured or 'no commit'}; measure it with `asv run {name}^!`"
-        )
-    return side_of(name, table, commit)
+    if commit := resolve_commit(name, table.commits, repository):
+        return side_of(name, table, commit)
+    if folder.is_dir() and not names_commit(name, repository):
+        raise GpubenchError(f"the folder {name} holds no results of asv: it has no */machine.json")
+    if name.startswith(("/", "./", "../")):
+        raise GpubenchError(f"there is no folder {name}")
+    measured = ", ".join(commit.hash[:8] for commit in reversed(table.commits[-5:]))
+    newest = f"; the newest results in {results} are of {measured or 'no commit'}"
+    raise GpubenchError(f"{why_unresolved(name, repository)}{newest}".replace("?; the", "? The"))
 
 
 def _write(

@@ -21,15 +21,23 @@ from gpubench.analysis.comparison import (
     APART_IN_TURN,
     BASELINE_MOVED,
     COMPARISON_VERDICTS,
+    CORE_FACTS,
     DIFFERING,
     DISTURBED,
+    DRIVER,
     FAILURES,
+    GPU_DEVICES,
+    GPU_FACTS,
     IN_TURN,
     LARGEST_SCATTER,
     LEAST_CASES,
     NO_INTERVAL,
+    NO_SPEEDUP,
     NORMAL_99,
     NORMAL_MAD,
+    OTHER_BASELINE,
+    OTHER_DEVICE,
+    OTHER_THREADS,
     REPLACED,
     SAME,
     UNTIMED,
@@ -43,10 +51,14 @@ from gpubench.report.comparison_view import (
     OTHER_VERSION,
     RULE,
     SCATTER,
+    SETUP_LABELS,
+    SETUPS,
     SIGNS,
+    UNCOMMITTED,
     ComparisonView,
     comparison_view,
     markdown,
+    paths_in_words,
 )
 from gpubench.report.findings import case_words
 from gpubench.report.lists import FIRST
@@ -54,6 +66,7 @@ from gpubench.report.machines import fact_words
 from gpubench.report.site import Navigation, Site, State, setup_label
 from gpubench.results import ABSENT, STATUSES, History, Setup, Snapshot
 from gpubench.results.facts import explains
+from gpubench.results.ratio import BETWEEN_PROCESSES
 
 MOST_ROWS = 200
 """Rows of one comparison on the page; the file of Markdown and the command say more."""
@@ -68,7 +81,7 @@ FOLDER = "compare-data"
 INDEX = f"{FOLDER}/index.js"
 
 TOGETHER = 2**16
-"""Cases times snapshots in one script, in some 35 bytes each, and in six times as many while it is
+"""Cases times snapshots in one script, in some 36 bytes each, and in six times as many while it is
 made: a browser reads 2 MB from the disk in some tenths of a second, and a new commit has the last
 script made again. Half as many took a report of 10,000 cases 4 % more time."""
 
@@ -80,6 +93,9 @@ LEFT_OUT = "v"
 
 _LETTERS = np.frombuffer("".join([*LETTERS.values(), "-"]).encode(), np.uint8)
 """By index into ``STATUSES``; the last one is for ``ABSENT``, which is -1."""
+
+_PAIRED = np.frombuffer(b"-p", np.uint8)
+"""Letters of speedups: of other times, and of pairs."""
 
 _UNESCAPED = "!'()*"
 """As JavaScript's ``encodeURIComponent`` does, so that both write the same address."""
@@ -230,6 +246,7 @@ def index_script(site: Site) -> str:
         "same": SAME,
         "apart": APART,
         "apart_in_turn": APART_IN_TURN,
+        "apart_elsewhere": BETWEEN_PROCESSES,
         "baseline_moved": BASELINE_MOVED,
         "in_turn": IN_TURN,
         "least_cases": LEAST_CASES,
@@ -241,6 +258,16 @@ def index_script(site: Site) -> str:
         "differing": DIFFERING,
         "signs": SIGNS,
         "untimed": {LETTERS[old] + LETTERS[new]: said for (old, new), said in UNTIMED.items()},
+        "setup_labels": SETUP_LABELS,
+        "setups_differ": SETUPS,
+        "core_facts": CORE_FACTS,
+        "gpu_facts": [*GPU_FACTS],
+        "driver": DRIVER,
+        "no_speedup": NO_SPEEDUP,
+        "other_baseline": OTHER_BASELINE,
+        "other_device": OTHER_DEVICE,
+        "other_threads": OTHER_THREADS,
+        "uncommitted": UNCOMMITTED,
         "statuses": {letter: text.status_label(status) for status, letter in LETTERS.items()},
         "no_interval": NO_INTERVAL,
         "replaced": REPLACED,
@@ -262,13 +289,18 @@ def index_script(site: Site) -> str:
     return _script("index", [rules])
 
 
-def cases_script(history: History) -> str:
+def cases_script(history: History, site: Site) -> str:
     """Labels of all cases of a setup, in the order of its snapshots' scripts, and their baselines.
 
     A baseline is an index into the labels, -1 without one, as at the newest commit with the case.
+    ``on_gpu`` are the indices of cases on a GPU.
     """
-    baselines = history.newest.baselines.tolist()
-    cases = {"labels": list(map(case_words, history.names)), "baselines": baselines}
+    on_gpu = site.table.cases_on(GPU_DEVICES)
+    cases = {
+        "labels": list(map(case_words, history.names)),
+        "baselines": history.newest.baselines.tolist(),
+        "on_gpu": [row for row, name in enumerate(history.names) if name in on_gpu],
+    }
     return _script("cases", [setup_key(history.setup), cases])
 
 
@@ -288,14 +320,15 @@ def snapshots_script(history: History, snapshots: Sequence[Snapshot], site: Site
     """Times and speedups of all cases of a setup at some snapshots, and what these ran on.
 
     Six numbers for each case: median, both ends of its interval, the speedup, and both ends of the
-    speedup's interval where it is of pairs, NaN where there is none; as 32-bit floats in base64,
-    whose seven digits are more than any time has. Statuses are one letter each; reasons are those
-    of failures, and of times without a verdict.
+    speedup's interval, NaN where there is none or where other work disturbed it; as 32-bit floats
+    in base64, whose seven digits are more than any time has. Statuses are one letter each, and so
+    is whether the speedup is of pairs; reasons are those of failures, and of times without a
+    verdict.
     """
     cases = site.table.history(history.setup, snapshots=snapshots)
     reasons = site.table.reasons(snapshots, FAILURES)
     numbers = np.concatenate([cases.times, cases.speedups]).astype("<f4")
-    numbers[4:, ~cases.in_turn | cases.disturbed] = np.nan
+    numbers[4:, cases.disturbed] = np.nan
     contents = {}
     for column, snapshot in enumerate(snapshots):
         letters = _LETTERS[cases.statuses[:, column]]
@@ -305,6 +338,7 @@ def snapshots_script(history: History, snapshots: Sequence[Snapshot], site: Site
                     letters[row] = ord(LEFT_OUT)
         contents[snapshot.commit.hash[:8]] = {
             "status": letters.tobytes().decode("ascii"),
+            "pairs": _PAIRED[cases.in_turn[:, column].astype(np.uint8)].tobytes().decode("ascii"),
             "numbers": b64encode(numbers[:, :, column].T.tobytes()).decode("ascii"),
             "reasons": dict(
                 sorted(
@@ -312,6 +346,7 @@ def snapshots_script(history: History, snapshots: Sequence[Snapshot], site: Site
                     for name, reason in reasons.get(snapshot.id, {}).items()
                 )
             ),
+            "uncommitted": paths_in_words(snapshot),
             "facts": _facts(snapshot.facts),
             "params": _facts(snapshot.params),
         }

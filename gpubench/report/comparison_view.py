@@ -9,30 +9,37 @@ from gpubench.analysis.causes import FactChange
 from gpubench.analysis.comparison import (
     APART,
     APART_IN_TURN,
+    GPU_FACTS,
     LEAST_CASES,
+    PROCESSOR_FACTS,
     SAME,
     ComparisonVerdict,
     Difference,
+    SetupDifference,
     SnapshotComparison,
-    apart_from,
 )
 from gpubench.report import text
 from gpubench.report.findings import case_words, counts_in_words, unfinished
 from gpubench.report.lists import listed
 from gpubench.report.machines import fact_words
 from gpubench.report.site import CommitLabel, commit_label
-from gpubench.results import Row
+from gpubench.results import Row, Snapshot
+from gpubench.results.ratio import BETWEEN_PROCESSES
 
-_APART, _FEW, _IN_TURN = (f"{(least - 1) * 100:.0f} %" for least in (APART, SAME, APART_IN_TURN))
+_APART, _FEW, _IN_TURN, _ELSEWHERE = (
+    f"{(least - 1) * 100:.0f} %" for least in (APART, SAME, APART_IN_TURN, BETWEEN_PROCESSES)
+)
 
 RULE = (
     "An implementation's own time is compared, old over new. Faster and slower: its interval "
     f"excludes 1{text.TIMES} and the medians are at least {_APART} apart, or more where unchanged "
     f"cases scatter, and {_FEW} where fewer than {LEAST_CASES} cases tell of that. What was "
     "measured in turn with its baseline both times is compared by its speedups, and of fewer cases "
-    f"counts from {_IN_TURN} on. Same: else, where the whole interval is within {_FEW}, as much as "
-    "repeated runs of one commit often differ. Unclear: neither, or other work disturbed it; "
-    "measure with more samples on a quiet machine."
+    f"counts from {_IN_TURN} on. Where machine, processor or environment differ, speedups are "
+    f"compared, from {_ELSEWHERE} on; a case without one on both sides is not judged. Same: else, "
+    f"where the whole interval is within {_FEW}, as much as repeated runs of one commit often "
+    "differ. Unclear: neither, or other work disturbed it; measure with more samples on a quiet "
+    "machine."
 )
 
 SIGNS: dict[ComparisonVerdict, str] = {"slower": "▼", "faster": "▲", "failed": "!", "mended": "✓"}
@@ -41,6 +48,19 @@ SCATTER = (
     "Between these two commits unchanged cases scatter by {scatter} %, so a change counts from "
     "{apart} %."
 )
+
+SETUPS = {
+    "all": "The two sides differ in {what}. So speedups are compared, not times, and a case "
+    "without a speedup on both sides is not judged.",
+    "gpu": "The two sides differ in {what}. So speedups of cases on a GPU are compared, not times, "
+    "and such a case without a speedup on both sides is not judged.",
+}
+"""By the cases that it concerns, why times are not compared."""
+
+SETUP_LABELS = {"machine": "machine", "environment": "environment", **PROCESSOR_FACTS, **GPU_FACTS}
+"""What can differ between setups, in the order in which it is stated."""
+
+UNCOMMITTED = "{side} was measured with uncommitted changes in {paths}"
 
 OTHER_VERSION = "another version"
 """Instead of a time, where a side measured another version of the benchmark."""
@@ -53,6 +73,9 @@ MOST_IN_MARKDOWN = 50
 
 _NAMED = 4
 """Cases of one side only that are named; the rest is counted."""
+
+_MAX_PATHS = 5
+"""Files with uncommitted changes that are named; the rest is counted."""
 
 _MARKUP = str.maketrans({c: f"\\{c}" for c in "\\`*_[]<>|~#@!"} | {"\n": " ", "\r": " "})
 
@@ -86,8 +109,14 @@ class ComparisonView:
     new: SideView
     counts: dict[str, int]
     counts_line: str
+    setups: str
+    """Why times are not compared, a sentence; empty where they are."""
+    uncommitted: tuple[str, ...]
+    """Of each side that was measured with uncommitted changes: in which files."""
     scatter: str
     """How much unchanged cases scatter, a sentence; empty where it is not known."""
+    factor: float
+    """Least factor of a change that the user asked for; 1 without."""
     rows: tuple[Difference, ...]
     more: int
     only_old: LoneCases
@@ -95,6 +124,11 @@ class ComparisonView:
     facts: tuple[FactRow, ...]
     unfinished: tuple[str, ...]
     """Of each side that has some: times of a run that was not finished."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader has to know before the verdicts."""
+        return tuple(filter(None, (self.setups, *self.uncommitted)))
 
 
 def comparison_view(
@@ -120,10 +154,9 @@ def comparison_view(
     lone = {"only before": only_old.count, "only after": only_new.count}
     counts = comparison.counts | {side: count for side, count in lone.items() if count}
     scatter = ""
-    if comparison.scatter is not None:
-        apart = apart_from(comparison.scatter) - 1
+    if comparison.scatter is not None and comparison.apart is not None:
         scatter = SCATTER.format(
-            scatter=f"{100 * comparison.scatter:.1f}", apart=f"{100 * apart:.1f}"
+            scatter=f"{100 * comparison.scatter:.1f}", apart=f"{100 * (comparison.apart - 1):.1f}"
         )
     stopped = (
         (old, unfinished(row.old for row in comparison.differences)),
@@ -135,7 +168,10 @@ def comparison_view(
         new=new,
         counts=comparison.counts,
         counts_line=counts_in_words(counts) or "nothing to compare",
+        setups=setups_in_words(comparison.setups),
+        uncommitted=_uncommitted(comparison.old, comparison.new),
         scatter=scatter,
+        factor=comparison.factor,
         rows=shown[:most],
         more=len(shown) - len(shown[:most]),
         only_old=only_old,
@@ -147,6 +183,52 @@ def comparison_view(
             for side, words in stopped
             if words
         ),
+    )
+
+
+def setups_in_words(setups: SetupDifference) -> str:
+    """Say what differs between two setups, and what that means; empty where nothing does."""
+    pairs = {
+        name: pair
+        for name, pair in (("machine", setups.machines), ("environment", setups.environments))
+        if pair
+    }
+    for change in (*setups.processor, *setups.gpu):
+        row = fact_row(change)
+        pairs[change.name] = row.old, row.new
+    if not pairs:
+        return ""
+    words = (
+        f"{label} ({pairs[name][0]}, {pairs[name][1]})"
+        for name, label in SETUP_LABELS.items()
+        if name in pairs
+    )
+    concerned = "gpu" if pairs.keys() <= GPU_FACTS.keys() else "all"
+    return SETUPS[concerned].format(what=text.join(words))
+
+
+def factor_in_words(factor: float) -> str:
+    """Say what a least factor of changes means; empty for 1."""
+    if factor == 1:
+        return ""
+    return f"Only ratios beyond {factor:.4g}{text.TIMES} count as slower or faster (--factor)."
+
+
+def paths_in_words(snapshot: Snapshot) -> str:
+    """Name the files that had uncommitted changes; empty where none had."""
+    paths = snapshot.uncommitted
+    more = len(paths) - _MAX_PATHS
+    return text.join([*paths[:_MAX_PATHS], *([f"{more:,} more"] if more > 0 else [])])
+
+
+def _uncommitted(old: Snapshot, new: Snapshot) -> tuple[str, ...]:
+    sides = [old.commit.hash[:8], new.commit.hash[:8]]
+    if sides[0] == sides[1]:
+        sides = [f"{sides[0]} before", f"{sides[1]} after"]
+    return tuple(
+        UNCOMMITTED.format(side=side, paths=paths_in_words(snapshot))
+        for side, snapshot in zip(sides, (old, new), strict=True)
+        if snapshot.uncommitted
     )
 
 
@@ -167,6 +249,12 @@ def baseline_words(row: Difference) -> str:
     return f"its baseline became {text.factor(row.baseline)}" if row.baseline else ""
 
 
+def speedups_words(row: Difference) -> str:
+    """Its speedups before and after; empty where a side has none."""
+    speedups = [side.speedup if side else None for side in (row.old, row.new)]
+    return " → ".join(map(text.speedup, speedups)) if all(speedups) else ""
+
+
 def difference_listed(row: Difference) -> dict[str, Any]:
     """For a long list, as ``compare.js`` makes it."""
     return listed(
@@ -181,6 +269,8 @@ def difference_listed(row: Difference) -> dict[str, Any]:
 def markdown(view: ComparisonView) -> str:
     """A comparison as a Markdown document; what results say is escaped."""
     lines = [MARKER, f"### {escaped(view.title)}", "", f"**{view.counts_line}**", ""]
+    for sentence in view.remarks:
+        lines += [escaped(sentence), ""]
     if view.rows:
         lines += [
             "| | case | factor | before | after | speedup | note |",
@@ -196,12 +286,11 @@ def markdown(view: ComparisonView) -> str:
             lines.append(f"- only {where}: {cases.count:,}, such as {examples}")
     lines += [f"- {escaped(f.label)}: {escaped(f.old)} → {escaped(f.new)}" for f in view.facts]
     lines += [""] if view.facts else []
-    rule = " ".join(filter(None, (RULE, view.scatter)))
+    rule = " ".join(filter(None, (RULE, view.scatter, factor_in_words(view.factor))))
     return "\n".join([*lines, f"<sub>{rule}</sub>", ""])
 
 
 def _markdown_row(row: Difference) -> str:
-    speedups = [text.speedup(side.speedup) if side else "" for side in (row.old, row.new)]
     factor = text.factor(row.ratio)
     if row.ratio and row.ratio.has_interval:
         factor += f" ({text.factor_interval(row.ratio)})"
@@ -211,7 +300,7 @@ def _markdown_row(row: Difference) -> str:
         factor,
         side_words(row.old),
         side_words(row.new),
-        " → ".join(speedups) if all(speedups) else "",
+        speedups_words(row),
         escaped("; ".join(filter(None, (row.note, baseline_words(row))))),
     )
     return f"| {' | '.join(cells)} |"

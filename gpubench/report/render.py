@@ -205,7 +205,9 @@ def files_of(history: History | None, site: Site) -> Iterator[ReportFile]:
         view = partial(compare.newest_in_markdown, history, site)
         yield ReportFile(compare.markdown_address(history, site), compared, view)
     start = f"{compare.FOLDER}/{compare.setup_key(setup)}"
-    yield ReportFile(f"{start}.js", history.digest_now, partial(compare.cases_script, history))
+    yield ReportFile(
+        f"{start}.js", history.digest_now, partial(compare.cases_script, history, site)
+    )
     names = hashlib.sha256(repr(history.names).encode()).hexdigest()
     for number, snapshots in enumerate(compare.snapshots_together(history)):
         view = partial(compare.snapshots_script, history, snapshots, site)

@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from gpubench.errors import ResultsError
+from gpubench.errors import ResultsError, did_you_mean
 from gpubench.results.model import Commit
 
 _SECONDS = 60.0
+
+_HASH_LENGTH = 64
+"""Characters of the longest hash that git makes (SHA-256)."""
+
+_MAX_CANDIDATES = 4
+"""Commits that a message names."""
+
+_MAX_NAMES = 5000
+"""Branches and tags among which a near name is searched."""
+
+_MAX_SUBJECT = 60
+"""Characters of a subject in a message."""
+
+_RANGE = re.compile(r"(?!\.+$)(?P<old>|[^.].*?[^/.]|[^/.])\.{2,3}(?P<new>|[^/.].*)")
+"""``A..B``, with one end at least that is no part of a path."""
+
+_ONE_COMMIT = re.compile(r"(?P<commit>.+)\^[!@]")
+"""``A^!``, as asv and git take it for the commit alone."""
 
 _OPTIONS = (
     "--no-pager",
@@ -64,20 +83,121 @@ def _from_git(hashes: Iterable[str], repository: Path) -> list[Commit]:
 
 
 def resolve_commit(text: str, commits: Iterable[Commit], repository: Path | None) -> str | None:
-    """Hash of the one commit with results that a prefix, branch or tag names.
+    """Return the hash of the one commit with results that ``text`` names; ``None`` without one.
 
-    ``None`` where it is none of them. Raises ``ResultsError`` for a prefix that several share.
+    What git takes for a name goes first: a branch, a tag, ``HEAD~1``. Then come hashes and their
+    beginnings, also of commits that git does not know. Raises ``ResultsError`` for a beginning that
+    several commits with results share.
     """
     hashes = [commit.hash for commit in commits]
-    fitting = [h for h in hashes if len(text) >= 4 and (h.startswith(text) or text.startswith(h))]
+    full = find_commit(text, repository)
+    named = next((hash_ for hash_ in hashes if full and full.startswith(hash_)), None)
+    if not is_hash(text) or _is_reference(text, repository):
+        return named
+    text = text.lower()
+    fitting = [hash_ for hash_ in hashes if hash_.startswith(text) or text.startswith(hash_)]
     if len(fitting) > 1:
-        short = ", ".join(hash_[: len(text) + 4] for hash_ in fitting[:4])
-        raise ResultsError(f"{text!r} names {len(fitting)} commits: {short}; give more of the hash")
-    if fitting or repository is None:
-        return fitting[0] if fitting else None
-    arguments = "rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}"
-    full = _git(repository, *arguments).strip()
-    return next((hash_ for hash_ in hashes if full and full.startswith(hash_)), None)
+        raise ResultsError(_ambiguous(text, fitting))
+    return fitting[0] if fitting else named
+
+
+def names_commit(text: str, repository: Path | None) -> bool:
+    """Whether git takes it for the name of a commit, and not for the beginning of a hash."""
+    is_name = not is_hash(text) or _is_reference(text, repository)
+    return is_name and find_commit(text, repository) is not None
+
+
+def why_unresolved(text: str, repository: Path | None) -> str:
+    """Say what git knows of a text that names no commit with results, with the next step."""
+    quoted = repr(text)
+    if commit := find_commit(text, repository):
+        subject = _git_in(repository, "log", "--no-walk", "--format=%s", commit).strip()
+        words = f"{commit[:8]} {subject[:_MAX_SUBJECT]}".strip()
+        return (
+            f"there are no results of {text}, which git knows ({words}); measure it with "
+            f"`asv run {commit[:8]}^!`"
+        )
+    if not _git_in(repository, "rev-parse", "--git-dir"):
+        return (
+            f"there are no results of {text}; git finds no repository here, so that only hashes "
+            "and their beginnings, of four characters or more, name commits"
+        )
+    found = _object(text, repository)
+    if found and (kind := _git_in(repository, "cat-file", "-t", found).strip()):
+        leads_to = "leads to no commit" if kind == "tag" else f"is a {kind}, not a commit"
+        return f"{quoted} {leads_to}; give a branch, a tag or a hash of a commit"
+    if is_hash(text):
+        listed = _git_in(repository, "rev-parse", f"--disambiguate={text.lower()}")
+        types = _git_in(repository, "cat-file", "--batch-check", given=listed).splitlines()
+        several = [line.split()[0] for line in types if line.split()[1:2] == ["commit"]]
+        if len(several) > 1:
+            return _ambiguous(text, several)
+    hint = _near_name(text, repository)
+    if not hint and _git_in(repository, "rev-parse", "--is-shallow-repository").strip() == "true":
+        hint = "; this clone is shallow: `git fetch --unshallow` gets the commits that it lacks"
+    return f"git knows no commit {quoted}{hint}"
+
+
+def range_fault(text: str) -> str:
+    """Say that a text is a range of commits, and what to give; empty where it is none."""
+    if ends := _RANGE.fullmatch(text):
+        return (
+            f"{text!r} is a range of commits; compare its two ends: gpubench compare "
+            f"{ends['old'] or 'HEAD'} {ends['new'] or 'HEAD'}"
+        )
+    if alone := _ONE_COMMIT.fullmatch(text):
+        return f"{text!r} is a range of commits; name one commit: {alone['commit']}"
+    return ""
+
+
+def is_hash(text: str) -> bool:
+    """Whether it looks like a hash, or like a beginning of one that git would take."""
+    return bool(re.fullmatch("[0-9a-fA-F]{4,64}", text))
+
+
+def find_commit(text: str, repository: Path | None) -> str | None:
+    """Return the full hash of the commit that git takes it for; ``None`` where it is none."""
+    found = _object(text, repository)
+    if found is None:
+        return None
+    # Asked apart: "^{commit}" would become a part of ":/words of a subject".
+    peeled = _git_in(repository, "rev-parse", "--verify", "--quiet", f"{found}^{{commit}}")
+    return peeled.strip() or None
+
+
+def _object(text: str, repository: Path | None) -> str | None:
+    """Return the full hash of what git takes it for, a commit or not."""
+    arguments = "rev-parse", "--verify", "--quiet", "--end-of-options", text
+    found = _git_in(repository, *arguments).strip()
+    return found if re.fullmatch("[0-9a-f]{40,64}", found) else None
+
+
+def _is_reference(text: str, repository: Path | None) -> bool:
+    """Whether a branch or a tag has this name, which looks like a hash."""
+    kinds = "heads", "tags", "remotes"
+    return bool(_git_in(repository, "for-each-ref", *(f"refs/{kind}/{text}" for kind in kinds)))
+
+
+def _ambiguous(text: str, hashes: Sequence[str]) -> str:
+    lengths = range(len(text) + 4, _HASH_LENGTH)
+    tell_apart = (n for n in lengths if len({hash_[:n] for hash_ in hashes}) == len(hashes))
+    shown = next(tell_apart, _HASH_LENGTH)
+    candidates = ", ".join(hash_[:shown] for hash_ in sorted(hashes)[:_MAX_CANDIDATES])
+    more = ", ..." if len(hashes) > _MAX_CANDIDATES else ""
+    return f"{text!r} names {len(hashes)} commits: {candidates}{more}; give more of the hash"
+
+
+def _near_name(text: str, repository: Path | None) -> str:
+    """Suggest a branch or a tag, for the end of a message; empty where none is near."""
+    listed = "for-each-ref", f"--count={_MAX_NAMES}", "--format=%(refname:short)"
+    names = _git_in(repository, *listed, "refs/heads", "refs/tags", "refs/remotes").splitlines()
+    remote = next((name for name in names if name.endswith(f"/{text}")), None)
+    return f"; did you mean {remote!r}?" if remote else did_you_mean(text, names)
+
+
+def _git_in(repository: Path | None, *arguments: str, given: str = "") -> str:
+    """What git prints in a repository; nothing without one."""
+    return _git(repository, *arguments, given=given) if repository else ""
 
 
 def _git(repository: Path, *arguments: str, given: str = "") -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from gpubench.names import Value
-from gpubench.record import APPENDED
+from gpubench.record import APPENDED, UNCOMMITTED
 
-PASSING = {"run", APPENDED, "host", "machine", "version", "no_gpu", "ram", "memory_bytes"}
-"""Facts that tell one run from another and explain no speed."""
+PASSING = {
+    *("run", APPENDED, "host", "machine", "version", "no_gpu", "ram", "memory_bytes"),
+    UNCOMMITTED,
+}
+"""Facts that tell one run from another and explain no speed. Uncommitted code is told of itself."""
 
 LIBRARIES = ("_blas", "_blas_threads")
 """Endings of facts about a library that only some processes load."""

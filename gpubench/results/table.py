@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -263,6 +263,21 @@ class Table:
         """Details of speedups from pairs."""
         rows = self._run("select id from details where (content->>'pairs')::int > 0")
         return [number for (number,) in rows.fetchall()]
+
+    def cases_on(self, kinds: Collection[str]) -> Set[CaseName]:
+        """Return the cases that ran on a device of these kinds: ``cuda`` has ``cuda:0``."""
+        found = self._run(
+            "select id from details "
+            "where split_part(content->>'device', ':', 1) in (select unnest($1))",
+            [*kinds],
+        ).fetchall()
+        if not found:  # as in most stores: the rows are many
+            return set()
+        rows = self._run(
+            'select distinct "case" from rows where detail in (select unnest($1::integer[]))',
+            [number for (number,) in found],
+        )
+        return {self._names[number] for (number,) in rows.fetchall()}
 
     def rows(
         self, snapshot: Snapshot, names: Collection[CaseName] | None = None

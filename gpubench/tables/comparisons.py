@@ -16,7 +16,9 @@ from gpubench.report.comparison_view import (
     SIGNS,
     ComparisonView,
     baseline_words,
+    factor_in_words,
     side_words,
+    speedups_words,
 )
 from gpubench.report.exports import plain
 from gpubench.report.findings import case_words
@@ -31,6 +33,7 @@ def comparison_report(view: ComparisonView) -> Iterator[RenderableType]:
     yield Text(view.title, style="bold")
     for fact in view.facts:
         yield Text(f"{fact.label}: {fact.old} → {fact.new}")
+    yield from map(Text, view.remarks)
     if view.rows:
         yield differences_table(view)
     elif view.counts:
@@ -44,8 +47,7 @@ def comparison_report(view: ComparisonView) -> Iterator[RenderableType]:
         if cases.count:
             examples = "; ".join(cases.examples)
             yield Text(f"only {where}: {text.plural(cases.count, 'case')}, such as {examples}")
-    if view.scatter:
-        yield Text(view.scatter)
+    yield from map(Text, filter(None, (view.scatter, factor_in_words(view.factor))))
     yield from map(Text, view.unfinished)
     yield Text(view.counts_line, style="bold")
 
@@ -62,10 +64,11 @@ def differences_table(view: ComparisonView) -> Table:
             text.factor_interval(row.ratio) if has_interval else "",
             side_words(row.old),
             side_words(row.new),
+            speedups_words(row) if row.basis == "speedups" else "",
             baseline_words(row).removeprefix("its baseline became "),
         )
         rows.append([Text(cell, _STYLES.get(row.verdict, "")) for cell in cells])
-    right = ("factor", "interval", "before", "after")
+    right = ("factor", "interval", "before", "after", "speedup")
     columns = ("", "case", *right, "baseline")
     used = [place for place in range(len(columns)) if any(cells[place] for cells in rows)]
     names = [columns[place] for place in used]
@@ -83,13 +86,17 @@ def comparison_row(view: ComparisonView) -> dict[str, Any]:
             "old": view.old,
             "new": view.new,
             "counts": view.counts,
+            "setups": view.setups or None,
+            "uncommitted": view.uncommitted,
             "scatter": view.scatter or None,
+            "factor": view.factor,
             "cases": [
                 {
                     "benchmark": row.name.benchmark.asv_name,
                     "case": row.name.case,
                     "verdict": row.verdict,
                     "ratio": _ratio(row.ratio),
+                    "compared": row.basis,
                     "old": _side(row.old),
                     "new": _side(row.new),
                     "note": row.note,

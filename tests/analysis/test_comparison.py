@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
-from histories import NUMBA, NUMPY, beside_numpy, snapshot, timed
+from histories import NUMBA, NUMPY, SETUP, beside_numpy, snapshot, timed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +20,11 @@ from gpubench.analysis.comparison import (
     DISTURBED,
     IN_TURN,
     LARGEST_SCATTER,
+    NO_SPEEDUP,
     NORMAL_MAD,
+    OTHER_BASELINE,
+    OTHER_DEVICE,
+    OTHER_THREADS,
     SAME,
     UNTIMED,
     Difference,
@@ -48,13 +53,15 @@ def compared(
     new: Row | tuple[Row, ...],
     left_out: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
     facts: tuple[Mapping[str, Value], Mapping[str, Value]] = ({}, {}),
+    setups: tuple[Setup, Setup] = (SETUP, SETUP),
+    factor: float = 1.0,
 ) -> SnapshotComparison:
     """One snapshot against another."""
     before, after = (
         beside_numpy((side,) if isinstance(side, Row) else side) for side in (old, new)
     )
-    one, other = (snapshot(i, superseded=left_out[i], facts=facts[i]) for i in (0, 1))
-    return compare_rows(one, other, before, after)
+    one, other = (snapshot(i, setups[i], superseded=left_out[i], facts=facts[i]) for i in (0, 1))
+    return compare_rows(one, other, before, after, factor)
 
 
 def only(comparison: SnapshotComparison, name: CaseName = NUMBA) -> Difference:
@@ -377,6 +384,147 @@ def test_what_asv_says_of_the_environment_counts_where_no_record_does() -> None:
     new = snapshot(1, facts={"numpy": "2.3"}, params={"numpy": "2.4", "cpu": "B", "machine": "y"})
 
     assert [(f.name, f.old, f.new) for f in changed_facts(old, new)] == [("cpu", "A", "B")]
+
+
+ELSEWHERE = ({"cpu": "A"}, {"cpu": "B"})
+
+
+def timed_pair(numpy: float, numba: float, **fields: Any) -> tuple[Row, Row]:
+    return versioned(NUMPY, numpy), replace(versioned(NUMBA, numba), **fields)
+
+
+@pytest.mark.parametrize(
+    ("facts", "setups"),
+    [
+        pytest.param(ELSEWHERE, (SETUP, SETUP), id="processor"),
+        pytest.param(({}, {}), (SETUP, Setup("other", "env")), id="machine"),
+        pytest.param(({}, {}), (SETUP, Setup("runner", "py3.14")), id="environment"),
+    ],
+)
+def test_between_two_setups_speedups_are_compared_and_baselines_are_not(
+    facts: tuple[Mapping[str, Value], Mapping[str, Value]], setups: tuple[Setup, Setup]
+) -> None:
+    old = timed_pair(4.0, 1.0)
+
+    alike = compared(old, timed_pair(5.6, 1.4), facts=facts, setups=setups)
+    lost = compared(old, timed_pair(5.6, 2.8), facts=facts, setups=setups)
+    won = compared(old, timed_pair(5.6, 1.0), facts=facts, setups=setups)
+
+    assert alike.counts == {"not judged": 1, "same": 1}
+    assert (only(alike, NUMPY).verdict, only(alike, NUMPY).note) == ("not judged", NO_SPEEDUP)
+    assert (only(alike).basis, only(alike).baseline) == ("speedups", None)
+    assert (only(lost).verdict, only(won).verdict) == ("slower", "faster")
+    ratio = only(lost).ratio
+    assert ratio is not None
+    assert ratio.value == pytest.approx(0.5)
+
+
+def test_one_processor_and_unknown_ones_are_compared_by_times() -> None:
+    for facts in (({"cpu": "A"}, {"cpu": "A"}), ({}, {}), ({"cpu": "A"}, {})):
+        found = only(compared(timed_pair(4.0, 1.0), timed_pair(5.6, 1.4), facts=facts))
+
+        assert (found.verdict, found.basis) == ("slower", "times")
+
+
+def test_what_asv_says_of_the_processor_counts_where_no_record_does() -> None:
+    rows = [beside_numpy(timed_pair(numpy, numba)) for numpy, numba in ((4.0, 1.0), (5.6, 1.4))]
+    sides = [snapshot(place, params={"cpu": cpu}) for place, cpu in enumerate("AB")]
+
+    assert only(compare_rows(*sides, *rows)).basis == "speedups"
+
+
+def test_speedups_of_two_setups_count_from_ten_percent_on() -> None:
+    found = compared(timed_pair(4.0, 1.0), timed_pair(4.0, 1.08), facts=ELSEWHERE)
+
+    assert only(found).verdict == "unclear"
+
+
+def test_speedups_that_scatter_between_two_processors_have_to_exceed_that() -> None:
+    """A processor does one kernel better than the other: nobody changed these."""
+    names = [CaseName("add", f"k{n}", "numba", "kernel", "n=4") for n in range(12)]
+    baselines = [replace(name, implementation="numpy") for name in names]
+    factors = [1.15, 0.87] * 6
+    old = tuple(versioned(name, 1.0, 0.001) for name in (*names, *baselines))
+    new = tuple(
+        versioned(name, factor, 0.001) for name, factor in zip(names, factors, strict=True)
+    ) + tuple(versioned(name, 1.4, 0.001) for name in baselines)
+
+    found = compared(old, new, facts=ELSEWHERE)
+
+    assert "slower" not in found.counts
+    assert found.apart is not None
+    assert found.apart > 1.2
+
+
+@pytest.mark.parametrize("name", ["gpu", "driver"])
+def test_another_gpu_concerns_cases_on_it_alone(name: str) -> None:
+    cuda = replace(NUMBA, implementation="numba_cuda")
+    sides = [
+        (*timed_pair(4.0, numba), replace(versioned(cuda, seconds), device="cuda:0"))
+        for numba, seconds in ((1.0, 0.1), (2.0, 0.2))
+    ]
+
+    found = compared(sides[0], sides[1], facts=({name: "X"}, {name: "Y"}))
+
+    assert (only(found).verdict, only(found).basis) == ("slower", "times")
+    # The driver does not change the baseline on the processor. Another GPU changes the speedup.
+    expected = ("not judged", OTHER_DEVICE) if name == "gpu" else ("slower", "")
+    assert (only(found, cuda).verdict, only(found, cuda).note) == expected
+
+
+def test_with_another_number_of_threads_only_pairs_tell_which_are_of_one_thread() -> None:
+    facts = {"cpu_threads": 8}, {"cpu_threads": 2}
+    old, new = timed_pair(4.0, 1.0), timed_pair(4.0, 3.0)
+
+    parallel = only(compared(old, new, facts=facts))
+    serial = only(
+        compared(
+            (old[0], replace(old[1], pairs=60)), (new[0], replace(new[1], pairs=60)), facts=facts
+        )
+    )
+
+    assert (parallel.verdict, parallel.note) == ("not judged", OTHER_THREADS)
+    assert serial.verdict == "slower"
+
+
+def test_speedups_over_another_baseline_are_not_judged() -> None:
+    new = versioned(NUMPY, 4.0, version="v2"), versioned(NUMBA, 2.0)
+
+    found = only(compared(timed_pair(4.0, 1.0), new, facts=ELSEWHERE))
+
+    assert (found.verdict, found.note) == ("not judged", OTHER_BASELINE)
+
+
+def test_failures_count_on_another_processor_too() -> None:
+    found = compared(timed_pair(4.0, 1.0), (versioned(NUMPY, 4.0), untimed(NUMBA, "wrong")),
+                     facts=ELSEWHERE)  # fmt: skip
+
+    assert only(found).verdict == "failed"
+
+
+def test_a_disturbed_time_has_no_verdict_on_another_processor() -> None:
+    lost = replace(in_turn(2.0, 2.0), low=None, high=None, disturbed=0.9)
+    found = only(compared(timed_pair(4.0, 1.0), (versioned(NUMPY, 4.0), lost), facts=ELSEWHERE))
+
+    assert (found.verdict, found.note) == ("unclear", DISTURBED)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "factor", "verdict"),
+    [(1.08, 1.0, "slower"), (1.08, 1.1, "same"), (1.2, 1.1, "slower"), (0.8, 1.5, "same")],
+)
+def test_ratios_within_a_factor_are_neither_slower_nor_faster(
+    seconds: float, factor: float, verdict: str
+) -> None:
+    found = compared(timed(NUMBA, 1.0, 0.004), timed(NUMBA, seconds, 0.004), factor=factor)
+
+    assert only(found).verdict == verdict
+
+
+def test_a_factor_does_not_lower_what_counts_anyway() -> None:
+    found = compared(timed(NUMBA, 1.0, 0.002), timed(NUMBA, 1.03, 0.002), factor=1.01)
+
+    assert only(found).verdict == "same"
 
 
 KNOWN = [1e-9, 0.5, 1.0, 2.0, 3.0]

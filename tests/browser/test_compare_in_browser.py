@@ -31,7 +31,9 @@ from gpubench.tables.comparisons import comparison_row
 pytestmark = pytest.mark.browser
 
 DAY = 86_400
-NAMES = [f"suites.add__{name}.time_kernel" for name in ("numpy", "numba", "numba_parallel")]
+NAMES = [
+    f"suites.add__{name}.time_kernel" for name in ("numpy", "numba", "numba_parallel", "numba_cuda")
+]
 
 
 def snapshots(table: Table) -> list[Snapshot]:
@@ -74,12 +76,24 @@ def write_every_status(directory: Path) -> None:
 
     Times of seven cases are the same, faster, slower or too uncertain; a baseline changes, an
     implementation is of another version at first, one is missing at times, one is timed in pairs.
+    Later commits ran on another GPU, another processor and other threads, with uncommitted code.
     """
     for index in range(8):
         machine = "a,b&c" if index < 7 else "<i>other"
         files = CommitFiles(directory, f"{index:x}" * 40, DAY * (index + 1), machine)
         blas = {"numpy_blas": "other"} if index else {}
-        files.facts(numba=f"0.{65 + index // 3}", run=index, **blas)
+        where = {
+            "gpu": "H100" if index < 3 else "H200",
+            "cpu": "EPYC" if index < 5 else "Xeon & <b>",
+        }
+        where |= {"cpu_threads": 8 if index < 6 else 2}
+        code = {"uncommitted": "src/k.py, <i>.py"} if index % 4 == 3 else {}
+        files.facts(numba=f"0.{65 + index // 3}", run=index, **blas, **where, **code)
+        files.time(NAMES[3], "n=0 device=cuda:0", 0.1 + 0.0213 * index)
+        files.record(
+            NAMES[3], "n=0 device=cuda:0", device="cuda:0",
+            baseline_benchmark=NAMES[0], baseline_case="n=0",
+        )  # fmt: skip
         for place in range(len(STATUSES)):
             _write_case(files, f"n={place}", STATUSES[(place + index) % len(STATUSES)])
             files.time(NAMES[0], f"n={place}", 4.0 + (index // 3) * place)
@@ -90,10 +104,11 @@ def write_every_status(directory: Path) -> None:
         if index != 1:
             files.time(NAMES[2], "only=1", 1.0)
         files.time(NAMES[2], "paired=1", 2.0).time(NAMES[0], "paired=1", 6.0 if index == 5 else 3.0)
-        ratios = (1.998, 1.999, 2.0, 2.0, 2.0, 2.0, 2.001, 2.002)
+        ratios = (1.998, 1.999, *[2.0] * 8, 2.001, 2.002)
+        files.time(NAMES[0], "s=1", 3.0).time(NAMES[1], "s=1", 1.4 if index == 5 else 1.0)
         files.record(
             NAMES[2], "paired=1", baseline_benchmark=NAMES[0], baseline_case="paired=1",
-            pair_ratios=tuple(ratio * (1.0, 1.04, 1.02)[index % 3] for ratio in ratios),
+            pair_ratios=tuple(ratio * (1.0, 1.04, 1.2)[index % 3] for ratio in ratios),
         )  # fmt: skip
         files.time("suites.scale__numpy.time_kernel", "n=1", 1.0 + index)
         files.versions["suites.scale__numpy.time_kernel"] = "v0" if index < 2 else "v1"
@@ -157,7 +172,7 @@ def test_any_two_snapshots_with_any_statuses_are_compared_as_by_the_command(
     table = open_table(tmp_path / "results")
     site = write_report(table, tmp_path / "site").parent
     page = open_page(site / "compare.html").page
-    statuses = set()
+    statuses, compared = set(), set()
 
     for pair in permutations(snapshots(table), 2):
         page.evaluate("(address) => { location.hash = address }", f"{pair_address(*pair)}&all=1")
@@ -172,7 +187,11 @@ def test_any_two_snapshots_with_any_statuses_are_compared_as_by_the_command(
         listed = comparison_row(view)["cases"]
         statuses |= {(case["old"]["status"], case["new"]["status"]) for case in listed}
 
+        compared |= {(case["verdict"], case["compared"]) for case in listed}
+
     assert statuses >= set(product(STATUSES, STATUSES))
+    assert compared >= {("not judged", None), ("slower", "pairs"), ("slower", "times")}
+    assert compared >= {("same", "speedups"), ("slower", "speedups"), ("faster", "speedups")}
 
 
 def test_versions_missing_baselines_and_few_samples_are_told_as_in_python(
@@ -181,7 +200,7 @@ def test_versions_missing_baselines_and_few_samples_are_told_as_in_python(
     for index in range(3):
         files = CommitFiles(tmp_path / "results", f"{index:x}" * 40, DAY * (index + 1), "a,b&c")
         files.facts(numba=f"0.{65 + index}", run=index)
-        for name in NAMES[(index == 1) :]:
+        for name in NAMES[(index == 1) : 3]:
             files.time(name, "n=4", 1.0 + index * (name == NAMES[2]), count=1 + 9 * (index < 2))
         files.time(NAMES[0], f"n={8 + index}", 2.0, spread=0.2)
         files.versions[NAMES[1]] = "v0" if index == 0 else "v1"

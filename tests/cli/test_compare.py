@@ -171,13 +171,194 @@ def test_other_versions_are_not_comparable(project: Path) -> None:
     assert "not comparable, 1 case: what it measures has changed between the two" in text
 
 
+def write_on(folder: Path, commit: str, cpu: str, numpy: float, numba: float) -> None:
+    files = CommitFiles(folder, commit, 86_400 * (1 + (commit > A))).facts(cpu=cpu)
+    files.time(NUMPY, "n=4", numpy).time(NUMBA, "n=4", numba).write()
+
+
+@pytest.mark.parametrize(("numba", "code"), [(1.4, 0), (2.8, 1)])
+def test_another_processor_is_no_reason_to_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numba: float, code: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_on(tmp_path / ".asv/results", A, "EPYC", 4.0, 1.0)
+    write_on(tmp_path / ".asv/results", B, "Xeon", 5.6, numba)
+
+    shown = compare("aaaa", "bbbb", "--fail-on", "slower", code=code).stdout
+
+    assert (
+        "The two sides differ in processor (EPYC, Xeon). So speedups are compared, not times, and "
+        "a case without a speedup on both sides is not judged."
+    ) in shown
+    assert ("4.00× → 2.00×" in shown) is (code == 1)
+    assert "baseline became" not in shown
+
+
+def test_json_and_markdown_say_what_was_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_on(tmp_path / ".asv/results", A, "EPYC", 4.0, 1.0)
+    write_on(tmp_path / ".asv/results", B, "Xeon", 5.6, 2.8)
+
+    (found,) = json.loads(compare("aaaa", "bbbb", "--json").stdout)
+
+    assert found["setups"].startswith("The two sides differ in processor (EPYC, Xeon).")
+    slower, baseline = found["cases"]
+    assert (slower["verdict"], slower["compared"]) == ("slower", "speedups")
+    assert (baseline["verdict"], baseline["ratio"], baseline["compared"]) == (
+        "not judged", None, None
+    )  # fmt: skip
+    assert "differ in processor (EPYC, Xeon)" in compare("aaaa", "bbbb", "--markdown").stdout
+
+
+@pytest.mark.parametrize(("factor", "code"), [("1.9", 1), ("2.5", 0)])
+def test_only_ratios_beyond_a_factor_fail(project: Path, factor: str, code: int) -> None:
+    arguments = "aaaa", "bbbb", "--factor", factor, "--fail-on", "slower"
+
+    words = f"Only ratios beyond {factor}× count as slower or faster (--factor)."
+    assert words in compare(*arguments, code=code).stdout
+    assert words in compare(*arguments, "--markdown", code=code).stdout
+    (found,) = json.loads(compare(*arguments, "--json", code=code).stdout)
+    assert found["factor"] == float(factor)
+    assert ("slower" in found["counts"]) is (code == 1)
+
+
+@pytest.mark.parametrize("factor", ["0.9", "0", "-1", "nan", "inf", "fast"])
+def test_a_factor_is_a_number_from_one_on(project: Path, factor: str) -> None:
+    assert "--factor" in compare("aaaa", "bbbb", "--factor", factor, code=2).stderr
+
+
+def test_uncommitted_code_is_told_on_the_side_that_has_it(project: Path) -> None:
+    files = CommitFiles(project / ".asv/results", "c" * 40, 300_000).facts(uncommitted="src/k.py")
+    files.time(NUMPY, "n=4", 4.0).time(NUMBA, "n=4", 1.0).write()
+    words = "cccccccc was measured with uncommitted changes in src/k.py"
+
+    (found,) = json.loads(compare("aaaa", "cccc", "--json").stdout)
+
+    assert found["uncommitted"] == [words]
+    assert words in compare("aaaa", "cccc").stdout.splitlines()
+    assert words in compare("aaaa", "cccc", "--markdown").stdout
+    assert "uncommitted" not in compare("aaaa", "bbbb").stdout
+
+
+def git(*arguments: str) -> str:
+    command = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *arguments]
+    process = subprocess.run(command, check=True, capture_output=True, encoding="utf-8")
+    return process.stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """Hashes of four commits on main; all but the newest have results."""
+    monkeypatch.chdir(tmp_path)
+    git("init", "--quiet", "--initial-branch", "main")
+    hashes = []
+    for number in range(4):
+        git("commit", "--quiet", "--allow-empty", "--message", f"Number {number}")
+        hashes.append(git("rev-parse", "HEAD"))
+    for seconds, commit in enumerate(hashes[:3], 1):
+        write(tmp_path / ".asv/results", commit, float(seconds))
+    return tuple(hashes)
+
+
+def test_a_branch_named_like_the_beginning_of_a_hash_is_the_branch(
+    repository: tuple[str, ...],
+) -> None:
+    name = repository[1][:5]
+    git("branch", name, "main~3")
+
+    assert compare(name, repository[2]).stdout.startswith(
+        f"{repository[2][:8]} against {repository[0][:8]} on runner"
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["main~2", "origin/topic", "v1", "-dash", ":/Number 1", "HEAD~2", "tags/v1"]
+)
+def test_all_that_git_takes_for_a_commit_names_one(repository: tuple[str, ...], name: str) -> None:
+    git("update-ref", "refs/remotes/origin/topic", "main~2")
+    git("update-ref", "refs/heads/-dash", "main~2")
+    git("tag", "--annotate", "--message", "v1", "v1", "main~2")
+
+    assert compare("--", "main~3", name).stdout.startswith(repository[1][:8])
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (
+            "main",
+            "there are no results of main, which git knows ({newest} Number 3); measure it with "
+            "`asv run {newest}^!`; the newest results in .asv/results are of ",
+        ),
+        ("mian", "git knows no commit 'mian'; did you mean 'main'? The newest results in "),
+        ("topic", "git knows no commit 'topic'; did you mean 'origin/topic'? "),
+        ("deadbeef", "git knows no commit 'deadbeef'; the newest results in "),
+        ("tree", "'tree' is a tree, not a commit; give a branch, a tag or a hash of a commit"),
+        (
+            "main~1..main",
+            "'main~1..main' is a range of commits; compare its two ends: "
+            "gpubench compare main~1 main\n",
+        ),
+        ("..main", "compare its two ends: gpubench compare HEAD main\n"),
+        ("main^!", "'main^!' is a range of commits; name one commit: main\n"),
+        ("", "an empty text names no commit; give a branch, a tag or a hash\n"),
+        ("docs", "the folder docs holds no results of asv: it has no */machine.json\n"),
+        ("../nothing", "there is no folder ../nothing\n"),
+        (
+            "here",
+            "'here' is a folder with results, and git takes it for a commit: ./here is the "
+            "folder, here~0 the commit\n",
+        ),
+    ],
+)
+def test_a_name_without_results_says_what_git_knows_of_it(
+    repository: tuple[str, ...], name: str, words: str
+) -> None:
+    git("update-ref", "refs/remotes/origin/topic", "main~2")
+    git("tag", "tree", "main^{tree}")
+    git("branch", "here")
+    Path("docs").mkdir()
+    write(Path("here"), A, 1.0)
+
+    error = compare("main~3", name, code=2).stderr
+
+    assert words.format(newest=repository[3][:8]) in error
+
+
+def test_a_folder_and_a_branch_of_one_name_can_both_be_had(repository: tuple[str, ...]) -> None:
+    git("branch", "here", "main~2")
+    write(Path("here"), A, 1.0)
+
+    assert compare("main~3", "./here").stdout.startswith("aaaaaaaa against")
+    assert compare("main~3", "here~0").stdout.startswith(repository[1][:8])
+
+
+def test_a_range_alone_says_how_its_ends_are_compared(project: Path) -> None:
+    assert "gpubench compare main HEAD" in compare("main..HEAD", code=2).stderr
+    assert "Missing argument 'B'" in compare("main", code=2).stderr
+
+
+def test_a_hash_that_git_no_longer_knows_names_its_results(repository: tuple[str, ...]) -> None:
+    write(Path(".asv/results"), "c0ffee" + "0" * 34, 1.0)
+
+    for name in ("c0ffee", "C0FFEE00", "c0ffee" + "0" * 34):
+        assert compare("main~3", name).stdout.startswith("c0ffee00 against")
+
+
+def test_a_shallow_clone_says_why_it_lacks_a_commit(
+    repository: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git("clone", "--quiet", "--depth", "1", f"file://{Path.cwd()}", "clone")
+    monkeypatch.chdir("clone")
+    write(Path(".asv/results"), A, 1.0)
+
+    assert "`git fetch --unshallow`" in compare("aaaa", "HEAD~1", code=2).stderr
+
+
 @pytest.mark.parametrize("name", ["main", "v1"])
 def test_branches_and_tags_name_commits(project: Path, name: str) -> None:
-    def git(*arguments: str) -> str:
-        command = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *arguments]
-        process = subprocess.run(command, check=True, capture_output=True, encoding="utf-8")
-        return process.stdout.strip()
-
     git("init", "--quiet", "--initial-branch", "main")
     git("commit", "--quiet", "--allow-empty", "--message", "Measured")
     git("tag", "v1")
@@ -190,8 +371,9 @@ def test_a_commit_without_results_says_which_have_some(project: Path) -> None:
     result = compare("aaaa", "cccc", code=2)
 
     assert result.stderr == (
-        "gpubench: there are no results of cccc in .asv/results; the newest are of bbbbbbbb, "
-        "aaaaaaaa; measure it with `asv run cccc^!`\n"
+        "gpubench: there are no results of cccc; git finds no repository here, so that only hashes "
+        "and their beginnings, of four characters or more, name commits; the newest results in "
+        ".asv/results are of bbbbbbbb, aaaaaaaa\n"
     )
 
 

@@ -143,7 +143,8 @@ def test_other_machines_are_set_against_this_one_at_their_newest_commits(tmp_pat
     (other,) = page_of(open_table(tmp_path), "runner").others
 
     assert other.heading == "other, virtualenv-py3.11"
-    assert other.comparison.counts == {"slower": 1}
+    assert other.comparison.counts == {"not judged": 1}
+    assert other.comparison.setups.startswith("The two sides differ in machine (runner, other). ")
     assert (other.comparison.only_new.count, other.comparison.only_old.count) == (1, 0)
     assert other.address == (
         "a=bbbbbbbb,runner,virtualenv-py3.11&b=aaaaaaaa,other,virtualenv-py3.11"
@@ -154,7 +155,7 @@ def test_of_other_machines_as_many_rows_are_listed_as_a_long_list_shows(tmp_path
     for machine, seconds in (("runner", 1.0), ("other", 2.0)):
         files = commit(tmp_path / "results", "a", 1, machine)
         for n in range(FIRST + 5):
-            files.time(NUMBA, f"n={n}", seconds)
+            files.time(NUMPY, f"n={n}", 1.0).time(NUMBA, f"n={n}", seconds)
         files.write()
     table = open_table(tmp_path / "results")
 
@@ -210,11 +211,46 @@ def test_a_snapshot_s_script_holds_medians_intervals_and_statuses(tmp_path: Path
     assert numbers[0] == 1.5
     assert numbers[1] < 1.5 < numbers[2]
     assert numbers[3] == pytest.approx(2.0 / 1.5)
-    assert all(math.isnan(number) for number in numbers[4:6])  # no pairs
+    assert numbers[4] < numbers[3] < numbers[5]
+    assert content["pairs"] == "----"
+    assert found[f"compare-data/{key}.js"][1]["on_gpu"] == []
     assert all(math.isnan(number) for number in numbers[12:18])
     assert math.isnan(numbers[21])  # a baseline has no speedup
     assert content["reasons"] == {"2": "off by | one"}
     assert content["facts"]["numba"] == ["Numba", "0.68.1"]
+
+
+def test_cases_on_a_gpu_are_named_in_the_script_of_cases(tmp_path: Path) -> None:
+    cuda = "suites.add__numba_cuda.time_kernel"
+    files = commit(tmp_path, "a", 1).time(NUMPY, "n=4", 1.0).time(cuda, "n=4 device=cuda:0", 1.0)
+    files.time(NUMBA, "n=4", 1.0).record(cuda, "n=4 device=cuda:0", device="cuda:0").write()
+
+    key = setup_key(Setup("runner", "virtualenv-py3.11"))
+    cases = arguments(open_table(tmp_path))[f"compare-data/{key}.js"][1]
+
+    assert [cases["labels"][place] for place in cases["on_gpu"]] == [
+        "add numba_cuda n=4 device=cuda:0"
+    ]
+
+
+def test_uncommitted_code_of_a_side_is_told(tmp_path: Path) -> None:
+    paths = ", ".join(f"src/k{n}.py" for n in range(7))
+    commit(tmp_path, "a", 1).facts(uncommitted=None).time(NUMBA, "n=4", 1.0).write()
+    commit(tmp_path, "b", 2).facts(uncommitted=paths).time(NUMBA, "n=4", 1.0).write()
+    table = open_table(tmp_path)
+    pair = table.snapshots(table.setups[0])
+
+    view = comparison_view(compare_rows(*pair, *map(table.rows, pair)))
+
+    words = (
+        "bbbbbbbb was measured with uncommitted changes in src/k0.py, src/k1.py, src/k2.py, "
+        "src/k3.py, src/k4.py and 2 more"
+    )
+    assert view.uncommitted == (words,)
+    assert view.facts == ()
+    assert words in markdown(view)
+    page = (write_report(table, tmp_path / "site").parent / "compare.html").read_text()
+    assert f"<p>{words}</p>" in page
 
 
 def test_the_index_names_every_setup_and_its_commits(tmp_path: Path) -> None:

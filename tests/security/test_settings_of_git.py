@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from untrusted import Untrusted, plant_git
 
-from gpubench.results.commits import order_commits, resolve_commit
+from gpubench.results.commits import order_commits, resolve_commit, why_unresolved
 
 ABSENT = "c" * 40
 
@@ -22,6 +22,8 @@ def test_no_program_of_the_settings_runs(tmp_path: Path, partial: bool) -> None:
     resolve_commit("master", commits, repository.folder)
     resolve_commit(ABSENT[:9], commits, repository.folder)
     resolve_commit(f"{signed}^", commits, repository.folder)
+    for text in ("master", "mastr", signed[:5], ABSENT, f"{signed}^", f"{signed}^{{tree}}"):
+        why_unresolved(text, repository.folder)
 
     assert repository.what_ran() == []
     assert [commit.hash for commit in commits] == [signed, ABSENT]
