@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from gpubench.asv_config import find_config
 from gpubench.errors import Fault, SuiteError
 from gpubench.files import TooLarge, read_regular
 from gpubench.results import Pair, PairPattern, Table, open_table, table_path
@@ -23,16 +24,28 @@ def project_table(
     """Results of gpubench's benchmarks and of pairs: those in ``suites``, a suite file or a folder,
     and those of ``patterns``; where there is nothing of these, of all time benchmarks.
 
-    Suites with faults do not stand in the way of results: their faults are returned, and their
-    pairs are left out. The table is kept beside ``results_dir``. Raises ``ResultsError`` like
+    Histories are those of the branches that ``asv.conf.json`` names, in its ``repo``, else in
+    ``repository``. Suites with faults do not stand in the way of results: their faults are
+    returned, and their pairs are left out. So are faults of ``asv.conf.json`` and what is to say of
+    its branches. The table is kept beside ``results_dir``. Raises ``ResultsError`` like
     ``open_table``.
     """
-    path = table_path(results_dir)
+    config = find_config(results_dir)
+    faults = [*config.faults]
+    pairs: tuple[Pair | PairPattern, ...] = ()
     try:
         pairs = declared_pairs(suites)
     except SuiteError as error:
-        return open_table(results_dir, repository, patterns, path), error.faults
-    return open_table(results_dir, repository, (*pairs, *patterns), path), ()
+        faults += error.faults
+    table = open_table(
+        results_dir,
+        config.repository if config.path else repository,
+        (*pairs, *patterns),
+        table_path(results_dir),
+        config.branches,
+    )
+    faults += [Fault(str(config.path or ".git"), 0, 0, note) for note in table.order.notes]
+    return table, tuple(faults)
 
 
 def declared_pairs(suites: Path) -> tuple[Pair | PairPattern, ...]:

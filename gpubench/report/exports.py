@@ -36,7 +36,12 @@ def write(site: Site, folder: Path) -> None:
     since all are too many."""
     for name, records_of in (("cases", _case_records), ("machines", _machine_records)):
         records = (
-            {"machine": h.setup.machine, "environment": h.setup.environment, **record}
+            {
+                "machine": h.setup.machine,
+                "environment": h.setup.environment,
+                "branch": site.branch_of(h.setup) or None,
+                **record,
+            }
             for h in site.histories
             for record in records_of(h, site)
         )

@@ -13,8 +13,17 @@ from gpubench.analysis.noise import Noise
 from gpubench.names import Value
 from gpubench.report import exports, text
 from gpubench.report.exports import ExportFile
-from gpubench.report.site import CommitLabel, Link, Navigation, Site, State, commit_label
+from gpubench.report.site import (
+    CommitLabel,
+    Link,
+    Navigation,
+    Site,
+    State,
+    commit_label,
+    setup_label,
+)
 from gpubench.results import History, Problem, Row
+from gpubench.results.commits import is_known
 
 _LABELS = {
     "cpu": "Processor",
@@ -114,6 +123,17 @@ class SetupFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class OutsideCommit:
+    """A commit with results that no history has."""
+
+    commit: CommitLabel
+    where: str
+    """A branch that contains it, or why there is none."""
+    setups: str
+    """Machines and environments with its results."""
+
+
+@dataclass(frozen=True, slots=True)
 class MachinesPage:
     title: str
     navigation: Navigation
@@ -122,6 +142,10 @@ class MachinesPage:
     files: tuple[ExportFile, ...]
     problems: tuple[Problem, ...]
     states: tuple[State, ...]
+    history: str
+    """Which commits are in the histories; empty where no repository tells."""
+    outside: tuple[OutsideCommit, ...]
+    """The newest first."""
 
 
 def build(site: Site) -> MachinesPage:
@@ -129,10 +153,11 @@ def build(site: Site) -> MachinesPage:
     histories, problems = site.histories, site.table.problems
     counts = (
         text.plural(len({history.setup.machine for history in histories}), "machine"),
-        text.plural(len(histories), "environment"),
+        text.plural(len({history.setup.place for history in histories}), "environment"),
         text.plural(len(site.table.commits), "commit"),
     )
-    files = text.plural(sum(len(history.snapshots) for history in histories), "result file")
+    measured = site.measured.values()
+    files = text.plural(sum(len(history.snapshots) for history in measured), "result file")
     left_out = f"{text.plural(len(problems), 'part')} left out" if problems else "nothing left out"
     silent = {h.setup.machine for h in histories if not any(s.facts for s in h.snapshots)}
     state = State(
@@ -148,7 +173,34 @@ def build(site: Site) -> MachinesPage:
         files=exports.FILES,
         problems=problems,
         states=(state,) if silent else (),
+        history=_history_words(site),
+        outside=tuple(_outside(site)),
     )
+
+
+def _history_words(site: Site) -> str:
+    if not site.table.branches:
+        return ""
+    names = [f"`{name}`" for name in site.table.branches]
+    each = f"the branch {names[0]}" if len(names) == 1 else f"each of {text.join(names)}"
+    notes = "".join(f" Note: {note}." for note in site.table.order.notes)
+    return (
+        f"A history has the commits that {each} contains, in the repository's order. "
+        f"`branches` in asv.conf.json names others.{notes}"
+    )
+
+
+def _outside(site: Site) -> Iterator[OutsideCommit]:
+    setups: dict[str, list[str]] = defaultdict(list)
+    for setup, history in site.measured.items():
+        for commit in history.commits:
+            setups[commit.hash].append(setup_label(setup))
+    branches = site.table.branches_outside
+    for commit in reversed(site.table.outside):
+        where = branches.get(commit.hash) or "on no branch"
+        if not is_known(commit):
+            where = "git does not know it: it was rewritten, or is not fetched yet"
+        yield OutsideCommit(commit_label(commit), where, "; ".join(setups[commit.hash]))
 
 
 def machine_panel(history: History, site: Site) -> MachinePanel:
@@ -192,7 +244,10 @@ def _setup(history: History, site: Site) -> SetupFacts:
     threads = {row.threads for row in rows if row.threads}
     params = sorted((name, value) for name, value in latest.params.items() if name != "machine")
     return SetupFacts(
-        setup=Link(panel.name, site.address(history.setup)),
+        setup=Link(
+            ", ".join(filter(None, (panel.name, history.setup.branch))),
+            site.address(history.setup),
+        ),
         panel=panel,
         commits=len(history.commits),
         first=commit_label(history.commits[0]),

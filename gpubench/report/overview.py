@@ -151,6 +151,10 @@ class Overview:
     speedup: Ratio | None = None
     counts: dict[str, int] = field(default_factory=dict)
     commit: CommitLabel | None = None
+    branch: str = ""
+    """Whose commits the history has; empty where no repository tells."""
+    outside: int = 0
+    """Commits with results that are in no history."""
     machine: MachinePanel | None = None
     matrix: Matrix = Matrix()
     regressions: tuple[ChangeView, ...] = ()
@@ -197,6 +201,8 @@ def build(history: History | None, site: Site) -> Overview:
         speedup=mean,
         counts=count(rows),
         commit=commit_label(history.latest),
+        branch=site.branch_of(history.setup),
+        outside=len(site.table.outside),
         machine=machine_panel(history, site),
         matrix=_matrix(kernels, best, newest, history, site),
         regressions=_largest((item for item in newest if item[1].slower), history, site),
@@ -213,7 +219,8 @@ def stamp(history: History, site: Site) -> str:
     """Changes with what an overview shows beside the history of its setup."""
     machine = site.table.machines.get(history.setup.machine)
     others = [other.digest_now for other in _side_by_side(history, site)]
-    return repr((site.table.problems, machine, others))
+    branch = site.branch_of(history.setup), len(site.table.outside)
+    return repr((site.table.problems, machine, others, branch))
 
 
 def _side_by_side(history: History, site: Site) -> Sequence[History]:

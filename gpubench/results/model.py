@@ -46,12 +46,29 @@ class CaseName:
         return BenchmarkName(self.suite, self.kernel, self.implementation, self.time)
 
 
+EVERY = "*"
+"""In place of a branch: all commits. No branch has such a name."""
+
+
 @dataclass(frozen=True, order=True, slots=True)
 class Setup:
     """Where cases are comparable over commits: one machine, one environment."""
 
     machine: str
     environment: str
+    branch: str = ""
+    """Whose commits its history has: one of several branches, or ``EVERY``; empty where there is
+    one history only, and for a snapshot."""
+
+    @property
+    def place(self) -> Setup:
+        """The machine and the environment, whatever the branch."""
+        return Setup(self.machine, self.environment)
+
+    @property
+    def everywhere(self) -> Setup:
+        """The setup with all of its commits, those outside every history too."""
+        return Setup(self.machine, self.environment, EVERY)
 
     def fits(self, machine: str | None, environment: str | None) -> bool:
         """Whether it is on this machine and environment; ``None`` stands for any."""

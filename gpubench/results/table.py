@@ -8,9 +8,9 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,8 +28,9 @@ from gpubench.results.asv_files import (
     read_machine,
     read_names,
 )
-from gpubench.results.commits import order_commits
+from gpubench.results.commits import CommitOrder, branches_with, histories_of
 from gpubench.results.model import (
+    EVERY,
     STATUSES,
     CaseName,
     Commit,
@@ -51,11 +52,6 @@ T = TypeVar("T")
 
 ABSENT = -1
 """Instead of an index into ``STATUSES``, where a snapshot does not have a case."""
-
-CURRENT = 10
-"""A setup that was measured at one of so many newest commits still measures. A choice: machines
-that take turns may miss some commits, and one that is gone should soon not come first."""
-
 
 _ENDS = (("seconds", "low", "high"), ("speedup", "speedup_low", "speedup_high"))
 """Columns of ``History.times`` and ``History.speedups``."""
@@ -178,6 +174,8 @@ class Table:
     """Of its file; ``None`` where it is in memory alone."""
     commits: tuple[Commit, ...]
     """Those with results, oldest first."""
+    order: CommitOrder
+    """The same, and whose history has which of them."""
     machines: Mapping[str, Mapping[str, Any]]
     """asv's ``machine.json`` by the machine's name: ``cpu``, ``num_cpu``, ``os``, ``ram``."""
     problems: tuple[Problem, ...]
@@ -186,14 +184,26 @@ class Table:
     """What asv shows as the code of a benchmark, of the newest run."""
     folder: Path
     """asv's results directory."""
+    _repository: Path | None
     _snapshots: Mapping[Setup, list[Snapshot]]
-    """What was measured on each setup, oldest commit first."""
-    _outlines: dict[Setup, History] = field(default_factory=dict)
+    """What was measured on each setup, oldest commit first; by branch, and ``EVERY`` commit."""
+    _outlines: dict[Setup, History] = field(default_factory=dict, init=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For another process, which opens the file as well; so it has to have one."""
-        same = self.commits, self.machines, self.problems, self.sources, self.folder
-        return _opened_again, (self._path, *same, self._snapshots)
+        same = tuple(getattr(self, each.name) for each in fields(self) if each.init)[1:]
+        return _opened_again, same
+
+    @cached_property
+    def branches(self) -> tuple[str, ...]:
+        """Branches that have a history, that of the first page first; empty where no repository
+        tells which commits are whose."""
+        return tuple(filter(None, self.order.histories))
+
+    @cached_property
+    def outside(self) -> tuple[Commit, ...]:
+        """Commits that no history has, oldest first."""
+        return self.order.outside
 
     @property
     def is_kept(self) -> bool:
@@ -215,20 +225,38 @@ class Table:
 
     @cached_property
     def setups(self) -> tuple[Setup, ...]:
-        """Those that still measure first, and of these the longest-standing: machines that take
-        turns keep their order."""
-        place = {commit.hash: index for index, commit in enumerate(self.commits)}
+        """Those with a history, of the first branch first; of one branch the one with the newest
+        commit first, then the one with the most results."""
+        histories = self.order.histories
+        places = {
+            branch: {hash_: place for place, hash_ in enumerate(hashes)}
+            for branch, hashes in histories.items()
+        }
+        first = next(iter(histories))
+        counts = dict(self._run("select snapshot, count(*) from rows group by snapshot").fetchall())
 
-        def order(setup: Setup) -> tuple[int, int, Setup]:
-            first, *_, last = (place[s.commit.hash] for s in self._snapshots[setup] * 2)
-            is_current = last >= len(self.commits) - CURRENT
-            return (0, first, setup) if is_current else (1, -last, setup)
+        def order(setup: Setup) -> tuple[int, int, int, Setup]:
+            snapshots = self._snapshots[setup]
+            branch = setup.branch or first
+            newest = places[branch][snapshots[-1].commit.hash]
+            results = sum(counts.get(snapshot.id, 0) for snapshot in snapshots)
+            return [*histories].index(branch), -newest, -results, setup
 
-        return tuple(sorted(self._snapshots, key=order))
+        return tuple(sorted((s for s in self._snapshots if s.branch != EVERY), key=order))
+
+    @cached_property
+    def measured(self) -> tuple[Setup, ...]:
+        """All machines and environments with results, each with all of its commits."""
+        return tuple(sorted(setup for setup in self._snapshots if setup.branch == EVERY))
 
     def snapshots(self, setup: Setup) -> tuple[Snapshot, ...]:
         """What was measured on a setup, oldest commit first."""
         return tuple(self._snapshots.get(setup, ()))
+
+    @cached_property
+    def branches_outside(self) -> Mapping[str, str]:
+        """By hash a branch of each of the commits ``outside`` that is on one."""
+        return branches_with(self.outside, self._repository)
 
     @cached_property
     def _names(self) -> dict[int, CaseName]:
@@ -438,11 +466,13 @@ def open_table(
     repository: Path | None = None,
     pairs: Iterable[Pair | PairPattern] = (),
     path: Path | None = None,
+    branches: Sequence[str] = (),
 ) -> Table:
     """Read asv's results and the records beside them.
 
     ``results_dir`` is asv's (``.asv/results``); one that does not exist holds no results.
-    ``repository`` orders the commits and gives their subjects. ``pairs`` are benchmarks of an asv
+    ``repository`` orders the commits and gives their subjects; each of ``branches`` makes a history
+    of the commits that it contains (``histories_of``). ``pairs`` are benchmarks of an asv
     project that are reported as kernels; without any, the time benchmarks of a project that has
     none of gpubench's are reported alone. ``path`` is the file that keeps the table; without it, or
     where it is locked or cannot be written, which ``problems`` names, the table is in memory alone.
@@ -487,13 +517,19 @@ def open_table(
     dates: dict[str, float] = {}
     for head in sorted(stored, key=lambda head: not head["has_result"]):
         dates.setdefault(head["commit"], head["date"])  # a record knows its own date only
-    commits = order_commits(dates, repository)
-    place = {commit.hash: index for index, commit in enumerate(commits)}
+    order = histories_of(dates, repository, branches)
+    commit_of = {commit.hash: commit for commit in order.commits}
     key = store.key_of(benchmark_pairs)
-    snapshots = [_snapshot(head, commits[place[head["commit"]]], key) for head in stored]
+    snapshots = [_snapshot(head, commit_of[head["commit"]], key) for head in stored]
     by_setup: dict[Setup, list[Snapshot]] = defaultdict(list)
-    for snapshot in sorted(snapshots, key=lambda s: (place[s.commit.hash], s.setup)):
-        by_setup[snapshot.setup].append(snapshot)
+    several = len(order.histories) > 1
+    of_commit = defaultdict[str, list[Snapshot]](list)
+    for snapshot in snapshots:
+        of_commit[snapshot.commit.hash].append(snapshot)
+    for branch, hashes in {**order.histories, EVERY: tuple(commit_of)}.items():
+        own = branch if several or branch == EVERY else ""
+        for snapshot in chain.from_iterable(of_commit[hash_] for hash_ in hashes):
+            by_setup[replace(snapshot.setup, branch=own)].append(snapshot)
     rows = connection.execute("select distinct benchmark from versions").fetchall()
     paired = {
         place.asv_name: place for of_name in benchmark_pairs.places.values() for place in of_name
@@ -509,7 +545,16 @@ def open_table(
         if name in benchmarks and entry.source
     }
     return Table(
-        connection, path, commits, machines, tuple(problems), sources, results_dir, by_setup
+        connection,
+        path,
+        order.commits,
+        order,
+        machines,
+        tuple(problems),
+        sources,
+        results_dir,
+        repository,
+        by_setup,
     )
 
 
