@@ -72,6 +72,7 @@ def write_records(
 
 def _case_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
     """Cases as the kernel pages show them; ``None`` where something is not known."""
+    uncommitted = {s.commit.hash: ", ".join(s.uncommitted) or None for s in history.snapshots}
     for now in site.current(history).values():
         for row in now.cases.values():
             ratio = row.speedup
@@ -80,6 +81,7 @@ def _case_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
                 "commit": now.commit.hash,
                 "commit_date": int(now.commit.date),
                 "subject": now.commit.subject,
+                "uncommitted": uncommitted[now.commit.hash],
                 **asdict(row.name),
                 "device": row.device if row.recorded else None,
                 "status": row.status,

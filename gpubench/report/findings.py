@@ -15,7 +15,7 @@ from gpubench.analysis.tally import by_reason
 from gpubench.names import kernel_title
 from gpubench.report import text
 from gpubench.report.lists import listed
-from gpubench.report.site import CommitLabel, State, commit_label
+from gpubench.report.site import CommitLabel, State, snapshot_label
 from gpubench.report.sparkline import Sparkline, sparkline
 from gpubench.results import ABSENT, CaseHistories, CaseName, Row, Status
 from gpubench.results.unfinished import UNFINISHED
@@ -109,8 +109,8 @@ def change_view(history: CaseHistories, name: CaseName, change: Change) -> Chang
         slower=change.slower,
         factor=change.ratio.factor,
         claim="; ".join(filter(None, (claim(change), basis(points)))),
-        before=commit_label(history.commits[change.before]),
-        after=commit_label(history.commits[change.after]),
+        before=snapshot_label(history.snapshots[change.before]),
+        after=snapshot_label(history.snapshots[change.after]),
         name=name,
         old=change.old,
         new=change.new,

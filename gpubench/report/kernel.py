@@ -24,7 +24,7 @@ from gpubench.report.findings import (
     reason_views,
 )
 from gpubench.report.lists import listed
-from gpubench.report.site import CommitLabel, Navigation, Site, State, commit_label, kernel_label
+from gpubench.report.site import CommitLabel, Navigation, Site, State, kernel_label
 from gpubench.report.sparkline import Sparkline
 from gpubench.results import ABSENT, CaseHistories, CaseName, History, Row
 
@@ -161,7 +161,7 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
         navigation=site.navigation(history.setup, key),
         verdict=_verdict(headlines),
         details=f"Of {text.plural(len(rows), 'case')}, {counts}.",
-        commit=commit_label(now.commit),
+        commit=site.labels(history)[history.commits.index(now.commit)],
         history=chart,
         sizes=tuple(charts.size_charts(rows, ranks)),
         launches=tuple(charts.launch_maps(rows, ranks)),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from gpubench.analysis.noise import Noise
 from gpubench.names import Value
+from gpubench.record import UNCOMMITTED
 from gpubench.report import exports, text
 from gpubench.report.exports import ExportFile
 from gpubench.report.site import (
@@ -21,6 +22,7 @@ from gpubench.report.site import (
     State,
     commit_label,
     setup_label,
+    snapshot_label,
 )
 from gpubench.results import History, Problem, Row
 from gpubench.results.commits import is_known
@@ -47,6 +49,7 @@ _LABELS = {
     "scipy_blas": "SciPy's BLAS",
     "scipy_blas_threads": "Threads of SciPy's BLAS",
     "gpubench": "gpubench",
+    UNCOMMITTED: "Uncommitted changes",
     "asv_runner": "asv_runner",
     "copy_bytes_per_second": "Copy bandwidth",
     "triad_bytes_per_second": "Triad bandwidth",
@@ -112,6 +115,8 @@ class SetupFacts:
     commits: int
     first: CommitLabel
     last: CommitLabel
+    uncommitted: tuple[CommitLabel, ...]
+    """Commits that were measured with uncommitted changes, the newest first."""
     times: int
     """At the newest commit."""
     threads: str
@@ -250,8 +255,9 @@ def _setup(history: History, site: Site) -> SetupFacts:
         ),
         panel=panel,
         commits=len(history.commits),
-        first=commit_label(history.commits[0]),
-        last=commit_label(history.latest),
+        first=snapshot_label(history.snapshots[0]),
+        last=snapshot_label(latest),
+        uncommitted=tuple(label for label in reversed(site.labels(history)) if label.uncommitted),
         times=sum(row.seconds is not None for row in rows),
         threads=text.join(map(str, sorted(threads))),
         noise=_noise(site.noise(history)),

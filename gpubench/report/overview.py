@@ -31,6 +31,7 @@ from gpubench.report.site import (
     commit_label,
     kernel_label,
     setup_label,
+    snapshot_label,
 )
 from gpubench.results import (
     STATUSES,
@@ -200,7 +201,7 @@ def build(history: History | None, site: Site) -> Overview:
         details=_details(kernels, best, rows),
         speedup=mean,
         counts=count(rows),
-        commit=commit_label(history.latest),
+        commit=snapshot_label(history.snapshots[-1]),
         branch=site.branch_of(history.setup),
         outside=len(site.table.outside),
         machine=machine_panel(history, site),
@@ -231,7 +232,7 @@ def _side_by_side(history: History, site: Site) -> Sequence[History]:
 def _setup_row(history: History, site: Site) -> SetupRow:
     return SetupRow(
         setup=Link(setup_label(history.setup), site.address(history.setup)),
-        commit=commit_label(history.latest),
+        commit=snapshot_label(history.snapshots[-1]),
         speedup=geometric_mean([*_best(_kernels(history, site)).values()]),
         counts=counts_in_words(count(site.rows_now(history))),
     )

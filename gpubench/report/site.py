@@ -81,6 +81,8 @@ class CommitLabel:
     date: str
     subject: str
     """Empty without the repository."""
+    uncommitted: str = ""
+    """Files that differed from the commit when it was measured; empty where none is known to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +281,7 @@ class Site:
     @kept
     def labels(self, history: History) -> tuple[CommitLabel, ...]:
         """The commits of a setup in words."""
-        return tuple(map(commit_label, history.commits))
+        return tuple(map(snapshot_label, history.snapshots))
 
     @kept
     def noise(self, history: History) -> Noise:
@@ -406,3 +408,8 @@ def commit_label(commit: Commit) -> CommitLabel:
     """A commit in words."""
     # As many characters as asv's file names have.
     return CommitLabel(commit.hash[:8], text.date(commit.date), commit.subject or "")
+
+
+def snapshot_label(snapshot: Snapshot) -> CommitLabel:
+    """Return the commit of a snapshot in words, and what was not committed when it was measured."""
+    return replace(commit_label(snapshot.commit), uncommitted=text.some(snapshot.uncommitted))
