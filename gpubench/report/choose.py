@@ -11,7 +11,14 @@ from gpubench.analysis.choice import Alternative, Choice, Repayment, Stretch, ch
 from gpubench.analysis.headline import KernelKey
 from gpubench.errors import ResultsError
 from gpubench.report import text
-from gpubench.report.findings import ReasonView, reason_views, size_words, unfinished, wins
+from gpubench.report.findings import (
+    ReasonView,
+    reason_views,
+    running_states,
+    size_words,
+    unfinished,
+    wins,
+)
 from gpubench.report.lists import listed
 from gpubench.report.site import (
     CommitLabel,
@@ -159,7 +166,8 @@ def build(history: History, site: Site, only: str | None = None) -> ChoosePage:
         if only in (None, key[1], ".".join(key))
         and not all(row.is_alone for row in now.cases.values())
     )
-    rows, states = site.rows_now(history), []
+    rows = site.rows_now(history)
+    states = [*running_states(history.snapshots)]
     if not kernels:
         states.append(
             State(
@@ -168,7 +176,7 @@ def build(history: History, site: Site, only: str | None = None) -> ChoosePage:
                 "gpubench report --pair 'BASELINE=CANDIDATE'",
             )
         )
-    elif not any(choice.rows for kernel in kernels for choice in kernel.choices):
+    elif not states and not any(choice.rows for kernel in kernels for choice in kernel.choices):
         states.append(
             State(
                 "Nothing to compare",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,9 @@ from gpubench.analysis.tally import by_reason
 from gpubench.names import kernel_title
 from gpubench.report import text
 from gpubench.report.lists import listed
-from gpubench.report.site import CommitLabel, State, snapshot_label
+from gpubench.report.site import CommitLabel, State, setup_label, snapshot_label
 from gpubench.report.sparkline import Sparkline, sparkline
-from gpubench.results import ABSENT, CaseHistories, CaseName, Row, Status
+from gpubench.results import ABSENT, CaseHistories, CaseName, Row, Snapshot, Status
 from gpubench.results.unfinished import UNFINISHED
 
 _SHOWN_CASES = 4
@@ -133,9 +133,20 @@ def history_spark(history: CaseHistories, name: CaseName, changes: Sequence[Chan
 
 
 def unfinished(rows: Iterable[Row | None]) -> str:
-    """How many times are of a run that was not finished; empty where none is."""
+    """How many times are of a run that was stopped; empty where none is."""
     count = sum(UNFINISHED in row.warnings for row in rows if row)
     return f"{text.plural(count, 'time')} of a run that asv has not stored" if count else ""
+
+
+def running_states(snapshots: Iterable[Snapshot]) -> Iterator[State]:
+    """Say which of these snapshots a run of asv measures now."""
+    for snapshot in snapshots:
+        if snapshot.running:
+            yield State(
+                "A run is at work",
+                f"asv run measures {snapshot.commit.hash[:8]} on {setup_label(snapshot.setup)}: "
+                f"{text.running(snapshot.running)}. Cases that it has not finished are not shown.",
+            )
 
 
 def reason_views(rows: Iterable[Row]) -> tuple[ReasonView, ...]:

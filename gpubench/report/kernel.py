@@ -22,6 +22,7 @@ from gpubench.report.findings import (
     history_length,
     history_spark,
     reason_views,
+    running_states,
 )
 from gpubench.report.lists import listed
 from gpubench.report.site import CommitLabel, Navigation, Site, State, kernel_label
@@ -235,14 +236,15 @@ def _over_commits(
 def _states(history: History, now: KernelNow, commits: int) -> Iterator[State]:
     rows = now.cases.values()
     bench = next((row.bench for row in rows if row.bench), now.key[1])
-    if now.commit != history.latest:
+    yield from running_states(history.snapshots)
+    if now.commit != history.latest and not history.snapshots[-1].running:
         yield State(
             "Not measured at the newest commit",
             f"These are the values of {now.commit.hash[:8]}; the newest commit measured here is "
             f"{history.latest.hash[:8]}.",
             f"asv run --bench {bench} {history.latest.hash[:8]}^!",
         )
-    if commits == 1:
+    if commits == 1 and not history.snapshots[-1].running:
         yield ONE_COMMIT
     missing = [row for row in rows if row.missing]
     if missing:

@@ -14,6 +14,7 @@ from gpubench.names import Value
 from gpubench.record import UNCOMMITTED
 from gpubench.report import exports, text
 from gpubench.report.exports import ExportFile
+from gpubench.report.findings import running_states
 from gpubench.report.site import (
     CommitLabel,
     Link,
@@ -177,10 +178,15 @@ def build(site: Site) -> MachinesPage:
         setups=tuple(_setup(history, site) for history in histories),
         files=exports.FILES,
         problems=problems,
-        states=(state,) if silent else (),
+        states=(*_running(site), *((state,) if silent else ())),
         history=_history_words(site),
         outside=tuple(_outside(site)),
     )
+
+
+def _running(site: Site) -> Iterator[State]:
+    for history in site.measured.values():
+        yield from running_states(history.snapshots)
 
 
 def _history_words(site: Site) -> str:

@@ -19,6 +19,7 @@ from gpubench.report.findings import (
     counts_in_words,
     history_length,
     reason_views,
+    running_states,
 )
 from gpubench.report.lists import listed
 from gpubench.report.machines import MachinePanel, machine_panel
@@ -306,7 +307,8 @@ def _details(kernels: _Kernels, best: Mapping[KernelKey, Ratio], rows: Sequence[
 
 
 def _states(history: History, site: Site) -> Iterator[State]:
-    if len(history.commits) == 1:
+    yield from running_states(history.snapshots)
+    if len(history.commits) == 1 and not history.snapshots[-1].running:
         yield ONE_COMMIT
     dropped = {name for snapshot in history.snapshots for name in snapshot.superseded}
     if dropped:

@@ -313,7 +313,7 @@ class Site:
         table = self.table
         shown = [table.problems, table.machines, table.order, sorted(self._slugs.items())]
         shown += [self.table.branches_outside, [*self.measured]]
-        shown += [history.digest for history in self.histories]
+        shown += [history.digest for history in (*self.histories, *self.measured.values())]
         return hashlib.sha256(repr(shown).encode()).hexdigest()
 
     @cached_property

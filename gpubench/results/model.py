@@ -87,6 +87,18 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
+class Running:
+    """How far a run of asv is that measures a snapshot now."""
+
+    since: float
+    """Seconds since 1970."""
+    finished: int
+    """Cases, with or without a time."""
+    planned: int | None
+    """Cases of the project; ``None`` where the run was asked for a part of them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """One commit measured on one setup: one of asv's result files, without its rows."""
 
@@ -105,6 +117,8 @@ class Snapshot:
     superseded: tuple[str, ...] = ()
     """asv benchmarks whose rows are left out, because what they measure has changed since (asv's
     ``version`` of a benchmark)."""
+    running: Running | None = None
+    """``None`` where no run is at work on it, as far as this machine can tell."""
     digest: str = ""
     """Changes with anything that its rows or these fields are made from."""
 
@@ -259,6 +273,8 @@ class Described:
     """``time``, ``track``, ``memory`` or ``peakmemory``; empty when unknown."""
     source: str = ""
     """The code that the benchmark shows; empty when unknown."""
+    cases: int = 0
+    """Combinations of its parameters' values; 0 when unknown."""
 
 
 @dataclass(frozen=True, slots=True)

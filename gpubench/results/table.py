@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from gpubench.errors import ResultsError
 from gpubench.links import leads_out
-from gpubench.names import BenchmarkName, parse_benchmark_name
+from gpubench.names import BenchmarkName, Value, parse_benchmark_name
 from gpubench.results import store
 from gpubench.results.asv_files import (
     UnreadableFile,
@@ -39,6 +39,7 @@ from gpubench.results.model import (
     PairPattern,
     Problem,
     Row,
+    Running,
     Setup,
     Snapshot,
     Status,
@@ -46,12 +47,17 @@ from gpubench.results.model import (
 from gpubench.results.pairs import BenchmarkPairs, alone, resolved, unfit
 from gpubench.results.ratio import MOST_DISTURBED, Times
 from gpubench.results.reading import SnapshotFiles, snapshot_files
-from gpubench.results.rows import rows_from
+from gpubench.results.rows import INTERRUPTED, rows_from
+from gpubench.results.running import running
+from gpubench.results.unfinished import RUNNING, UNFINISHED
 
 T = TypeVar("T")
 
 ABSENT = -1
 """Instead of an index into ``STATUSES``, where a snapshot does not have a case."""
+
+_QUOTED = INTERRUPTED.replace("'", "''")
+"""For SQL."""
 
 _ENDS = (("seconds", "low", "high"), ("speedup", "speedup_low", "speedup_high"))
 """Columns of ``History.times`` and ``History.speedups``."""
@@ -254,6 +260,12 @@ class Table:
         return tuple(self._snapshots.get(setup, ()))
 
     @cached_property
+    def running(self) -> tuple[tuple[Snapshot, Running], ...]:
+        """Snapshots that a run of asv measures now."""
+        every = chain.from_iterable(map(self.snapshots, self.measured))
+        return tuple((snapshot, snapshot.running) for snapshot in every if snapshot.running)
+
+    @cached_property
     def branches_outside(self) -> Mapping[str, str]:
         """By hash a branch of each of the commits ``outside`` that is on one."""
         return branches_with(self.outside, self._repository)
@@ -285,6 +297,20 @@ class Table:
         return {number: place for place, number in enumerate(self._names)}
 
     @cached_property
+    def _present(self) -> str:
+        """SQL of the rows that count. Of a run that is at work, a case that it has begun was not
+        killed: it is not there yet."""
+        running = [str(snapshot.id) for snapshot, _ in self.running]
+        if not running:
+            return "present"
+        return f"""(
+            select * from present where not (
+                snapshot in ({", ".join(running)})
+                and detail in (select id from details where content->>'reason' = '{_QUOTED}')
+            )
+        )"""
+
+    @cached_property
     def _paired(self) -> list[int]:
         """Details of speedups from pairs."""
         rows = self._run("select id from details where (content->>'pairs')::int > 0")
@@ -307,7 +333,7 @@ class Table:
             f"""
             select d.content, p.* replace (
                 if(p.unmeasured, d.content->>'missing', p.missing) as missing
-            ) from present p join details d on d.id = p.detail
+            ) from {self._present} p join details d on d.id = p.detail
             where p.snapshot = $1 {wanted}
             """,
             snapshot.id,
@@ -316,7 +342,7 @@ class Table:
         columns = [column[0] for column in result.description]
         stored = [dict(zip(columns, row, strict=True)) for row in result.fetchall()]
         stored.sort(key=lambda cells: self._order[cells["case"]])
-        details = [
+        details: list[dict[str, Any]] = [
             {
                 "name": self._names[cells["case"]],
                 "status": STATUSES[cells["status"]],
@@ -324,6 +350,10 @@ class Table:
             }
             for cells in stored
         ]
+        if snapshot.running:
+            for detail in details:
+                warnings = (RUNNING if said == UNFINISHED else said for said in detail["warnings"])
+                detail["warnings"] = tuple(warnings)
         rows = rows_from(details, stored)
         if names is None:
             return rows
@@ -334,10 +364,10 @@ class Table:
         if setup not in self._outlines:
             snapshots = self.snapshots(setup)
             columns = self._run(
-                """
+                f"""
                 select "case", max(place) as place, arg_max(status, place) as status,
                     arg_max(coalesce(baseline, -1), place) as baseline
-                from present join (
+                from {self._present} join (
                     select unnest($1) as snapshot, generate_subscripts($1, 1) - 1 as place
                 ) using (snapshot) group by "case"
                 """,
@@ -386,7 +416,7 @@ class Table:
                 coalesce(disturbed > {MOST_DISTURBED}, false) as disturbed,
                 detail in (select unnest($3::integer[])) as in_turn,
                 coalesce(seconds, 'nan') as seconds, coalesce(speedup, 'nan') as speedup
-            from present where snapshot in (select unnest($1))
+            from {self._present} where snapshot in (select unnest($1))
                 and ($2 is null or "case" in (select unnest($2::integer[])))
             """,
             ids,
@@ -431,7 +461,7 @@ class Table:
             f"""
             select p.snapshot, p."case",
                 if(p.disturbed > {MOST_DISTURBED}, null, coalesce(d.content->>'reason', ''))
-            from present p join details d on d.id = p.detail
+            from {self._present} p join details d on d.id = p.detail
             where p.snapshot in (select unnest($1))
                 and (p.status in (select unnest($2)) or p.disturbed > {MOST_DISTURBED})
             """,
@@ -520,7 +550,14 @@ def open_table(
     order = histories_of(dates, repository, branches)
     commit_of = {commit.hash: commit for commit in order.commits}
     key = store.key_of(benchmark_pairs)
-    snapshots = [_snapshot(head, commit_of[head["commit"]], key) for head in stored]
+    # Without a benchmark of gpubench's there is no record either.
+    planned = sum(each.cases for name, each in described.items() if parse_benchmark_name(name))
+    files_of = {file.name: file for file in files}
+    snapshots = []
+    for head in stored:
+        facts = json.loads(head["facts"])
+        at_work = running(files_of[head["name"]], facts, planned or None)
+        snapshots.append(_snapshot(head, commit_of[head["commit"]], key, facts, at_work))
     by_setup: dict[Setup, list[Snapshot]] = defaultdict(list)
     several = len(order.histories) > 1
     of_commit = defaultdict[str, list[Snapshot]](list)
@@ -602,18 +639,25 @@ def _detail(content: str) -> Mapping[str, Any]:
     return fields
 
 
-def _snapshot(head: Mapping[str, Any], commit: Commit, key: str) -> Snapshot:
+def _snapshot(
+    head: Mapping[str, Any],
+    commit: Commit,
+    key: str,
+    facts: Mapping[str, Value | None],
+    at_work: Running | None,
+) -> Snapshot:
     superseded = tuple(sorted(head["superseded"] or ()))
     return Snapshot(
         id=head["id"],
         setup=Setup(head["machine"], head["environment"]),
         commit=commit,
-        facts=json.loads(head["facts"]),
+        facts=facts,
         concerns={name: tuple(facts) for name, facts in json.loads(head["concerns"]).items()},
         params=json.loads(head["params"]),
         measured_at=head["measured_at"],
         superseded=superseded,
-        digest=store.digest(repr((key, head["name"], head["stamp"], commit, superseded))),
+        running=at_work,
+        digest=store.digest(repr((key, head["name"], head["stamp"], commit, superseded, at_work))),
     )
 
 

@@ -39,6 +39,9 @@ UNFINISHED = (
 )
 """Among the warnings of each such case."""
 
+RUNNING = "the run is at work: asv stores this time at its end"
+"""In place of it while the run is at work."""
+
 CaseKey = tuple[str, str]
 """asv's benchmark and the identity of a case."""
 
@@ -67,7 +70,7 @@ def with_unfinished(
     versions |= {name: benchmark.version for name, benchmark in stored.items()}
     for (name, case), (run, processes) in finished.items():
         outcome, story = processes[-1].outcome, stories[name][case]
-        is_new = (name, case) in skipped or _is_newer(_begun(run), stored.get(name))
+        is_new = (name, case) in skipped or _is_newer(begun(run), stored.get(name))
         if not is_new or outcome.version != versions[name]:
             continue
         if story.outcome and record.runs[story.run] == run:
@@ -86,7 +89,7 @@ def with_unfinished(
         return result, record
     completed = replace(record, stories=stories, rounds=rounds, disturbed=disturbed)
     new = [
-        StoredBenchmark(parsed, name, versions[name], _begun(record.runs[-1]), ())
+        StoredBenchmark(parsed, name, versions[name], begun(record.runs[-1]), ())
         for name in times
         if (parsed := parse_benchmark_name(name))
     ]
@@ -97,13 +100,13 @@ def _not_stored(
     stored: Mapping[str, StoredBenchmark], skipped: set[CaseKey], record: RecordFile
 ) -> set[CaseKey]:
     """Cases that were begun in a run of which asv has stored nothing for them."""
-    begun = [*map(_begun, record.runs)]
+    moments = [*map(begun, record.runs)]
     newer = {
         (name, case)
         for name, stories in record.stories.items()
-        if _is_newer(max(begun), stored.get(name))  # hardly ever
+        if _is_newer(max(moments), stored.get(name))  # hardly ever
         for case, story in stories.items()
-        if _is_newer(begun[story.run], stored.get(name))
+        if _is_newer(moments[story.run], stored.get(name))
     }
     return {
         (name, case)
@@ -113,13 +116,13 @@ def _not_stored(
     }
 
 
-def _is_newer(begun: float, benchmark: StoredBenchmark | None) -> bool:
+def _is_newer(moment: float, benchmark: StoredBenchmark | None) -> bool:
     """Whether a run that began then did so after what asv has stored of a benchmark; its moment is
     rounded."""
-    return benchmark is None or 0 < benchmark.started_at < begun - 1
+    return benchmark is None or 0 < benchmark.started_at < moment - 1
 
 
-def _begun(run: Value | None) -> float:
+def begun(run: Value | None) -> float:
     """When a run of asv's began, in seconds since 1970; 0 where that is not known: see
     ``gpubench.asv_plugin``."""
     with suppress(ValueError):
@@ -151,6 +154,14 @@ def _finished(path: Path) -> dict[CaseKey, tuple[Value, list[FinishedProcess]]]:
         for place, (run, processes) in last.items()
         if all(_is_timed(process) for process in processes)
     }
+
+
+def count_finished(path: Path, run: Value | None) -> int:
+    """Return how many cases a run has finished by a record, with or without a time."""
+    with suppress(OSError, UnreadableFile):
+        finished = finished_runs(_parsed(read_limited(path).split(b"\n")))
+        return len(finished.get(run, ())) if run is not None else 0
+    return 0
 
 
 def _is_timed(process: FinishedProcess) -> bool:
