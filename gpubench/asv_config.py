@@ -11,6 +11,7 @@ from typing import Any
 
 from gpubench.errors import Fault
 from gpubench.files import TooLarge, read_regular
+from gpubench.links import LEADS_OUT, leads_out
 
 NAMES = ("asv.conf.json", "asv.conf.jsonc")
 
@@ -74,6 +75,8 @@ def _candidates(results_dir: Path) -> Iterator[Path]:
 
 def _content(path: Path) -> Mapping[str, Any]:
     """Raises ``ValueError`` for what is no configuration."""
+    if leads_out(path, path.parent):
+        raise ValueError(LEADS_OUT)
     try:
         text = read_regular(path, MAX_BYTES).decode()
     except OSError as error:

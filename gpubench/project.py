@@ -11,6 +11,7 @@ from pathlib import Path
 from gpubench.asv_config import find_config
 from gpubench.errors import Fault, SuiteError
 from gpubench.files import TooLarge, read_regular
+from gpubench.project_file import read_machines
 from gpubench.results import Pair, PairPattern, Table, open_table, table_path
 from gpubench.suite.folder import MAX_BYTES, suite_files
 
@@ -26,12 +27,13 @@ def project_table(
 
     Histories are those of the branches that ``asv.conf.json`` names, in its ``repo``, else in
     ``repository``. Suites with faults do not stand in the way of results: their faults are
-    returned, and their pairs are left out. So are faults of ``asv.conf.json`` and what is to say of
-    its branches. The table is kept beside ``results_dir``. Raises ``ResultsError`` like
-    ``open_table``.
+    returned, and their pairs are left out. So are faults of ``asv.conf.json`` and ``gpubench.yaml``
+    (beside it), and what is to say of the branches. The table is kept beside ``results_dir``.
+    Raises ``ResultsError`` like ``open_table``.
     """
     config = find_config(results_dir)
-    faults = [*config.faults]
+    machines, faults_of_machines = read_machines(config.folder)
+    faults = [*config.faults, *faults_of_machines]
     pairs: tuple[Pair | PairPattern, ...] = ()
     try:
         pairs = declared_pairs(suites)
@@ -43,6 +45,7 @@ def project_table(
         (*pairs, *patterns),
         table_path(results_dir),
         config.branches,
+        machines.name_of,
     )
     faults += [Fault(str(config.path or ".git"), 0, 0, note) for note in table.order.notes]
     return table, tuple(faults)

@@ -15,8 +15,9 @@ from gpubench.analysis.headline import RowsOf
 from gpubench.names import Value
 from gpubench.results import CaseHistories, CaseName, Commit, Ratio, Row, Snapshot
 
-Cause = Literal["kernel", "baseline", "environment", "shared"]
-"""``shared``: the kernel and its baseline moved alike, and no recorded fact changed with them."""
+Cause = Literal["kernel", "baseline", "environment", "shared", "either"]
+"""``shared``: the kernel and its baseline moved alike, and no recorded fact changed with them.
+``either``: the kernel or its baseline, where speedups alone are judged."""
 
 _PASSING = {"run", "host", "machine", "version", "no_gpu", "ram", "memory_bytes"}
 """Facts that tell one run from another and explain no speed."""
@@ -89,7 +90,7 @@ def explained_changes(
                 ExplainedChange(
                     name=name,
                     change=change,
-                    cause="environment" if facts else _cause(row, change, beside, theirs),
+                    cause=_cause_in(history, row, change, beside, theirs, facts),
                     facts=facts,
                     recovered=None if undone is None else history.commits[steps[undone].after],
                     speedups=(
@@ -154,6 +155,19 @@ def _facts_between(
         if not backends or (row.backend or row.name.implementation) in backends:
             facts.append(fact)
     return tuple(facts)
+
+
+def _cause_in(
+    history: CaseHistories,
+    row: Row,
+    change: Change,
+    beside: Iterable[Change],
+    dependents: Sequence[CaseName],
+    facts: Sequence[FactChange] | None,
+) -> Cause:
+    if facts:
+        return "environment"
+    return "either" if history.by_speedup else _cause(row, change, beside, dependents)
 
 
 def _cause(

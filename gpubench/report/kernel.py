@@ -21,6 +21,7 @@ from gpubench.report.findings import (
     counts_in_words,
     history_length,
     history_spark,
+    processor_states,
     reason_views,
     running_states,
 )
@@ -237,6 +238,7 @@ def _states(history: History, now: KernelNow, commits: int) -> Iterator[State]:
     rows = now.cases.values()
     bench = next((row.bench for row in rows if row.bench), now.key[1])
     yield from running_states(history.snapshots)
+    yield from processor_states(history)
     if now.commit != history.latest and not history.snapshots[-1].running:
         yield State(
             "Not measured at the newest commit",

@@ -123,6 +123,8 @@ class SetupFacts:
     threads: str
     """Thread counts that implementations were given; empty when none is recorded."""
     noise: tuple[str, ...]
+    machines: tuple[str, ...]
+    """Where several machines are one, each with its processor and its commits."""
     requirements: tuple[tuple[str, str], ...]
     """The environment as asv describes it."""
     devices: tuple[DeviceConditions, ...]
@@ -217,7 +219,7 @@ def _outside(site: Site) -> Iterator[OutsideCommit]:
 def machine_panel(history: History, site: Site) -> MachinePanel:
     """Facts of the newest snapshot that has any, over asv's description of the machine."""
     newest = ([s for s in history.snapshots if s.facts] or history.snapshots)[-1]
-    facts = {**site.table.machines.get(history.setup.machine, {}), **newest.facts}
+    facts = {**site.table.machines.get(newest.measured_on, {}), **newest.facts}
     shown = [
         name
         for name in (*_LABELS, *sorted(facts.keys() - _LABELS.keys()))
@@ -266,13 +268,23 @@ def _setup(history: History, site: Site) -> SetupFacts:
         uncommitted=tuple(label for label in reversed(site.labels(history)) if label.uncommitted),
         times=sum(row.seconds is not None for row in rows),
         threads=text.join(map(str, sorted(threads))),
-        noise=_noise(site.noise(history)),
+        noise=_noise(site.noise(history), history.by_speedup),
+        machines=tuple(_machines(history)),
         requirements=tuple(fact_words(name, value) for name, value in params),
         devices=tuple(_devices(rows)),
     )
 
 
-def _noise(noise: Noise) -> tuple[str, str]:
+def _machines(history: History) -> Iterator[str]:
+    measured: dict[tuple[str, str], int] = defaultdict(int)
+    for snapshot in history.snapshots:
+        measured[snapshot.measured_on, snapshot.processor] += 1
+    if {name for name, _ in measured} != {history.setup.machine}:
+        for (name, processor), count in sorted(measured.items()):
+            yield ", ".join(filter(None, (name, processor, text.plural(count, "commit"))))
+
+
+def _noise(noise: Noise, by_speedup: bool) -> tuple[str, str]:
     within = (
         "No time at the newest commit has an interval: that takes five rounds, or without a "
         "record more of asv's samples (repeat)."
@@ -284,7 +296,9 @@ def _noise(noise: Noise) -> tuple[str, str]:
             f"({text.plural(noise.times, 'time')} at the newest commit)."
         )
     between = "Scatter from commit to commit shows from the second commit on."
-    if noise.between is not None:
+    if by_speedup:
+        between = "Scatter from commit to commit is not known: their processors differ."
+    elif noise.between is not None:
         between = (
             "From one commit to the next a time typically differs by "
             f"{text.digits(100 * noise.between, 2)} % "

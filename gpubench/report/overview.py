@@ -18,6 +18,7 @@ from gpubench.report.findings import (
     change_view,
     counts_in_words,
     history_length,
+    processor_states,
     reason_views,
     running_states,
 )
@@ -219,7 +220,7 @@ def build(history: History | None, site: Site) -> Overview:
 
 def stamp(history: History, site: Site) -> str:
     """Changes with what an overview shows beside the history of its setup."""
-    machine = site.table.machines.get(history.setup.machine)
+    machine = site.table.machines.get(history.snapshots[-1].measured_on)
     others = [other.digest_now for other in _side_by_side(history, site)]
     branch = site.branch_of(history.setup), len(site.table.outside)
     return repr((site.table.problems, machine, others, branch))
@@ -308,6 +309,7 @@ def _details(kernels: _Kernels, best: Mapping[KernelKey, Ratio], rows: Sequence[
 
 def _states(history: History, site: Site) -> Iterator[State]:
     yield from running_states(history.snapshots)
+    yield from processor_states(history)
     if len(history.commits) == 1 and not history.snapshots[-1].running:
         yield ONE_COMMIT
     dropped = {name for snapshot in history.snapshots for name in snapshot.superseded}

@@ -117,10 +117,17 @@ class Snapshot:
     superseded: tuple[str, ...] = ()
     """asv benchmarks whose rows are left out, because what they measure has changed since (asv's
     ``version`` of a benchmark)."""
+    measured_on: str = ""
+    """asv's name of the machine; the setup has another where several machines are one."""
     running: Running | None = None
     """``None`` where no run is at work on it, as far as this machine can tell."""
     digest: str = ""
     """Changes with anything that its rows or these fields are made from."""
+
+    @property
+    def processor(self) -> str:
+        """Name of the processor; empty where neither the record nor asv has it."""
+        return str(self.facts.get("cpu") or self.params.get("cpu") or "")
 
     @property
     def uncommitted(self) -> tuple[str, ...]:

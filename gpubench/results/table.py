@@ -104,6 +104,19 @@ class History:
         """One for each snapshot."""
         return tuple(snapshot.commit for snapshot in self.snapshots)
 
+    @cached_property
+    def processors(self) -> tuple[str, ...]:
+        """Names of the processors that measured it."""
+        names = {snapshot.processor for snapshot in self.snapshots} - {""}
+        return tuple(sorted(names))
+
+    @cached_property
+    def by_speedup(self) -> bool:
+        """Whether it is of several machines with different processors: then a time says nothing of
+        a commit, and a speedup does."""
+        machines = {snapshot.measured_on for snapshot in self.snapshots}
+        return len(machines) > 1 and len(self.processors) > 1
+
     @property
     def latest(self) -> Commit:
         """The newest commit."""
@@ -146,6 +159,18 @@ class CaseHistories(History):
         if not self.disturbed.any():
             return self.times
         return np.where(self.disturbed, np.nan, self.times)
+
+    @cached_property
+    def judged(self) -> Times:
+        """What changes are sought in: ``undisturbed`` times, or where processors differ what takes
+        their place, the time over the baseline's."""
+        if not self.by_speedup:
+            return self.undisturbed
+        with np.errstate(divide="ignore"):
+            value, low, high = 1 / self.speedups
+        times: Times = np.stack([value, high, low])
+        times[:, self.disturbed] = np.nan
+        return times
 
     def part(self, cases: Sequence[int]) -> CaseHistories:
         """Some of the cases, by their indices; what they are compared with is among them."""
@@ -497,12 +522,15 @@ def open_table(
     pairs: Iterable[Pair | PairPattern] = (),
     path: Path | None = None,
     branches: Sequence[str] = (),
+    name_of: Callable[[str], str] = str,
 ) -> Table:
     """Read asv's results and the records beside them.
 
     ``results_dir`` is asv's (``.asv/results``); one that does not exist holds no results.
     ``repository`` orders the commits and gives their subjects; each of ``branches`` makes a history
-    of the commits that it contains (``histories_of``). ``pairs`` are benchmarks of an asv
+    of the commits that it contains (``histories_of``). ``name_of`` gives the name under which a
+    machine's results are shown: of machines with one name, a commit's newest result counts, and
+    ``problems`` names the others. ``pairs`` are benchmarks of an asv
     project that are reported as kernels; without any, the time benchmarks of a project that has
     none of gpubench's are reported alone. ``path`` is the file that keeps the table; without it, or
     where it is locked or cannot be written, which ``problems`` names, the table is in memory alone.
@@ -557,7 +585,16 @@ def open_table(
     for head in stored:
         facts = json.loads(head["facts"])
         at_work = running(files_of[head["name"]], facts, planned or None)
-        snapshots.append(_snapshot(head, commit_of[head["commit"]], key, facts, at_work))
+        setup = Setup(name_of(head["machine"]), head["environment"])
+        snapshots.append(_snapshot(head, commit_of[head["commit"]], key, facts, setup, at_work))
+    if any(snapshot.setup.machine != snapshot.measured_on for snapshot in snapshots):
+        started = dict(
+            connection.execute(
+                "select snapshot, max(started_at) from versions group by snapshot"
+            ).fetchall()
+        )
+        snapshots, again = _newest_of_each(snapshots, started)
+        problems += again
     by_setup: dict[Setup, list[Snapshot]] = defaultdict(list)
     several = len(order.histories) > 1
     of_commit = defaultdict[str, list[Snapshot]](list)
@@ -644,12 +681,14 @@ def _snapshot(
     commit: Commit,
     key: str,
     facts: Mapping[str, Value | None],
+    setup: Setup,
     at_work: Running | None,
 ) -> Snapshot:
     superseded = tuple(sorted(head["superseded"] or ()))
     return Snapshot(
         id=head["id"],
-        setup=Setup(head["machine"], head["environment"]),
+        setup=setup,
+        measured_on=head["machine"],
         commit=commit,
         facts=facts,
         concerns={name: tuple(facts) for name, facts in json.loads(head["concerns"]).items()},
@@ -657,8 +696,29 @@ def _snapshot(
         measured_at=head["measured_at"],
         superseded=superseded,
         running=at_work,
-        digest=store.digest(repr((key, head["name"], head["stamp"], commit, superseded, at_work))),
+        digest=store.digest(
+            repr((key, head["name"], head["stamp"], commit, setup, superseded, at_work))
+        ),
     )
+
+
+def _newest_of_each(
+    snapshots: Sequence[Snapshot], started: Mapping[int, float]
+) -> tuple[list[Snapshot], list[Problem]]:
+    """Return one snapshot for each commit of a setup, the one measured last, and say which others
+    there are. ``started`` has the seconds since 1970 at which its newest benchmark began."""
+    newest: dict[tuple[Setup, str], Snapshot] = {}
+    problems = []
+    for snapshot in sorted(
+        snapshots, key=lambda s: (started.get(s.id) or 0.0, s.measured_at or "", s.measured_on)
+    ):
+        place = snapshot.setup, snapshot.commit.hash
+        if older := newest.get(place):
+            path = f"{older.measured_on}/{older.commit.hash[:8]}-{older.setup.environment}.json"
+            later = f"as {snapshot.measured_on}, {snapshot.setup.machine} measured the commit later"
+            problems.append(Problem(path, f"another result counts: {later}"))
+        newest[place] = snapshot
+    return [*newest.values()], problems
 
 
 @lru_cache(maxsize=2**14)
