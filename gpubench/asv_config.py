@@ -12,6 +12,7 @@ from typing import Any
 from gpubench.errors import Fault
 from gpubench.files import TooLarge, read_regular
 from gpubench.links import LEADS_OUT, leads_out
+from gpubench.results.commits import BareRepository, Repository
 
 NAMES = ("asv.conf.json", "asv.conf.jsonc")
 
@@ -25,8 +26,8 @@ class AsvConfig:
 
     folder: Path
     """In which it stands: the working folder where there is none."""
-    repository: Path
-    """Folder in which git is asked."""
+    repository: Repository
+    """Where git is asked."""
     branches: tuple[str, ...] = ()
     """Names for git; empty where none is named."""
     path: Path | None = None
@@ -98,8 +99,17 @@ def _content(path: Path) -> Mapping[str, Any]:
     return content
 
 
-def _repository(folder: Path, content: Mapping[str, Any]) -> Path:
-    """Return the folder that ``repo`` names; of an address elsewhere that of the configuration."""
-    repo = content.get("repo")
-    named = folder / repo if isinstance(repo, str) and "\0" not in repo else folder
-    return named if named.is_dir() else folder
+def _repository(folder: Path, content: Mapping[str, Any]) -> Repository:
+    """Return the folder that ``repo`` names, or the one to which asv has cloned it from elsewhere;
+    else that of the configuration."""
+    repo, project = content.get("repo"), content.get("project", "project")
+    if isinstance(repo, str) and "\0" not in repo and (folder / repo).is_dir():
+        return BareRepository(folder / repo) if _is_bare(folder / repo) else folder / repo
+    # asv clones into a folder of the project's name, beside its configuration.
+    if isinstance(project, str) and "\0" not in project and _is_bare(folder / project):
+        return BareRepository(folder / project)
+    return folder
+
+
+def _is_bare(folder: Path) -> bool:
+    return (folder / "HEAD").is_file() and (folder / "objects").is_dir()

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from gpubench.errors import GpubenchError
 
-
 LEADS_OUT = "it is a symbolic link that leads out of this folder; copy the file here"
 
 

@@ -35,6 +35,17 @@ _ENVIRONMENT = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class BareRepository:
+    """A repository without files, in which git is asked only where somebody names it: a folder of a
+    project can look like one."""
+
+    path: Path
+
+
+Repository = Path | BareRepository
+"""The folder of a repository, or one inside it; or a bare one."""
+
 _TOGETHER = 500
 """Commits that one call of git names: a command line has some 2 MB on Linux, 32 KB on Windows."""
 
@@ -62,7 +73,7 @@ class CommitOrder:
 
 
 def histories_of(
-    dates: Mapping[str, float], repository: Path | None, branches: Sequence[str] = ()
+    dates: Mapping[str, float], repository: Repository | None, branches: Sequence[str] = ()
 ) -> CommitOrder:
     """Divide commits with results (``dates``: hash to seconds since 1970) by branches.
 
@@ -102,7 +113,7 @@ def is_known(commit: Commit) -> bool:
     return commit.subject is not None
 
 
-def branches_with(commits: Iterable[Commit], repository: Path | None) -> dict[str, str]:
+def branches_with(commits: Iterable[Commit], repository: Repository | None) -> dict[str, str]:
     """Return for each hash a branch that contains the commit; those on no branch are left out."""
     hashes = [commit.hash for commit in commits if is_known(commit)]
     if repository is None:
@@ -117,7 +128,7 @@ def branches_with(commits: Iterable[Commit], repository: Path | None) -> dict[st
     return branches
 
 
-def _tip(repository: Path, name: str) -> str:
+def _tip(repository: Repository, name: str) -> str:
     """Return the hash of a branch, else of a tag or commit, else of the remote's branch."""
     for revision in (f"refs/heads/{name}", name, f"origin/{name}"):
         arguments = "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
@@ -126,7 +137,7 @@ def _tip(repository: Path, name: str) -> str:
     return ""
 
 
-def _label(repository: Path, name: str) -> str:
+def _label(repository: Repository, name: str) -> str:
     """Return the name to show: that of the branch where ``HEAD`` stands for one."""
     if name != HEAD:
         return name
@@ -134,7 +145,7 @@ def _label(repository: Path, name: str) -> str:
 
 
 def _history(
-    repository: Path, tip: str, commits: Sequence[Commit], is_shallow: bool
+    repository: Repository, tip: str, commits: Sequence[Commit], is_shallow: bool
 ) -> tuple[str, ...]:
     """Return the hashes of the commits that a tip contains, oldest first.
 
@@ -157,7 +168,7 @@ def _history(
     return tuple(commit.hash for commit in inside)
 
 
-def order_commits(dates: Mapping[str, float], repository: Path | None) -> tuple[Commit, ...]:
+def order_commits(dates: Mapping[str, float], repository: Repository | None) -> tuple[Commit, ...]:
     """Commits oldest first; ``dates`` gives those with results (hash to seconds since 1970).
 
     Commits that the repository knows keep its topological order. Others, from a rewritten or
@@ -177,7 +188,7 @@ def _with_others(ordered: Sequence[Commit], others: Iterable[Commit]) -> list[Co
     return commits
 
 
-def _from_git(hashes: Iterable[str], repository: Path) -> list[Commit]:
+def _from_git(hashes: Iterable[str], repository: Repository) -> list[Commit]:
     """Ancestors of the commits, filtered to them; empty where git or the repository is missing."""
     wanted = {hash_[:8]: hash_ for hash_ in hashes}
     if not wanted:
@@ -210,11 +221,14 @@ def resolve_commit(text: str, commits: Iterable[Commit], repository: Path | None
     return next((hash_ for hash_ in hashes if full and full.startswith(hash_)), None)
 
 
-def _git(repository: Path, *arguments: str, given: str = "") -> str:
+def _git(repository: Repository, *arguments: str, given: str = "") -> str:
     """What git prints; nothing where it fails, or git or the repository is missing."""
+    where = ["-C", str(repository)]
+    if isinstance(repository, BareRepository):
+        where = [f"--git-dir={repository.path}"]
     try:
         process = subprocess.run(
-            ["git", *_OPTIONS, "-C", str(repository), *arguments],
+            ["git", *_OPTIONS, *where, *arguments],
             env={**os.environ, **_ENVIRONMENT},
             input=given,
             capture_output=True,

@@ -28,7 +28,7 @@ from gpubench.results.asv_files import (
     read_machine,
     read_names,
 )
-from gpubench.results.commits import CommitOrder, branches_with, histories_of
+from gpubench.results.commits import CommitOrder, Repository, branches_with, histories_of
 from gpubench.results.model import (
     EVERY,
     STATUSES,
@@ -215,7 +215,7 @@ class Table:
     """What asv shows as the code of a benchmark, of the newest run."""
     folder: Path
     """asv's results directory."""
-    _repository: Path | None
+    _repository: Repository | None
     _snapshots: Mapping[Setup, list[Snapshot]]
     """What was measured on each setup, oldest commit first; by branch, and ``EVERY`` commit."""
     _outlines: dict[Setup, History] = field(default_factory=dict, init=False)
@@ -518,7 +518,7 @@ class Table:
 @store.interruptible()
 def open_table(
     results_dir: Path,
-    repository: Path | None = None,
+    repository: Repository | None = None,
     pairs: Iterable[Pair | PairPattern] = (),
     path: Path | None = None,
     branches: Sequence[str] = (),

@@ -250,3 +250,21 @@ def test_benchmarks_apart_from_the_code_are_ordered_by_the_code_s_repository(
 
     with project.table() as table:
         assert branches_of(table) == {"main": 12}
+
+
+@pytest.mark.parametrize("repo", ["../bare.git", "https://example.org/toolkit.git"])
+def test_a_repository_that_asv_has_cloned_is_asked(
+    project: Project, tmp_path: Path, repo: str
+) -> None:
+    apart = tmp_path / "apart"
+    apart.mkdir()
+    clone = apart / "toolkit" if "https" in repo else tmp_path / "bare.git"
+    project.git("clone", "--quiet", "--mirror", str(tmp_path), str(clone))
+    project.results.parent.rename(apart / ".asv")
+    (tmp_path / ".git").rename(tmp_path / "gone")
+    project.results = apart / ".asv/results"
+    content = {"repo": repo, "project": "toolkit", "branches": ["exp"]}
+    project.configure(json.dumps(content), "apart")
+
+    with project.table() as table:
+        assert branches_of(table) == {"exp": 11}
