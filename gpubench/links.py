@@ -10,6 +10,8 @@ from pathlib import Path
 
 from gpubench.errors import GpubenchError
 
+LEADS_OUT = "it is a symbolic link that leads out of this folder; copy the file here"
+
 
 def leads_out(path: Path, folder: Path) -> bool:
     """Whether a path lies, all links followed, outside of a folder."""

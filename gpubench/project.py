@@ -11,9 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpubench.asv_config import find_config
 from gpubench.errors import Fault, SuiteError
 from gpubench.files import TooLarge, read_regular
+from gpubench.project_file import read_machines
 from gpubench.results import (
+    NO_RENAMES,
     KernelNames,
     Pair,
     PairPattern,
@@ -37,16 +40,32 @@ def project_table(
     """Results of gpubench's benchmarks and of pairs: those in ``suites``, a suite file or a folder,
     and those of ``patterns``; where there is nothing of these, of all time benchmarks.
 
-    Suites with faults do not stand in the way of results: their faults are returned, and their
-    pairs and old names are left out. The table is kept beside ``results_dir``. Raises
-    ``ResultsError`` like ``open_table``.
+    Histories are those of the branches that ``asv.conf.json`` names, in its ``repo``, else in
+    ``repository``. Suites with faults do not stand in the way of results: their faults are
+    returned, and their pairs and old names are left out. So are faults of ``asv.conf.json`` and
+    ``gpubench.yaml`` (beside it), and what is to say of the branches. The table is kept beside
+    ``results_dir``. Raises ``ResultsError`` like ``open_table``.
     """
-    path = table_path(results_dir)
+    config = find_config(results_dir)
+    machines, faults_of_machines = read_machines(config.folder)
+    faults = [*config.faults, *faults_of_machines]
+    pairs: tuple[Pair | PairPattern, ...] = ()
+    renames = NO_RENAMES
     try:
         pairs, renames = declared_pairs(suites), declared_renames(suites)
     except SuiteError as error:
-        return open_table(results_dir, repository, patterns, path), error.faults
-    return open_table(results_dir, repository, (*pairs, *patterns), path, renames), ()
+        faults += error.faults
+    table = open_table(
+        results_dir,
+        config.repository if config.path else repository,
+        (*pairs, *patterns),
+        table_path(results_dir),
+        renames,
+        branches=config.branches,
+        name_of=machines.name_of,
+    )
+    faults += [Fault(str(config.path or ".git"), 0, 0, note) for note in table.order.notes]
+    return table, tuple(faults)
 
 
 def declared_pairs(suites: Path) -> tuple[Pair | PairPattern, ...]:

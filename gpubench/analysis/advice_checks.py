@@ -423,6 +423,7 @@ def keep(predictions: Iterable[Prediction], path: Path, results: Path) -> None:
     if leads_out(path, results):
         raise ResultsError(f"{path} is a symbolic link out of {results}; remove it")
     try:
+        path.parent.mkdir(exist_ok=True)  # there is none of a name that stands for several machines
         append_lines(path, content)
     except OSError as error:
         raise ResultsError(f"what was found cannot be kept: {error}") from error

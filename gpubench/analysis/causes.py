@@ -16,8 +16,9 @@ from gpubench.names import Value
 from gpubench.results import CaseHistories, CaseName, Commit, Ratio, Row, Snapshot
 from gpubench.results.facts import concerns_case, explains
 
-Cause = Literal["kernel", "baseline", "environment", "shared"]
-"""``shared``: the kernel and its baseline moved alike, and no recorded fact changed with them."""
+Cause = Literal["kernel", "baseline", "environment", "shared", "either"]
+"""``shared``: the kernel and its baseline moved alike, and no recorded fact changed with them.
+``either``: the kernel or its baseline, where speedups alone are judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ def explained_changes(
                 ExplainedChange(
                     name=name,
                     change=change,
-                    cause="environment" if facts else _cause(row, change, beside, theirs),
+                    cause=_cause_in(history, row, change, beside, theirs, facts),
                     facts=facts,
                     recovered=None if undone is None else history.commits[steps[undone].after],
                     speedups=(
@@ -138,6 +139,19 @@ def _facts_between(
         for fact in changed_facts(old, new)
         if concerns_case(fact.name, backend, row.conditions, listed)
     )
+
+
+def _cause_in(
+    history: CaseHistories,
+    row: Row,
+    change: Change,
+    beside: Iterable[Change],
+    dependents: Sequence[CaseName],
+    facts: Sequence[FactChange] | None,
+) -> Cause:
+    if facts:
+        return "environment"
+    return "either" if history.by_speedup else _cause(row, change, beside, dependents)
 
 
 def _cause(

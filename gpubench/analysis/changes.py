@@ -126,7 +126,7 @@ class Level(NamedTuple):
 
 def changes_of(history: CaseHistories) -> dict[CaseName, tuple[Change, ...]]:
     """Changes of every case, oldest first."""
-    return dict(zip(history.names, changes_in(history.undisturbed), strict=True))
+    return dict(zip(history.names, changes_in(history.judged), strict=True))
 
 
 def changes_in(times: Times) -> list[tuple[Change, ...]]:

@@ -244,7 +244,7 @@ class ComparisonSide:
 
 def side_of(label: str, table: Table, commit: str | None = None) -> ComparisonSide:
     """The side of one commit, given by its full hash; without it, of each setup's newest."""
-    of_setups = map(table.snapshots, sorted(table.setups))
+    of_setups = map(table.snapshots, table.measured)
     if commit is None:
         return ComparisonSide(label, table, tuple(snapshots[-1] for snapshots in of_setups))
     every = chain.from_iterable(of_setups)

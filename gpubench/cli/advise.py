@@ -100,7 +100,8 @@ def advise(
 
     with closing(read_table(results, suites)) as table:
         site = Site(table)
-        histories = [one for one in site.histories if one.setup.fits(machine, environment)]
+        there = site.histories_of_first_branch
+        histories = [one for one in there if one.setup.fits(machine, environment)]
         work = None
         if verify or refresh:
             work = jobs(chosen_cases([target], preset, where, axes if verify else ()), samples)

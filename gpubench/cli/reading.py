@@ -375,4 +375,10 @@ def read_table(
     with ERR.status("reading results"):
         table, faults = project_table(results, Path.cwd(), suites, pairs)
     print_faults(faults, "warning: ")
+    if table.running:
+        from gpubench.report import text
+
+        for snapshot, run in table.running:
+            where = f"{snapshot.setup.machine}, {snapshot.setup.environment}"
+            ERR.print(f"asv run of {snapshot.commit.hash[:8]} on {where}: {text.running(run)}")
     return table

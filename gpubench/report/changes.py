@@ -19,6 +19,7 @@ from gpubench.report.findings import (
     case_words,
     change_view,
     history_length,
+    processor_states,
 )
 from gpubench.report.lists import listed, open_at_first
 from gpubench.report.site import (
@@ -43,6 +44,7 @@ CAUSES: dict[Cause, str] = {
     "baseline": "the baseline",
     "environment": "the environment",
     "shared": "the machine, or code that both share",
+    "either": "the kernel or its baseline",
 }
 
 RULE = (
@@ -135,7 +137,8 @@ def build(history: History, site: Site) -> ChangesPage:
         shown[row.change.after].append(row)
     are_open = open_at_first(map(len, shown.values()))
     causes = Counter(group[0].cause for group in groups.values())
-    states = [ONE_COMMIT] if len(history.commits) == 1 else []
+    states = [*processor_states(history)]
+    states += [ONE_COMMIT] if len(history.commits) == 1 else []
     if not any(snapshot.facts for snapshot in history.snapshots):
         states.append(NO_RECORD)
     return ChangesPage(
@@ -192,6 +195,12 @@ def _why(item: ExplainedChange) -> str:
         return (
             f"The environment changed with it. It became {direction}; whether the code did too "
             "needs a run of one of the two commits in the other's environment."
+        )
+    if item.cause == "either":
+        return (
+            f"The speedup {'fell' if item.change.slower else 'rose'}. "
+            "Times of different processors are not compared, so that it is the kernel or its "
+            "baseline that changed."
         )
     if item.cause == "baseline":
         names = text.join(dict.fromkeys(name.implementation for name in item.dependents))

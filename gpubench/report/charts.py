@@ -209,7 +209,7 @@ def history_chart(
                 case=name.case,
                 is_baseline=name in baselines,
                 rank=ranks[name.implementation],
-                times=_curve(times),
+                times=_curve(np.full_like(times, np.nan) if history.by_speedup else times),
                 speedups=_curve(speedups),
                 points=tuple(points),
                 changes=tuple(changes[name]),

@@ -11,7 +11,14 @@ from gpubench.analysis.choice import Alternative, Choice, Repayment, Stretch, ch
 from gpubench.analysis.headline import KernelKey
 from gpubench.errors import ResultsError
 from gpubench.report import text
-from gpubench.report.findings import ReasonView, reason_views, size_words, unfinished, wins
+from gpubench.report.findings import (
+    ReasonView,
+    reason_views,
+    running_states,
+    size_words,
+    unfinished,
+    wins,
+)
 from gpubench.report.lists import listed
 from gpubench.report.site import (
     CommitLabel,
@@ -159,7 +166,8 @@ def build(history: History, site: Site, only: str | None = None) -> ChoosePage:
         if only in (None, key[1], ".".join(key))
         and not all(row.is_alone for row in now.cases.values())
     )
-    rows, states = site.rows_now(history), []
+    rows = site.rows_now(history)
+    states = [*running_states(history.snapshots)]
     if not kernels:
         states.append(
             State(
@@ -168,7 +176,7 @@ def build(history: History, site: Site, only: str | None = None) -> ChoosePage:
                 "gpubench report --pair 'BASELINE=CANDIDATE'",
             )
         )
-    elif not any(choice.rows for kernel in kernels for choice in kernel.choices):
+    elif not states and not any(choice.rows for kernel in kernels for choice in kernel.choices):
         states.append(
             State(
                 "Nothing to compare",
@@ -211,11 +219,12 @@ def chosen_pages(
     Raises ``ResultsError`` with what there is, where nothing fits.
     """
     site = Site(table)
-    histories = [one for one in site.histories if one.setup.fits(machine, environment)]
+    there = site.histories_of_first_branch
+    histories = [one for one in there if one.setup.fits(machine, environment)]
     if not histories:
-        setups = text.join(setup_label(history.setup) for history in site.histories)
-        there = f"there are {setups}" if setups else "there are none; run `asv run`"
-        raise ResultsError(f"no results of that machine and environment: {there}")
+        setups = text.join(setup_label(history.setup) for history in there)
+        words = f"there are {setups}" if setups else "there are none; run `asv run`"
+        raise ResultsError(f"no results of that machine and environment: {words}")
     pages = tuple(page for h in histories if (page := build(h, site, kernel)).kernels)
     if not pages and kernel is None:
         raise ResultsError("nothing to choose from: name `pairs` of benchmarks in a suite")
@@ -345,7 +354,12 @@ def _notes(alternatives: Sequence[Alternative]) -> Iterator[str]:
 
 def elsewhere(key: KernelKey, history: History, site: Site) -> tuple[str, ...]:
     """Implementations of a kernel that have times, but not on this setup."""
-    here, others = site.timed(history)[key], (o for o in site.histories if o.setup != history.setup)
+    here, setup = site.timed(history)[key], history.setup
+    others = (
+        other
+        for other in site.histories
+        if other.setup.place != setup.place and other.setup.branch == setup.branch
+    )
     return tuple(
         f"{text.join(sorted(names))}: measured on {setup_label(other.setup)}"
         for other in others

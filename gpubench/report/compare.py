@@ -163,7 +163,7 @@ def build(history: History, site: Site) -> ComparePage:
         rule=RULE,
         newest=newest,
         others=others,
-        choosable=newest is not None or bool(others),
+        choosable=sum(len(one.snapshots) for one in site.measured.values()) > 1,
         initial=first.address if first else pair_address(snapshots[-1], snapshots[-1]),
         index=INDEX,
         export=markdown_address(history, site) if newest else None,
@@ -232,12 +232,13 @@ def pair_address(old: Snapshot, new: Snapshot) -> str:
 
 def setup_key(setup: Setup) -> str:
     """Short name of a setup in file names; it stays while others come and go."""
-    return hashlib.sha256(f"{setup.machine}\0{setup.environment}".encode()).hexdigest()[:10]
+    named = "\0".join((setup.machine, setup.environment, *filter(None, [setup.branch])))
+    return hashlib.sha256(named.encode()).hexdigest()[:10]
 
 
 def index_stamp(site: Site) -> str:
     """Changes with what there is to choose from."""
-    return repr([(history.setup, history.commits) for history in site.histories])
+    return repr([(setup, history.commits) for setup, history in site.measured.items()])
 
 
 def index_script(site: Site) -> str:
@@ -276,14 +277,14 @@ def index_script(site: Site) -> str:
         "most_in_markdown": MOST_IN_MARKDOWN,
         "setups": [
             {
-                "key": setup_key(history.setup),
-                "machine": history.setup.machine,
-                "environment": history.setup.environment,
-                "label": setup_label(history.setup),
+                "key": setup_key(setup),
+                "machine": setup.machine,
+                "environment": setup.environment,
+                "label": setup_label(setup),
                 "in_script": _in_script(history),
                 "commits": [(c.short, c.date, c.subject) for c in site.labels(history)],
             }
-            for history in site.histories
+            for setup, history in site.measured.items()
         ],
     }
     return _script("index", [rules])
@@ -301,7 +302,7 @@ def cases_script(history: History, site: Site) -> str:
         "baselines": history.newest.baselines.tolist(),
         "on_gpu": [row for row, name in enumerate(history.names) if name in on_gpu],
     }
-    return _script("cases", [setup_key(history.setup), cases])
+    return _script("cases", [setup_key(history.setup.place), cases])
 
 
 def snapshots_together(history: History) -> list[tuple[Snapshot, ...]]:
@@ -350,7 +351,7 @@ def snapshots_script(history: History, snapshots: Sequence[Snapshot], site: Site
             "facts": _facts(snapshot.facts),
             "params": _facts(snapshot.params),
         }
-    return _script("snapshots", [setup_key(history.setup), contents])
+    return _script("snapshots", [setup_key(history.setup.place), contents])
 
 
 def _facts(facts: Mapping[str, Value | None]) -> dict[str, tuple[str, str]]:

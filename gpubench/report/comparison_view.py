@@ -22,7 +22,7 @@ from gpubench.report import text
 from gpubench.report.findings import case_words, counts_in_words, unfinished
 from gpubench.report.lists import listed
 from gpubench.report.machines import fact_words
-from gpubench.report.site import CommitLabel, commit_label
+from gpubench.report.site import CommitLabel, snapshot_label
 from gpubench.results import Row, Snapshot
 from gpubench.results.ratio import BETWEEN_PROCESSES
 
@@ -140,7 +140,7 @@ def comparison_view(
     """
     shown = comparison.differences if everything else comparison.differing
     old, new = (
-        SideView(side.setup.machine, side.setup.environment, commit_label(side.commit))
+        SideView(side.setup.machine, side.setup.environment, snapshot_label(side))
         for side in (comparison.old, comparison.new)
     )
     only_old, only_new = (

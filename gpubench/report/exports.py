@@ -36,7 +36,12 @@ def write(site: Site, folder: Path) -> None:
     since all are too many."""
     for name, records_of in (("cases", _case_records), ("machines", _machine_records)):
         records = (
-            {"machine": h.setup.machine, "environment": h.setup.environment, **record}
+            {
+                "machine": h.setup.machine,
+                "environment": h.setup.environment,
+                "branch": site.branch_of(h.setup) or None,
+                **record,
+            }
             for h in site.histories
             for record in records_of(h, site)
         )
@@ -67,6 +72,7 @@ def write_records(
 
 def _case_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
     """Cases as the kernel pages show them; ``None`` where something is not known."""
+    uncommitted = {s.commit.hash: ", ".join(s.uncommitted) or None for s in history.snapshots}
     for now in site.current(history).values():
         for row in now.cases.values():
             ratio = row.speedup
@@ -75,6 +81,7 @@ def _case_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
                 "commit": now.commit.hash,
                 "commit_date": int(now.commit.date),
                 "subject": now.commit.subject,
+                "uncommitted": uncommitted[now.commit.hash],
                 **asdict(row.name),
                 "device": row.device if row.recorded else None,
                 "status": row.status,

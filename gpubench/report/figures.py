@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from gpubench.report import text
 from gpubench.report.charts import CommitValues, HistoryChart, HistorySeries, Roofline, SizeChart
 from gpubench.report.findings import basis
+from gpubench.report.site import CommitLabel
 
 Figure = dict[str, Any]
 """``{"data": [...], "layout": {...}}``."""
@@ -95,10 +96,7 @@ def history_figure(chart: HistoryChart) -> Figure:
             }
             for series in chart.series
         ],
-        "commits": [
-            _escaped(f"{commit.short} {commit.date} {commit.subject[:_SUBJECT]}")
-            for commit in chart.commits
-        ],
+        "commits": [_escaped(_commit_words(commit)) for commit in chart.commits],
     }
 
 
@@ -243,6 +241,11 @@ def _marks(chart: HistoryChart) -> tuple[list[Figure], list[Figure]]:
             }
         )  # fmt: skip
     return lines, notes
+
+
+def _commit_words(commit: CommitLabel) -> str:
+    words = f"{commit.short} {commit.date} {commit.subject[:_SUBJECT]}"
+    return f"{words} (measured with uncommitted changes)" if commit.uncommitted else words
 
 
 def _escaped(words: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,9 @@ from gpubench.analysis.tally import by_reason
 from gpubench.names import kernel_title
 from gpubench.report import text
 from gpubench.report.lists import listed
-from gpubench.report.site import CommitLabel, State, commit_label
+from gpubench.report.site import CommitLabel, State, setup_label, snapshot_label
 from gpubench.report.sparkline import Sparkline, sparkline
-from gpubench.results import ABSENT, CaseHistories, CaseName, Row, Status
+from gpubench.results import ABSENT, CaseHistories, CaseName, History, Row, Snapshot, Status
 from gpubench.results.unfinished import UNFINISHED
 
 _SHOWN_CASES = 4
@@ -54,6 +54,8 @@ class ChangeView:
     """Seconds."""
     new: float
     """Seconds."""
+    by_speedup: bool
+    """Whether both are times over the baseline's instead: of several processors."""
     spark: Sparkline
     points: int
     """Commits that it rests on (``rests_on``)."""
@@ -89,7 +91,7 @@ def basis(points: int) -> str:
 def rests_on(history: CaseHistories, name: CaseName, change: Change) -> int:
     """Commits measured since a change, in a row, whose time is nearer to the new level; of a step
     those at the old level before it, where they are fewer."""
-    times = history.undisturbed[0, history.rows_of[name]]
+    times = history.judged[0, history.rows_of[name]]
     since = _in_a_row(times[change.after :], change.new, change.old)
     if change.kind == "difference":
         return since
@@ -109,11 +111,12 @@ def change_view(history: CaseHistories, name: CaseName, change: Change) -> Chang
         slower=change.slower,
         factor=change.ratio.factor,
         claim="; ".join(filter(None, (claim(change), basis(points)))),
-        before=commit_label(history.commits[change.before]),
-        after=commit_label(history.commits[change.after]),
+        before=snapshot_label(history.snapshots[change.before]),
+        after=snapshot_label(history.snapshots[change.after]),
         name=name,
         old=change.old,
         new=change.new,
+        by_speedup=history.by_speedup,
         spark=history_spark(history, name, (change,)),
         points=points,
     )
@@ -123,19 +126,42 @@ def history_spark(history: CaseHistories, name: CaseName, changes: Sequence[Chan
     """Sparkline of a case's times at the commits that know it; changes are marked."""
     row = history.rows_of[name]
     places = np.flatnonzero(history.statuses[row] != ABSENT)
-    medians = history.times[0, row, places]
+    medians = (history.judged if history.by_speedup else history.times)[0, row, places]
     present = medians[~np.isnan(medians)]
     label = f"{text.plural(len(present), 'commit')} with a time"
-    if present.size:
+    if present.size and not history.by_speedup:
         label += f", first {text.seconds(present[0])}, last {text.seconds(present[-1])}"
     marked = np.searchsorted(places, [change.after for change in changes]).tolist()
     return sparkline(medians, f"{label}; {text.plural(len(marked), 'change')}", marked)
 
 
 def unfinished(rows: Iterable[Row | None]) -> str:
-    """How many times are of a run that was not finished; empty where none is."""
+    """How many times are of a run that was stopped; empty where none is."""
     count = sum(UNFINISHED in row.warnings for row in rows if row)
     return f"{text.plural(count, 'time')} of a run that asv has not stored" if count else ""
+
+
+def processor_states(history: History) -> Iterator[State]:
+    """Say where a history is of several processors, so that times alone tell nothing."""
+    if history.by_speedup:
+        machines = {snapshot.measured_on for snapshot in history.snapshots}
+        yield State(
+            "Several processors",
+            f"{history.setup.machine} stands for {text.plural(len(machines), 'machine')} with "
+            f"{text.some(history.processors)}. Their times are not held against each other: "
+            "changes are those of the speedup, and a case without one has none.",
+        )
+
+
+def running_states(snapshots: Iterable[Snapshot]) -> Iterator[State]:
+    """Say which of these snapshots a run of asv measures now."""
+    for snapshot in snapshots:
+        if snapshot.running:
+            yield State(
+                "A run is at work",
+                f"asv run measures {snapshot.commit.hash[:8]} on {setup_label(snapshot.setup)}: "
+                f"{text.running(snapshot.running)}. Cases that it has not finished are not shown.",
+            )
 
 
 def reason_views(rows: Iterable[Row]) -> tuple[ReasonView, ...]:

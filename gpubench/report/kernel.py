@@ -21,10 +21,12 @@ from gpubench.report.findings import (
     counts_in_words,
     history_length,
     history_spark,
+    processor_states,
     reason_views,
+    running_states,
 )
 from gpubench.report.lists import listed
-from gpubench.report.site import CommitLabel, Navigation, Site, State, commit_label, kernel_label
+from gpubench.report.site import CommitLabel, Navigation, Site, State, kernel_label
 from gpubench.report.sparkline import Sparkline
 from gpubench.results import ABSENT, CaseHistories, CaseName, History, Row
 
@@ -161,7 +163,7 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
         navigation=site.navigation(history.setup, key),
         verdict=_verdict(headlines),
         details=f"Of {text.plural(len(rows), 'case')}, {counts}.",
-        commit=commit_label(now.commit),
+        commit=site.labels(history)[history.commits.index(now.commit)],
         history=chart,
         sizes=tuple(charts.size_charts(rows, ranks)),
         launches=tuple(charts.launch_maps(rows, ranks)),
@@ -235,14 +237,16 @@ def _over_commits(
 def _states(history: History, now: KernelNow, commits: int) -> Iterator[State]:
     rows = now.cases.values()
     bench = next((row.bench for row in rows if row.bench), now.key[1])
-    if now.commit != history.latest:
+    yield from running_states(history.snapshots)
+    yield from processor_states(history)
+    if now.commit != history.latest and not history.snapshots[-1].running:
         yield State(
             "Not measured at the newest commit",
             f"These are the values of {now.commit.hash[:8]}; the newest commit measured here is "
             f"{history.latest.hash[:8]}.",
             f"asv run --bench {bench} {history.latest.hash[:8]}^!",
         )
-    if commits == 1:
+    if commits == 1 and not history.snapshots[-1].running:
         yield ONE_COMMIT
     missing = [row for row in rows if row.missing]
     if missing:

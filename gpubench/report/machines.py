@@ -11,11 +11,22 @@ from dataclasses import dataclass
 
 from gpubench.analysis.noise import Noise
 from gpubench.names import Value
-from gpubench.record import APPENDED
+from gpubench.record import APPENDED, UNCOMMITTED
 from gpubench.report import exports, text
 from gpubench.report.exports import ExportFile
-from gpubench.report.site import CommitLabel, Link, Navigation, Site, State, commit_label
+from gpubench.report.findings import running_states
+from gpubench.report.site import (
+    CommitLabel,
+    Link,
+    Navigation,
+    Site,
+    State,
+    commit_label,
+    setup_label,
+    snapshot_label,
+)
 from gpubench.results import History, Problem, Row
+from gpubench.results.commits import is_known
 
 _LABELS = {
     "cpu": "Processor",
@@ -39,6 +50,7 @@ _LABELS = {
     "scipy_blas": "SciPy's BLAS",
     "scipy_blas_threads": "Threads of SciPy's BLAS",
     "gpubench": "gpubench",
+    UNCOMMITTED: "Uncommitted changes",
     "asv_runner": "asv_runner",
     "copy_bytes_per_second": "Copy bandwidth",
     "triad_bytes_per_second": "Triad bandwidth",
@@ -104,14 +116,29 @@ class SetupFacts:
     commits: int
     first: CommitLabel
     last: CommitLabel
+    uncommitted: tuple[CommitLabel, ...]
+    """Commits that were measured with uncommitted changes, the newest first."""
     times: int
     """At the newest commit."""
     threads: str
     """Thread counts that implementations were given; empty when none is recorded."""
     noise: tuple[str, ...]
+    machines: tuple[str, ...]
+    """Where several machines are one, each with its processor and its commits."""
     requirements: tuple[tuple[str, str], ...]
     """The environment as asv describes it."""
     devices: tuple[DeviceConditions, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideCommit:
+    """A commit with results that no history has."""
+
+    commit: CommitLabel
+    where: str
+    """A branch that contains it, or why there is none."""
+    setups: str
+    """Machines and environments with its results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +150,10 @@ class MachinesPage:
     files: tuple[ExportFile, ...]
     problems: tuple[Problem, ...]
     states: tuple[State, ...]
+    history: str
+    """Which commits are in the histories; empty where no repository tells."""
+    outside: tuple[OutsideCommit, ...]
+    """The newest first."""
 
 
 def build(site: Site) -> MachinesPage:
@@ -130,10 +161,11 @@ def build(site: Site) -> MachinesPage:
     histories, problems = site.histories, site.table.problems
     counts = (
         text.plural(len({history.setup.machine for history in histories}), "machine"),
-        text.plural(len(histories), "environment"),
+        text.plural(len({history.setup.place for history in histories}), "environment"),
         text.plural(len(site.table.commits), "commit"),
     )
-    files = text.plural(sum(len(history.snapshots) for history in histories), "result file")
+    measured = site.measured.values()
+    files = text.plural(sum(len(history.snapshots) for history in measured), "result file")
     left_out = f"{text.plural(len(problems), 'part')} left out" if problems else "nothing left out"
     silent = {h.setup.machine for h in histories if not any(s.facts for s in h.snapshots)}
     state = State(
@@ -148,14 +180,46 @@ def build(site: Site) -> MachinesPage:
         setups=tuple(_setup(history, site) for history in histories),
         files=exports.FILES,
         problems=problems,
-        states=(state,) if silent else (),
+        states=(*_running(site), *((state,) if silent else ())),
+        history=_history_words(site),
+        outside=tuple(_outside(site)),
     )
+
+
+def _running(site: Site) -> Iterator[State]:
+    for history in site.measured.values():
+        yield from running_states(history.snapshots)
+
+
+def _history_words(site: Site) -> str:
+    if not site.table.branches:
+        return ""
+    names = [f"`{name}`" for name in site.table.branches]
+    each = f"the branch {names[0]}" if len(names) == 1 else f"each of {text.join(names)}"
+    notes = "".join(f" Note: {note}." for note in site.table.order.notes)
+    return (
+        f"A history has the commits that {each} contains, in the repository's order. "
+        f"`branches` in asv.conf.json names others.{notes}"
+    )
+
+
+def _outside(site: Site) -> Iterator[OutsideCommit]:
+    setups: dict[str, list[str]] = defaultdict(list)
+    for setup, history in site.measured.items():
+        for commit in history.commits:
+            setups[commit.hash].append(setup_label(setup))
+    branches = site.table.branches_outside
+    for commit in reversed(site.table.outside):
+        where = branches.get(commit.hash) or "on no branch"
+        if not is_known(commit):
+            where = "git does not know it: it was rewritten, or is not fetched yet"
+        yield OutsideCommit(commit_label(commit), where, "; ".join(setups[commit.hash]))
 
 
 def machine_panel(history: History, site: Site) -> MachinePanel:
     """Facts of the newest snapshot that has any, over asv's description of the machine."""
     newest = ([s for s in history.snapshots if s.facts] or history.snapshots)[-1]
-    facts = {**site.table.machines.get(history.setup.machine, {}), **newest.facts}
+    facts = {**site.table.machines.get(newest.measured_on, {}), **newest.facts}
     shown = [
         name
         for name in (*_LABELS, *sorted(facts.keys() - _LABELS.keys()))
@@ -193,20 +257,34 @@ def _setup(history: History, site: Site) -> SetupFacts:
     threads = {row.threads for row in rows if row.threads}
     params = sorted((name, value) for name, value in latest.params.items() if name != "machine")
     return SetupFacts(
-        setup=Link(panel.name, site.address(history.setup)),
+        setup=Link(
+            ", ".join(filter(None, (panel.name, history.setup.branch))),
+            site.address(history.setup),
+        ),
         panel=panel,
         commits=len(history.commits),
-        first=commit_label(history.commits[0]),
-        last=commit_label(history.latest),
+        first=snapshot_label(history.snapshots[0]),
+        last=snapshot_label(latest),
+        uncommitted=tuple(label for label in reversed(site.labels(history)) if label.uncommitted),
         times=sum(row.seconds is not None for row in rows),
         threads=text.join(map(str, sorted(threads))),
-        noise=_noise(site.noise(history)),
+        noise=_noise(site.noise(history), history.by_speedup),
+        machines=tuple(_machines(history)),
         requirements=tuple(fact_words(name, value) for name, value in params),
         devices=tuple(_devices(rows)),
     )
 
 
-def _noise(noise: Noise) -> tuple[str, str]:
+def _machines(history: History) -> Iterator[str]:
+    measured: dict[tuple[str, str], int] = defaultdict(int)
+    for snapshot in history.snapshots:
+        measured[snapshot.measured_on, snapshot.processor] += 1
+    if {name for name, _ in measured} != {history.setup.machine}:
+        for (name, processor), count in sorted(measured.items()):
+            yield ", ".join(filter(None, (name, processor, text.plural(count, "commit"))))
+
+
+def _noise(noise: Noise, by_speedup: bool) -> tuple[str, str]:
     within = (
         "No time at the newest commit has an interval: that takes five rounds, or without a "
         "record more of asv's samples (repeat)."
@@ -218,7 +296,9 @@ def _noise(noise: Noise) -> tuple[str, str]:
             f"({text.plural(noise.times, 'time')} at the newest commit)."
         )
     between = "Scatter from commit to commit shows from the second commit on."
-    if noise.between is not None:
+    if by_speedup:
+        between = "Scatter from commit to commit is not known: their processors differ."
+    elif noise.between is not None:
         between = (
             "From one commit to the next a time typically differs by "
             f"{text.digits(100 * noise.between, 2)} % "

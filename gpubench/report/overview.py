@@ -18,7 +18,9 @@ from gpubench.report.findings import (
     change_view,
     counts_in_words,
     history_length,
+    processor_states,
     reason_views,
+    running_states,
 )
 from gpubench.report.lists import listed
 from gpubench.report.machines import MachinePanel, machine_panel
@@ -31,6 +33,7 @@ from gpubench.report.site import (
     commit_label,
     kernel_label,
     setup_label,
+    snapshot_label,
 )
 from gpubench.results import (
     STATUSES,
@@ -151,6 +154,10 @@ class Overview:
     speedup: Ratio | None = None
     counts: dict[str, int] = field(default_factory=dict)
     commit: CommitLabel | None = None
+    branch: str = ""
+    """Whose commits the history has; empty where no repository tells."""
+    outside: int = 0
+    """Commits with results that are in no history."""
     machine: MachinePanel | None = None
     matrix: Matrix = Matrix()
     regressions: tuple[ChangeView, ...] = ()
@@ -196,7 +203,9 @@ def build(history: History | None, site: Site) -> Overview:
         details=_details(kernels, best, rows),
         speedup=mean,
         counts=count(rows),
-        commit=commit_label(history.latest),
+        commit=snapshot_label(history.snapshots[-1]),
+        branch=site.branch_of(history.setup),
+        outside=len(site.table.outside),
         machine=machine_panel(history, site),
         matrix=_matrix(kernels, best, newest, history, site),
         regressions=_largest((item for item in newest if item[1].slower), history, site),
@@ -211,9 +220,10 @@ def build(history: History | None, site: Site) -> Overview:
 
 def stamp(history: History, site: Site) -> str:
     """Changes with what an overview shows beside the history of its setup."""
-    machine = site.table.machines.get(history.setup.machine)
+    machine = site.table.machines.get(history.snapshots[-1].measured_on)
     others = [other.digest_now for other in _side_by_side(history, site)]
-    return repr((site.table.problems, machine, others))
+    branch = site.branch_of(history.setup), len(site.table.outside)
+    return repr((site.table.problems, machine, others, branch))
 
 
 def _side_by_side(history: History, site: Site) -> Sequence[History]:
@@ -224,7 +234,7 @@ def _side_by_side(history: History, site: Site) -> Sequence[History]:
 def _setup_row(history: History, site: Site) -> SetupRow:
     return SetupRow(
         setup=Link(setup_label(history.setup), site.address(history.setup)),
-        commit=commit_label(history.latest),
+        commit=snapshot_label(history.snapshots[-1]),
         speedup=geometric_mean([*_best(_kernels(history, site)).values()]),
         counts=counts_in_words(count(site.rows_now(history))),
     )
@@ -298,7 +308,9 @@ def _details(kernels: _Kernels, best: Mapping[KernelKey, Ratio], rows: Sequence[
 
 
 def _states(history: History, site: Site) -> Iterator[State]:
-    if len(history.commits) == 1:
+    yield from running_states(history.snapshots)
+    yield from processor_states(history)
+    if len(history.commits) == 1 and not history.snapshots[-1].running:
         yield ONE_COMMIT
     dropped = {name for snapshot in history.snapshots for name in snapshot.superseded}
     if dropped:

@@ -178,6 +178,9 @@ def files_of(history: History | None, site: Site) -> Iterator[ReportFile]:
             yield ReportFile("machines.html", site.digest, view, "machines.html")
             stamp = compare.index_stamp(site)
             yield ReportFile(compare.INDEX, stamp, partial(compare.index_script, site))
+            there = {history.setup.place for history in site.histories}
+            for place in site.measured.keys() - there:
+                yield from _compared_files(site.measured[place], site)
         else:
             view = partial(overview.build, None, site)
             yield ReportFile(site.address(None), site.digest, view, "overview.html")
@@ -204,7 +207,15 @@ def files_of(history: History | None, site: Site) -> Iterator[ReportFile]:
     if len(history.snapshots) > 1:
         view = partial(compare.newest_in_markdown, history, site)
         yield ReportFile(compare.markdown_address(history, site), compared, view)
-    start = f"{compare.FOLDER}/{compare.setup_key(setup)}"
+    if history is next(one for one in site.histories if one.setup.place == setup.place):
+        yield from _compared_files(site.measured[setup.place], site)
+    for address, asked in advise.scripts(history, site).items():
+        yield ReportFile(address, advised, partial(advise.script, history, asked, site))
+
+
+def _compared_files(history: History, site: Site) -> Iterator[ReportFile]:
+    """Scripts of all commits of a machine and environment, from which a reader chooses two."""
+    start = f"{compare.FOLDER}/{compare.setup_key(history.setup.place)}"
     yield ReportFile(
         f"{start}.js", history.digest_now, partial(compare.cases_script, history, site)
     )
@@ -213,8 +224,6 @@ def files_of(history: History | None, site: Site) -> Iterator[ReportFile]:
         view = partial(compare.snapshots_script, history, snapshots, site)
         shown = "".join([names, *(snapshot.digest for snapshot in snapshots)])
         yield ReportFile(f"{start}-{number}.js", shown, view)
-    for address, asked in advise.scripts(history, site).items():
-        yield ReportFile(address, advised, partial(advise.script, history, asked, site))
 
 
 Assignment = tuple[int, Collection[str]]

@@ -81,6 +81,8 @@ class CommitLabel:
     date: str
     subject: str
     """Empty without the repository."""
+    uncommitted: str = ""
+    """Files that differed from the commit when it was measured; empty where none is known to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +145,33 @@ class Site:
 
     @cached_property
     def histories(self) -> tuple[History, ...]:
-        """One for each setup, those that still measure first; last those of which nothing is left,
-        since what was measured there has changed."""
+        """One for each setup, in their order (``Table.setups``); last those of which nothing is
+        left, since what was measured there has changed."""
         histories = map(self.table.outline, self.table.setups)
         return tuple(sorted(histories, key=lambda history: not history.names))
+
+    @cached_property
+    def measured(self) -> Mapping[Setup, History]:
+        """By machine and environment all of their commits, those outside every history too."""
+        there = {history.setup.place: history for history in self.histories}
+        places = [*there, *(setup.place for setup in self.table.measured)]
+        return {place: self._everything(place, there.get(place)) for place in dict.fromkeys(places)}
+
+    def _everything(self, place: Setup, history: History | None) -> History:
+        snapshots = self.table.snapshots(place.everywhere)
+        if history and len(history.snapshots) == len(snapshots):
+            return history
+        return self.table.outline(place.everywhere)
+
+    @cached_property
+    def histories_of_first_branch(self) -> tuple[History, ...]:
+        """Those that commands answer from: a page of another branch is chosen in a browser."""
+        first = self.histories[0].setup.branch if self.histories else ""
+        return tuple(one for one in self.histories if one.setup.branch == first)
+
+    def branch_of(self, setup: Setup) -> str:
+        """The branch whose commits a setup's history has; empty where that is not known."""
+        return setup.branch or next(iter(self.table.branches), "")
 
     def rows(self, snapshot: Snapshot) -> Mapping[CaseName, Row]:
         """Each case of one snapshot. The last that were asked for are kept, two at least."""
@@ -256,7 +281,7 @@ class Site:
     @kept
     def labels(self, history: History) -> tuple[CommitLabel, ...]:
         """The commits of a setup in words."""
-        return tuple(map(commit_label, history.commits))
+        return tuple(map(snapshot_label, history.snapshots))
 
     @kept
     def noise(self, history: History) -> Noise:
@@ -286,8 +311,9 @@ class Site:
     def digest(self) -> str:
         """Changes with anything that the page of all machines shows."""
         table = self.table
-        shown = [table.problems, table.machines, table.commits, sorted(self._slugs.items())]
-        shown += [history.digest for history in self.histories]
+        shown = [table.problems, table.machines, table.order, sorted(self._slugs.items())]
+        shown += [self.table.branches_outside, [*self.measured]]
+        shown += [history.digest for history in (*self.histories, *self.measured.values())]
         return hashlib.sha256(repr(shown).encode()).hexdigest()
 
     @cached_property
@@ -295,7 +321,8 @@ class Site:
         """Ends of file names by setup; the first has none."""
         slugs: dict[Setup, str] = {}
         for history in self.histories[1:]:
-            named = f"{history.setup.machine}-{history.setup.environment}"
+            setup = history.setup
+            named = "-".join(filter(None, (setup.machine, setup.environment, setup.branch)))
             # Cut, since file systems end a name at 255 bytes, and a kernel's name comes before.
             slug = f"--{re.sub(r'[^A-Za-z0-9.]+', '-', named).strip('-.')[:60]}"
             while slug in slugs.values():
@@ -373,11 +400,16 @@ def kernel_label(key: KernelKey) -> str:
 
 
 def setup_label(setup: Setup) -> str:
-    """Machine and environment in words."""
-    return f"{setup.machine}, {setup.environment}"
+    """Machine, environment and, of several, the branch in words."""
+    return ", ".join(filter(None, (setup.machine, setup.environment, setup.branch)))
 
 
 def commit_label(commit: Commit) -> CommitLabel:
     """A commit in words."""
     # As many characters as asv's file names have.
     return CommitLabel(commit.hash[:8], text.date(commit.date), commit.subject or "")
+
+
+def snapshot_label(snapshot: Snapshot) -> CommitLabel:
+    """Return the commit of a snapshot in words, and what was not committed when it was measured."""
+    return replace(commit_label(snapshot.commit), uncommitted=text.some(snapshot.uncommitted))

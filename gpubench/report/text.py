@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from gpubench.names import format_shape
-from gpubench.results import Ratio, Row
+from gpubench.results import Ratio, Row, Running
 
 _SPACE = "\N{NARROW NO-BREAK SPACE}"
 _DASH = "\N{EN DASH}"
@@ -151,6 +151,15 @@ def date(value: float) -> str:
 def plural(count: int, noun: str, nouns: str | None = None) -> str:
     """``1 case``, ``3 cases``."""
     return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def running(run: Running) -> str:
+    """``running since 2026-01-31 10:32 UTC: 40 of 120 cases so far``."""
+    since = datetime.fromtimestamp(run.since, UTC).strftime("%Y-%m-%d %H:%M")
+    count = plural(run.finished, "case")
+    if run.planned is not None:
+        count = f"{run.finished:,} of {plural(run.planned, 'case')}"
+    return f"running since {since} UTC: {count} so far"
 
 
 def join(parts: Iterable[str], last: str = "and") -> str:

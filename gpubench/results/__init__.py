@@ -5,6 +5,7 @@ says what a row is and ``ratio`` what its intervals are.
 """
 
 from gpubench.results.model import (
+    NO_RENAMES,
     STATUSES,
     CaseName,
     Commit,
@@ -14,6 +15,7 @@ from gpubench.results.model import (
     Problem,
     Renames,
     Row,
+    Running,
     Setup,
     Snapshot,
     Status,
@@ -35,6 +37,7 @@ __all__ = [
     "ABSENT",
     "COMPARED_TIMES",
     "LAUNCH_PARTS",
+    "NO_RENAMES",
     "STATUSES",
     "VERDICTS",
     "CaseHistories",
@@ -49,6 +52,7 @@ __all__ = [
     "Ratio",
     "Renames",
     "Row",
+    "Running",
     "Setup",
     "Snapshot",
     "Status",

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.errors import GpubenchError
+from gpubench.names import Value
 from gpubench.record import (
     UNCOMMITTED,
     CaseRecord,
@@ -170,6 +171,12 @@ def recorded_processes(path: Path) -> dict[CaseKey, list[RecordedProcess]]:
                 new = [RecordedProcess(runs[run], process) for process in finished]
                 processes[place] = [*processes.pop(place, ()), *new]
     return processes
+
+
+def count_finished(path: Path, run: Value | None) -> int:
+    """Return how many cases a run has finished by a record, with or without a time."""
+    processes = recorded_processes(path).values()
+    return sum(any(one.run.facts.get(RUN) == run for one in of_case) for of_case in processes)
 
 
 def _parsed(lines: Sequence[bytes]) -> Iterator[Line]:

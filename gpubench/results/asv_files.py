@@ -151,6 +151,8 @@ def read_benchmarks(path: Path) -> Mapping[str, Described]:
     for entry in content.values() if isinstance(content, dict) else content:
         if isinstance(entry, dict) and isinstance(entry.get("name"), str):
             names, kind = entry.get("param_names"), entry.get("type")
+            params = entry.get("params")
+            params = params if isinstance(params, list) else []
             source = entry.get("pretty_source") or entry.get("code")
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
                 names = ()
@@ -158,6 +160,7 @@ def read_benchmarks(path: Path) -> Mapping[str, Described]:
                 param_names=tuple(names),
                 kind=kind if isinstance(kind, str) else "",
                 source=source if isinstance(source, str) else "",
+                cases=math.prod(len(values) for values in params if isinstance(values, list)),
             )
     return described
 

@@ -1,4 +1,4 @@
-"""The order of commits: the repository's where it is at hand, otherwise by date."""
+"""The order of commits, and which of them are a branch's: the repository's, otherwise by date."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpubench.errors import ResultsError, did_you_mean
@@ -52,21 +53,160 @@ _ENVIRONMENT = {
 }
 
 
-def order_commits(dates: Mapping[str, float], repository: Path | None) -> tuple[Commit, ...]:
+@dataclass(frozen=True, slots=True)
+class BareRepository:
+    """A repository without files, in which git is asked only where somebody names it: a folder of a
+    project can look like one."""
+
+    path: Path
+
+
+Repository = Path | BareRepository
+"""The folder of a repository, or one inside it; or a bare one."""
+
+_TOGETHER = 500
+"""Commits that one call of git names: a command line has some 2 MB on Linux, 32 KB on Windows."""
+
+HEAD = "HEAD"
+"""What is checked out: the history's branch where none is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOrder:
+    """Commits with results, and the histories that they make."""
+
+    commits: tuple[Commit, ...]
+    """All of them, oldest first."""
+    histories: Mapping[str, tuple[str, ...]]
+    """By branch the hashes of its commits, oldest first: what its tip contains. One entry with an
+    empty name and all commits where no branch is known."""
+    notes: tuple[str, ...] = ()
+    """Branches that were asked for and have no history, one sentence each."""
+
+    @property
+    def outside(self) -> tuple[Commit, ...]:
+        """Commits that no history has, oldest first."""
+        inside = {hash_ for of_branch in self.histories.values() for hash_ in of_branch}
+        return tuple(commit for commit in self.commits if commit.hash not in inside)
+
+
+def histories_of(
+    dates: Mapping[str, float], repository: Repository | None, branches: Sequence[str] = ()
+) -> CommitOrder:
+    """Divide commits with results (``dates``: hash to seconds since 1970) by branches.
+
+    ``branches`` are names of branches, tags or commits; without any, or where none of them has
+    results, the history is that of ``HEAD``. All commits are one history where git knows none of
+    them, so that the repository is another project's, and where ``HEAD`` has none.
+    """
+    commits = order_commits(dates, repository)
+    everything = tuple(commit.hash for commit in commits)
+    if repository is None or not any(map(is_known, commits)):
+        return CommitOrder(commits, {"": everything})
+    is_shallow = _git(repository, "rev-parse", "--is-shallow-repository").strip() == "true"
+    histories: dict[str, tuple[str, ...]] = {}
+    notes = []
+    for name in branches or (HEAD,):
+        tip = _tip(repository, name)
+        history = _history(repository, tip, commits, is_shallow) if tip else ()
+        if history:
+            histories[_label(repository, name)] = history
+        else:
+            missing = "no commit of it has results" if tip else "git knows no such branch or tag"
+            notes.append(f"the branch {name!r} has no history: {missing}")
+    if not histories and branches and HEAD not in branches:
+        of_head = histories_of(dates, repository)
+        histories, notes = {**of_head.histories}, [*notes, *of_head.notes]
+        notes += [
+            f"the history is that of {name!r}, which is checked out" for name in histories if name
+        ]
+    if not histories:
+        histories = {"": everything}
+        notes.append("the history has the commits of all branches")
+    return CommitOrder(commits, histories, tuple(notes))
+
+
+def is_known(commit: Commit) -> bool:
+    """Return whether git knows the commit."""
+    return commit.subject is not None
+
+
+def branches_with(commits: Iterable[Commit], repository: Repository | None) -> dict[str, str]:
+    """Return for each hash a branch that contains the commit; those on no branch are left out."""
+    hashes = [commit.hash for commit in commits if is_known(commit)]
+    if repository is None:
+        return {}
+    branches = {}
+    for start in range(0, len(hashes), _TOGETHER):
+        refs = "--refs=refs/heads/*", "--refs=refs/remotes/*"
+        printed = _git(repository, "name-rev", *refs, *hashes[start : start + _TOGETHER])
+        for hash_, name in (line.split(" ", 1) for line in printed.splitlines()):
+            if name != "undefined":
+                branches[hash_] = re.split("[~^]", name)[0].removeprefix("remotes/")
+    return branches
+
+
+def _tip(repository: Repository, name: str) -> str:
+    """Return the hash of a branch, else of a tag or commit, else of the remote's branch."""
+    for revision in (f"refs/heads/{name}", name, f"origin/{name}"):
+        arguments = "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
+        if tip := _git(repository, *arguments).strip():
+            return tip
+    return ""
+
+
+def _label(repository: Repository, name: str) -> str:
+    """Return the name to show: that of the branch where ``HEAD`` stands for one."""
+    if name != HEAD:
+        return name
+    return _git(repository, "symbolic-ref", "--quiet", "--short", HEAD).strip() or HEAD
+
+
+def _history(
+    repository: Repository, tip: str, commits: Sequence[Commit], is_shallow: bool
+) -> tuple[str, ...]:
+    """Return the hashes of the commits that a tip contains, oldest first.
+
+    A shallow repository does not know all that it contains. Commits that may be among what it lacks
+    are put by their date: those that it does not know, and those older than where it ends.
+    """
+    wanted = {commit.hash[:8]: commit for commit in commits}
+    printed = _git(repository, "rev-list", "--topo-order", "--reverse", tip).split()
+    inside = [
+        commit
+        for hash_ in printed
+        if (commit := wanted.get(hash_[:8])) and hash_.startswith(commit.hash)
+    ]
+    if is_shallow:
+        roots = _git(repository, "rev-list", "--max-parents=0", "--format=%ct", tip).splitlines()
+        end = max((int(line) for line in roots if line.isdecimal()), default=0)
+        there = {commit.hash for commit in inside}
+        outside = (commit for commit in commits if commit.hash not in there)
+        inside = _with_others(inside, (c for c in outside if not is_known(c) or c.date <= end))
+    return tuple(commit.hash for commit in inside)
+
+
+def order_commits(dates: Mapping[str, float], repository: Repository | None) -> tuple[Commit, ...]:
     """Commits oldest first; ``dates`` gives those with results (hash to seconds since 1970).
 
     Commits that the repository knows keep its topological order. Others, from a rewritten or
     missing history, are put among them by their date.
     """
     commits = _from_git(dates, repository) if repository else []
-    missing = sorted(set(dates) - {commit.hash for commit in commits}, key=lambda h: (dates[h], h))
-    for hash_ in missing:
-        place = next((i for i, c in enumerate(commits) if c.date > dates[hash_]), len(commits))
-        commits.insert(place, Commit(hash_, dates[hash_]))
-    return tuple(commits)
+    missing = dates.keys() - {commit.hash for commit in commits}
+    return tuple(_with_others(commits, (Commit(hash_, dates[hash_]) for hash_ in missing)))
 
 
-def _from_git(hashes: Iterable[str], repository: Path) -> list[Commit]:
+def _with_others(ordered: Sequence[Commit], others: Iterable[Commit]) -> list[Commit]:
+    """Return ordered commits with others among them, by their date."""
+    commits = [*ordered]
+    for other in sorted(others, key=lambda commit: (commit.date, commit.hash)):
+        place = next((i for i, c in enumerate(commits) if c.date > other.date), len(commits))
+        commits.insert(place, other)
+    return commits
+
+
+def _from_git(hashes: Iterable[str], repository: Repository) -> list[Commit]:
     """Ancestors of the commits, filtered to them; empty where git or the repository is missing."""
     wanted = {hash_[:8]: hash_ for hash_ in hashes}
     if not wanted:
@@ -200,11 +340,14 @@ def _git_in(repository: Path | None, *arguments: str, given: str = "") -> str:
     return _git(repository, *arguments, given=given) if repository else ""
 
 
-def _git(repository: Path, *arguments: str, given: str = "") -> str:
+def _git(repository: Repository, *arguments: str, given: str = "") -> str:
     """What git prints; nothing where it fails, or git or the repository is missing."""
+    where = ["-C", str(repository)]
+    if isinstance(repository, BareRepository):
+        where = [f"--git-dir={repository.path}"]
     try:
         process = subprocess.run(
-            ["git", *_OPTIONS, "-C", str(repository), *arguments],
+            ["git", *_OPTIONS, *where, *arguments],
             env={**os.environ, **_ENVIRONMENT},
             input=given,
             capture_output=True,

@@ -46,12 +46,29 @@ class CaseName:
         return BenchmarkName(self.suite, self.kernel, self.implementation, self.time)
 
 
+EVERY = "*"
+"""In place of a branch: all commits. No branch has such a name."""
+
+
 @dataclass(frozen=True, order=True, slots=True)
 class Setup:
     """Where cases are comparable over commits: one machine, one environment."""
 
     machine: str
     environment: str
+    branch: str = ""
+    """Whose commits its history has: one of several branches, or ``EVERY``; empty where there is
+    one history only, and for a snapshot."""
+
+    @property
+    def place(self) -> Setup:
+        """The machine and the environment, whatever the branch."""
+        return Setup(self.machine, self.environment)
+
+    @property
+    def everywhere(self) -> Setup:
+        """The setup with all of its commits, those outside every history too."""
+        return Setup(self.machine, self.environment, EVERY)
 
     def fits(self, machine: str | None, environment: str | None) -> bool:
         """Whether it is on this machine and environment; ``None`` stands for any."""
@@ -67,6 +84,18 @@ class Commit:
     """Seconds since 1970."""
     subject: str | None = None
     """First line of its message; ``None`` without the repository."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """How far a run of asv is that measures a snapshot now."""
+
+    since: float
+    """Seconds since 1970."""
+    finished: int
+    """Cases, with or without a time."""
+    planned: int | None
+    """Cases of the project; ``None`` where the run was asked for a part of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +117,17 @@ class Snapshot:
     superseded: tuple[str, ...] = ()
     """asv benchmarks whose rows are left out, because what they measure has changed since (asv's
     ``version`` of a benchmark)."""
+    measured_on: str = ""
+    """asv's name of the machine; the setup has another where several machines are one."""
+    running: Running | None = None
+    """``None`` where no run is at work on it, as far as this machine can tell."""
     digest: str = ""
     """Changes with anything that its rows or these fields are made from."""
+
+    @property
+    def processor(self) -> str:
+        """Name of the processor; empty where neither the record nor asv has it."""
+        return str(self.facts.get("cpu") or self.params.get("cpu") or "")
 
     @property
     def uncommitted(self) -> tuple[str, ...]:
@@ -241,6 +279,8 @@ class Described:
     """``time``, ``track``, ``memory`` or ``peakmemory``; empty when unknown."""
     source: str = ""
     """The code that the benchmark shows; empty when unknown."""
+    cases: int = 0
+    """Combinations of its parameters' values; 0 when unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from gpubench.errors import GpubenchError
 from gpubench.names import Value
 from gpubench.record import (
     APPENDED,
+    UNCOMMITTED,
     CaseRecord,
     Disturbance,
     RoundsRecord,
@@ -106,6 +107,7 @@ class RecordReader:
         run, last_run = 0, None
         appending: set[Value | None] = set()
         repeated: set[tuple[str, str]] = set()
+        uncommitted: dict[int, Value] = {}
         rounds: dict[tuple[str, str], tuple[int, list[RoundsRecord]]] = {}
         of_benchmarks: dict[str, list[int]] = defaultdict(list)
         # Nearly all lines are known by their text, and nothing else of them is looked at.
@@ -126,6 +128,8 @@ class RecordReader:
                     run = runs.index(value)
                     if record.facts.get(APPENDED):
                         appending.add(value)
+                    if paths := record.facts.get(UNCOMMITTED):
+                        uncommitted[run] = paths
                     continue
                 if isinstance(record, RoundsRecord):
                     key = record.benchmark, record.case
@@ -142,6 +146,8 @@ class RecordReader:
             benchmark: self._benchmark(tuple(of_benchmark), content, lines)
             for benchmark, of_benchmark in of_benchmarks.items()
         }
+        if last_run:
+            last_run = _with_uncommitted(last_run, uncommitted, stories)
         that_count: dict[str, dict[str, tuple[float, ...]]] = defaultdict(dict)
         disturbed: dict[str, dict[str, float]] = defaultdict(dict)
         counts: dict[str, dict[str, int]] = defaultdict(dict)
@@ -205,6 +211,24 @@ class RecordReader:
             run = of_case[0] >> _RUN_BITS
             self._stories[of_case] = _settle([*map(self._record, of_case)], run)
         return self._stories[of_case]
+
+
+def _with_uncommitted(
+    last: RunRecord,
+    uncommitted: Mapping[int, Value],
+    stories: Mapping[str, Mapping[str, CaseStory]],
+) -> RunRecord:
+    """Return the facts of the last run with the uncommitted files of all runs that a case is of."""
+    counting = {story.run for cases in stories.values() for story in cases.values()}
+    paths = {
+        path
+        for run, of_run in uncommitted.items()
+        if run in counting
+        for path in str(of_run).split(", ")
+    }
+    if not paths:
+        return last
+    return replace(last, facts={**last.facts, UNCOMMITTED: ", ".join(sorted(paths))})
 
 
 def _settle(records: Sequence[CaseRecord], run: int) -> CaseStory:

@@ -27,6 +27,7 @@ from duckdb import DuckDBPyConnection
 from numpy.typing import NDArray
 
 from gpubench.errors import GpubenchError
+from gpubench.record import UNCOMMITTED
 from gpubench.results.model import COLUMNS, DETAILS, STATUSES
 from gpubench.results.pairs import BenchmarkPairs
 from gpubench.results.ratio import VERDICTS
@@ -77,6 +78,11 @@ _FIRST_COLUMNS = (
     ("commit", 's."commit"', "hash of the commit"),
     ("date", "make_timestamp((s.date * 1000000)::bigint)", "date of the commit, UTC"),
     ("measured_at", "s.measured_at", "when the last process began to measure, UTC"),
+    (
+        "uncommitted",
+        f"json_extract_string(s.facts, '$.{UNCOMMITTED}')",
+        "files that differed from the commit when it was measured",
+    ),
     ("suite", "c.suite", "suite"),
     ("kernel", "c.kernel", "kernel"),
     ("implementation", "c.implementation", "implementation of the kernel"),

@@ -8,9 +8,9 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from gpubench.errors import ResultsError
 from gpubench.links import leads_out
-from gpubench.names import BenchmarkName, parse_benchmark_name
+from gpubench.names import BenchmarkName, Value, parse_benchmark_name
 from gpubench.results import store
 from gpubench.results.asv_files import (
     UnreadableFile,
@@ -28,8 +28,9 @@ from gpubench.results.asv_files import (
     read_machine,
     read_names,
 )
-from gpubench.results.commits import order_commits
+from gpubench.results.commits import CommitOrder, Repository, branches_with, histories_of
 from gpubench.results.model import (
+    EVERY,
     NO_RENAMES,
     STATUSES,
     CaseName,
@@ -40,6 +41,7 @@ from gpubench.results.model import (
     Problem,
     Renames,
     Row,
+    Running,
     Setup,
     Snapshot,
     Status,
@@ -47,17 +49,17 @@ from gpubench.results.model import (
 from gpubench.results.pairs import BenchmarkPairs, alone, resolved, unfit
 from gpubench.results.ratio import MOST_DISTURBED, Times
 from gpubench.results.reading import SnapshotFiles, snapshot_files
-from gpubench.results.rows import rows_from
+from gpubench.results.rows import INTERRUPTED, rows_from
+from gpubench.results.running import running
+from gpubench.results.unfinished import RUNNING, UNFINISHED
 
 T = TypeVar("T")
 
 ABSENT = -1
 """Instead of an index into ``STATUSES``, where a snapshot does not have a case."""
 
-CURRENT = 10
-"""A setup that was measured at one of so many newest commits still measures. A choice: machines
-that take turns may miss some commits, and one that is gone should soon not come first."""
-
+_QUOTED = INTERRUPTED.replace("'", "''")
+"""For SQL."""
 
 _ENDS = (("seconds", "low", "high"), ("speedup", "speedup_low", "speedup_high"))
 """Columns of ``History.times`` and ``History.speedups``."""
@@ -104,6 +106,19 @@ class History:
         """One for each snapshot."""
         return tuple(snapshot.commit for snapshot in self.snapshots)
 
+    @cached_property
+    def processors(self) -> tuple[str, ...]:
+        """Names of the processors that measured it."""
+        names = {snapshot.processor for snapshot in self.snapshots} - {""}
+        return tuple(sorted(names))
+
+    @cached_property
+    def by_speedup(self) -> bool:
+        """Whether it is of several machines with different processors: then a time says nothing of
+        a commit, and a speedup does."""
+        machines = {snapshot.measured_on for snapshot in self.snapshots}
+        return len(machines) > 1 and len(self.processors) > 1
+
     @property
     def latest(self) -> Commit:
         """The newest commit."""
@@ -147,6 +162,18 @@ class CaseHistories(History):
             return self.times
         return np.where(self.disturbed, np.nan, self.times)
 
+    @cached_property
+    def judged(self) -> Times:
+        """What changes are sought in: ``undisturbed`` times, or where processors differ what takes
+        their place, the time over the baseline's."""
+        if not self.by_speedup:
+            return self.undisturbed
+        with np.errstate(divide="ignore"):
+            value, low, high = 1 / self.speedups
+        times: Times = np.stack([value, high, low])
+        times[:, self.disturbed] = np.nan
+        return times
+
     def part(self, cases: Sequence[int]) -> CaseHistories:
         """Some of the cases, by their indices; what they are compared with is among them."""
         if len(cases) == len(self.names):
@@ -180,6 +207,8 @@ class Table:
     """Of its file; ``None`` where it is in memory alone."""
     commits: tuple[Commit, ...]
     """Those with results, oldest first."""
+    order: CommitOrder
+    """The same, and whose history has which of them."""
     machines: Mapping[str, Mapping[str, Any]]
     """asv's ``machine.json`` by the machine's name: ``cpu``, ``num_cpu``, ``os``, ``ram``."""
     problems: tuple[Problem, ...]
@@ -188,14 +217,26 @@ class Table:
     """What asv shows as the code of a benchmark, of the newest run."""
     folder: Path
     """asv's results directory."""
+    _repository: Repository | None
     _snapshots: Mapping[Setup, list[Snapshot]]
-    """What was measured on each setup, oldest commit first."""
-    _outlines: dict[Setup, History] = field(default_factory=dict)
+    """What was measured on each setup, oldest commit first; by branch, and ``EVERY`` commit."""
+    _outlines: dict[Setup, History] = field(default_factory=dict, init=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For another process, which opens the file as well; so it has to have one."""
-        same = self.commits, self.machines, self.problems, self.sources, self.folder
-        return _opened_again, (self._path, *same, self._snapshots)
+        same = tuple(getattr(self, each.name) for each in fields(self) if each.init)[1:]
+        return _opened_again, same
+
+    @cached_property
+    def branches(self) -> tuple[str, ...]:
+        """Branches that have a history, that of the first page first; empty where no repository
+        tells which commits are whose."""
+        return tuple(filter(None, self.order.histories))
+
+    @cached_property
+    def outside(self) -> tuple[Commit, ...]:
+        """Commits that no history has, oldest first."""
+        return self.order.outside
 
     @property
     def is_kept(self) -> bool:
@@ -217,20 +258,44 @@ class Table:
 
     @cached_property
     def setups(self) -> tuple[Setup, ...]:
-        """Those that still measure first, and of these the longest-standing: machines that take
-        turns keep their order."""
-        place = {commit.hash: index for index, commit in enumerate(self.commits)}
+        """Those with a history, of the first branch first; of one branch the one with the newest
+        commit first, then the one with the most results."""
+        histories = self.order.histories
+        places = {
+            branch: {hash_: place for place, hash_ in enumerate(hashes)}
+            for branch, hashes in histories.items()
+        }
+        first = next(iter(histories))
+        counts = dict(self._run("select snapshot, count(*) from rows group by snapshot").fetchall())
 
-        def order(setup: Setup) -> tuple[int, int, Setup]:
-            first, *_, last = (place[s.commit.hash] for s in self._snapshots[setup] * 2)
-            is_current = last >= len(self.commits) - CURRENT
-            return (0, first, setup) if is_current else (1, -last, setup)
+        def order(setup: Setup) -> tuple[int, int, int, Setup]:
+            snapshots = self._snapshots[setup]
+            branch = setup.branch or first
+            newest = places[branch][snapshots[-1].commit.hash]
+            results = sum(counts.get(snapshot.id, 0) for snapshot in snapshots)
+            return [*histories].index(branch), -newest, -results, setup
 
-        return tuple(sorted(self._snapshots, key=order))
+        return tuple(sorted((s for s in self._snapshots if s.branch != EVERY), key=order))
+
+    @cached_property
+    def measured(self) -> tuple[Setup, ...]:
+        """All machines and environments with results, each with all of its commits."""
+        return tuple(sorted(setup for setup in self._snapshots if setup.branch == EVERY))
 
     def snapshots(self, setup: Setup) -> tuple[Snapshot, ...]:
         """What was measured on a setup, oldest commit first."""
         return tuple(self._snapshots.get(setup, ()))
+
+    @cached_property
+    def running(self) -> tuple[tuple[Snapshot, Running], ...]:
+        """Snapshots that a run of asv measures now."""
+        every = chain.from_iterable(map(self.snapshots, self.measured))
+        return tuple((snapshot, snapshot.running) for snapshot in every if snapshot.running)
+
+    @cached_property
+    def branches_outside(self) -> Mapping[str, str]:
+        """By hash a branch of each of the commits ``outside`` that is on one."""
+        return branches_with(self.outside, self._repository)
 
     @cached_property
     def _names(self) -> dict[int, CaseName]:
@@ -257,6 +322,20 @@ class Table:
     @cached_property
     def _order(self) -> dict[int, int]:
         return {number: place for place, number in enumerate(self._names)}
+
+    @cached_property
+    def _present(self) -> str:
+        """SQL of the rows that count. Of a run that is at work, a case that it has begun was not
+        killed: it is not there yet."""
+        running = [str(snapshot.id) for snapshot, _ in self.running]
+        if not running:
+            return "present"
+        return f"""(
+            select * from present where not (
+                snapshot in ({", ".join(running)})
+                and detail in (select id from details where content->>'reason' = '{_QUOTED}')
+            )
+        )"""
 
     @cached_property
     def _paired(self) -> list[int]:
@@ -296,7 +375,7 @@ class Table:
             f"""
             select d.content, p.* replace (
                 if(p.unmeasured, d.content->>'missing', p.missing) as missing
-            ) from present p join details d on d.id = p.detail
+            ) from {self._present} p join details d on d.id = p.detail
             where p.snapshot = $1 {wanted}
             """,
             snapshot.id,
@@ -305,7 +384,7 @@ class Table:
         columns = [column[0] for column in result.description]
         stored = [dict(zip(columns, row, strict=True)) for row in result.fetchall()]
         stored.sort(key=lambda cells: self._order[cells["case"]])
-        details = [
+        details: list[dict[str, Any]] = [
             {
                 "name": self._names[cells["case"]],
                 "status": STATUSES[cells["status"]],
@@ -313,6 +392,10 @@ class Table:
             }
             for cells in stored
         ]
+        if snapshot.running:
+            for detail in details:
+                warnings = (RUNNING if said == UNFINISHED else said for said in detail["warnings"])
+                detail["warnings"] = tuple(warnings)
         rows = rows_from(details, stored)
         if names is None:
             return rows
@@ -323,10 +406,10 @@ class Table:
         if setup not in self._outlines:
             snapshots = self.snapshots(setup)
             columns = self._run(
-                """
+                f"""
                 select "case", max(place) as place, arg_max(status, place) as status,
                     arg_max(coalesce(baseline, -1), place) as baseline
-                from present join (
+                from {self._present} join (
                     select unnest($1) as snapshot, generate_subscripts($1, 1) - 1 as place
                 ) using (snapshot) group by "case"
                 """,
@@ -375,7 +458,7 @@ class Table:
                 coalesce(disturbed > {MOST_DISTURBED}, false) as disturbed,
                 detail in (select unnest($3::integer[])) as in_turn,
                 coalesce(seconds, 'nan') as seconds, coalesce(speedup, 'nan') as speedup
-            from present where snapshot in (select unnest($1))
+            from {self._present} where snapshot in (select unnest($1))
                 and ($2 is null or "case" in (select unnest($2::integer[])))
             """,
             ids,
@@ -420,7 +503,7 @@ class Table:
             f"""
             select p.snapshot, p."case",
                 if(p.disturbed > {MOST_DISTURBED}, null, coalesce(d.content->>'reason', ''))
-            from present p join details d on d.id = p.detail
+            from {self._present} p join details d on d.id = p.detail
             where p.snapshot in (select unnest($1))
                 and (p.status in (select unnest($2)) or p.disturbed > {MOST_DISTURBED})
             """,
@@ -452,15 +535,20 @@ class Table:
 @store.interruptible()
 def open_table(
     results_dir: Path,
-    repository: Path | None = None,
+    repository: Repository | None = None,
     pairs: Iterable[Pair | PairPattern] = (),
     path: Path | None = None,
     renames: Renames = NO_RENAMES,
+    branches: Sequence[str] = (),
+    name_of: Callable[[str], str] = str,
 ) -> Table:
     """Read asv's results and the records beside them.
 
     ``results_dir`` is asv's (``.asv/results``); one that does not exist holds no results.
-    ``repository`` orders the commits and gives their subjects. ``pairs`` are benchmarks of an asv
+    ``repository`` orders the commits and gives their subjects; each of ``branches`` makes a history
+    of the commits that it contains (``histories_of``). ``name_of`` gives the name under which a
+    machine's results are shown: of machines with one name, a commit's newest result counts, and
+    ``problems`` names the others. ``pairs`` are benchmarks of an asv
     project that are reported as kernels; without any, the time benchmarks of a project that has
     none of gpubench's are reported alone. ``renames`` are names that results appear under
     instead of those that they were measured under. ``path`` is the file that keeps the table;
@@ -507,13 +595,35 @@ def open_table(
     dates: dict[str, float] = {}
     for head in sorted(stored, key=lambda head: not head["has_result"]):
         dates.setdefault(head["commit"], head["date"])  # a record knows its own date only
-    commits = order_commits(dates, repository)
-    place = {commit.hash: index for index, commit in enumerate(commits)}
+    order = histories_of(dates, repository, branches)
+    commit_of = {commit.hash: commit for commit in order.commits}
     key = store.key_of(benchmark_pairs)
-    snapshots = [_snapshot(head, commits[place[head["commit"]]], key) for head in stored]
+    # Without a benchmark of gpubench's there is no record either.
+    planned = sum(each.cases for name, each in described.items() if parse_benchmark_name(name))
+    files_of = {file.name: file for file in files}
+    snapshots = []
+    for head in stored:
+        facts = json.loads(head["facts"])
+        at_work = running(files_of[head["name"]], facts, planned or None)
+        setup = Setup(name_of(head["machine"]), head["environment"])
+        snapshots.append(_snapshot(head, commit_of[head["commit"]], key, facts, setup, at_work))
+    if any(snapshot.setup.machine != snapshot.measured_on for snapshot in snapshots):
+        started = dict(
+            connection.execute(
+                "select snapshot, max(started_at) from versions group by snapshot"
+            ).fetchall()
+        )
+        snapshots, again = _newest_of_each(snapshots, started)
+        problems += again
     by_setup: dict[Setup, list[Snapshot]] = defaultdict(list)
-    for snapshot in sorted(snapshots, key=lambda s: (place[s.commit.hash], s.setup)):
-        by_setup[snapshot.setup].append(snapshot)
+    several = len(order.histories) > 1
+    of_commit = defaultdict[str, list[Snapshot]](list)
+    for snapshot in snapshots:
+        of_commit[snapshot.commit.hash].append(snapshot)
+    for branch, hashes in {**order.histories, EVERY: tuple(commit_of)}.items():
+        own = branch if several or branch == EVERY else ""
+        for snapshot in chain.from_iterable(of_commit[hash_] for hash_ in hashes):
+            by_setup[replace(snapshot.setup, branch=own)].append(snapshot)
     rows = connection.execute("select distinct benchmark from versions").fetchall()
     paired = {
         place.asv_name: place for of_name in benchmark_pairs.places.values() for place in of_name
@@ -524,13 +634,22 @@ def open_table(
     problems += unfit(benchmark_pairs.every, benchmarks, described)
     sources: dict[BenchmarkName, str] = {}
     for asv_name, entry in described.items():
-        own = parse_benchmark_name(asv_name)
-        now = renames.benchmark(own) if own else None
+        measured = parse_benchmark_name(asv_name)
+        now = renames.benchmark(measured) if measured else None
         for name in (now, *benchmark_pairs.places.get(asv_name, ())):
-            if name in benchmarks and entry.source and (name == own or name not in sources):
+            if name in benchmarks and entry.source and (name == measured or name not in sources):
                 sources[name] = entry.source
     return Table(
-        connection, path, commits, machines, tuple(problems), sources, results_dir, by_setup
+        connection,
+        path,
+        order.commits,
+        order,
+        machines,
+        tuple(problems),
+        sources,
+        results_dir,
+        repository,
+        by_setup,
     )
 
 
@@ -578,19 +697,49 @@ def _detail(content: str) -> Mapping[str, Any]:
     return fields
 
 
-def _snapshot(head: Mapping[str, Any], commit: Commit, key: str) -> Snapshot:
+def _snapshot(
+    head: Mapping[str, Any],
+    commit: Commit,
+    key: str,
+    facts: Mapping[str, Value | None],
+    setup: Setup,
+    at_work: Running | None,
+) -> Snapshot:
     superseded = tuple(sorted(head["superseded"] or ()))
     return Snapshot(
         id=head["id"],
-        setup=Setup(head["machine"], head["environment"]),
+        setup=setup,
+        measured_on=head["machine"],
         commit=commit,
-        facts=json.loads(head["facts"]),
+        facts=facts,
         concerns={name: tuple(facts) for name, facts in json.loads(head["concerns"]).items()},
         params=json.loads(head["params"]),
         measured_at=head["measured_at"],
         superseded=superseded,
-        digest=store.digest(repr((key, head["name"], head["stamp"], commit, superseded))),
+        running=at_work,
+        digest=store.digest(
+            repr((key, head["name"], head["stamp"], commit, setup, superseded, at_work))
+        ),
     )
+
+
+def _newest_of_each(
+    snapshots: Sequence[Snapshot], started: Mapping[int, float]
+) -> tuple[list[Snapshot], list[Problem]]:
+    """Return one snapshot for each commit of a setup, the one measured last, and say which others
+    there are. ``started`` has the seconds since 1970 at which its newest benchmark began."""
+    newest: dict[tuple[Setup, str], Snapshot] = {}
+    problems = []
+    for snapshot in sorted(
+        snapshots, key=lambda s: (started.get(s.id) or 0.0, s.measured_at or "", s.measured_on)
+    ):
+        place = snapshot.setup, snapshot.commit.hash
+        if older := newest.get(place):
+            path = f"{older.measured_on}/{older.commit.hash[:8]}-{older.setup.environment}.json"
+            later = f"as {snapshot.measured_on}, {snapshot.setup.machine} measured the commit later"
+            problems.append(Problem(path, f"another result counts: {later}"))
+        newest[place] = snapshot
+    return [*newest.values()], problems
 
 
 @lru_cache(maxsize=2**14)

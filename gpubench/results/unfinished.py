@@ -43,6 +43,9 @@ UNFINISHED = (
 )
 """Among the warnings of each such case."""
 
+RUNNING = "the run is at work: asv stores this time at its end"
+"""In place of it while the run is at work."""
+
 
 def with_unfinished(
     result: ResultFile | None, record: RecordFile, path: Path | None
@@ -71,7 +74,7 @@ def with_unfinished(
         run, story = of_case[-1].run.facts.get(RUN), stories[name][case]
         processes = [process for process in of_case if process.run is of_case[-1].run]
         outcome = processes[-1].finished.outcome
-        is_new = (name, case) in skipped or _is_newer(_begun(run), stored.get(name))
+        is_new = (name, case) in skipped or _is_newer(begun(run), stored.get(name))
         is_timed = all(has_times(process.finished) for process in processes)
         if not is_new or not is_timed or outcome.version != versions[name]:
             continue
@@ -101,7 +104,7 @@ def with_unfinished(
         return result, record
     completed = replace(record, stories=stories, rounds=rounds, disturbed=disturbed)
     new = [
-        StoredBenchmark(parsed, name, versions[name], _begun(record.runs[-1]), ())
+        StoredBenchmark(parsed, name, versions[name], begun(record.runs[-1]), ())
         for name in times
         if (parsed := parse_benchmark_name(name))
     ]
@@ -112,13 +115,13 @@ def _not_stored(
     stored: Mapping[str, StoredBenchmark], skipped: set[CaseKey], record: RecordFile
 ) -> set[CaseKey]:
     """Cases that were begun in a run of which asv has stored nothing for them."""
-    begun = [*map(_begun, record.runs)]
+    moments = [*map(begun, record.runs)]
     newer = {
         (name, case)
         for name, stories in record.stories.items()
-        if _is_newer(max(begun), stored.get(name))  # hardly ever
+        if _is_newer(max(moments), stored.get(name))  # hardly ever
         for case, story in stories.items()
-        if _is_newer(begun[story.run], stored.get(name))
+        if _is_newer(moments[story.run], stored.get(name))
     }
     return {
         (name, case)
@@ -128,13 +131,13 @@ def _not_stored(
     }
 
 
-def _is_newer(begun: float, benchmark: StoredBenchmark | None) -> bool:
+def _is_newer(moment: float, benchmark: StoredBenchmark | None) -> bool:
     """Whether a run that began then did so after what asv has stored of a benchmark; its moment is
     rounded."""
-    return benchmark is None or 0 < benchmark.started_at < begun - 1
+    return benchmark is None or 0 < benchmark.started_at < moment - 1
 
 
-def _begun(run: Value | None) -> float:
+def begun(run: Value | None) -> float:
     """When a run of asv's began, in seconds since 1970; 0 where that is not known: see
     ``gpubench.asv_plugin``."""
     with suppress(ValueError):

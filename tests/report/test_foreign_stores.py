@@ -233,10 +233,10 @@ def test_a_wrong_pattern_is_refused(project: Path, pattern: str, words: str) -> 
 
 def test_an_environment_of_which_nothing_is_measured_today_stands_last(tmp_path: Path) -> None:
     at = "suites.add__numpy.time_kernel"
-    for letter, day, python, version in (("a", 1, "3.11", "v0"), ("b", 2, "3.12", "v1")):
+    for letter, day, python, version in (("a", 2, "3.11", "v0"), ("b", 1, "3.12", "v1")):
         environment = f"virtualenv-py{python}"
         files = CommitFiles(tmp_path / "results", letter * 40, day * 86_400, "runner", environment)
-        files.versions[at] = version
+        files.versions[at], files.started_at = version, (9 - day) * 86_400.0
         files.time(at, "n=4", 1.0).write()
     table = open_table(tmp_path / "results")
 

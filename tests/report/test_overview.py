@@ -122,17 +122,21 @@ def measured(directory: Path, days: dict[str, range]) -> list[tuple[str, str]]:
     return [(row.setup.label.partition(",")[0], row.setup.address) for row in setups]
 
 
-def test_machines_that_take_turns_keep_their_addresses(tmp_path: Path) -> None:
-    at_first = measured(tmp_path, {"old": range(1, 5), "new": range(2, 5)})
+def test_the_machine_with_the_newest_commit_comes_first(tmp_path: Path) -> None:
+    listed = measured(tmp_path, {"a-long-one": range(1, 9), "renamed": range(8, 10)})
 
-    assert at_first == [("old", "index.html"), ("new", "index--new-virtualenv-py3.11.html")]
-    assert measured(tmp_path, {"new": range(5, 8)}) == at_first
+    assert listed == [
+        ("renamed", "index.html"),
+        ("a-long-one", "index--a-long-one-virtualenv-py3.11.html"),
+    ]
 
 
-def test_a_machine_that_measures_no_more_is_the_last(tmp_path: Path) -> None:
-    listed = measured(tmp_path, {"old": range(1, 5), "new": range(4, 20)})
+def test_of_machines_at_the_same_commit_the_one_with_most_results_comes_first(
+    tmp_path: Path,
+) -> None:
+    listed = measured(tmp_path, {"a-short-one": range(8, 9), "old": range(1, 9)})
 
-    assert [machine for machine, _ in listed] == ["new", "old"]
+    assert [machine for machine, _ in listed] == ["old", "a-short-one"]
 
 
 def test_the_machine_is_described_by_the_record_and_asv(sample: Table) -> None:

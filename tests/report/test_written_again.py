@@ -174,18 +174,18 @@ def test_a_page_is_made_again_only_where_its_sources_changed(
     report(tmp_path)
     assert built == []
 
-    on_two_machines(tmp_path / "results", range(3, 4), "b")
+    on_two_machines(tmp_path / "results", range(3, 4), "a")
     pages = contents(report(tmp_path))
     assert sorted(built) == [
-        "changes b", "choose b", "compare a", "compare b", "kernel b", "overview a", "overview b",
+        "changes a", "choose a", "compare a", "compare b", "kernel a", "overview a",
     ]  # fmt: skip
     assert anew(tmp_path) == pages
 
     built.clear()
-    on_two_machines(tmp_path / "results", range(4, 5), "a")
+    on_two_machines(tmp_path / "results", range(3, 4), "b")
     pages = contents(report(tmp_path))
     assert sorted(built) == [
-        "changes a", "choose a", "compare a", "compare b", "kernel a", "overview a",
+        "changes b", "choose b", "compare a", "compare b", "kernel b", "overview a", "overview b",
     ]  # fmt: skip
     assert anew(tmp_path) == pages
 
@@ -197,7 +197,9 @@ def test_a_comparison_is_made_again_only_where_a_side_of_it_changed(
     on_two_machines(tmp_path / "results", range(3), "a", "b", "c")
     report(tmp_path)
 
-    for day, machine, expected in ((3, "c", ["c"]), (3, "b", ["a", "b"]), (0, "a", [])):
+    for day, machine, expected in (
+        (3, "a", ["a", "b", "c"]), (3, "b", ["a", "b"]), (3, "c", ["c"]), (0, "a", []),
+    ):  # fmt: skip
         built.clear()
         on_two_machines(tmp_path / "results", range(day, day + 1), machine)
         pages = contents(report(tmp_path))
@@ -311,6 +313,7 @@ def test_choices_are_made_again_where_another_machine_has_more_to_choose_from(
     on_two_machines(results, range(3), "a", "b")
     report(tmp_path)
     built.clear()
+    on_two_machines(results, range(3, 4), "a")
     files = CommitFiles(results, f"{3:08x}" * 5, 86_400 * 4, machine="b")
     files.time("suites.add__numpy.time_kernel", "n=4", 2.0)
     files.time("suites.add__cuda.time_kernel", "n=4", 1.0).write()

@@ -10,6 +10,9 @@ import pytest
 from gpubench.errors import ResultsError
 from gpubench.results import Commit
 from gpubench.results.commits import (
+    CommitOrder,
+    branches_with,
+    histories_of,
     order_commits,
     range_fault,
     resolve_commit,
@@ -157,3 +160,175 @@ def test_paths_and_names_are_no_ranges(text: str) -> None:
 )
 def test_a_range_names_its_two_ends(text: str, ends: str) -> None:
     assert range_fault(text).endswith(f": gpubench compare {ends}")
+
+
+class Branching:
+    """Three commits of ``main`` around two of ``exp``, which was never merged."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        git(folder, "checkout", "--quiet", "-b", "main")
+        self.one = commit(folder, "main 1", date=1_000)
+        git(folder, "checkout", "--quiet", "-b", "exp")
+        self.exp = [commit(folder, f"exp {n}", date=2_000 + n) for n in range(2)]
+        git(folder, "checkout", "--quiet", "main")
+        self.main = [self.one, *(commit(folder, f"main {n}", date=3_000 + n) for n in (2, 3))]
+
+    def order(self, *branches: str, **unknown: float) -> CommitOrder:
+        """Of all commits and some that git does not know."""
+        dates = dict.fromkeys((*self.main, *self.exp), 0.0) | unknown
+        return histories_of(dates, self.folder, branches)
+
+
+@pytest.fixture
+def branching(repository: Path) -> Branching:
+    return Branching(repository)
+
+
+def subjects(order: CommitOrder, branch: str) -> list[str | None]:
+    subject_of = {each.hash: each.subject for each in order.commits}
+    return [subject_of[hash_] for hash_ in order.histories[branch]]
+
+
+def test_a_history_has_the_commits_of_one_branch(branching: Branching) -> None:
+    order = branching.order("main")
+
+    assert [*order.histories] == ["main"]
+    assert subjects(order, "main") == ["main 1", "main 2", "main 3"]
+    assert [c.subject for c in order.outside] == ["exp 0", "exp 1"]
+    assert {c.subject for c in order.commits} >= {"main 3", "exp 1"}  # compare reaches all
+    assert branches_with(order.outside, branching.folder) == dict.fromkeys(branching.exp, "exp")
+    assert order.notes == ()
+
+
+def test_each_branch_that_is_named_has_a_history(branching: Branching) -> None:
+    order = branching.order("main", "exp")
+
+    assert subjects(order, "exp") == ["main 1", "exp 0", "exp 1"]
+    assert [*order.histories] == ["main", "exp"]
+    assert order.outside == ()
+
+
+def test_without_a_name_the_branch_is_the_one_that_is_checked_out(branching: Branching) -> None:
+    assert [*branching.order().histories] == ["main"]
+    assert [*branching.order("HEAD").histories] == ["main"]
+    git(branching.folder, "checkout", "--quiet", "exp")
+    assert [*branching.order().histories] == ["exp"]
+    git(branching.folder, "checkout", "--quiet", "--detach", "main~1")
+    assert branching.order().histories == {"HEAD": tuple(branching.main[:2])}
+
+
+def test_a_tag_and_a_branch_of_a_remote_can_be_named(branching: Branching, tmp_path: Path) -> None:
+    git(branching.folder, "tag", "-a", "-m", "first", "v1", "main~1")
+    clone = tmp_path / "clone"
+    git(branching.folder, "clone", "--quiet", str(branching.folder), str(clone))
+    branching.folder = clone
+
+    order = branching.order("v1", "origin/exp")
+
+    assert subjects(order, "v1") == ["main 1", "main 2"]
+    assert subjects(order, "origin/exp") == ["main 1", "exp 0", "exp 1"]
+    assert subjects(branching.order("exp"), "exp") == ["main 1", "exp 0", "exp 1"]  # not fetched
+
+
+def test_a_branch_beats_a_tag_of_its_name(branching: Branching) -> None:
+    git(branching.folder, "tag", "exp", "main")
+
+    assert subjects(branching.order("exp"), "exp") == ["main 1", "exp 0", "exp 1"]
+
+
+def test_a_branch_that_is_not_there_is_said_and_head_counts(branching: Branching) -> None:
+    order = branching.order("dev")
+
+    assert subjects(order, "main") == ["main 1", "main 2", "main 3"]
+    assert order.notes == (
+        "the branch 'dev' has no history: git knows no such branch or tag",
+        "the history is that of 'main', which is checked out",
+    )
+    assert [*branching.order("dev", "exp").histories] == ["exp"]
+
+
+def test_a_branch_without_results_gives_way_to_what_is_checked_out(branching: Branching) -> None:
+    git(branching.folder, "checkout", "--quiet", "exp")
+
+    order = histories_of(dict.fromkeys(branching.exp, 0.0), branching.folder, ["main"])
+
+    assert order.histories == {"exp": tuple(branching.exp)}
+    assert order.notes[0] == "the branch 'main' has no history: no commit of it has results"
+
+
+def test_where_no_branch_has_results_all_commits_are_one_history(branching: Branching) -> None:
+    order = histories_of(dict.fromkeys(branching.exp, 0.0), branching.folder, ["main"])
+
+    assert order.histories == {"": tuple(branching.exp)}
+    assert order.notes[-1] == "the history has the commits of all branches"
+
+
+def test_what_was_merged_is_in_the_history(branching: Branching) -> None:
+    git(branching.folder, "merge", "--quiet", "--no-ff", "-m", "merge", "exp", date=4_000)
+
+    order = branching.order("main")
+
+    assert set(order.histories["main"]) == {*branching.main, *branching.exp}
+    assert order.outside == ()
+
+
+def test_a_commit_that_was_rewritten_is_outside(branching: Branching) -> None:
+    gone = branching.main.pop()
+    git(branching.folder, "commit", "-q", "--amend", "--allow-empty", "-m", "again", date=9_000)
+    branching.main += [gone, git(branching.folder, "rev-parse", "HEAD")]
+    unknown = "c" * 40
+
+    order = branching.order("main", **{unknown: 3_500.0})
+
+    assert subjects(order, "main") == ["main 1", "main 2", "again"]
+    assert {unknown, gone} < {c.hash for c in order.outside}
+    assert branches_with(order.outside, branching.folder) == dict.fromkeys(branching.exp, "exp")
+
+
+def test_a_shallow_clone_puts_what_it_does_not_know_by_date(
+    branching: Branching, tmp_path: Path
+) -> None:
+    clone = tmp_path / "clone"
+    url = f"file://{branching.folder}"
+    git(branching.folder, "clone", "--quiet", "--depth=2", "--no-single-branch", url, str(clone))
+    branching.folder = clone
+
+    order = branching.order("main", **{branching.one: 1_000.0, "c" * 40: 1_500.0})
+
+    assert [hash_[:2] for hash_ in order.histories["main"]] == [
+        hash_[:2] for hash_ in (branching.one, "c" * 40, *branching.exp, *branching.main[1:])
+    ]
+
+
+def test_a_shallow_clone_leaves_out_what_is_newer_than_its_end(
+    branching: Branching, tmp_path: Path
+) -> None:
+    git(branching.folder, "checkout", "--quiet", "exp")
+    late = commit(branching.folder, "exp late", date=9_000)
+    git(branching.folder, "checkout", "--quiet", "main")
+    clone = tmp_path / "clone"
+    url = f"file://{branching.folder}"
+    git(branching.folder, "clone", "--quiet", "--depth=1", "--no-single-branch", url, str(clone))
+
+    order = histories_of(dict.fromkeys((late, *branching.main), 1.0), clone, ["main"])
+
+    assert set(order.histories["main"]) == {*branching.main}
+    assert [c.hash for c in order.outside] == [late]
+
+
+def test_in_a_repository_of_another_project_all_go_by_date(branching: Branching) -> None:
+    order = histories_of({"d" * 40: 2.0, "e" * 40: 1.0}, branching.folder, ["dev"])
+
+    assert order.histories == {"": ("e" * 40, "d" * 40)}
+    assert order.notes == ()
+
+
+def test_clocks_that_went_backwards_do_not_change_a_history(repository: Path) -> None:
+    dates = (9_000, 1_000, 5_000)
+    hashes = [commit(repository, str(date), date) for date in dates]
+
+    order = histories_of(dict(zip(hashes, map(float, dates), strict=True)), repository)
+
+    (history,) = order.histories.values()
+    assert history == tuple(hashes)

@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 from untrusted import Untrusted, plant_git
 
-from gpubench.results.commits import order_commits, resolve_commit, why_unresolved
+from gpubench.results.commits import (
+    BareRepository,
+    order_commits,
+    resolve_commit,
+    why_unresolved,
+)
 
 ABSENT = "c" * 40
 
@@ -64,4 +69,5 @@ def test_a_folder_that_looks_like_a_repository_is_none(tmp_path: Path) -> None:
     (commit,) = order_commits({signed: 0.0}, look_alike)
 
     assert commit.subject is None
+    order_commits({signed: 0.0, ABSENT: 1.0}, BareRepository(look_alike))
     assert inner.what_ran() == []
