@@ -27,6 +27,7 @@ from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed
 from gpubench.backends.opencl_program import defines, does_not_compile
 from gpubench.backends.protocol import Call, DeviceError, Launch, Limits, Native
 from gpubench.errors import BackendError, KernelError
+from gpubench.layouts import array_in, refused_layout, span_bytes
 from gpubench.names import Value
 
 
@@ -35,6 +36,8 @@ class CupySession(CudaSession):
 
     Raises ``BackendError`` where CuPy cannot use the device.
     """
+
+    layouts = ("C", "F", "strided", "backwards", "overlapping")
 
     def __init__(self, device: str, limits: Limits) -> None:
         self.cupy: Any = import_module("cupy")
@@ -63,10 +66,18 @@ class CupySession(CudaSession):
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
         """Raises ``KernelError`` for a dtype that CuPy has not."""
-        array = array if array.flags.forc else np.ascontiguousarray(array)
+        if refused_layout(array, self.layouts):
+            array = np.ascontiguousarray(array)
         with self._errors:
             try:
-                native = self.cupy.array(array, copy=True, order="K")
+                if array.flags.forc:
+                    native = self.cupy.array(array, copy=True, order="K")
+                else:
+                    memory = np.empty(span_bytes(array), np.uint8)
+                    place = array_in(memory, array)
+                    place[...] = array
+                    start = self.cupy.array(memory).data + (place.ctypes.data - memory.ctypes.data)
+                    native = self.cupy.ndarray(array.shape, array.dtype, start, array.strides)
             except (TypeError, ValueError) as error:
                 raise KernelError(
                     f"CuPy has no dtype like {array.dtype}: {error}; use a number of 8 to 64 bits, "

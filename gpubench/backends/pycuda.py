@@ -28,6 +28,7 @@ from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed
 from gpubench.backends.opencl_program import defines, does_not_compile
 from gpubench.backends.protocol import Call, DeviceError, Launch, Limits, Native
 from gpubench.errors import BackendError, KernelError
+from gpubench.layouts import laid_out_like
 from gpubench.names import Value
 
 
@@ -42,6 +43,8 @@ class PycudaSession(CudaSession):
     there lies between the events of a sample. Raises ``BackendError`` where PyCUDA cannot use the
     device.
     """
+
+    layouts = ("C", "F")
 
     def __init__(self, device: str, limits: Limits) -> None:
         # Before anything else asks for the driver: PyCUDA is linked against it.
@@ -77,6 +80,9 @@ class PycudaSession(CudaSession):
             return np.asarray(native.get())
 
     def restore(self, native: Native, pristine: Native) -> None:
+        """Queue a copy from array to array. Another layout is changed on the host first."""
+        if native.strides != pristine.strides:
+            pristine = self.to_native(laid_out_like(self.to_host(pristine), native.strides))
         with self._errors:
             self._pycuda.memcpy_dtod_async(
                 native.gpudata, pristine.gpudata, native.nbytes, self.stream

@@ -46,6 +46,7 @@ from gpubench.backends.protocol import (
     made_at_first_call,
 )
 from gpubench.errors import KernelError
+from gpubench.layouts import laid_out_like
 from gpubench.names import TIMES, Value
 
 MIB = 2**20
@@ -159,6 +160,8 @@ class OnlyQueues(partial[Any]):
 class PyOpenCLSession(Session):
     """An OpenCL device with a context and an in-order queue of its own."""
 
+    layouts = ("C", "F")
+
     def __init__(self, name: str, device: Any, limits: Limits | None) -> None:
         cl = opencl()
         self._name, self._device, self._limits = name, device, limits
@@ -194,9 +197,7 @@ class PyOpenCLSession(Session):
     def restore(self, native: Native, pristine: Native) -> None:
         """Queue a copy from buffer to buffer. Another layout is changed on the host first."""
         if native.strides != pristine.strides:
-            ordered = np.empty_like(native.get(self._queue))
-            ordered[...] = self.to_host(pristine)
-            pristine = self.to_native(ordered)
+            pristine = self.to_native(laid_out_like(self.to_host(pristine), native.strides))
         if native.nbytes == 0:
             return
         with self._errors:

@@ -151,6 +151,8 @@ class RaySession(CellSession):
     """Cells hold references to objects. The reference that a call returned last is looked at when
     somebody waits: ``ray.wait`` takes a task that failed for one that is done."""
 
+    layouts = ("C", "F")  # of an array that is neither, pickle makes one in C order
+
     def __init__(self, cluster: Cluster) -> None:
         super().__init__("ray", cluster.key[0])
         self._cluster, self._ray, self._facts = cluster, cluster.ray, cluster.facts

@@ -12,7 +12,15 @@ import numpy as np
 
 from gpubench.arrow import AnyArray
 from gpubench.backends import registry
-from gpubench.backends.protocol import Call, DeviceMemoryError, Native, Sampler, Session, Target
+from gpubench.backends.protocol import (
+    Call,
+    DeviceMemoryError,
+    Native,
+    Sampler,
+    Session,
+    Target,
+    refuse_layouts,
+)
 from gpubench.backends.software import name_arrays
 from gpubench.errors import KernelError
 from gpubench.measure.check import same_bits
@@ -34,8 +42,9 @@ def opened(case: Case, inputs: Inputs) -> Iterator[Execution]:
     """The case bound on a session of its own, which is closed afterwards.
 
     Raises ``KernelError`` where what the implementation names cannot be loaded, ``BackendError``
-    where its device cannot be opened, ``DeviceError`` where that refuses arrays or launch, and
-    ``MemoryLimitError`` where it exceeds its memory limit.
+    where its device cannot be opened, ``LayoutError`` where that has no array that lies in memory as
+    the suite's does, ``DeviceError`` where it refuses arrays or launch, and ``MemoryLimitError``
+    where it exceeds its memory limit.
     """
     # Before the session: what it imports may bring a BLAS whose threads the session sets.
     target, backend = load_target(case), registry.get(case.backend)
@@ -57,6 +66,9 @@ class Execution:
         self._written = [name for name in intents if intents[name] in ("out", "inout")]
         self.changing = [name for name in intents if intents[name] != "in"]
         """Arrays that a run may leave otherwise than it found them."""
+        given = case.kernel.arguments(case.implementation_name)
+        arrays = {name: inputs.arrays[name] for name in given if name in inputs.arrays}
+        refuse_layouts(_name_with_backend(case), session, arrays)
         self._native = self.upload()
         self._read_only = [name for name in self._native if intents.get(name, "in") == "in"]
         overwritten = [name for name in intents if intents[name] == "inout"]
@@ -267,3 +279,8 @@ class Execution:
     def download(self, native: Mapping[str, Native]) -> dict[str, AnyArray]:
         """Host copies of the arrays that a run writes."""
         return {name: self.session.to_host(native[name]) for name in self._written}
+
+
+def _name_with_backend(case: Case) -> str:
+    name = case.implementation_name
+    return name if name == case.backend else f"{name} ({case.backend})"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from gpubench.backends import registry
+from gpubench.backends.protocol import LayoutError
 from gpubench.backends.software import NAME, take_faults
 from gpubench.errors import BackendError, GpubenchError
 from gpubench.measure.check import CheckResult
@@ -106,7 +107,7 @@ class Preparation:
     @contextmanager
     def recording(self) -> Iterator[None]:
         """What ends the case inside is put on record, with the faults behind it, frees the device
-        and is raised again; where the case ran into its memory limit, as ``Skipped``."""
+        and is raised again; where the case cannot run here, as ``Skipped``."""
         try:
             yield
         except (Skipped, WrongResult) as error:
@@ -114,12 +115,12 @@ class Preparation:
             self.close()
             raise
         except (Exception, SystemExit) as error:  # a kernel may call sys.exit()
-            limit = exceeded(self.case, error)
-            status: RecordedStatus = "skipped" if limit else "failed"
-            self._write(status, reason=with_faults(limit or cause(error), take_faults()))
-            self.close(None if limit else error)
-            if limit:
-                raise Skipped(limit) from error
+            unfit = why_unfit(self.case, error)
+            status: RecordedStatus = "skipped" if unfit else "failed"
+            self._write(status, reason=with_faults(unfit or cause(error), take_faults()))
+            self.close(None if unfit else error)
+            if unfit:
+                raise Skipped(unfit) from error
             raise
 
     def _prepared(self) -> Measurement:
@@ -329,6 +330,12 @@ def one_of_each(warnings: Iterable[str]) -> tuple[str, ...]:
     for warning in warnings:
         kinds.setdefault(warning.partition(":")[0], warning)
     return tuple(kinds.values())
+
+
+def why_unfit(case: Case, error: BaseException) -> str | None:
+    """Why a case cannot run here, as its preparation found out: its memory limit, or the layout of
+    an array. ``None`` where the error is another one."""
+    return str(error) if isinstance(error, LayoutError) else exceeded(case, error)
 
 
 def cause(error: BaseException) -> str:

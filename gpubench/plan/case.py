@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from gpubench.backends.protocol import QUEUES, Launch
 from gpubench.errors import PlanError
+from gpubench.layouts import Order
 from gpubench.names import CPU, BenchmarkName, Value, format_identity, format_shape
 from gpubench.plan.group import Group
 from gpubench.suite import tree
@@ -31,7 +32,7 @@ from gpubench.suite.model import (
     Suite,
     extents,
 )
-from gpubench.suite.types import INDICES, TEXTS, Extent
+from gpubench.suite.types import INDICES, ORDERS, TEXTS, Extent
 
 MAX_BYTES = 2**47
 """Of one array: the addresses that a process has on x86-64 and ARM."""
@@ -55,6 +56,8 @@ class ArraySpec:
     """As the suite says; ``None`` where it leaves the choice to the dtype."""
     path: tree.Path
     """Where the suite declares it, inside the kernel: ``("arrays", "A")``."""
+    order: Order | None = None
+    """``None`` where the suite leaves it to what makes the array."""
 
     @property
     def itemsize(self) -> int:
@@ -191,7 +194,8 @@ class Case:
             path = ("arrays", name)
             shape = self._extents(array.shape, (*path, "shape"))
             dtype = self._dtype(array.dtype, (*path, "dtype"))
-            specs[name] = spec = ArraySpec(shape, dtype, array.intent, array.fill, path)
+            order = self._order(array.order, (*path, "order"))
+            specs[name] = spec = ArraySpec(shape, dtype, array.intent, array.fill, path, order)
             if (nbytes := spec.size * dtype.itemsize) > MAX_BYTES:
                 problem = f"is {nbytes:.2g} bytes; no machine has room for more than 2**47"
                 raise self.error((*path, "shape"), ", ".join(map(str, array.shape)), problem)
@@ -481,6 +485,15 @@ class Case:
             return np.dtype(str(value))
         except TypeError as error:
             raise self.error(path, name, f"{value!r} is no dtype of NumPy") from error
+
+    def _order(self, name: str | None, path: tree.Path) -> Order | None:
+        """An order by its name, or by the parameter that holds the name."""
+        if name is None:
+            return None
+        value = name if name in ORDERS else self.values.get(name, name)
+        if value not in ORDERS:
+            raise self.error(path, name, f"{value!r} is no order; allowed: {', '.join(ORDERS)}")
+        return cast(Order, value)
 
 
 def _three(shape: tuple[int, ...]) -> tuple[int, int, int]:

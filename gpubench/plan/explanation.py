@@ -47,7 +47,9 @@ def _values(case: Case) -> Iterator[tuple[str, str, tree.Path]]:
     yield "backend", case.backend or "unknown", (*at, "backend")
 
     for name, spec in case.array_specs.items():
-        yield f"arrays.{name}", f"{spec.dtype} {list(spec.shape)} {spec.intent}", spec.path
+        order = f" order {spec.order}" if spec.order else ""
+        words = f"{spec.dtype} {list(spec.shape)} {spec.intent}{order}"
+        yield f"arrays.{name}", words, spec.path
     for name, columns in case.table_specs.items():
         for column, one in columns.items():
             spec = one.values

@@ -29,6 +29,7 @@ from gpubench.suite.types import (
     DEVICE_FACTS,
     DTYPES,
     INDICES,
+    ORDERS,
     RULE_NAMES,
     TARGET_FIELDS,
     TEXTS,
@@ -184,6 +185,7 @@ class _KernelChecks:
                 yield node.key_fault(message)
         for name, array in self.kernel.arrays.items():
             yield from self.dtype(("arrays", name, "dtype"), array.dtype)
+            yield from self.dtype(("arrays", name, "order"), array.order, ORDERS, "order")
             yield from self.fill(name, array)
         for name, table in self.kernel.tables.items():
             yield from self.table(name, table)
@@ -211,19 +213,23 @@ class _KernelChecks:
         return (self.node.find(*path) or self.node).origin.fault(message)
 
     def dtype(
-        self, path: Path, dtype: str | None, allowed: tuple[str, ...] = DTYPES
+        self,
+        path: Path,
+        dtype: str | None,
+        allowed: tuple[str, ...] = DTYPES,
+        kind: str = "dtype",
     ) -> Iterator[Fault]:
         """A name of NumPy's, or of a parameter that has nothing but such names."""
         if dtype is None or dtype in allowed:
             return
         axis = self.parameters.get(dtype)
         if axis is None:
-            yield self.fault(path, unknown("dtype", dtype, (*allowed, *self.parameters)))
+            yield self.fault(path, unknown(kind, dtype, (*allowed, *self.parameters)))
             return
         default = axis.find("default")
         for value in (*_values(axis), *([default] if default else [])):
             if value.content not in allowed:
-                yield value.origin.fault(unknown("dtype", value.content, allowed))
+                yield value.origin.fault(unknown(kind, value.content, allowed))
 
     def fill(self, name: str, array: Array) -> Iterator[Fault]:
         path, fill = ("arrays", name, "fill"), array.fill

@@ -21,6 +21,7 @@ from gpubench.suite.types import (
     LIKE,
     LIST,
     MAPPING,
+    ORDERS,
     SINGLE,
     ZIP,
     AbsoluteTolerance,
@@ -234,6 +235,9 @@ class Array(Model):
     intent: Intent = "in"
     """`in` is read, `out` written, `inout` both; what is written is checked. `scratch` is room to
     work in: of no meaning before or after."""
+    order: str | None = None
+    """`C` or `F`, how elements lie in memory, or the name of a parameter. Absent: C, or what a
+    function gives."""
 
 
 class Column(Model):
@@ -642,8 +646,10 @@ class Kernel(Model):
         return functions | ({("init", "function"): self.init.function} if self.init else {})
 
     def dtypes(self) -> set[str]:
-        """Names of dtypes, or of parameters that hold such names."""
-        return {one.dtype for one in (*self.drawn().values(), *self.scalars.values()) if one.dtype}
+        """Names of dtypes, or of parameters that hold such names, and of those that hold orders."""
+        data = *self.drawn().values(), *self.scalars.values()
+        orders = {array.order for array in self.arrays.values() if array.order}
+        return {one.dtype for one in data if one.dtype} | (orders - {*ORDERS})
 
     def axes_behind(self, names: Iterable[str]) -> frozenset[str]:
         """The same names, those of ``let`` replaced by what their formulas use, however deep."""
@@ -668,6 +674,8 @@ class ArrayOverlay(Model):
     """NumPy's name of a type, or the name of a parameter, instead."""
     fill: Fill | None = None
     """First contents, instead."""
+    order: str | None = None
+    """`C` or `F`, or the name of a parameter, instead."""
 
 
 class ScalarOverlay(Model):
