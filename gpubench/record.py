@@ -90,6 +90,8 @@ class CaseRecord:
     """Identity of the case that this one's speedup is measured against."""
     reason: str | None = None
     """Why there is no time, with the next step."""
+    layouts: Mapping[str, str] = field(default_factory=dict)
+    """How arrays lie in memory, by name: ``F`` or ``strides (1024, 16)``; without those in C order."""
     block: tuple[int, ...] | None = None
     grid: tuple[int, ...] | None = None
     shared_bytes: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -93,6 +93,8 @@ class Preparation:
     """Of the asv benchmark."""
     record: CaseRecord = field(init=False)
     """The case's last line on record, from ``prepare`` on."""
+    _layouts: Mapping[str, str] = field(default_factory=dict)
+    """How its arrays lie in memory, once they are drawn."""
     _stack: ExitStack = field(default_factory=ExitStack)
     _execution: Execution | None = None
 
@@ -134,6 +136,7 @@ class Preparation:
                     raise WrongResult(record.reason or record.status)
 
         inputs = draw_inputs(case)
+        self._layouts = inputs.layouts
         expected = None if case.baseline() is None else expected_outputs(case, inputs)
         execution = self._stack.enter_context(opened(case, inputs))
         self._execution = execution
@@ -263,7 +266,7 @@ class Preparation:
         self._stack.__exit__(*how)
 
     def _write(self, status: RecordedStatus, **fields: object) -> None:
-        record = case_record(self.case, self.time, status)
+        record = replace(case_record(self.case, self.time, status), layouts=self._layouts)
         self.record = replace(record, version=self.version, **fields)  # type: ignore[arg-type]
         self.recorder.write(self.record)
 
