@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed
 from gpubench.backends.opencl_program import defines, does_not_compile
 from gpubench.backends.protocol import Call, DeviceError, Launch, Limits, Native
 from gpubench.errors import BackendError, KernelError
-from gpubench.layouts import array_in, refused_layout, span_bytes
+from gpubench.layouts import Layout, array_in, refused_layout, span_bytes
 from gpubench.names import Value
 
 
@@ -37,7 +37,7 @@ class CupySession(CudaSession):
     Raises ``BackendError`` where CuPy cannot use the device.
     """
 
-    layouts = ("C", "F", "strided", "backwards", "overlapping")
+    layouts: ClassVar[tuple[Layout, ...]] = ("C", "F", "strided", "backwards", "overlapping")
 
     def __init__(self, device: str, limits: Limits) -> None:
         self.cupy: Any = import_module("cupy")

@@ -7,12 +7,12 @@ import os
 import platform
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -108,7 +108,7 @@ def last_level_cache_bytes() -> int:
 class HostSession(Session):
     """A session whose native arrays are NumPy arrays and whose calls return when they are done."""
 
-    layouts: Collection[Layout] = ALL_LAYOUTS
+    layouts: ClassVar[tuple[Layout, ...]] = ALL_LAYOUTS
 
     def __init__(self, backend: str, device: str = CPU) -> None:
         self._backend, self.device = backend, device
@@ -205,7 +205,7 @@ def value_of(native: Native) -> Any:
 class CellSession(HostSession):
     """A session whose native arrays are cells."""
 
-    layouts: Collection[Layout] = ("C",)
+    layouts: ClassVar[tuple[Layout, ...]] = ("C",)
 
     def to_host(self, native: Native) -> np.ndarray[Any, Any]:
         return np.array(self.view(native))

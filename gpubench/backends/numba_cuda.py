@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cache, partial
 from importlib import import_module, metadata
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from gpubench.backends.cuda_sampling import BestWay
 from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed
 from gpubench.backends.protocol import ONE_THREAD, Call, Description, Launch, Limits, Native, Target
 from gpubench.errors import KernelError
-from gpubench.layouts import array_in, laid_out_like, refused_layout, span_bytes
+from gpubench.layouts import Layout, array_in, laid_out_like, refused_layout, span_bytes
 from gpubench.names import Value
 
 TIMES_CACHE = 8
@@ -45,7 +45,7 @@ class NumbaCudaSession(CudaSession):
     goes."""
 
     more_registers = ", or max_registers in cuda.jit"
-    layouts = ("C", "F", "strided", "overlapping")
+    layouts: ClassVar[tuple[Layout, ...]] = ("C", "F", "strided", "overlapping")
 
     def __init__(self, device: str, limits: Limits) -> None:
         super().__init__(device, limits)

@@ -16,7 +16,7 @@ import importlib.util
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, ClassVar, Literal, Protocol, Self
@@ -52,7 +52,8 @@ class DeviceMemoryError(DeviceError):
 
 
 class LayoutError(GpubenchError):
-    """A backend cannot have an array that lies in memory as the suite's does: the case is skipped."""
+    """A backend cannot have an array that lies in memory as one of the suite does: the case is
+    skipped."""
 
 
 class DeviceLostError(DeviceError):
@@ -233,7 +234,7 @@ class Session(ABC):
 
     simulated: bool = False
     """True where results mean something and times do not: nothing is sampled there."""
-    layouts: Collection[Layout] = ("C",)
+    layouts: ClassVar[tuple[Layout, ...]] = ("C",)
     """Layouts that ``to_native`` keeps. A case with an array in another one is skipped."""
 
     def __enter__(self) -> Self:
@@ -334,9 +335,7 @@ class Session(ABC):
         return {"numpy": np.__version__}
 
 
-def refuse_layouts(
-    name: str, session: Session, arrays: Mapping[str, np.ndarray[Any, Any]]
-) -> None:
+def refuse_layouts(name: str, session: Session, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
     """Raise ``LayoutError`` where one of these arrays lies in memory as none of a session's does;
     ``name`` is of what runs in the session."""
     for array_name, array in arrays.items():

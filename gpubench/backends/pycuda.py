@@ -18,7 +18,7 @@ from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed
 from gpubench.backends.opencl_program import defines, does_not_compile
 from gpubench.backends.protocol import Call, DeviceError, Launch, Limits, Native
 from gpubench.errors import BackendError, KernelError
-from gpubench.layouts import laid_out_like
+from gpubench.layouts import Layout, laid_out_like
 from gpubench.names import Value
 
 
@@ -44,7 +44,7 @@ class PycudaSession(CudaSession):
     device.
     """
 
-    layouts = ("C", "F")
+    layouts: ClassVar[tuple[Layout, ...]] = ("C", "F")
 
     def __init__(self, device: str, limits: Limits) -> None:
         # Before anything else asks for the driver: PyCUDA is linked against it.

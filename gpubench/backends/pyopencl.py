@@ -20,7 +20,7 @@ from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from itertools import repeat
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -46,7 +46,7 @@ from gpubench.backends.protocol import (
     made_at_first_call,
 )
 from gpubench.errors import KernelError
-from gpubench.layouts import laid_out_like
+from gpubench.layouts import Layout, laid_out_like
 from gpubench.names import TIMES, Value
 
 MIB = 2**20
@@ -160,7 +160,7 @@ class OnlyQueues(partial[Any]):
 class PyOpenCLSession(Session):
     """An OpenCL device with a context and an in-order queue of its own."""
 
-    layouts = ("C", "F")
+    layouts: ClassVar[tuple[Layout, ...]] = ("C", "F")
 
     def __init__(self, name: str, device: Any, limits: Limits | None) -> None:
         cl = opencl()

@@ -40,6 +40,7 @@ from gpubench.backends.host import Cell, CellSession
 from gpubench.backends.protocol import Call, DeviceError, DeviceLostError, DeviceMemoryError, Native
 from gpubench.environment import environment
 from gpubench.errors import BackendError, KernelError
+from gpubench.layouts import Layout
 from gpubench.names import Value
 
 OBJECT_STORE = 2**30
@@ -151,7 +152,10 @@ class RaySession(CellSession):
     """Cells hold references to objects. The reference that a call returned last is looked at when
     somebody waits: ``ray.wait`` takes a task that failed for one that is done."""
 
-    layouts = ("C", "F")  # of an array that is neither, pickle makes one in C order
+    layouts: ClassVar[tuple[Layout, ...]] = (
+        "C",
+        "F",
+    )  # of an array that is neither, pickle makes one in C order
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__("ray", cluster.key[0])

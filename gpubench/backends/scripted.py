@@ -86,8 +86,9 @@ def script(
 class ScriptedSession(Session):
     """Runs scripted functions on NumPy arrays, in the order in which they were queued."""
 
+    layouts = ALL_LAYOUTS
+
     def __init__(self, device: str, threads: int | None) -> None:
-        self.layouts = ALL_LAYOUTS
         self.now = 0.0
         """Seconds: they advance only by what scripts say."""
         self._device = device

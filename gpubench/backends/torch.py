@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module, metadata
 from itertools import repeat
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from gpubench.backends.protocol import (
     Sampler,
 )
 from gpubench.errors import BackendError, KernelError
-from gpubench.layouts import refused_layout
+from gpubench.layouts import Layout, refused_layout
 from gpubench.names import CPU, Value
 
 
@@ -84,7 +84,7 @@ class TorchSession(HostSession):
     Raises ``BackendError`` where PyTorch does not take that many threads.
     """
 
-    layouts = ("C", "F", "strided")
+    layouts: ClassVar[tuple[Layout, ...]] = ("C", "F", "strided")
 
     def __init__(self, threads: int | None, *, compiled: bool = False, device: str = CPU) -> None:
         super().__init__("torch", device)

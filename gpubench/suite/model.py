@@ -418,6 +418,8 @@ class OutputCheck(Model):
     """Absolute tolerance; absent: that of `check`."""
     norm: Literal["max", "l2"] | None = None
     """`max` or `l2`; absent: that of `check`."""
+    dtype: Literal["same", "any"] | None = None
+    """`same` or `any`; absent: that of `check`."""
     compare: StrictBool = True
     """`false`: it is written and not compared."""
     reason: Words | None = None
@@ -429,7 +431,8 @@ class OutputCheck(Model):
             raise problem("a reason goes with compare: false; remove one or add the other")
         if not self.compare and self.reason is None:
             raise problem("compare: false needs a reason: why may this output be anything?")
-        given = [field for field in ("rtol", "atol", "norm") if getattr(self, field) is not None]
+        fields = ("rtol", "atol", "norm", "dtype")
+        given = [field for field in fields if getattr(self, field) is not None]
         if not self.compare and given:
             raise problem(f"compare: false takes no {given[0]}; remove one of them", (given[0],))
         return self
@@ -447,6 +450,9 @@ class Check(Model):
     square of the baseline's output, with `norm: l2` 0."""
     norm: Literal["max", "l2"] = "max"
     """`max` compares element by element, `l2` the norm of the difference."""
+    dtype: Literal["same", "any"] = "same"
+    """`any`: outputs may be of another precision than the baseline's; by default, tolerances are
+    those of the coarser of the two."""
     function: Reference | None = None
     """`module:name` of a checker of one's own, called with outputs and expected."""
     score: Reference | None = None
@@ -486,7 +492,7 @@ class Check(Model):
         output = self.outputs.get(name) or self.outputs.get(name.partition(".")[0])
         if output is None:
             return self
-        own = output.model_dump(include={"rtol", "atol", "norm"}, exclude_none=True)
+        own = output.model_dump(include={"rtol", "atol", "norm", "dtype"}, exclude_none=True)
         return self.model_copy(update=own)
 
     def uncompared(self) -> dict[str, str]:

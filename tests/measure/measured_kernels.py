@@ -44,6 +44,26 @@ def count_up(out):
     out += 1
 
 
+def doubled(a):
+    return 2 * a
+
+
+def doubled_in_float32(a):
+    return 2 * a.astype(np.float32)
+
+
+def tripled_in_float32(a):
+    return 3 * a.astype(np.float32)
+
+
+def nudge(a):
+    a *= 1 + 1e-8
+
+
+def nudged_in_float32(a):
+    return (a * (1 + 1e-8)).astype(np.float32)
+
+
 def total(a):
     return a.sum()
 
