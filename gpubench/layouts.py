@@ -1,7 +1,7 @@
 """How the elements of an array lie in memory, and copies that lie alike.
 
-NumPy gives an array a stride for each dimension: the bytes from one element to the next. They may have
-gaps between them (every second column), run backwards (``a[::-1]``), or be 0 (``broadcast_to``).
+NumPy gives an array a stride for each dimension: the bytes from one element to the next. Strides
+may leave gaps (every second column), be negative (``a[::-1]``), or be 0 (``broadcast_to``).
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ Order = Literal["C", "F"]
 """Of an array without gaps: the last index changes fastest, or the first."""
 
 Layout = Literal["C", "F", "strided", "backwards", "overlapping", "unaligned"]
-"""What a backend may take. ``C``, ``F``: without gaps. ``strided``: anything else that steps forwards.
-``backwards``: negative strides. ``overlapping``: several elements at one place, as with a stride of 0.
-``unaligned``: strides that are no multiples of an element's bytes, as in a field of records."""
+"""What a backend may take. ``C``, ``F``: without gaps. ``strided``: anything else that steps
+forwards. ``backwards``: negative strides. ``overlapping``: several elements at one place, as with a
+stride of 0. ``unaligned``: strides that are no multiples of an element's bytes, as in a field of
+records."""
 
 ALL_LAYOUTS: tuple[Layout, ...] = (
     "C", "F", "strided", "backwards", "overlapping", "unaligned",
@@ -29,9 +30,9 @@ ALL_LAYOUTS: tuple[Layout, ...] = (
 def copy_with_layout(array: AnyArray) -> AnyArray:
     """Return a copy at another place in memory, of the same shape, dtype and strides.
 
-    It takes the memory from the first to the last byte of the array, gaps included. One that is read
-    only gives one that is read only; ``overwrite`` writes it all the same. Objects of Python cannot
-    lie in memory that is given: their copy has no gaps.
+    The copy takes as much memory as lies between the array's first and last byte, gaps included. A
+    copy of a read-only array is read only; ``overwrite`` writes it all the same. Python's objects
+    cannot lie in memory that is given: their copy has no gaps.
     """
     if array.flags.forc or array.dtype.hasobject:
         copy = array.copy(order="K")
@@ -80,7 +81,7 @@ def describe_layout(array: AnyArray) -> str | None:
 
 def refused_layout(array: AnyArray, taken: Collection[Layout]) -> str | None:
     """Return what of an array's layout is not taken, ``negative strides (-8,)``; ``None`` where
-    all is. An array of two orders, as one of one dimension is, needs one of them."""
+    all is taken. Every backend takes C order."""
     if array.flags.c_contiguous or ("F" in taken and array.flags.f_contiguous):
         return None
     if array.flags.f_contiguous:

@@ -91,7 +91,7 @@ class CaseRecord:
     reason: str | None = None
     """Why there is no time, with the next step."""
     layouts: Mapping[str, str] = field(default_factory=dict)
-    """How arrays lie in memory, by name: ``F`` or ``strides (1024, 16)``; without those in C order."""
+    """How arrays that are not in C order lie in memory, by name: ``F``, ``strides (1024, 16)``."""
     block: tuple[int, ...] | None = None
     grid: tuple[int, ...] | None = None
     shared_bytes: int = 0

@@ -152,10 +152,8 @@ class RaySession(CellSession):
     """Cells hold references to objects. The reference that a call returned last is looked at when
     somebody waits: ``ray.wait`` takes a task that failed for one that is done."""
 
-    layouts: ClassVar[tuple[Layout, ...]] = (
-        "C",
-        "F",
-    )  # of an array that is neither, pickle makes one in C order
+    # Of an array that is in neither order, pickle makes one in C order.
+    layouts: ClassVar[tuple[Layout, ...]] = ("C", "F")
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__("ray", cluster.key[0])

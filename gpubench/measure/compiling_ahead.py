@@ -48,8 +48,8 @@ def main() -> None:
 
 
 def chosen(cases: Iterable[Case], asked: Sequence[str]) -> list[Case]:
-    """The smallest case of each function, its dtypes and layouts, of the benchmarks that are asked for:
-    regular expressions, as ``asv run --bench`` has them; none are all."""
+    """The smallest case of each function, its dtypes and layouts, of the benchmarks that are asked
+    for: regular expressions, as ``asv run --bench`` has them; none are all."""
     smallest: dict[Hashable, tuple[int, Case]] = {}
     for case in cases:
         with suppress(Exception):  # a case that fails says so itself

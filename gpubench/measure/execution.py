@@ -42,8 +42,8 @@ def opened(case: Case, inputs: Inputs) -> Iterator[Execution]:
     """The case bound on a session of its own, which is closed afterwards.
 
     Raises ``KernelError`` where what the implementation names cannot be loaded, ``BackendError``
-    where its device cannot be opened, ``LayoutError`` where that has no array that lies in memory as
-    the suite's does, ``DeviceError`` where it refuses arrays or launch, and ``MemoryLimitError``
+    where its device cannot be opened, ``LayoutError`` where the backend cannot have an array in its
+    layout, ``DeviceError`` where the device refuses arrays or launch, and ``MemoryLimitError``
     where it exceeds its memory limit.
     """
     # Before the session: what it imports may bring a BLAS whose threads the session sets.
