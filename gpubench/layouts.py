@@ -43,6 +43,24 @@ def copy_with_layout(array: AnyArray) -> AnyArray:
     return copy
 
 
+def cast_with_layout(array: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
+    """Return the array in another dtype, with its elements as many elements apart; where the dtype
+    is its own, the array."""
+    if array.dtype == dtype:
+        return array
+    whole_steps = all(stride % array.itemsize == 0 for _, stride in _steps(array))
+    if array.flags.forc or not whole_steps:
+        return array.astype(dtype, order="K")
+    old, new = array.itemsize, dtype.itemsize
+    memory = np.empty(span_bytes(array) // old * new, np.uint8)
+    strides = tuple(stride // old * new for stride in array.strides)
+    start = _bytes_before(array) // old * new
+    cast_array: AnyArray = np.ndarray(array.shape, dtype, cast(Any, memory), start, strides)
+    cast_array[...] = array
+    cast_array.flags.writeable = array.flags.writeable
+    return cast_array
+
+
 def array_in(memory: Any, array: AnyArray) -> AnyArray:
     """Return an array over the beginning of ``memory``, a buffer of ``span_bytes(array)`` or more,
     that lies there as ``array`` does where it is."""

@@ -7,6 +7,7 @@ from numpy.lib.stride_tricks import as_strided, sliding_window_view
 from gpubench.layouts import (
     ALL_LAYOUTS,
     array_in,
+    cast_with_layout,
     copy_with_layout,
     describe_layout,
     has_overlap,
@@ -78,6 +79,17 @@ def test_an_array_that_is_read_only_is_overwritten_and_stays_so():
     assert not array.any()
     with pytest.raises(ValueError, match="read-only"):
         array[0] = 1
+
+
+@every_layout
+def test_another_dtype_keeps_the_layout_in_elements(array):
+    dtype = np.result_type(np.float32, np.complex64 if array.dtype.kind == "c" else np.float32)
+    found = cast_with_layout(array, dtype)
+    np.testing.assert_array_equal(found, array.astype(dtype), strict=True)
+    steps = [stride // array.itemsize for stride in array.strides]
+    if not array.flags.forc and array.strides != (9,):  # no whole elements apart
+        assert [stride // found.itemsize for stride in found.strides] == steps
+    assert cast_with_layout(array, array.dtype) is array
 
 
 def test_values_are_laid_out_by_strides():

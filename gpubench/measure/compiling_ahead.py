@@ -56,7 +56,7 @@ def chosen(cases: Iterable[Case], asked: Sequence[str]) -> list[Case]:
             names = [f"{case.benchmark(t).asv_name}({case.identity!r})" for t in case.group.times]
             is_asked = not asked or any(re.search(one, name) for one in asked for name in names)
             if case.fault is None and case.implementation.function and is_asked:
-                arrays, scalars = case.array_specs.values(), case.scalars().values()
+                arrays, scalars = case.given_specs.values(), case.scalars().values()
                 kinds = ((one.dtype, len(one.shape), one.order) for one in arrays)
                 key = (case.implementation.function, *kinds, *_drawing(case), *map(type, scalars))
                 size = sum(one.size * one.itemsize for one in arrays)

@@ -24,7 +24,7 @@ from gpubench.backends.protocol import (
 from gpubench.backends.software import name_arrays
 from gpubench.errors import KernelError
 from gpubench.measure.check import same_bits
-from gpubench.measure.inputs import Inputs, poisoned
+from gpubench.measure.inputs import Inputs, cast_inputs, poisoned
 from gpubench.measure.memory import limited
 from gpubench.measure.tables import comparable, fitted, same_table
 from gpubench.measure.targets import load_target
@@ -56,9 +56,10 @@ class Execution:
     """Arrays and call of one case, resident where the session puts them."""
 
     def __init__(self, session: Session, case: Case, target: Target, inputs: Inputs) -> None:
+        inputs = cast_inputs(case, inputs)
         self.session, self.case, self.inputs = session, case, inputs
         self._target = target
-        intents = {name: spec.intent for name, spec in case.array_specs.items()}
+        intents = {name: spec.intent for name, spec in case.given_specs.items()}
         returned = case.implementation.returns
         self._made = {name for name in returned if intents[name] == "out"}
         """Arrays that a call makes and returns, so that none is given to it."""
@@ -77,7 +78,7 @@ class Execution:
         # One element for all: writing it reads no other memory, so that nothing leaves the cache.
         self._poison = {
             name: np.broadcast_to(poisoned(np.empty((), spec.dtype)), spec.shape)
-            for name, spec in case.array_specs.items()
+            for name, spec in case.given_specs.items()
             if intents[name] == "out"
         }
         name_arrays({f"{name} as it was": copy for name, copy in self._pristine.items()})
@@ -150,7 +151,7 @@ class Execution:
 
     def give(self, inputs: Inputs) -> None:
         """Put other inputs where the present ones lie; tables stay."""
-        self.inputs = inputs
+        inputs = self.inputs = cast_inputs(self.case, inputs)
         self.overwrite({n: inputs.arrays[n] for n in self._native if n in inputs.arrays})
         for name in self._pristine:
             self._pristine[name] = self.session.pristine(inputs.arrays[name])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from gpubench.arrow import AnyArray, pyarrow
 from gpubench.errors import KernelError
 from gpubench.layouts import (
+    cast_with_layout,
     copy_with_layout,
     describe_layout,
     has_overlap,
@@ -26,7 +27,7 @@ from gpubench.layouts import (
 from gpubench.measure.tables import arrow_column
 from gpubench.measure.targets import called, load_object
 from gpubench.names import format_identity, kernel_title
-from gpubench.plan.case import ArraySpec, Case
+from gpubench.plan.case import ArraySpec, Case, cast_dtype
 from gpubench.suite.model import FormulaFill, FunctionFill, LikeFill
 
 INTEGERS = 100
@@ -54,6 +55,26 @@ class Inputs:
         """Layouts of the arrays that are not in C order, by name: ``F``, ``strides (1024, 16)``."""
         described = {name: describe_layout(array) for name, array in self.arrays.items()}
         return {name: layout for name, layout in described.items() if layout is not None}
+
+
+def cast_inputs(case: Case, inputs: Inputs) -> Inputs:
+    """What the implementation is given: the inputs in the precision of its ``cast``. Numbers that
+    this does not hold become infinite."""
+    precision = case.implementation.cast
+    if precision is None:
+        return inputs
+    with np.errstate(over="ignore", under="ignore"):
+        arrays = {
+            name: cast_with_layout(array, cast_dtype(array.dtype, precision))
+            for name, array in inputs.arrays.items()
+        }
+        scalars = {
+            name: value.astype(cast_dtype(value.dtype, precision))
+            if isinstance(value, np.generic)
+            else value
+            for name, value in inputs.scalars.items()
+        }
+    return replace(inputs, arrays=arrays, scalars=scalars)
 
 
 def draw_inputs(case: Case) -> Inputs:

@@ -140,6 +140,7 @@ class Preparation:
         expected = None if case.baseline() is None else expected_outputs(case, inputs)
         execution = self._stack.enter_context(opened(case, inputs))
         self._execution = execution
+        self._layouts = execution.inputs.layouts
         session = execution.session
         checked = verify(execution, expected)
         is_small = sum(array.nbytes for array in execution.expected.values()) <= SMALL
@@ -175,7 +176,7 @@ class Preparation:
                 *checked.warnings,
                 *measurement.warnings,
                 *near_floor,
-                *fits_in_cache(self.time, inputs.nbytes, facts),
+                *fits_in_cache(self.time, execution.inputs.nbytes, facts),
                 *pairs.warnings,
             ),
             pair_ratios=pairs.ratios,

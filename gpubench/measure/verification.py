@@ -27,6 +27,7 @@ from gpubench.measure.scores import Outputs, OwnRule, Scorer
 from gpubench.measure.tables import fitted, why_ambiguous, why_other_columns
 from gpubench.measure.targets import called, load_object
 from gpubench.plan.case import Case
+from gpubench.suite.model import Check
 
 if TYPE_CHECKING:  # the device in software is imported only where it is asked for
     from gpubench.softcuda import Report
@@ -64,7 +65,7 @@ def verify(
     """
     expected = _proving_outputs(execution) if baseline is None else baseline
     execution.expected = expected
-    specs = execution.case.array_specs
+    specs = execution.case.given_specs
     outs = [name for name in execution.changing if specs[name].intent == "out"]  # not returned
     rights = {n: expected[n].astype(specs[n].dtype, copy=False) for n in outs if n in expected}
     poison = {name: poisoned(right, right) for name, right in rights.items()}
@@ -222,7 +223,7 @@ def _see_that_it_proves(
     dtypes: Mapping[str, np.dtype[Any]] | None = None,
 ) -> None:
     """Raise ``VacuousCheckError`` where comparing with what is expected would prove nothing."""
-    check = execution.case.kernel.check
+    check = _check_of(execution.case)
     if reason := why_vacuous(expected, started, check, _own_rule(execution), dtypes):
         raise VacuousCheckError(f"vacuous check: {reason}")
 
@@ -249,7 +250,15 @@ def _compared(execution: Execution, outputs: Outputs, expected: Outputs) -> Chec
     kernel, outputs = execution.case.kernel, fitted(outputs, expected)
     if fault := why_other_columns(outputs, expected, tuple(kernel.tables)):
         return CheckResult(fault=fault)
-    return compare(outputs, expected, kernel.check, _own_rule(execution))
+    return compare(outputs, expected, _check_of(execution.case), _own_rule(execution))
+
+
+def _check_of(case: Case) -> Check:
+    """The kernel's check; outputs are compared by value where one of two is given other dtypes."""
+    sides = filter(None, (case, case.baseline()))
+    if all(side.implementation.cast is None for side in sides):
+        return case.kernel.check
+    return case.kernel.check.model_copy(update={"dtype": "any"})
 
 
 def _own_rule(execution: Execution) -> OwnRule | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -68,6 +68,14 @@ class ArraySpec:
     def size(self) -> int:
         """Number of elements."""
         return math.prod(self.shape)
+
+
+def cast_dtype(dtype: np.dtype[Any], precision: str) -> np.dtype[Any]:
+    """The dtype of this precision for floating-point numbers, for complex ones that of two such
+    numbers (or the smallest that NumPy has); others stay what they are."""
+    if dtype.kind == "c":
+        return np.result_type(precision, np.complex64)
+    return np.dtype(precision) if dtype.kind == "f" else dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +208,15 @@ class Case:
                 problem = f"is {nbytes:.2g} bytes; no machine has room for more than 2**47"
                 raise self.error((*path, "shape"), ", ".join(map(str, array.shape)), problem)
         return specs
+
+    @cached_property
+    def given_specs(self) -> dict[str, ArraySpec]:
+        """``array_specs`` with the dtypes in which the implementation is given the arrays."""
+        specs, cast = self.array_specs, self.implementation.cast
+        if cast is None:
+            return specs
+        dtypes = {name: cast_dtype(spec.dtype, cast) for name, spec in specs.items()}
+        return {name: replace(spec, dtype=dtypes[name]) for name, spec in specs.items()}
 
     @cached_property
     def table_specs(self) -> dict[str, dict[str, ColumnSpec]]:
@@ -443,7 +460,7 @@ class Case:
             return term
         scope = self._scope(term.names, self.values if scope is None else scope)
         try:
-            return term.evaluate(scope, self.array_specs if term.arrays else None)
+            return term.evaluate(scope, self.given_specs if term.arrays else None)
         except ExpressionError as error:
             raise self.error(path, term, error.problem) from error
 

@@ -46,6 +46,8 @@ def _values(case: Case) -> Iterator[tuple[str, str, tree.Path]]:
         yield f"with.{name}", format_value(value), (*at, "with", name)
     yield "backend", case.backend or "unknown", (*at, "backend")
 
+    if implementation.cast:
+        yield "cast", implementation.cast, (*at, "cast")
     for name, spec in case.array_specs.items():
         order = f" order {spec.order}" if spec.order else ""
         words = f"{spec.dtype} {list(spec.shape)} {spec.intent}{order}"

@@ -427,7 +427,10 @@ class _KernelChecks:
         for index, part in enumerate(implementation.parts):
             if part not in whole:
                 yield self.fault((*path, "parts", index), unknown("implementation", part, whole))
-        others = ("backend", "launch", "threads", "returns", "options")
+            elif self.kernel.implementations[part].cast:
+                message = f"{part!r} casts what it is given, and a portion is given as it is"
+                yield self.fault((*path, "parts", index), f"{message}; name another part")
+        others = ("backend", "launch", "threads", "returns", "options", "cast")
         for field in (field for field in others if field in self.implementations[name].entries):
             at = self.implementations[name].entries[field]
             yield at.key_fault(f"parts have their own; remove {field}")

@@ -380,6 +380,9 @@ class Implementation(Model):
     returns: Annotated[tuple[Identifier, ...], Distinct] = ()
     """Arrays that it returns, in order, where the others write them: for systems whose arrays
     cannot be written. An `out` array of these is then no argument of the call."""
+    cast: Literal["float16", "float32", "float64"] | None = None
+    """Precision in which it is given what the others get: arrays of floating-point and complex
+    numbers, and scalars that declare such a dtype. Its results are compared by value."""
     options: dict[Identifier, Computed] = Field({})
     """Settings of the backend, such as `chunks` of Dask, by name; text is a formula over axes."""
     requires: tuple[Words, ...] = ()

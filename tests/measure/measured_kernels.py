@@ -44,6 +44,20 @@ def count_up(out):
     out += 1
 
 
+def add_and_scale(a, b, out, s):
+    b += a
+    np.multiply(a, s, out=out)
+
+
+def add_and_scale_in_float32(a, b, out, s):
+    assert {a.dtype, b.dtype, out.dtype, s.dtype} == {np.dtype(np.float32)}
+    add_and_scale(a, b, out, s)
+
+
+def add_and_scale_wrongly(a, b, out, s):
+    add_and_scale(a, b, out, s * np.float32(1.001))
+
+
 def doubled(a):
     return 2 * a
 
