@@ -94,6 +94,8 @@ class CaseRecord:
     """Identity of the case that this one's speedup is measured against."""
     reason: str | None = None
     """Why there is no time, with the next step."""
+    layouts: Mapping[str, str] = field(default_factory=dict)
+    """How arrays that are not in C order lie in memory, by name: ``F``, ``strides (1024, 16)``."""
     block: tuple[int, ...] | None = None
     grid: tuple[int, ...] | None = None
     shared_bytes: int = 0

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from gpubench.backends.opencl_program import defines, does_not_compile
 from gpubench.backends.protocol import Call, DeviceError, Launch, Limits, Native
 from gpubench.distribution import require_extra
 from gpubench.errors import BackendError, KernelError
+from gpubench.layouts import Layout, array_in, refused_layout, span_bytes
 from gpubench.names import Value
 
 
@@ -36,6 +37,8 @@ class CupySession(CudaSession):
 
     Raises ``BackendError`` where CuPy cannot use the device.
     """
+
+    layouts: ClassVar[tuple[Layout, ...]] = ("C", "F", "strided", "backwards", "overlapping")
 
     def __init__(self, device: str, limits: Limits) -> None:
         self.cupy: Any = import_module("cupy")
@@ -64,10 +67,18 @@ class CupySession(CudaSession):
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
         """Raises ``KernelError`` for a dtype that CuPy has not."""
-        array = array if array.flags.forc else np.ascontiguousarray(array)
+        if refused_layout(array, self.layouts):
+            array = np.ascontiguousarray(array)
         with self._errors:
             try:
-                native = self.cupy.array(array, copy=True, order="K")
+                if array.flags.forc:
+                    native = self.cupy.array(array, copy=True, order="K")
+                else:
+                    memory = np.empty(span_bytes(array), np.uint8)
+                    place = array_in(memory, array)
+                    place[...] = array
+                    start = self.cupy.array(memory).data + (place.ctypes.data - memory.ctypes.data)
+                    native = self.cupy.ndarray(array.shape, array.dtype, start, array.strides)
             except (TypeError, ValueError) as error:
                 raise KernelError(
                     f"CuPy has no dtype like {array.dtype}: {error}; use a number of 8 to 64 bits, "

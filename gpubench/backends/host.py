@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from gpubench.backends.protocol import (
     Target,
 )
 from gpubench.errors import KernelError
+from gpubench.layouts import ALL_LAYOUTS, Layout, copy_with_layout, overwrite
 from gpubench.names import CPU, Value
 
 CPU_AND_CUDA, CUDA = r"cpu|cuda:\d+", r"cuda:\d+"
@@ -107,6 +108,8 @@ def last_level_cache_bytes() -> int:
 class HostSession(Session):
     """A session whose native arrays are NumPy arrays and whose calls return when they are done."""
 
+    layouts: ClassVar[tuple[Layout, ...]] = ALL_LAYOUTS
+
     def __init__(self, backend: str, device: str = CPU) -> None:
         self._backend, self.device = backend, device
         self._facts: dict[str, Value] = {}
@@ -136,7 +139,7 @@ class HostSession(Session):
         self._ending.close()
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
-        return array.copy(order="K")
+        return copy_with_layout(array)
 
     def to_host(self, native: Native) -> np.ndarray[Any, Any]:
         return np.array(native)
@@ -155,7 +158,7 @@ class HostSession(Session):
         return array
 
     def restore(self, native: Native, pristine: Native) -> None:
-        np.copyto(native, pristine)
+        overwrite(native, pristine)
 
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
         return self.call_of(function_of(target, self._backend), (*self._passed, *arguments))
@@ -201,6 +204,8 @@ def value_of(native: Native) -> Any:
 
 class CellSession(HostSession):
     """A session whose native arrays are cells."""
+
+    layouts: ClassVar[tuple[Layout, ...]] = ("C",)
 
     def to_host(self, native: Native) -> np.ndarray[Any, Any]:
         return np.array(self.view(native))

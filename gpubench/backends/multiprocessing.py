@@ -34,6 +34,7 @@ from gpubench.backends.pools import (
 )
 from gpubench.backends.protocol import Native
 from gpubench.errors import BackendError, did_you_mean
+from gpubench.layouts import span_bytes
 from gpubench.names import Value
 
 METHODS = ("spawn", "forkserver", "fork")
@@ -143,7 +144,7 @@ class MultiprocessingSession(HostSession):
         }
 
     def to_native(self, array: AnyArray) -> Native:
-        return SharedMapping(array.nbytes).copy_of(array)
+        return SharedMapping(span_bytes(array)).copy_of(array)
 
     def facts(self) -> Mapping[str, Value]:
         return {**super().facts(), "worker_blas_threads": self._pool.apply(blas_threads)}

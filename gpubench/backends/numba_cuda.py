@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cache, partial
 from importlib import import_module, metadata
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from gpubench.backends.cuda_session import CudaBackend, CudaSession, needed
 from gpubench.backends.protocol import ONE_THREAD, Call, Description, Launch, Limits, Native, Target
 from gpubench.distribution import require_extra
 from gpubench.errors import KernelError
+from gpubench.layouts import Layout, array_in, laid_out_like, refused_layout, span_bytes
 from gpubench.names import Value
 
 TIMES_CACHE = 8
@@ -45,6 +46,7 @@ class NumbaCudaSession(CudaSession):
     goes."""
 
     more_registers = ", or max_registers in cuda.jit"
+    layouts: ClassVar[tuple[Layout, ...]] = ("C", "F", "strided", "overlapping")
 
     def __init__(self, device: str, limits: Limits) -> None:
         super().__init__(device, limits)
@@ -74,9 +76,18 @@ class NumbaCudaSession(CudaSession):
         self._use(stream, int(stream))
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
-        array = array if array.flags.forc else np.ascontiguousarray(array)
+        if refused_layout(array, self.layouts):
+            array = np.ascontiguousarray(array)
         with self._errors:
-            native = self._cuda.to_device(array, stream=self.stream)
+            if array.flags.forc:
+                native = self._cuda.to_device(array, stream=self.stream)
+            else:  # which Numba copies between devices and hosts as bytes alone
+                native = self._cuda.device_array(
+                    array.shape, array.dtype, array.strides, stream=self.stream
+                )
+                memory = np.empty(span_bytes(array), np.uint8)
+                array_in(memory, array)[...] = array
+                _bytes_of(native).copy_to_device(memory, stream=self.stream)
         self.synchronize()
         return native
 
@@ -89,8 +100,11 @@ class NumbaCudaSession(CudaSession):
         return host
 
     def restore(self, native: Native, pristine: Native) -> None:
+        """Queue a copy from array to array. Another layout is changed on the host first."""
+        if native.strides != pristine.strides and native.size:
+            pristine = self.to_native(laid_out_like(self.to_host(pristine), native.strides))
         with self._errors:
-            native.copy_to_device(pristine, stream=self.stream)
+            _bytes_of(native).copy_to_device(_bytes_of(pristine), stream=self.stream)
 
     def allocate(self, nbytes: int) -> Native:
         """Device memory whose contents do not matter, as float64; ``nbytes`` divides by 8."""
@@ -264,6 +278,12 @@ def _compiler_fault() -> str | None:
 
 
 _INSTALL = f"pip install '{require_extra('cuda')}'"
+
+
+def _bytes_of(native: Native) -> Native:
+    """An array's memory as bytes, with what lies between its elements."""
+    nbytes = native.alloc_size
+    return type(native)((nbytes,), (1,), np.uint8, stream=native.stream, gpu_data=native.gpu_data)
 
 
 def _is_a(function: Any, kinds: frozenset[str]) -> bool:

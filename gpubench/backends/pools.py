@@ -27,6 +27,7 @@ from gpubench.backends.host import HostBackend, cpu
 from gpubench.backends.numpy import blas_libraries
 from gpubench.backends.protocol import DeviceLostError, DeviceMemoryError
 from gpubench.environment import environment
+from gpubench.layouts import array_in
 
 ONE_THREAD = dict.fromkeys(
     (
@@ -193,11 +194,11 @@ class SharedMapping:
         weakref.finalize(self, os.close, descriptor)
 
     def copy_of(self, array: AnyArray) -> SharedArray:
-        fortran = array.flags.f_contiguous and not array.flags.c_contiguous
-        order: Any = "F" if fortran else "C"
-        copy = np.ndarray(array.shape, array.dtype, self.memory, order=order).view(SharedArray)
+        """A copy of the same layout, for which the memory has ``span_bytes(array)``."""
+        copy = array_in(self.memory, array).view(SharedArray)
         copy.mapping = self
         copy[...] = array
+        copy.flags.writeable = array.flags.writeable
         return copy
 
 

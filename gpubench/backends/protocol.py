@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 import numpy as np
 
 from gpubench.errors import BackendError, GpubenchError, KernelError
+from gpubench.layouts import Layout, refused_layout
 from gpubench.names import CPU, Value
 
 Native = Any
@@ -48,6 +49,11 @@ class DeviceError(GpubenchError):
 
 class DeviceMemoryError(DeviceError):
     """The device has no room for an allocation; the session is still usable."""
+
+
+class LayoutError(GpubenchError):
+    """A backend cannot have an array that lies in memory as one of the suite does: the case is
+    skipped."""
 
 
 class DeviceLostError(DeviceError):
@@ -228,6 +234,8 @@ class Session(ABC):
 
     simulated: bool = False
     """True where results mean something and times do not: nothing is sampled there."""
+    layouts: ClassVar[tuple[Layout, ...]] = ("C",)
+    """Layouts that ``to_native`` keeps. A case with an array in another one is skipped."""
 
     def __enter__(self) -> Self:
         return self
@@ -242,8 +250,8 @@ class Session(ABC):
     @abstractmethod
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
         """Copy a host array (any shape, dtype and layout) to the device, never an alias. Shape and
-        dtype stay, and the layout where the array is contiguous. Raises ``DeviceMemoryError`` where
-        there is no room."""
+        dtype stay, and the layout where it is one of ``layouts``; any other becomes C order. Raises
+        ``DeviceMemoryError`` where there is no room."""
 
     @abstractmethod
     def to_host(self, native: Native) -> np.ndarray[Any, Any]:
@@ -253,7 +261,8 @@ class Session(ABC):
     @abstractmethod
     def restore(self, native: Native, pristine: Native) -> None:
         """Overwrite ``native`` with ``pristine`` (same shape, dtype) without leaving the device,
-        after the work that is queued."""
+        after the work that is queued. The two may lie in memory differently, and ``native`` keeps
+        its layout."""
 
     @abstractmethod
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
@@ -324,6 +333,17 @@ class Session(ABC):
         """Conditions for the record: versions, device name, driver, threads in use, and
         ``l2_bytes``, the size of the last cache before a device's memory."""
         return {"numpy": np.__version__}
+
+
+def refuse_layouts(name: str, session: Session, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """Raise ``LayoutError`` where one of these arrays lies in memory as none of a session's does;
+    ``name`` is of what runs in the session."""
+    for array_name, array in arrays.items():
+        if what := refused_layout(array, session.layouts):
+            raise LayoutError(
+                f"{name} cannot take `{array_name}` with {what}; give it an array in C order, or "
+                "use another backend"
+            )
 
 
 class Backend(ABC):

@@ -18,7 +18,7 @@ from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from gpubench.backends.opencl_program import defines, does_not_compile
 from gpubench.backends.protocol import Call, DeviceError, Launch, Limits, Native
 from gpubench.distribution import require_extra
 from gpubench.errors import BackendError, KernelError
+from gpubench.layouts import Layout, laid_out_like
 from gpubench.names import Value
 
 
@@ -43,6 +44,8 @@ class PycudaSession(CudaSession):
     there lies between the events of a sample. Raises ``BackendError`` where PyCUDA cannot use the
     device.
     """
+
+    layouts: ClassVar[tuple[Layout, ...]] = ("C", "F")
 
     def __init__(self, device: str, limits: Limits) -> None:
         # Before anything else asks for the driver: PyCUDA is linked against it.
@@ -78,6 +81,9 @@ class PycudaSession(CudaSession):
             return np.asarray(native.get())
 
     def restore(self, native: Native, pristine: Native) -> None:
+        """Queue a copy from array to array. Another layout is changed on the host first."""
+        if native.strides != pristine.strides:
+            pristine = self.to_native(laid_out_like(self.to_host(pristine), native.strides))
         with self._errors:
             self._pycuda.memcpy_dtod_async(
                 native.gpudata, pristine.gpudata, native.nbytes, self.stream

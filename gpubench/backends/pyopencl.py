@@ -20,7 +20,7 @@ from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from itertools import repeat
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -47,6 +47,7 @@ from gpubench.backends.protocol import (
 )
 from gpubench.distribution import require_extra
 from gpubench.errors import KernelError
+from gpubench.layouts import Layout, laid_out_like
 from gpubench.names import TIMES, Value
 
 MIB = 2**20
@@ -160,6 +161,8 @@ class OnlyQueues(partial[Any]):
 class PyOpenCLSession(Session):
     """An OpenCL device with a context and an in-order queue of its own."""
 
+    layouts: ClassVar[tuple[Layout, ...]] = ("C", "F")
+
     def __init__(self, name: str, device: Any, limits: Limits | None) -> None:
         cl = opencl()
         self._name, self._device, self._limits = name, device, limits
@@ -195,9 +198,7 @@ class PyOpenCLSession(Session):
     def restore(self, native: Native, pristine: Native) -> None:
         """Queue a copy from buffer to buffer. Another layout is changed on the host first."""
         if native.strides != pristine.strides:
-            ordered = np.empty_like(native.get(self._queue))
-            ordered[...] = self.to_host(pristine)
-            pristine = self.to_native(ordered)
+            pristine = self.to_native(laid_out_like(self.to_host(pristine), native.strides))
         if native.nbytes == 0:
             return
         with self._errors:

@@ -41,6 +41,7 @@ from gpubench.backends.protocol import Call, DeviceError, DeviceLostError, Devic
 from gpubench.distribution import require_extra
 from gpubench.environment import environment
 from gpubench.errors import BackendError, KernelError
+from gpubench.layouts import Layout
 from gpubench.names import Value
 
 OBJECT_STORE = 2**30
@@ -151,6 +152,9 @@ class Cluster:
 class RaySession(CellSession):
     """Cells hold references to objects. The reference that a call returned last is looked at when
     somebody waits: ``ray.wait`` takes a task that failed for one that is done."""
+
+    # Of an array that is in neither order, pickle makes one in C order.
+    layouts: ClassVar[tuple[Layout, ...]] = ("C", "F")
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__("ray", cluster.key[0])

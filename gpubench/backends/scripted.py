@@ -36,6 +36,7 @@ from gpubench.backends.protocol import (
     Target,
 )
 from gpubench.errors import BackendError
+from gpubench.layouts import ALL_LAYOUTS, copy_with_layout, overwrite
 from gpubench.names import CPU, TIMES, Value
 
 Seconds = float | Sequence[float] | Callable[..., float]
@@ -85,6 +86,8 @@ def script(
 class ScriptedSession(Session):
     """Runs scripted functions on NumPy arrays, in the order in which they were queued."""
 
+    layouts = ALL_LAYOUTS
+
     def __init__(self, device: str, threads: int | None) -> None:
         self.now = 0.0
         """Seconds: they advance only by what scripts say."""
@@ -96,14 +99,14 @@ class ScriptedSession(Session):
         self._queue.clear()
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
-        return array.copy(order="K")
+        return copy_with_layout(array)
 
     def to_host(self, native: Native) -> np.ndarray[Any, Any]:
         self.synchronize()
         return np.array(native)
 
     def restore(self, native: Native, pristine: Native) -> None:
-        self._submit(partial(np.copyto, native, pristine), asynchronous=bool(self._queue))
+        self._submit(partial(overwrite, native, pristine), asynchronous=bool(self._queue))
 
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
         function = function_of(target, "scripted")

@@ -28,6 +28,7 @@ from gpubench.backends.protocol import (
     Session,
     Target,
     made_at_first_call,
+    refuse_layouts,
 )
 from gpubench.errors import GpubenchError, KernelError
 from gpubench.names import Value
@@ -135,7 +136,7 @@ class Piece:
     def bind(self, arrays: Mapping[str, Divided]) -> None:
         part, session = self.runner.part, self.runner.session
         for name in arrays.keys() & part.takes:
-            self._native[name] = session.to_native(arrays[name].cut(arrays[name].host, self))
+            self._native[name] = session.to_native(arrays[name].portion(self))
         self._call = part.bind(session, self.length, self._native)
 
     def run(self) -> None:
@@ -176,6 +177,11 @@ class Divided:
         if self.dimension is None:
             return array
         return array[(*[slice(None)] * self.dimension, piece.where)]
+
+    def portion(self, piece: Piece) -> AnyArray:
+        """What a piece starts from. It has gaps only where the whole has them."""
+        portion = self.cut(self.host, piece)
+        return portion.copy(order="K") if self.host.flags.forc else portion
 
     def joined(self) -> AnyArray:
         if not self.pieces:
@@ -229,6 +235,9 @@ class TogetherSession(HostSession):
         }
         for name, native in arrays.items():
             native.name, native.dimension = name, division.dimensions.get(name)
+        for runner in self._runners:
+            taken = {name: arrays[name].host for name in runner.part.takes if name in arrays}
+            refuse_layouts(runner.part.name, runner.session, taken)
         return made_at_first_call(partial(self._divided, division.length, arrays))
 
     def _divided(self, length: int, arrays: Mapping[str, Divided]) -> Call:

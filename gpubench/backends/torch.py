@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module, metadata
 from itertools import repeat
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from gpubench.backends.protocol import (
 )
 from gpubench.distribution import require_extra
 from gpubench.errors import BackendError, KernelError
+from gpubench.layouts import Layout, refused_layout
 from gpubench.names import CPU, Value
 
 
@@ -84,6 +85,8 @@ class TorchSession(HostSession):
     Raises ``BackendError`` where PyTorch does not take that many threads.
     """
 
+    layouts: ClassVar[tuple[Layout, ...]] = ("C", "F", "strided")
+
     def __init__(self, threads: int | None, *, compiled: bool = False, device: str = CPU) -> None:
         super().__init__("torch", device)
         self.torch = import_module("torch")
@@ -111,8 +114,14 @@ class TorchSession(HostSession):
 
         Raises ``KernelError`` for a dtype that PyTorch has not.
         """
+        if array.flags.forc or refused_layout(array, self.layouts):
+            strides = np.empty_like(array, order="K" if array.flags.forc else "C").strides
+        else:
+            strides = array.strides
+        dtype = self._tensor(np.empty(0, array.dtype)).dtype
+        steps = [stride // array.itemsize for stride in strides]
         with self._errors:
-            native = self.torch.empty_like(self._tensor(np.empty_like(array, subok=False)))
+            native = self.torch.empty_strided(array.shape, steps, dtype=dtype)
         np.copyto(native.numpy(), array)
         return native
 
@@ -185,10 +194,17 @@ class TorchCudaSession(TorchSession):
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
         # PyTorch warns of memory that must not be written, whatever it does with it.
-        usable = array.flags.forc and array.flags.writeable
-        tensor = self._tensor(array if usable else array.copy(order="K"))
-        with self._errors:
-            return tensor.to(self.device)
+        if array.flags.forc:
+            tensor = self._tensor(array if array.flags.writeable else array.copy(order="K"))
+            with self._errors:
+                return tensor.to(self.device)
+        tensor = super().to_native(array)
+        with self._errors:  # copies of tensors with gaps have none, where nothing is said
+            native = self.torch.empty_strided(
+                tensor.shape, tensor.stride(), dtype=tensor.dtype, device=self.device
+            )
+            native.copy_(tensor)
+        return native
 
     def pristine(self, array: np.ndarray[Any, Any]) -> Native:
         return self.to_native(array)

@@ -81,15 +81,20 @@ class Tolerance:
     """Where the two numbers come from, for people."""
 
     @classmethod
-    def of(cls, reference: AnyArray, check: Check) -> Tolerance:
-        """The suite's tolerance for an output like this one, or the default.
+    def of(
+        cls, reference: AnyArray, check: Check, output: np.dtype[Any] | None = None
+    ) -> Tolerance:
+        """The suite's tolerance for an output like this one, or the default; where the output is of
+        a coarser dtype, the tolerance of that.
 
         An error comes from all the terms that made an element, and these are as large as the other
         elements where they cancel in this one. So ``atol`` is ``rtol`` times the root mean square
         of the output: the normwise error (Higham, section 1.2), in the Euclidean norm,
         which a single large element raises least. ``norm: l2`` has ``rtol`` for that.
         """
-        dtype, scale = reference.dtype.name, _root_mean_square(reference)
+        dtypes = [reference.dtype] if output is None else [reference.dtype, output]
+        dtype = max(dtypes, key=lambda one: float(np.finfo(one).eps)).name
+        scale = _root_mean_square(reference)
         rtol, atol = (
             given.get(dtype) if isinstance(given, Mapping) else given
             for given in (check.rtol, check.atol)
@@ -112,7 +117,8 @@ class Tolerance:
 def compare(
     outputs: Outputs, expected: Outputs, check: Check, own_rule: OwnRule | None = None
 ) -> CheckResult:
-    """Compare every output by name: shape, dtype, NaN and infinities, then error within tolerance.
+    """Compare every output by name: shape, dtype (unless any is allowed), NaN and infinities, then
+    error within tolerance.
 
     Structured arrays are compared field by field. What is neither real nor complex (integers,
     booleans, dates, text) must be equal. ``own_rule`` replaces the tolerance; where it is a score,
@@ -121,7 +127,10 @@ def compare(
     worst = CheckResult()
     for name, reference in expected.items():
         rule = None if own_rule else check.of(name)
-        worst = worst.joined(_compare_one(name, outputs[name], reference, rule))
+        any_dtype = _may_differ(name, check)
+        worst = worst.joined(
+            _compare_one(name, outputs[name], reference, rule, any_dtype=any_dtype)
+        )
     if own_rule and worst.fault is None:
         fault, score = own_rule(outputs, expected)
         worst = replace(worst, fault=fault, score=score)
@@ -130,16 +139,33 @@ def compare(
     return worst
 
 
+def coarser_dtypes(outputs: Outputs, expected: Outputs) -> dict[str, np.dtype[Any]]:
+    """Dtypes of those outputs whose numbers are rounded more than the expected ones, by name."""
+    coarser = {}
+    for name, reference in expected.items():
+        output = outputs[name].dtype if name in outputs else reference.dtype
+        is_float = output.kind == reference.dtype.kind and output.kind in "fc"
+        if is_float and np.finfo(output).eps > np.finfo(reference.dtype).eps:
+            coarser[name] = output
+    return coarser
+
+
 def why_vacuous(
-    expected: Outputs, started: Outputs, check: Check, own_rule: OwnRule | None = None
+    expected: Outputs,
+    started: Outputs,
+    check: Check,
+    own_rule: OwnRule | None = None,
+    dtypes: Mapping[str, np.dtype[Any]] | None = None,
 ) -> str | None:
     """Why a comparison with ``expected`` would prove nothing; ``None`` where it proves something.
 
     ``started`` has by name what outputs held before the baseline ran, where they held anything. In
     place of an expected output, neither that nor zeros may pass, unless that is just what is
     expected: then another output has to prove that anything was computed. Nor may half of it by a
-    tolerance. A score must not take all outputs together for that either.
+    tolerance. A score must not take all outputs together for that either. ``dtypes``: of outputs
+    that are compared by the tolerance of another dtype than the expected one.
     """
+    dtypes = dtypes or {}
     # One zero, seen everywhere: it takes no memory.
     zeros = {n: np.broadcast_to(np.zeros((), a.dtype), a.shape) for n, a in expected.items()}
     if isinstance(own_rule, Scorer):
@@ -158,10 +184,13 @@ def why_vacuous(
         if own_rule is None and reference.dtype.kind in "fc":
             impostors[HALF] = reference / 2
         for what, impostor in impostors.items():
-            if not _passes(name, impostor, expected, check, own_rule):
+            dtype = dtypes.get(name, reference.dtype)
+            with np.errstate(over="ignore"):
+                rounded = impostor if dtype == reference.dtype else impostor.astype(dtype)
+            if not _passes(name, rounded, expected, check, own_rule):
                 continue
             if not same_bits(impostor, reference) and not np.all(impostor == reference):
-                return _cannot_tell(name, what, impostor, expected, check, own_rule)
+                return _cannot_tell(name, what, rounded, expected, check, own_rule)
             if what != HALF:  # of zeros and infinities, which say what is said below
                 alike.setdefault(name, what)
         if name not in alike and _says_nothing(reference):
@@ -251,7 +280,11 @@ def _passes(
 ) -> bool:
     """Whether an array would be taken for the expected output of this name."""
     rule = None if own_rule else check.of(name)
-    if _compare_one(name, impostor, expected[name], rule, until_fault=True).fault is not None:
+    any_dtype = _may_differ(name, check)
+    found = _compare_one(
+        name, impostor, expected[name], rule, until_fault=True, any_dtype=any_dtype
+    )
+    if found.fault is not None:
         return False
     return own_rule is None or accepts(own_rule, {**expected, name: impostor}, expected)
 
@@ -275,9 +308,10 @@ def _cannot_tell(
         )
     reference = expected[name]
     rule = check.of(name)
-    largest = _compare_one(name, impostor, reference, rule).max_abs_error
-    numbers = (part for _, part in _parts(name, reference) if part.dtype.kind in "fc")
-    allowed = " or ".join(sorted({str(Tolerance.of(part, rule)) for part in numbers}))
+    largest = _compare_one(name, impostor, reference, rule, any_dtype=True).max_abs_error
+    parts = zip(_parts(name, reference), _parts(name, impostor), strict=True)
+    numbers = ((part, other.dtype) for (_, part), (_, other) in parts if part.dtype.kind in "fc")
+    allowed = " or ".join(sorted({str(Tolerance.of(part, rule, one)) for part, one in numbers}))
     norm = ", as a whole in the l2 norm," if rule.norm == "l2" else ""
     return (
         f"{name}: the check cannot tell the right result from {what}: they differ by at most "
@@ -298,13 +332,22 @@ def _compare_one(
     check: Check | None,
     *,
     until_fault: bool = False,
+    any_dtype: bool = False,
 ) -> CheckResult:
     """One output; without ``check``, differences of values are measured and are no fault.
-    ``until_fault``: only whether there is one is asked, and the rest may be left out."""
-    for what in ("shape", "dtype"):
-        mine, theirs = getattr(output, what), getattr(reference, what)
-        if mine != theirs:
-            return CheckResult(fault=f"{name}: {what} {mine}, the baseline gives {theirs}")
+    ``until_fault``: only whether there is one is asked, and the rest may be left out.
+    ``any_dtype``: it may be of another precision than the reference."""
+    if output.shape != reference.shape:
+        fault = f"{name}: shape {output.shape}, the baseline gives {reference.shape}"
+        return CheckResult(fault=fault)
+    mine, theirs = output.dtype, reference.dtype
+    if mine != theirs and not (any_dtype and _differ_in_precision(mine, theirs)):
+        fault = f"{name}: dtype {mine}, the baseline gives {theirs}"
+        if any_dtype:
+            fault += "; `dtype: any` compares numbers of one kind: integers, real or complex ones"
+        elif _differ_in_precision(mine, theirs):
+            fault += "; `check: {dtype: any}` compares them all the same"
+        return CheckResult(fault=fault)
     worst = CheckResult()
     parts = zip(_parts(name, output), _parts(name, reference), strict=True)
     for (part, a), (_, b) in parts:
@@ -313,6 +356,16 @@ def _compare_one(
         else:
             worst = worst.joined(_compare_exact(part, a, b, check))
     return worst
+
+
+def _may_differ(name: str, check: Check) -> bool:
+    """Whether an output may be of another precision than the baseline's."""
+    return check.of(name).dtype == "any"
+
+
+def _differ_in_precision(one: np.dtype[Any], other: np.dtype[Any]) -> bool:
+    """Whether two dtypes are of numbers of one kind: integers, real or complex ones."""
+    return any(one.kind in kinds and other.kind in kinds for kinds in ("iu", "f", "c"))
 
 
 def _compare_exact(
@@ -329,7 +382,9 @@ def _compare_exact(
             continue
         first = first if count else start + int(differs.argmax())
         count += number
-        if kind in "iu":
+        if a.dtype != b.dtype:
+            apart = np.abs(a.astype(np.float64) - b.astype(np.float64))
+        elif kind in "iu":
             # Exactly, as unsigned numbers: signed ones may be further apart than they can say.
             with np.errstate(over="ignore"):
                 apart = np.where(a > b, a - b, b - a).astype(b.dtype).view(f"u{itemsize}")
@@ -350,7 +405,7 @@ def _compare_close(
     """``|a - b| <= atol + rtol |b|`` as in ``numpy.allclose``, or the relative Euclidean norm for
     ``norm: l2``; NaN and infinities must stand at the same places."""
     wide = np.result_type(reference.dtype, np.float64)
-    tolerance = Tolerance.of(reference, check or Check())
+    tolerance = Tolerance.of(reference, check or Check(), output.dtype)
     rtol, atol = tolerance.rtol, tolerance.atol
     by_norm = check is not None and check.norm == "l2"
     odd = beyond = first_odd = worst = 0

@@ -17,7 +17,7 @@ import os
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -50,22 +50,29 @@ def main() -> None:
 
 
 def chosen(cases: Iterable[Case], asked: Sequence[str]) -> list[Case]:
-    """The smallest case of each function and its dtypes, of the benchmarks that are asked for:
-    regular expressions, as ``asv run --bench`` has them; none are all."""
+    """The smallest case of each function, its dtypes and layouts, of the benchmarks that are asked
+    for: regular expressions, as ``asv run --bench`` has them; none are all."""
     smallest: dict[Hashable, tuple[int, Case]] = {}
     for case in cases:
         with suppress(Exception):  # a case that fails says so itself
             names = [f"{case.benchmark(t).asv_name}({case.identity!r})" for t in case.group.times]
             is_asked = not asked or any(re.search(one, name) for one in asked for name in names)
             if case.fault is None and case.implementation.function and is_asked:
-                arrays, scalars = case.array_specs.values(), case.scalars().values()
-                dtypes = ((one.dtype, len(one.shape)) for one in arrays)
-                key = (case.implementation.function, *dtypes, *map(type, scalars))
+                arrays, scalars = case.given_specs.values(), case.scalars().values()
+                kinds = ((one.dtype, len(one.shape), one.order) for one in arrays)
+                key = (case.implementation.function, *kinds, *_drawing(case), *map(type, scalars))
                 size = sum(one.size * one.itemsize for one in arrays)
                 if key not in smallest or size < smallest[key][0]:
                     smallest[key] = size, case
     found = [case for _, case in smallest.values()]
     return [case for case in found if registry.get(case.backend).compiles_ahead]
+
+
+def _drawing(case: Case) -> Iterator[Hashable]:
+    """What decides in which layout functions of the suite give its arrays, sizes left out."""
+    if functions := case.kernel.drawing_functions():
+        yield from sorted(functions.items())
+        yield from sorted(v for v in case.values.items() if v[0] not in case.group.size_names)
 
 
 def call_once(cases: Sequence[Case]) -> None:

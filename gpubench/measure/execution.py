@@ -12,11 +12,19 @@ import numpy as np
 
 from gpubench.arrow import AnyArray
 from gpubench.backends import registry
-from gpubench.backends.protocol import Call, DeviceMemoryError, Native, Sampler, Session, Target
+from gpubench.backends.protocol import (
+    Call,
+    DeviceMemoryError,
+    Native,
+    Sampler,
+    Session,
+    Target,
+    refuse_layouts,
+)
 from gpubench.backends.software import name_arrays
 from gpubench.errors import KernelError
 from gpubench.measure.check import same_bits
-from gpubench.measure.inputs import Inputs, poisoned
+from gpubench.measure.inputs import Inputs, cast_inputs, poisoned
 from gpubench.measure.memory import limited
 from gpubench.measure.tables import comparable, fitted, same_table
 from gpubench.measure.targets import load_target
@@ -34,8 +42,9 @@ def opened(case: Case, inputs: Inputs) -> Iterator[Execution]:
     """The case bound on a session of its own, which is closed afterwards.
 
     Raises ``KernelError`` where what the implementation names cannot be loaded, ``BackendError``
-    where its device cannot be opened, ``DeviceError`` where that refuses arrays or launch, and
-    ``MemoryLimitError`` where it exceeds its memory limit.
+    where its device cannot be opened, ``LayoutError`` where the backend cannot have an array in its
+    layout, ``DeviceError`` where the device refuses arrays or launch, and ``MemoryLimitError``
+    where it exceeds its memory limit.
     """
     # Before the session: what it imports may bring a BLAS whose threads the session sets.
     target, backend = load_target(case), registry.get(case.backend)
@@ -47,9 +56,10 @@ class Execution:
     """Arrays and call of one case, resident where the session puts them."""
 
     def __init__(self, session: Session, case: Case, target: Target, inputs: Inputs) -> None:
+        inputs = cast_inputs(case, inputs)
         self.session, self.case, self.inputs = session, case, inputs
         self._target = target
-        intents = {name: spec.intent for name, spec in case.array_specs.items()}
+        intents = {name: spec.intent for name, spec in case.given_specs.items()}
         returned = case.implementation.returns
         self._made = {name for name in returned if intents[name] == "out"}
         """Arrays that a call makes and returns, so that none is given to it."""
@@ -57,6 +67,9 @@ class Execution:
         self._written = [name for name in intents if intents[name] in ("out", "inout")]
         self.changing = [name for name in intents if intents[name] != "in"]
         """Arrays that a run may leave otherwise than it found them."""
+        given = case.kernel.arguments(case.implementation_name)
+        arrays = {name: inputs.arrays[name] for name in given if name in inputs.arrays}
+        refuse_layouts(_name_with_backend(case), session, arrays)
         self._native = self.upload()
         self._read_only = [name for name in self._native if intents.get(name, "in") == "in"]
         overwritten = [name for name in intents if intents[name] == "inout"]
@@ -65,7 +78,7 @@ class Execution:
         # One element for all: writing it reads no other memory, so that nothing leaves the cache.
         self._poison = {
             name: np.broadcast_to(poisoned(np.empty((), spec.dtype)), spec.shape)
-            for name, spec in case.array_specs.items()
+            for name, spec in case.given_specs.items()
             if intents[name] == "out"
         }
         name_arrays({f"{name} as it was": copy for name, copy in self._pristine.items()})
@@ -138,7 +151,7 @@ class Execution:
 
     def give(self, inputs: Inputs) -> None:
         """Put other inputs where the present ones lie; tables stay."""
-        self.inputs = inputs
+        inputs = self.inputs = cast_inputs(self.case, inputs)
         self.overwrite({n: inputs.arrays[n] for n in self._native if n in inputs.arrays})
         for name in self._pristine:
             self._pristine[name] = self.session.pristine(inputs.arrays[name])
@@ -267,3 +280,8 @@ class Execution:
     def download(self, native: Mapping[str, Native]) -> dict[str, AnyArray]:
         """Host copies of the arrays that a run writes."""
         return {name: self.session.to_host(native[name]) for name in self._written}
+
+
+def _name_with_backend(case: Case) -> str:
+    name = case.implementation_name
+    return name if name == case.backend else f"{name} ({case.backend})"

@@ -1,22 +1,34 @@
 """Inputs of a case: random, seeded by suite, kernel, array and the axes it depends on, never zeros
-unless the suite asks for them. The same seed gives the same inputs to every implementation."""
+unless the suite asks for them. The same seed gives the same inputs to every implementation.
+
+What a function of the suite gives keeps its layout in memory, and whether it may be written. All
+else lies in C order, or in the ``order`` that the suite declares."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from gpubench.arrow import AnyArray, pyarrow
 from gpubench.errors import KernelError
+from gpubench.layouts import (
+    cast_with_layout,
+    copy_with_layout,
+    describe_layout,
+    has_overlap,
+    in_order,
+    is_in_order,
+    span_bytes,
+)
 from gpubench.measure.tables import arrow_column
 from gpubench.measure.targets import called, load_object
 from gpubench.names import kernel_title
-from gpubench.plan.case import ArraySpec, Case
+from gpubench.plan.case import ArraySpec, Case, cast_dtype
 from gpubench.suite.model import FormulaFill, FunctionFill, LikeFill
 from gpubench.suite.types import unknown
 
@@ -36,13 +48,41 @@ class Inputs:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays and tables together."""
-        return sum(one.nbytes for one in (*self.arrays.values(), *self.tables.values()))
+        """Bytes of all arrays and tables together, gaps between elements included."""
+        tables = sum(table.nbytes for table in self.tables.values())
+        return sum(map(span_bytes, self.arrays.values())) + int(tables)
+
+    @property
+    def layouts(self) -> dict[str, str]:
+        """Layouts of the arrays that are not in C order, by name: ``F``, ``strides (1024, 16)``."""
+        described = {name: describe_layout(array) for name, array in self.arrays.items()}
+        return {name: layout for name, layout in described.items() if layout is not None}
+
+
+def cast_inputs(case: Case, inputs: Inputs) -> Inputs:
+    """What the implementation is given: the inputs in the precision of its ``cast``. Numbers that
+    this does not hold become infinite."""
+    precision = case.implementation.cast
+    if precision is None:
+        return inputs
+    with np.errstate(over="ignore", under="ignore"):
+        arrays = {
+            name: cast_with_layout(array, cast_dtype(array.dtype, precision))
+            for name, array in inputs.arrays.items()
+        }
+        scalars = {
+            name: value.astype(cast_dtype(value.dtype, precision))
+            if isinstance(value, np.generic)
+            else value
+            for name, value in inputs.scalars.items()
+        }
+    return replace(inputs, arrays=arrays, scalars=scalars)
 
 
 def draw_inputs(case: Case) -> Inputs:
     """Draw every array, table and scalar of a case; raises ``KernelError`` where a function that
-    fills arrays fails or returns another shape or dtype than the suite declares."""
+    fills arrays fails, or returns another shape, dtype or order than the suite declares, or one
+    array to be written of which several elements lie at one place."""
     return Inputs(
         draw_arrays(case),
         {**case.constants(), **case.scalars()},
@@ -61,23 +101,63 @@ def draw_arrays(case: Case, draw: str = "") -> dict[str, AnyArray]:
                 f"{init.function} returned {len(made)} arrays; the suite's `init` names "
                 f"{len(init.returns)}: {', '.join(init.returns)}"
             )
-        arrays = dict(zip(init.returns, map(np.ascontiguousarray, made), strict=True))
+        arrays = dict(zip(init.returns, map(_as_array, made), strict=True))
     specs = case.array_specs
     for name, spec in specs.items():
         if name not in arrays and spec.intent in ("out", "scratch"):
-            arrays[name] = poisoned(np.empty(spec.shape, spec.dtype))
+            arrays[name] = poisoned(np.empty(spec.shape, spec.dtype, spec.order or "C"))
+        elif name not in arrays and isinstance(spec.fill, FunctionFill):
+            arrays[name] = _as_array(_called(spec.fill.function, case, f"{draw}{name}"))
         elif name not in arrays and not isinstance(spec.fill, LikeFill):
-            arrays[name] = _filled(case, name, spec, draw)
-        array = arrays.get(name)
-        if array is not None and (array.shape != spec.shape or array.dtype != spec.dtype):
-            raise KernelError(
-                f"{kernel_title(case.suite.suite, case.kernel_name)}: array {name!r} came as "
-                f"{array.dtype} {array.shape}; the suite declares {spec.dtype} {spec.shape}"
-            )
+            arrays[name] = in_order(_filled(case, name, spec, draw), spec.order or "C")
+        if name in arrays:
+            arrays[name] = _accepted(case, name, arrays[name])
     for name, spec in specs.items():  # what is like another, once all others are there
         if name not in arrays and isinstance(spec.fill, LikeFill):
-            arrays[name] = arrays[spec.fill.like].astype(spec.dtype).reshape(spec.shape)
+            arrays[name] = _accepted(case, name, _alike(arrays[spec.fill.like], spec))
     return {**{name: arrays[name] for name in specs}, **arrays}
+
+
+def _as_array(made: Any) -> AnyArray:
+    """What a function gave, as an array of one dimension at least."""
+    array = np.asarray(made)
+    return array if array.ndim else array.reshape(1)
+
+
+def _alike(other: AnyArray, spec: ArraySpec) -> AnyArray:
+    """A copy of another array: of its layout too, unless the suite declares another one."""
+    if spec.order is None and (other.shape, other.dtype) == (spec.shape, spec.dtype):
+        return copy_with_layout(other)
+    array = other.astype(spec.dtype).reshape(spec.shape)
+    return array if spec.order is None else in_order(array, spec.order)
+
+
+def _accepted(case: Case, name: str, array: AnyArray) -> AnyArray:
+    """A declared array that was drawn; one that is written can be written."""
+    spec = case.array_specs[name]
+    what = f"{kernel_title(case.suite.suite, case.kernel_name)}: array {name!r}"
+    if array.shape != spec.shape or array.dtype != spec.dtype:
+        raise KernelError(
+            f"{what} came as {array.dtype} {array.shape}; the suite declares {spec.dtype} "
+            f"{spec.shape}"
+        )
+    if spec.order is not None and not is_in_order(array, spec.order):
+        raise KernelError(
+            f"{what} came with the layout {describe_layout(array) or 'C'}; the suite declares "
+            f"`order: {spec.order}`: return np.asarray(..., order={spec.order!r}), or leave "
+            "`order` out to measure it as it comes"
+        )
+    if spec.intent == "in":
+        return array
+    if has_overlap(array):
+        raise KernelError(
+            f"{what} is written, and some of its elements lie at one place (strides "
+            f"{array.strides}): return a copy, np.array(...) of it"
+        )
+    if not array.flags.writeable:
+        array = copy_with_layout(array)
+        array.flags.writeable = True
+    return array
 
 
 def _table(case: Case, name: str) -> Any:
@@ -121,12 +201,10 @@ def generator(case: Case, name: str) -> np.random.Generator:
 
 
 def _filled(case: Case, name: str, spec: ArraySpec, draw: str = "") -> AnyArray:
-    """An array by its ``fill``: a distribution's name, a number, a formula, or a function."""
+    """An array by its ``fill``, in C order: a distribution's name, a number, or a formula."""
     fill, shape, dtype = spec.fill, spec.shape, spec.dtype
     if isinstance(fill, FormulaFill):
         return case.filled(spec)
-    if isinstance(fill, FunctionFill):
-        return np.ascontiguousarray(_called(fill.function, case, f"{draw}{name}"))
     if isinstance(fill, bool | int | float):
         return np.full(shape, fill, dtype)
     word = str(fill or ("normal" if dtype.kind in "fc" else "uniform"))

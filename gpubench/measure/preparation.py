@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from gpubench.backends import registry
+from gpubench.backends.protocol import LayoutError
 from gpubench.backends.software import NAME, take_faults
 from gpubench.errors import BackendError, GpubenchError, KernelError
 from gpubench.measure.check import CheckResult
@@ -99,6 +100,8 @@ class Preparation:
     """Which code it is."""
     record: CaseRecord = field(init=False)
     """The case's last line on record, from ``prepare`` on."""
+    _layouts: Mapping[str, str] = field(default_factory=dict)
+    """How its arrays lie in memory, once they are drawn."""
     _stack: ExitStack = field(default_factory=ExitStack)
     _execution: Execution | None = None
 
@@ -121,7 +124,7 @@ class Preparation:
     @contextmanager
     def recording(self) -> Iterator[None]:
         """What ends the case inside is put on record, with the faults behind it, frees the device
-        and is raised again; where the case ran into its memory limit, as ``Skipped``."""
+        and is raised again; where the case cannot run here, as ``Skipped``."""
         try:
             yield
         except (Skipped, WrongResult) as error:
@@ -129,12 +132,12 @@ class Preparation:
             self.close()
             raise
         except (Exception, SystemExit) as error:  # a kernel may call sys.exit()
-            limit = exceeded(self.case, error)
-            status: RecordedStatus = "skipped" if limit else "failed"
-            self._write(status, reason=with_faults(limit or cause(error), take_faults()))
-            self.close(None if limit else error)
-            if limit:
-                raise Skipped(limit) from error
+            unfit = why_unfit(self.case, error)
+            status: RecordedStatus = "skipped" if unfit else "failed"
+            self._write(status, reason=with_faults(unfit or cause(error), take_faults()))
+            self.close(None if unfit else error)
+            if unfit:
+                raise Skipped(unfit) from error
             raise
 
     def _prepared(self) -> Measurement:
@@ -148,9 +151,11 @@ class Preparation:
                     raise WrongResult(record.reason or record.status)
 
         inputs = draw_inputs(case)
+        self._layouts = inputs.layouts
         expected = None if case.baseline() is None else expected_outputs(case, inputs)
         execution = self._stack.enter_context(opened(case, inputs))
         self._execution = execution
+        self._layouts = execution.inputs.layouts
         session = execution.session
         checked = verify(execution, expected)
         is_small = sum(array.nbytes for array in execution.expected.values()) <= SMALL
@@ -186,7 +191,7 @@ class Preparation:
                 *checked.warnings,
                 *measurement.warnings,
                 *near_floor,
-                *fits_in_cache(self.time, inputs.nbytes, facts),
+                *fits_in_cache(self.time, execution.inputs.nbytes, facts),
                 *pairs.warnings,
             ),
             pair_ratios=pairs.ratios,
@@ -277,7 +282,7 @@ class Preparation:
         self._stack.__exit__(*how)
 
     def _write(self, status: RecordedStatus, **fields: object) -> None:
-        record = case_record(self.case, self.time, status)
+        record = replace(case_record(self.case, self.time, status), layouts=self._layouts)
         self.record = replace(record, version=self.version, **fields)  # type: ignore[arg-type]
         self.recorder.write(self.record)
 
@@ -344,6 +349,12 @@ def one_of_each(warnings: Iterable[str]) -> tuple[str, ...]:
     for warning in warnings:
         kinds.setdefault(warning.partition(":")[0], warning)
     return tuple(kinds.values())
+
+
+def why_unfit(case: Case, error: BaseException) -> str | None:
+    """Why a case cannot run here, as its preparation found out: its memory limit, or the layout of
+    an array. ``None`` where the error is another one."""
+    return str(error) if isinstance(error, LayoutError) else exceeded(case, error)
 
 
 def cause(error: BaseException) -> str:

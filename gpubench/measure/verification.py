@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from gpubench.arrow import AnyArray
 from gpubench.backends.software import NAME, set_option
 from gpubench.errors import GpubenchError
 from gpubench.measure.check import (
     CheckResult,
+    coarser_dtypes,
     compare,
     difference,
     same_bits,
@@ -24,6 +27,7 @@ from gpubench.measure.scores import Outputs, OwnRule, Scorer
 from gpubench.measure.tables import fitted, why_ambiguous, why_other_columns
 from gpubench.measure.targets import called, load_object
 from gpubench.plan.case import Case
+from gpubench.suite.model import Check
 
 if TYPE_CHECKING:  # the device in software is imported only where it is asked for
     from gpubench.softcuda import Report
@@ -61,9 +65,10 @@ def verify(
     """
     expected = _proving_outputs(execution) if baseline is None else baseline
     execution.expected = expected
-    specs = execution.case.array_specs
+    specs = execution.case.given_specs
     outs = [name for name in execution.changing if specs[name].intent == "out"]  # not returned
-    poison = {name: poisoned(expected[name], expected[name]) for name in outs if name in expected}
+    rights = {n: expected[n].astype(specs[n].dtype, copy=False) for n in outs if n in expected}
+    poison = {name: poisoned(right, right) for name, right in rights.items()}
 
     def run(*, seen: bool = False) -> dict[str, AnyArray]:
         """Outputs of a run from the beginning."""
@@ -72,6 +77,8 @@ def verify(
         return execution.outputs(seen=seen)
 
     first = dict(expected) if baseline is None else run()
+    if coarser := coarser_dtypes(first, expected):  # by whose tolerance more passes
+        _see_that_it_proves(execution, expected, _found(execution, first), coarser)
     result = _compared(execution, first, expected)
     if result.fault is None and (changed := execution.changed_inputs()):
         fault = (
@@ -196,22 +203,40 @@ def with_faults(reason: str, faults: Iterable[Report]) -> str:
 def _proving_outputs(execution: Execution) -> dict[str, AnyArray]:
     """Outputs of a baseline's first run, in whose place nothing that was there before may pass: its
     ``out`` arrays were drawn as poison."""
-    outputs, started = execution.outputs(), {}
-    for name, array in outputs.items():
-        source = execution.inputs.arrays.get(execution.aliases.get(name, name))
-        # A result that is an array of the call may have another shape.
-        if source is not None and source.size == array.size:
-            started[name] = source.reshape(array.shape)
-    started |= execution.unchanged_tables(outputs)
+    outputs = execution.outputs()
+    started = _found(execution, outputs) | execution.unchanged_tables(outputs)
     kernel = execution.case.kernel
     for name, table in kernel.tables.items():
         is_compared = table.intent == "out" and name not in kernel.check.uncompared()
         if is_compared and (reason := why_ambiguous(name, outputs, table.key)):
             raise VacuousCheckError(reason)
-    reason = why_vacuous(outputs, started, kernel.check, _own_rule(execution))
-    if reason := reason or why_copies_pass(outputs, _read_arrays(execution)):
+    _see_that_it_proves(execution, outputs, started)
+    if reason := why_copies_pass(outputs, _read_arrays(execution)):
         raise VacuousCheckError(f"vacuous check: {reason}")
     return outputs
+
+
+def _see_that_it_proves(
+    execution: Execution,
+    expected: Outputs,
+    started: Outputs,
+    dtypes: Mapping[str, np.dtype[Any]] | None = None,
+) -> None:
+    """Raise ``VacuousCheckError`` where comparing with what is expected would prove nothing."""
+    check = _check_of(execution.case)
+    if reason := why_vacuous(expected, started, check, _own_rule(execution), dtypes):
+        raise VacuousCheckError(f"vacuous check: {reason}")
+
+
+def _found(execution: Execution, outputs: Outputs) -> dict[str, AnyArray]:
+    """What the arrays of outputs held before a run, by the outputs' names."""
+    found = {}
+    for name, array in outputs.items():
+        source = execution.inputs.arrays.get(execution.aliases.get(name, name))
+        # A result that is an array of the call may have another shape.
+        if source is not None and source.size == array.size:
+            found[name] = source.reshape(array.shape)
+    return found
 
 
 def _read_arrays(execution: Execution) -> dict[str, AnyArray]:
@@ -225,7 +250,15 @@ def _compared(execution: Execution, outputs: Outputs, expected: Outputs) -> Chec
     kernel, outputs = execution.case.kernel, fitted(outputs, expected)
     if fault := why_other_columns(outputs, expected, tuple(kernel.tables)):
         return CheckResult(fault=fault)
-    return compare(outputs, expected, kernel.check, _own_rule(execution))
+    return compare(outputs, expected, _check_of(execution.case), _own_rule(execution))
+
+
+def _check_of(case: Case) -> Check:
+    """The kernel's check; outputs are compared by value where one of two is given other dtypes."""
+    sides = filter(None, (case, case.baseline()))
+    if all(side.implementation.cast is None for side in sides):
+        return case.kernel.check
+    return case.kernel.check.model_copy(update={"dtype": "any"})
 
 
 def _own_rule(execution: Execution) -> OwnRule | None:

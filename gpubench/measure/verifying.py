@@ -26,8 +26,7 @@ from gpubench.measure.check import CheckResult
 from gpubench.measure.conditions import changes_process, why_ended, why_not
 from gpubench.measure.execution import opened
 from gpubench.measure.inputs import Inputs, draw_inputs
-from gpubench.measure.memory import exceeded
-from gpubench.measure.preparation import cause, devices_of
+from gpubench.measure.preparation import cause, devices_of, why_unfit
 from gpubench.measure.verification import (
     expected_outputs,
     verify,
@@ -159,7 +158,7 @@ class Verifier:
                 return Verified("skipped", reason)
             result = self._compared(case)
         except Exception as error:
-            if reason := exceeded(case, error):
+            if reason := why_unfit(case, error):
                 return Verified("skipped", reason)
             faults = take_faults()
             return Verified("failed", with_faults(cause(error), faults), faults=faults)

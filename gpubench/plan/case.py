@@ -5,15 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from gpubench.backends.protocol import QUEUES, Launch
 from gpubench.errors import PlanError
+from gpubench.layouts import Order
 from gpubench.names import CPU, BenchmarkName, Value, format_identity, format_shape
 from gpubench.plan.group import Group
 from gpubench.suite import tree
@@ -32,7 +33,7 @@ from gpubench.suite.model import (
     extents,
     first_name,
 )
-from gpubench.suite.types import INDICES, TEXTS, Extent
+from gpubench.suite.types import INDICES, ORDERS, TEXTS, Extent
 
 MAX_BYTES = 2**47
 """Of one array: the addresses that a process has on x86-64 and ARM."""
@@ -56,6 +57,8 @@ class ArraySpec:
     """As the suite says; ``None`` where it leaves the choice to the dtype."""
     path: tree.Path
     """Where the suite declares it, inside the kernel: ``("arrays", "A")``."""
+    order: Order | None = None
+    """``None`` where the suite leaves it to what makes the array."""
 
     @property
     def itemsize(self) -> int:
@@ -66,6 +69,14 @@ class ArraySpec:
     def size(self) -> int:
         """Number of elements."""
         return math.prod(self.shape)
+
+
+def cast_dtype(dtype: np.dtype[Any], precision: str) -> np.dtype[Any]:
+    """The dtype of this precision for floating-point numbers, for complex ones that of two such
+    numbers (or the smallest that NumPy has); others stay what they are."""
+    if dtype.kind == "c":
+        return np.result_type(precision, np.complex64)
+    return np.dtype(precision) if dtype.kind == "f" else dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,11 +227,21 @@ class Case:
             path = ("arrays", name)
             shape = self._extents(array.shape, (*path, "shape"))
             dtype = self._dtype(array.dtype, (*path, "dtype"))
-            specs[name] = spec = ArraySpec(shape, dtype, array.intent, array.fill, path)
+            order = self._order(array.order, (*path, "order"))
+            specs[name] = spec = ArraySpec(shape, dtype, array.intent, array.fill, path, order)
             if (nbytes := spec.size * dtype.itemsize) > MAX_BYTES:
                 problem = f"is {nbytes:.2g} bytes; no machine has room for more than 2**47"
                 raise self.error((*path, "shape"), ", ".join(map(str, array.shape)), problem)
         return specs
+
+    @cached_property
+    def given_specs(self) -> dict[str, ArraySpec]:
+        """``array_specs`` with the dtypes in which the implementation is given the arrays."""
+        specs, cast = self.array_specs, self.implementation.cast
+        if cast is None:
+            return specs
+        dtypes = {name: cast_dtype(spec.dtype, cast) for name, spec in specs.items()}
+        return {name: replace(spec, dtype=dtypes[name]) for name, spec in specs.items()}
 
     @cached_property
     def table_specs(self) -> dict[str, dict[str, ColumnSpec]]:
@@ -464,7 +485,7 @@ class Case:
             return term
         scope = self._scope(term.names, self.values if scope is None else scope)
         try:
-            return term.evaluate(scope, self.array_specs if term.arrays else None)
+            return term.evaluate(scope, self.given_specs if term.arrays else None)
         except ExpressionError as error:
             raise self.error(path, term, error.problem) from error
 
@@ -506,6 +527,15 @@ class Case:
             return np.dtype(str(value))
         except TypeError as error:
             raise self.error(path, name, f"{value!r} is no dtype of NumPy") from error
+
+    def _order(self, name: str | None, path: tree.Path) -> Order | None:
+        """An order by its name, or by the parameter that holds the name."""
+        if name is None:
+            return None
+        value = name if name in ORDERS else self.values.get(name, name)
+        if value not in ORDERS:
+            raise self.error(path, name, f"{value!r} is no order; allowed: {', '.join(ORDERS)}")
+        return cast(Order, value)
 
 
 def _three(shape: tuple[int, ...]) -> tuple[int, int, int]:

@@ -46,8 +46,12 @@ def _values(case: Case) -> Iterator[tuple[str, str, tree.Path]]:
         yield f"with.{name}", format_value(value), (*at, "with", name)
     yield "backend", case.backend or "unknown", (*at, "backend")
 
+    if implementation.cast:
+        yield "cast", implementation.cast, (*at, "cast")
     for name, spec in case.array_specs.items():
-        yield f"arrays.{name}", f"{spec.dtype} {list(spec.shape)} {spec.intent}", spec.path
+        order = f" order {spec.order}" if spec.order else ""
+        words = f"{spec.dtype} {list(spec.shape)} {spec.intent}{order}"
+        yield f"arrays.{name}", words, spec.path
     for name, columns in case.table_specs.items():
         for column, one in columns.items():
             spec = one.values

@@ -38,7 +38,7 @@ PROTOCOL = 1
 _OF_KERNEL = {"let", "arrays", "tables", "init", "scalars", "call", "returns", "memory_limit"}
 _OF_IMPLEMENTATION = {
     *("function", "factory", "launcher", "source", "entry"),
-    *("with_", "returns", "options", "parts", "split"),
+    *("with_", "returns", "options", "parts", "split", "cast"),
 }
 _OF_LAUNCH = {"over", "shared_bytes", "cooperative"}
 _HASHED: Mapping[type[Model], set[str]] = {

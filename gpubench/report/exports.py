@@ -10,6 +10,7 @@ from typing import Any, TextIO
 
 import msgspec
 
+from gpubench.report import text
 from gpubench.report.site import Site
 from gpubench.results import History
 
@@ -97,6 +98,7 @@ def _case_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
                 "speedup_low": ratio.low if ratio and has_ends else None,
                 "speedup_high": ratio.high if ratio and has_ends else None,
                 "verdict": ratio.verdict if ratio else None,
+                "layouts": text.layouts(row) or None,
                 "bytes": row.bytes,
                 "flops": row.flops,
                 "peak_bytes": row.peak_bytes,

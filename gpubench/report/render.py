@@ -335,7 +335,7 @@ def _environment(overrides: Path | None) -> Environment:
         text.seconds, text.seconds_interval, text.speedup, text.ratio, text.interval, text.factor,
         text.factor_interval, text.level, text.rate, text.digits, text.error, text.score,
         text.plural, text.status_label, text.time_label, text.sizes, text.share, text.launch,
-        text.disturbed, text.memory,
+        text.layouts, text.disturbed, text.memory,
         comparison_view.baseline_words, comparison_view.side_words,
         comparison_view.difference_listed, lists.grouped,
         figures.history_figure, figures.size_figure, figures.roofline_figure,

@@ -198,6 +198,11 @@ def disturbed(row: Row) -> str:
     )
 
 
+def layouts(row: Row) -> str:
+    """Arrays that are not in C order, ``a in F, b in strides (1024, 16)``; empty without any."""
+    return ", ".join(f"{name} in {layout}" for name, layout in row.layouts.items())
+
+
 def launch(row: Row) -> str:
     """Grid and block of a case, or its threads; empty without a launch."""
     if row.block and row.grid:

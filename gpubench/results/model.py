@@ -210,6 +210,10 @@ class Row:
     """Orders problems; 0 without any sizes."""
     parameters: Annotated[str, "what of the problem is no size: dtype=float32", "VARCHAR"] = ""
     """Neither a size nor a way to run."""
+    layouts: Annotated[
+        Mapping[str, str], "layouts of arrays that are not in C order, by name, JSON", "JSON"
+    ] = field(default_factory=dict)
+    """``F`` or ``strides (1024, 16)``."""
     block: Annotated[tuple[int, ...] | None, "threads in a block", ["INTEGER"]] = None
     grid: Annotated[tuple[int, ...] | None, "blocks in the grid", ["INTEGER"]] = None
     shared_bytes: Annotated[int, "dynamic shared memory of a block", "BIGINT"] = 0

@@ -29,6 +29,7 @@ from gpubench.suite.types import (
     DEVICE_FACTS,
     DTYPES,
     INDICES,
+    ORDERS,
     RULE_NAMES,
     TARGET_FIELDS,
     TEXTS,
@@ -220,6 +221,7 @@ class _KernelChecks:
                 yield node.key_fault(message)
         for name, array in self.kernel.arrays.items():
             yield from self.dtype(("arrays", name, "dtype"), array.dtype)
+            yield from self.dtype(("arrays", name, "order"), array.order, ORDERS, "order")
             yield from self.fill(name, array)
         for name, table in self.kernel.tables.items():
             yield from self.table(name, table)
@@ -252,19 +254,23 @@ class _KernelChecks:
         return (self.node.find(*path) or self.node).origin.fault(message)
 
     def dtype(
-        self, path: Path, dtype: str | None, allowed: tuple[str, ...] = DTYPES
+        self,
+        path: Path,
+        dtype: str | None,
+        allowed: tuple[str, ...] = DTYPES,
+        kind: str = "dtype",
     ) -> Iterator[Fault]:
         """A name of NumPy's, or of a parameter that has nothing but such names."""
         if dtype is None or dtype in allowed:
             return
         axis = self.parameters.get(dtype)
         if axis is None:
-            yield self.fault(path, unknown("dtype", dtype, (*allowed, *self.parameters)))
+            yield self.fault(path, unknown(kind, dtype, (*allowed, *self.parameters)))
             return
         default = axis.find("default")
         for value in (*_values(axis), *([default] if default else [])):
             if value.content not in allowed:
-                yield value.origin.fault(unknown("dtype", value.content, allowed))
+                yield value.origin.fault(unknown(kind, value.content, allowed))
 
     def fill(self, name: str, array: Array) -> Iterator[Fault]:
         path, fill = ("arrays", name, "fill"), array.fill
@@ -479,7 +485,10 @@ class _KernelChecks:
         for index, part in enumerate(implementation.parts):
             if part not in whole:
                 yield self.fault((*path, "parts", index), unknown("implementation", part, whole))
-        others = ("backend", "launch", "threads", "returns", "options")
+            elif self.kernel.implementations[part].cast:
+                message = f"{part!r} casts what it is given, and a portion is given as it is"
+                yield self.fault((*path, "parts", index), f"{message}; name another part")
+        others = ("backend", "launch", "threads", "returns", "options", "cast")
         for field in (field for field in others if field in self.implementations[name].entries):
             at = self.implementations[name].entries[field]
             yield at.key_fault(f"parts have their own; remove {field}")

@@ -21,6 +21,7 @@ from gpubench.suite.types import (
     LIKE,
     LIST,
     MAPPING,
+    ORDERS,
     SINGLE,
     ZIP,
     AbsoluteTolerance,
@@ -272,6 +273,9 @@ class Array(Model):
     intent: Intent = "in"
     """`in` is read, `out` written, `inout` both; what is written is checked. `scratch` is room to
     work in: of no meaning before or after."""
+    order: str | None = None
+    """`C` or `F`, how elements lie in memory, or the name of a parameter. Absent: C, or what a
+    function gives."""
 
 
 class Column(Model):
@@ -416,6 +420,9 @@ class Implementation(Model):
     returns: Annotated[tuple[Identifier, ...], Distinct] = ()
     """Arrays that it returns, in order, where the others write them: for systems whose arrays
     cannot be written. An `out` array of these is then no argument of the call."""
+    cast: Literal["float16", "float32", "float64"] | None = None
+    """Precision in which it is given what the others get: arrays of floating-point and complex
+    numbers, and scalars that declare such a dtype. Its results are compared by value."""
     options: dict[Identifier, Computed] = Field({})
     """Settings of the backend, such as `chunks` of Dask, by name; text is a formula over axes."""
     requires: tuple[Words, ...] = ()
@@ -466,6 +473,8 @@ class OutputCheck(Model):
     """Absolute tolerance; absent: that of `check`."""
     norm: Literal["max", "l2"] | None = None
     """`max` or `l2`; absent: that of `check`."""
+    dtype: Literal["same", "any"] | None = None
+    """`same` or `any`; absent: that of `check`."""
     compare: StrictBool = True
     """`false`: it is written and not compared."""
     reason: Words | None = None
@@ -477,7 +486,8 @@ class OutputCheck(Model):
             raise problem("a reason goes with compare: false; remove one or add the other")
         if not self.compare and self.reason is None:
             raise problem("compare: false needs a reason: why may this output be anything?")
-        given = [field for field in ("rtol", "atol", "norm") if getattr(self, field) is not None]
+        fields = ("rtol", "atol", "norm", "dtype")
+        given = [field for field in fields if getattr(self, field) is not None]
         if not self.compare and given:
             raise problem(f"compare: false takes no {given[0]}; remove one of them", (given[0],))
         return self
@@ -495,6 +505,9 @@ class Check(Model):
     square of the baseline's output, with `norm: l2` 0."""
     norm: Literal["max", "l2"] = "max"
     """`max` compares element by element, `l2` the norm of the difference."""
+    dtype: Literal["same", "any"] = "same"
+    """`any`: outputs may be of another precision than the baseline's; by default, tolerances are
+    those of the coarser of the two."""
     function: Reference | None = None
     """`module:name` of a checker of one's own, called with outputs and expected."""
     score: Reference | None = None
@@ -534,7 +547,7 @@ class Check(Model):
         output = self.outputs.get(name) or self.outputs.get(name.partition(".")[0])
         if output is None:
             return self
-        own = output.model_dump(include={"rtol", "atol", "norm"}, exclude_none=True)
+        own = output.model_dump(include={"rtol", "atol", "norm", "dtype"}, exclude_none=True)
         return self.model_copy(update=own)
 
     def uncompared(self) -> dict[str, str]:
@@ -708,8 +721,10 @@ class Kernel(Model):
         return functions | ({("init", "function"): self.init.function} if self.init else {})
 
     def dtypes(self) -> set[str]:
-        """Names of dtypes, or of parameters that hold such names."""
-        return {one.dtype for one in (*self.drawn().values(), *self.scalars.values()) if one.dtype}
+        """Names of dtypes, or of parameters that hold such names, and of those that hold orders."""
+        data = *self.drawn().values(), *self.scalars.values()
+        orders = {array.order for array in self.arrays.values() if array.order}
+        return {one.dtype for one in data if one.dtype} | (orders - {*ORDERS})
 
     def axes_behind(self, names: Iterable[str]) -> frozenset[str]:
         """The same names, those of ``let`` replaced by what their formulas use, however deep."""
@@ -734,6 +749,8 @@ class ArrayOverlay(Model):
     """NumPy's name of a type, or the name of a parameter, instead."""
     fill: Fill | None = None
     """First contents, instead."""
+    order: str | None = None
+    """`C` or `F`, or the name of a parameter, instead."""
 
 
 class ScalarOverlay(Model):

@@ -37,6 +37,8 @@ DTYPES = (
     *("float16", "float32", "float64", "complex64", "complex128"),
 )
 """NumPy's names of the element types that arrays may have."""
+ORDERS = ("C", "F")
+"""How the elements of an array may lie in memory: the last index changes fastest, or the first."""
 TEXTS = ("text", "category")
 """Types of a table's column beside these: words, and words of which few are distinct."""
 COLUMN_DTYPES = (*(name for name in DTYPES if not name.startswith("complex")), *TEXTS)

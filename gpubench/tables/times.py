@@ -92,7 +92,7 @@ def _fitting(
 _ALIKE = (
     *("bytes_per_second", "flops_per_second", "peak_bytes"),
     *("max_abs_error", "max_rel_error", "score"),
-    *("disturbed", "block", "grid", "threads", "method", "warnings"),
+    *("disturbed", "layouts", "block", "grid", "threads", "method", "warnings"),
 )
 """Columns of a row that JSON has under their names."""
 

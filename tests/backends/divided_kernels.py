@@ -56,3 +56,20 @@ _both = threading.Barrier(2, timeout=20)
 def wait_for_the_other(a, out):
     _both.wait()
     scale(a, out)
+
+
+strides: set[tuple[int, ...]] = set()
+"""Of the first argument of each call of ``note_strides``."""
+
+
+def note_strides(table, out):
+    strides.add(table.strides)
+    np.multiply(table, 2, out=out)
+
+
+def every_second(values, generator):
+    return generator.standard_normal((3, 2 * values["n"]))[:, ::2]
+
+
+def backwards(values, generator):
+    return generator.standard_normal((3, values["n"]))[::-1, ::-1]

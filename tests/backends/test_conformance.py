@@ -21,6 +21,7 @@ from gpubench.backends.registry import GROUP, get
 from gpubench.backends.scripted import script
 from gpubench.distribution import DISTRIBUTION
 from gpubench.errors import BackendError, GpubenchError
+from gpubench.layouts import refused_layout
 from gpubench.names import TIMES, Value
 
 N = 12
@@ -232,6 +233,36 @@ def test_arrays_come_back_as_they_went(session: Session, dtype: str) -> None:
 def test_every_layout_comes_back(session: Session, sent: np.ndarray[Any, Any]) -> None:
     back = session.to_host(session.to_native(sent))
     np.testing.assert_array_equal(back, sent, strict=True)
+
+
+LAYOUTS = {
+    "C": np.arange(12.0).reshape(3, 4),
+    "F": np.arange(12.0).reshape(3, 4).T,
+    "strided": np.arange(24.0).reshape(3, 8)[:, ::2],
+    "backwards": np.arange(24.0).reshape(3, 8)[::-1, ::-2],
+    "overlapping": np.broadcast_to(np.arange(4.0), (3, 4)),
+    "unaligned": np.ones(4, "u1,f8")["f1"],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_layout_that_a_session_takes_is_kept_whatever_is_restored(
+    session: Session, layout: Any
+) -> None:
+    sent = LAYOUTS[layout]
+    if layout not in session.layouts:
+        assert refused_layout(sent, session.layouts)
+        return
+    native = session.to_native(sent)
+    others = [np.zeros(sent.shape), np.asfortranarray(3 * sent), np.broadcast_to(7.0, sent.shape)]
+    for values in (sent, *(others if layout != "overlapping" else [])):
+        session.restore(native, session.pristine(values))
+        session.synchronize()
+        np.testing.assert_array_equal(session.to_host(native), values)
+        if hasattr(native, "strides"):
+            assert native.strides == sent.strides
+        elif hasattr(native, "stride"):  # PyTorch counts elements
+            assert [8 * step for step in native.stride()] == [*sent.strides]
 
 
 def test_native_arrays_are_copies_in_both_directions(session: Session) -> None:

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import divided_kernels
 import numpy as np
 import pytest
 
-from gpubench.backends.protocol import DeviceLostError
+from gpubench.backends.numpy import NumpySession
+from gpubench.backends.protocol import DeviceLostError, LayoutError
 from gpubench.backends.scripted import ScriptedSession
 from gpubench.backends.together import lengths_of
 from gpubench.errors import KernelError, SuiteError
@@ -164,6 +166,48 @@ def test_any_dimension_is_cut_and_what_is_not_cut_goes_to_all(tmp_path: Path) ->
         )
 
 
+LAID_OUT = """
+    sizes: {n: [12]}
+    arrays:
+      table: {shape: [3, n], dtype: float64, %s}
+      out: {shape: [3, n], dtype: float64, intent: out}
+    call: [table, out]
+    implementations:
+      numpy: {function: "divided_kernels:note_strides"}
+      same: {function: "divided_kernels:note_strides"}
+      together: {split: n, parts: [numpy, same]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("table", "strides"),
+    [
+        ("order: C", {(8 * cut, 8) for cut in range(1, 12)}),
+        ("order: F", {(8, 24)}),
+        ("fill: {function: 'divided_kernels:every_second'}", {(192, 16)}),
+        ("fill: {function: 'divided_kernels:backwards'}", {(-96, -8)}),
+    ],
+)
+def test_portions_lie_in_memory_as_the_whole_does(
+    tmp_path: Path, table: str, strides: set[tuple[int, int]]
+) -> None:
+    with verified(case_of(tmp_path, LAID_OUT % table)):
+        divided_kernels.strides.clear()
+    with opened(case := case_of(tmp_path, LAID_OUT % table), draw_inputs(case)) as execution:
+        execution.outputs()
+    assert set() < divided_kernels.strides <= strides
+    divided_kernels.strides.clear()
+
+
+def test_it_is_skipped_where_a_part_cannot_have_an_array_in_its_layout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NumpySession, "layouts", ("C",))
+    case = case_of(tmp_path, LAID_OUT % "order: F")
+    with pytest.raises(LayoutError, match="numpy on cpu cannot take `table` with Fortran order"):
+        opened(case, draw_inputs(case)).__enter__()
+
+
 def test_a_part_may_return_what_the_others_write(tmp_path: Path) -> None:
     text = (
         SCALE + '  returning: {function: "divided_kernels:scaled", returns: [out]}\n'
@@ -283,6 +327,7 @@ def test_a_part_that_no_device_serves_is_a_fault(tmp_path: Path) -> None:
         ("{split: n, parts: [numpy, together]}", "", "unknown implementation 'together'"),
         ("{split: m, parts: [numpy]}", "", "unknown size 'm'"),
         ("{split: n, parts: [numpy], threads: [2]}", "", "parts have their own; remove threads"),
+        ("{split: n, parts: [numpy], cast: float32}", "", "parts have their own; remove cast"),
         (
             "{split: n, parts: [numpy]}", "  b: {shape: [n + 1], dtype: float64}\n",
             "array 'b' cannot be cut: n is one extent of it, or none",

@@ -44,6 +44,40 @@ def count_up(out):
     out += 1
 
 
+def add_and_scale(a, b, out, s):
+    b += a
+    np.multiply(a, s, out=out)
+
+
+def add_and_scale_in_float32(a, b, out, s):
+    assert {a.dtype, b.dtype, out.dtype, s.dtype} == {np.dtype(np.float32)}
+    add_and_scale(a, b, out, s)
+
+
+def add_and_scale_wrongly(a, b, out, s):
+    add_and_scale(a, b, out, s * np.float32(1.001))
+
+
+def doubled(a):
+    return 2 * a
+
+
+def doubled_in_float32(a):
+    return 2 * a.astype(np.float32)
+
+
+def tripled_in_float32(a):
+    return 3 * a.astype(np.float32)
+
+
+def nudge(a):
+    a *= 1 + 1e-8
+
+
+def nudged_in_float32(a):
+    return (a * (1 + 1e-8)).astype(np.float32)
+
+
 def total(a):
     return a.sum()
 

@@ -9,6 +9,8 @@ from gpubench.measure.check import compare
 from gpubench.measure.inputs import draw_inputs, poisoned
 from gpubench.measure.preparation import WrongResult
 from gpubench.measure.verification import VacuousCheckError
+from gpubench.measure.verifying import Manner, Verifier
+from gpubench.plan.case import cast_dtype
 from gpubench.suite.model import Check
 
 
@@ -167,3 +169,88 @@ def test_inputs_are_the_same_for_every_implementation_and_differ_between_arrays(
     assert not np.array_equal(one["a"], one["b"])
     assert np.isnan(one["out"]).all()
     assert np.count_nonzero(one["a"]) == one["a"].size
+
+
+MIXED = """
+sizes: {n: [100]}
+arrays: {a: {shape: [n], dtype: float64}}
+call: [a]
+returns: [b]
+check: {dtype: any}
+implementations:
+  numpy: {function: measured_kernels:%s}
+  single: {function: measured_kernels:%s}
+"""
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "status"),
+    [
+        ("doubled", "doubled_in_float32", "right"),
+        ("doubled_in_float32", "doubled", "right"),
+        ("doubled", "tripled_in_float32", "wrong"),
+    ],
+)
+def test_a_float32_result_is_held_against_a_float64_baseline(tmp_path, baseline, candidate, status):
+    case = case_of(tmp_path, MIXED % (baseline, candidate), "single")
+    assert Verifier(Manner())((0, case)).status == status
+
+
+def test_a_check_has_to_prove_something_at_the_coarser_precision_too(tmp_path):
+    """Of a float64 baseline that changes its array by less than float32 tells, a float32 copy of
+    what was there before would pass."""
+    kernel = MIXED.replace("dtype: float64", "dtype: float64, intent: inout")
+    kernel = kernel.replace("returns: [b]\n", "") % ("nudge", "nudge")
+    kernel += "  single: {function: measured_kernels:nudged_in_float32, returns: [a]}\n"
+    kernel = kernel.replace("  single: {function: measured_kernels:nudge}\n", "")
+    assert Verifier(Manner())((0, case_of(tmp_path, kernel, "numpy"))).status == "right"
+    verified = Verifier(Manner())((0, case_of(tmp_path, kernel, "single")))
+    assert verified.status == "failed"
+    assert "vacuous check: a: the check cannot tell the right result from what was" in (
+        verified.reason
+    )
+
+
+CAST = """
+sizes: {n: [100]}
+arrays:
+  a: {shape: [n], dtype: float64}
+  b: {shape: [n], dtype: float64, intent: inout}
+  out: {shape: [n], dtype: float64, intent: out}
+scalars: {s: {value: 0.1, dtype: float64}}
+call: [a, b, out, s]
+work: {bytes: n * itemsize(a)}
+implementations:
+  numpy: {function: measured_kernels:add_and_scale}
+  single: {function: measured_kernels:add_and_scale_in_float32, cast: float32}
+  wrong: {function: measured_kernels:add_and_scale_wrongly, cast: float32}
+"""
+
+
+def test_an_implementation_that_is_given_float32_is_held_against_a_float64_baseline(tmp_path):
+    case = case_of(tmp_path, CAST, "single")
+    recording = Recording(tmp_path, case)
+    measurement = recording.preparation.prepare()
+    recording.preparation.look(measurement)
+    assert (recording.last.status, recording.last.bytes) == ("ok", 400)
+    assert 1e-9 < recording.last.max_rel_error < 1e-6
+    recording.preparation.close()
+    verified = Verifier(Manner())((0, case_of(tmp_path, CAST, "wrong")))
+    assert verified.status == "wrong"
+    assert "rtol: the default of float32" in verified.reason
+
+
+@pytest.mark.parametrize(
+    ("dtype", "precision", "given"),
+    [
+        ("float64", "float32", "float32"),
+        ("float32", "float64", "float64"),
+        ("complex128", "float32", "complex64"),
+        ("complex64", "float64", "complex128"),
+        ("complex128", "float16", "complex64"),
+        ("int64", "float32", "int64"),
+        ("bool", "float16", "bool"),
+    ],
+)
+def test_a_cast_is_of_numbers_with_a_precision(dtype, precision, given):
+    assert cast_dtype(np.dtype(dtype), precision) == given

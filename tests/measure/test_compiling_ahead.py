@@ -20,6 +20,9 @@ from numba import njit
 def plain(a, b):
     b[:] = a
 
+def drawn(values, generator):
+    return generator.random((values["n"],) * 2).T
+
 @njit(cache=True)
 def kept(a, b):
     b[:] = a
@@ -85,6 +88,32 @@ def test_the_smallest_case_of_each_set_of_dtypes_is_called(project):
         for name in ("kept", "not_kept", "broken")
         for dtype in ("float32", "float64")
     }
+
+
+LAYOUTS = """\
+version: 1
+suite: second
+backend: numba
+kernels:
+  {0}:
+    sizes: {{n: [20, 10]}}
+    parameters: {{layout: [C, F]}}
+    arrays:
+      a: {{shape: [n, n], dtype: float64, {0}}}
+      b: {{shape: [n, n], dtype: float64, intent: out}}
+    call: [a, b]
+    implementations:
+      numpy: {{function: "second_kernels:plain"}}
+      kept: {{function: "second_kernels:kept", backend: numba}}
+"""
+
+
+@pytest.mark.parametrize("how", ["order: layout", "fill: {function: 'second_kernels:drawn'}"])
+def test_the_smallest_case_of_each_layout_is_called(project, how):
+    text = LAYOUTS.replace("{0}:", "laid_out:").format(how)
+    (project / "second.yaml").write_text(text)
+    found = [case for case in chosen(cases(project), ()) if case.suite.suite == "second"]
+    assert {case.identity for case in found} == {"n=10 layout=C", "n=10 layout=F"}
 
 
 @pytest.mark.parametrize(

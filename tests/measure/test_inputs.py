@@ -1,10 +1,11 @@
 """What a suite says about arrays is what kernels get."""
 
+import sys
 import tracemalloc
 
 import numpy as np
 import pytest
-from builders import SCALE, case_of
+from builders import SCALE, case_of, plan_of
 
 from gpubench.errors import KernelError, PlanError
 from gpubench.measure.execution import opened
@@ -82,6 +83,150 @@ def test_a_function_that_fills_the_wrong_shape_is_named(tmp_path):
     message = r"array 'a' came as float32 \(63,\); the suite declares float32 \(64,\)"
     with pytest.raises(KernelError, match=message):
         arrays_of(tmp_path, line)
+
+
+LAYOUTS = """
+import numpy as np
+def draw(values, generator):
+    return generator.standard_normal((values["n"], 2 * values["n"]))
+def fortran(values, generator):
+    return np.asfortranarray(draw(values, generator))[:, :values["n"]]
+def columns(values, generator):
+    return draw(values, generator)[:, ::2]
+def backwards(values, generator):
+    return draw(values, generator)[::-1, :values["n"] - 1:-1]
+def repeated(values, generator):
+    return np.broadcast_to(draw(values, generator)[0, ::2], (values["n"],) * 2)
+def several(values, generator):
+    return fortran(values, generator), columns(values, generator)
+def read_only(values, generator):
+    array = fortran(values, generator)
+    array.flags.writeable = False
+    return array
+def add(a, b):
+    b += a
+"""
+ADDED = """
+sizes: {n: [8]}
+arrays:
+  a: {shape: [n, n], dtype: float64, %s}
+  b: {shape: [n, n], dtype: float64, intent: inout, %s}
+call: [a, b]
+implementations: {numpy: {function: 'laid_out:add'}}
+"""
+FILL = "fill: {function: 'laid_out:%s'}"
+
+
+@pytest.fixture
+def laid_out(tmp_path, monkeypatch):
+    """A case of a kernel whose arrays are declared in these words."""
+    (tmp_path / "laid_out.py").write_text(LAYOUTS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "laid_out", raising=False)
+    return lambda a, b="fill: ones": case_of(tmp_path, ADDED % (a, b), "numpy")
+
+
+@pytest.mark.parametrize(
+    ("function", "strides"),
+    [
+        ("fortran", (8, 64)),
+        ("columns", (128, 16)),
+        ("backwards", (-128, -8)),
+        ("repeated", (0, 16)),
+    ],
+)
+def test_what_a_function_gives_keeps_its_layout_up_to_the_call(laid_out, function, strides):
+    inputs = draw_inputs(laid_out(FILL % function))
+    assert inputs.arrays["a"].strides == strides
+    with opened(laid_out(FILL % function), inputs) as execution:
+        for _ in range(2):
+            assert execution.call.args[0].strides == strides
+            assert execution.outputs()["b"].any()
+            execution.move()
+        assert not np.shares_memory(execution.call.args[0], inputs.arrays["a"])
+
+
+def test_what_is_written_keeps_its_layout_when_it_is_restored(laid_out):
+    case = laid_out("fill: ones", FILL % "columns")
+    inputs = draw_inputs(case)
+    with opened(case, inputs) as execution:
+        for restore in (execution.restore, execution.refresh, execution.move):
+            execution.call()
+            restore()
+            assert execution.call.args[1].strides == (128, 16)
+        execution.restore()
+        np.testing.assert_array_equal(execution.call.args[1], inputs.arrays["b"])
+
+
+def test_arrays_of_init_keep_their_layouts_which_are_told(tmp_path, laid_out):
+    laid_out("fill: ones")
+    kernel = ADDED.replace("%s", "order: C", 1).replace("%s", "fill: ones") + (
+        "init: {function: 'laid_out:several', returns: [x, y]}\n"
+    )
+    inputs = draw_inputs(case_of(tmp_path, kernel, "numpy"))
+    assert inputs.layouts == {"x": "F", "y": "strides (128, 16)"}
+    assert inputs.nbytes == 2 * 512 + 512 + (7 * 128 + 7 * 16 + 8)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "layouts"),
+    [
+        ("order: F", "fill: ones, order: F", {"a": "F", "b": "F"}),
+        ("order: F, fill: {formula: i + 10 * j}", "fill: {like: a}", {"a": "F", "b": "F"}),
+        ("order: F", "fill: {like: a}, order: C", {"a": "F"}),
+        (FILL % "columns", "fill: {like: a}", dict.fromkeys("ab", "strides (128, 16)")),
+        (FILL % "fortran" + ", order: F", "fill: {like: a}, order: F", {"a": "F", "b": "F"}),
+        ("fill: arange, order: C", "fill: 3", {}),
+    ],
+)
+def test_arrays_lie_in_the_order_that_the_suite_declares(laid_out, a, b, layouts):
+    assert draw_inputs(laid_out(a, b)).layouts == layouts
+
+
+def test_an_order_changes_no_value(laid_out):
+    fortran, plain = (draw_inputs(laid_out(f"order: {order}")).arrays["a"] for order in "FC")
+    np.testing.assert_array_equal(fortran, plain)
+
+
+def test_what_is_written_only_is_allocated_in_its_order(tmp_path):
+    kernel = SCALE.replace("[n], dtype: float32, intent: out", "[2, n], dtype: float32, order: F")
+    kernel = kernel.replace("order: F", "order: F, intent: out")
+    arrays = draw_inputs(case_of(tmp_path, kernel, "numpy")).arrays
+    assert arrays["out"].flags.f_contiguous
+    assert np.isnan(arrays["out"]).all()
+
+
+def test_an_order_may_be_a_parameter(tmp_path):
+    kernel = ADDED % ("order: order_of_a", "fill: ones")
+    kernel += "parameters: {order_of_a: [C, F]}\n"
+    cases = plan_of(tmp_path, kernel).cases()
+    layouts = {case.identity: draw_inputs(case).layouts for case in cases}
+    assert layouts == {"n=8 order_of_a=C": {}, "n=8 order_of_a=F": {"a": "F"}}
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        (FILL % "fortran" + ", order: C", "fill: ones", "array 'a' came with the layout F; the su"),
+        (FILL % "columns" + ", order: F", "fill: ones", r"array 'a' came .* strides \(128, 16\);"),
+        ("fill: ones", FILL % "repeated", r"array 'b' is written, .* place \(strides \(0, 16\)\)"),
+    ],
+)
+def test_a_layout_that_cannot_be_meant_is_named(laid_out, a, b, message):
+    with pytest.raises(KernelError, match=message):
+        draw_inputs(laid_out(a, b))
+
+
+def test_an_array_stays_read_only_unless_the_kernel_writes_it(laid_out):
+    case = laid_out(FILL % "read_only", FILL % "read_only")
+    inputs = draw_inputs(case)
+    with opened(case, inputs) as execution:
+        a, b = execution.call.args
+        assert (a.flags.writeable, b.flags.writeable) == (False, True)
+        assert a.flags.f_contiguous
+        assert b.flags.f_contiguous
+        execution.give(draw_inputs(case))  # puts values into what no kernel may write
+        assert not a.flags.writeable
 
 
 def test_init_makes_several_arrays_at_once(tmp_path):

@@ -7,6 +7,8 @@ import pytest
 from builders import SCALE, Recording, case_of, scale_with
 
 from gpubench.backends import registry
+from gpubench.backends.numba import NumbaSession
+from gpubench.backends.numpy import NumpySession
 from gpubench.backends.protocol import DeviceLostError
 from gpubench.backends.scripted import ScriptedSession
 from gpubench.errors import GpubenchError
@@ -15,6 +17,7 @@ from gpubench.measure.execution import Execution
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.preparation import Skipped
 from gpubench.measure.targets import load_target
+from gpubench.measure.verifying import Manner, Verifier
 from gpubench.record import RunRecord
 
 CUDA = """
@@ -177,3 +180,30 @@ def test_the_record_says_whether_a_backend_compiles(tmp_path, implementation, co
     with suppress(Exception):  # what becomes of it is not asked here
         recording.preparation.prepare()
     assert recording.last.compiled is compiled
+
+
+IN_FORTRAN_ORDER = SCALE.replace("[n], dtype: float32", "[2, n], dtype: float32, order: F")
+
+
+def test_layouts_that_are_not_c_order_are_on_record(tmp_path):
+    recording = Recording(tmp_path, case_of(tmp_path, IN_FORTRAN_ORDER, "numpy"))
+    recording.preparation.prepare()
+    assert recording.last.layouts == {"a": "F", "out": "F"}
+
+
+@pytest.mark.parametrize(
+    ("session", "reason"),
+    [
+        (NumbaSession, "compiled (numba) cannot take `a` with Fortran order; give it an array in"),
+        (NumpySession, "numpy cannot take `a` with Fortran order; give it an array in C order"),
+    ],
+)
+def test_a_backend_that_cannot_take_a_layout_is_skipped(tmp_path, monkeypatch, session, reason):
+    """The baseline's too."""
+    monkeypatch.setattr(session, "layouts", ("C",))
+    compiled = "  compiled: {function: measured_kernels:scale, backend: numba}\n"
+    case = case_of(tmp_path, IN_FORTRAN_ORDER + compiled, "compiled")
+    record = Recording(tmp_path, case).refusal(Skipped)
+    assert (record.status, record.layouts) == ("skipped", {"a": "F", "out": "F"})
+    assert record.reason.startswith(reason)
+    assert Verifier(Manner())((0, case)).status == "skipped"

@@ -108,3 +108,79 @@ def test_small_errors_in_a_norm_are_neither_lost_nor_too_large():
         expected = normal(size)
         fault = compared(1.01 * expected, expected, Check(norm="l2", rtol=1e-3)).fault
         assert fault.startswith("out: relative error 0.01 (l2 norm) is above 0.001 (by the suite's")
+
+
+ANY = Check(dtype="any")
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "error"),
+    [
+        ("float32", "float64", 5e-6),
+        ("float64", "float32", 5e-6),
+        ("float16", "float64", 5e-3),
+        ("float16", "float32", 5e-3),
+        ("complex64", "complex128", 5e-6),
+        ("complex128", "complex64", 5e-6),
+    ],
+)
+def test_of_two_precisions_the_coarser_one_says_what_is_allowed(found, expected, error):
+    baseline = normal().astype(expected)
+    assert compared((baseline * (1 + error)).astype(found), baseline, ANY).fault is None
+    fault = compared((baseline * (1 + 10 * error)).astype(found), baseline, ANY).fault
+    coarser = min(found, expected, key=lambda name: int(name.lstrip("floatcmpex")))
+    assert f"rtol: the default of {coarser};" in fault
+
+
+def test_another_precision_is_refused_unless_it_is_allowed():
+    baseline = normal()
+    fault = compared(baseline.astype(np.float32), baseline).fault
+    assert fault == (
+        "out: dtype float32, the baseline gives float64; `check: {dtype: any}` compares them all "
+        "the same"
+    )
+    of_another = Check(outputs={"other": OutputCheck(dtype="any")})
+    assert compared(baseline.astype(np.float32), baseline, of_another).fault == fault
+    of_this = Check(outputs={"out": OutputCheck(dtype="any")})
+    assert compared(baseline.astype(np.float32), baseline, of_this).fault is None
+
+
+def test_a_tolerance_by_dtype_is_that_of_the_coarser_one():
+    check = Check(dtype="any", rtol={"float32": 1e-3, "float64": 1e-9}, atol=0.0)
+    baseline = normal()
+    off = (baseline * (1 + 5e-4)).astype(np.float32)
+    assert compared(off, baseline, check).fault is None
+    assert compared(off.astype(np.float64), baseline, check).fault is not None
+
+
+def test_a_number_that_the_coarser_precision_does_not_hold_is_wrong():
+    with np.errstate(over="ignore"):
+        found = np.array([1e300, 1.0]).astype(np.float32)
+    fault = compared(found, [1e300, 1.0], ANY).fault
+    assert fault.startswith("out: 1 of 2 elements are NaN or infinite on one side only")
+
+
+@pytest.mark.parametrize("found", ["int32", "int64", "uint64"])
+@pytest.mark.parametrize("expected", ["int16", "int64", "uint64"])
+def test_integers_of_any_width_must_be_equal(found, expected):
+    baseline = np.arange(100).astype(expected)
+    assert compared(baseline.astype(found), baseline, ANY).fault is None
+    off = baseline.astype(found)
+    off[7] += 3
+    result = compared(off, baseline, ANY)
+    assert result.fault == "out: 1 of 100 elements differ; first at [7]: 10 instead of 7"
+    assert result.max_abs_error == 3
+
+
+def test_large_integers_are_compared_exactly():
+    large = np.array([2**63 - 1], np.int64)
+    assert compared(large.astype(np.uint64), large, ANY).fault is None
+    assert compared(large.astype(np.uint64) + np.uint64(1), large, ANY).fault is not None
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"), [("int64", "float64"), ("float32", "int32"), ("complex64", "float32")]
+)
+def test_numbers_of_different_kinds_are_not_compared(found, expected):
+    fault = compared(np.arange(9, dtype=found), np.arange(9, dtype=expected), ANY).fault
+    assert fault.startswith(f"out: dtype {found}, the baseline gives {expected}; `dtype: any` comp")

@@ -65,6 +65,8 @@ OTHER = {
     "a default, which cases without a name then have": "n: [100]|n: {values: [100], default: 100}",
     "a shape": "shape: [n * m]|shape: [m * n]",
     "a dtype": "dtype: int32|dtype: int64",
+    "an order in memory": "dtype: int32|dtype: int32, order: F",
+    "a cast": "factory: pkg:make|factory: pkg:make\n    cast: float32",
     "a fill": "fill: ones|fill: normal",
     "an intent": "intent: out|intent: inout",
     "the function that draws data": "pkg:init|pkg:start",

@@ -82,6 +82,20 @@ def test_a_peak_is_on_the_page_in_the_files_and_in_the_table(tmp_path: Path) -> 
     ]
 
 
+def test_layouts_are_on_the_page_in_the_files_and_in_the_table(tmp_path: Path) -> None:
+    layouts = {"a": "F", "b": "strides (1024, 16)"}
+    table = open_table(write(tmp_path, layouts=layouts))
+    site = Site(table)
+    page, _ = pages(tmp_path)
+
+    assert page.count("· a in F, b in strides (1024, 16)</small>") == 1
+    exports.write(site, tmp_path)
+    exported = json.loads((tmp_path / "cases.json").read_text())
+    assert [row["layouts"] for row in exported] == [None, "a in F, b in strides (1024, 16)"]
+    of_a = "select layouts->>'a' from results order by implementation"
+    assert table.query(of_a)[1] == [(None,), ("F",)]
+
+
 def test_without_one_there_is_no_column(tmp_path: Path) -> None:
     page, _ = pages(write(tmp_path))
     assert "Memory</th>" not in page

@@ -134,7 +134,7 @@ def test_the_suite_that_the_tests_change_has_no_fault(faults: Faults) -> None:
         ("kernels:\n", "presets: {¦1st: {}}\nkernels:\n", "'1st' is not a name; allowed are letters, digits and _ . -, starting with a letter"),
         ("kernels:\n", "presets: {S: {let: {¦m: 1}}}\nkernels:\n", "constant 'm' is not declared by any kernel"),
         ("kernels:\n", "presets: {S: {arrays: {¦c: {fill: ones}}}}\nkernels:\n", "array 'c' is not declared by any kernel; allowed: a, b"),
-        ("kernels:\n", "presets: {S: {arrays: {a: {¦intent: out}}}}\nkernels:\n", "unknown field 'intent' in array 'a'; allowed: shape, dtype, fill"),
+        ("kernels:\n", "presets: {S: {arrays: {a: {¦intent: out}}}}\nkernels:\n", "unknown field 'intent' in array 'a'; allowed: shape, dtype, fill, order"),
         ("kernels:\n", "presets: {S: {scalars: {¦s: {value: 1}}}}\nkernels:\n", "scalar 's' is not declared by any kernel"),
         ("kernels:\n", "presets: {smoke: {sizes: {¦m: [1]}}}\nkernels:\n", "size 'm' is not declared by any kernel; allowed: n"),
         ("kernels:\n", "presets: {smoke: {kernels: {¦ad: {}}}}\nkernels:\n", "unknown kernel 'ad'; did you mean 'add'?"),
