@@ -11,8 +11,8 @@ from typing import Any
 
 from gpubench.errors import Fault
 from gpubench.files import TooLarge, read_regular
+from gpubench.git import BareRepository, Repository, named_repository
 from gpubench.links import LEADS_OUT, leads_out
-from gpubench.results.commits import BareRepository, Repository
 
 NAMES = ("asv.conf.json", "asv.conf.jsonc")
 
@@ -104,12 +104,9 @@ def _repository(folder: Path, content: Mapping[str, Any]) -> Repository:
     else that of the configuration."""
     repo, project = content.get("repo"), content.get("project", "project")
     if isinstance(repo, str) and "\0" not in repo and (folder / repo).is_dir():
-        return BareRepository(folder / repo) if _is_bare(folder / repo) else folder / repo
+        return named_repository(folder / repo)
     # asv clones into a folder of the project's name, beside its configuration.
-    if isinstance(project, str) and "\0" not in project and _is_bare(folder / project):
-        return BareRepository(folder / project)
+    if isinstance(project, str) and "\0" not in project:
+        clone = named_repository(folder / project)
+        return clone if isinstance(clone, BareRepository) else folder
     return folder
-
-
-def _is_bare(folder: Path) -> bool:
-    return (folder / "HEAD").is_file() and (folder / "objects").is_dir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 TIMEOUT_SECONDS = 60.0
@@ -29,11 +30,32 @@ VARIABLES = {
 }
 
 
-def ask_git(repository: Path, *arguments: str, given: bytes = b"") -> bytes:
+@dataclass(frozen=True, slots=True)
+class BareRepository:
+    """A repository without files, in which git is asked only where somebody names it: a folder of a
+    project can look like one."""
+
+    path: Path
+
+
+Repository = Path | BareRepository
+"""The folder of a repository, or one inside it; or a bare one."""
+
+
+def named_repository(folder: Path) -> Repository:
+    """Return the repository of a folder that asv's configuration or asv itself names."""
+    is_bare = (folder / "HEAD").is_file() and (folder / "objects").is_dir()
+    return BareRepository(folder) if is_bare else folder
+
+
+def ask_git(repository: Repository, *arguments: str, given: bytes = b"") -> bytes:
     """Return what git prints; nothing where it fails, or git or the repository is missing."""
+    where = ["-C", str(repository)]
+    if isinstance(repository, BareRepository):
+        where = [f"--git-dir={repository.path}"]
     try:
         process = subprocess.run(
-            ["git", *OPTIONS, "-C", str(repository), *arguments],
+            ["git", *OPTIONS, *where, *arguments],
             env={**os.environ, **VARIABLES},
             input=given,
             capture_output=True,

@@ -108,7 +108,7 @@ def _move_functions() -> None:
     import_module("numba.core.config").reload_config()
     for module in [*sys.modules.values()]:
         for value in [*vars(module).values()] if isinstance(module, ModuleType) else ():
-            if type(value).__module__.startswith("numba.") and _keeps(value):
+            if str(type(value).__module__).startswith("numba.") and _keeps(value):
                 value.enable_caching()
 
 

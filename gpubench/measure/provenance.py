@@ -25,7 +25,7 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 from gpubench.errors import KernelError
-from gpubench.git import ask_git
+from gpubench.git import Repository, ask_git, named_repository
 from gpubench.measure.asv_settings import asv_settings
 from gpubench.measure.caches import origin_of
 from gpubench.names import Value
@@ -104,12 +104,13 @@ def find_provenance(suites: Sequence[LoadedSuite]) -> Provenance:
     if commit is None:
         return NOBODY_LOOKED
     checkout = Path(environment, "project") if environment else None
-    folder = settings.repository or checkout
+    origin = Path(settings.repository) if settings.repository else None
+    folder = checkout or origin
     found = Provenance(commit, *_compare_suites(suites, commit))
-    repository = Repository(Path(folder), commit) if folder else None
+    repository = CommitFiles(named_repository(folder), commit) if folder else None
     if repository is None or not repository.blobs:  # of another system, or not in git any more
         return found
-    faults = [*Code(repository, _top_names(suites), checkout).find_faults()]
+    faults = [*Code(repository, _top_names(suites), checkout, origin).find_faults()]
     if checkout is not None and faults:
         return replace(found, refusal=_refuse(faults, checkout, commit))
     paths = dict.fromkeys((*(fault.path for fault in faults), *(found.uncommitted or ())))
@@ -122,7 +123,7 @@ def _compare_suites(
     """Return, as fields of ``Provenance``, the paths of suites that were never committed as they
     are, the names of those that are not as the commit has them, and whether it is the newest."""
     uncommitted, newer, is_newest = [], [], False
-    repositories: dict[Path, tuple[Repository, Repository]] = {}
+    repositories: dict[Path, tuple[CommitFiles, CommitFiles]] = {}
     for loaded in suites:
         path = Path(os.path.realpath(loaded.path))
         top = ask_git(path.parent, "rev-parse", "--show-toplevel").decode(errors="surrogateescape")
@@ -130,8 +131,8 @@ def _compare_suites(
             continue
         if Path(root) not in repositories:
             repositories[Path(root)] = (
-                Repository(Path(root), commit),
-                Repository(Path(root), "HEAD"),
+                CommitFiles(Path(root), commit),
+                CommitFiles(Path(root), "HEAD"),
             )
             head = ask_git(Path(root), "rev-parse", "HEAD").decode().strip()
             is_newest |= head == commit
@@ -147,10 +148,10 @@ def _compare_suites(
 
 
 @dataclass(frozen=True)
-class Repository:
+class CommitFiles:
     """The files of one commit in git."""
 
-    folder: Path
+    folder: Repository
     commit: str
 
     @cached_property
@@ -217,11 +218,13 @@ class CodeFault:
 class Code:
     """The files of a project that can be imported."""
 
-    repository: Repository
+    repository: CommitFiles
     names: frozenset[str]
     """Top-level modules that suites name."""
     checkout: Path | None
     """Where asv checked the commit out; ``None`` where it did not."""
+    origin: Path | None
+    """Where the user works, or what asv mirrors from elsewhere."""
 
     def find_faults(self) -> Iterator[CodeFault]:
         """Yield the files that differ from the commit's, and extension modules that were not
@@ -266,8 +269,8 @@ class Code:
         trees: dict[Path, frozenset[str]] = {}
         if self.checkout is not None:
             trees[Path(os.path.realpath(self.checkout))] = frozenset(self.repository.blobs)
-        top = ask_git(self.repository.folder, "rev-parse", "--show-toplevel")
-        if text := os.fsdecode(top).rstrip("\n"):
+        top = self.origin and ask_git(self.origin, "rev-parse", "--show-toplevel")
+        if text := os.fsdecode(top or b"").rstrip("\n"):
             options = "--cached", "--others", "--exclude-standard"
             listed = ask_git(Path(text), "ls-files", "-z", *options)
             trees.setdefault(

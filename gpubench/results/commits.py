@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpubench.errors import ResultsError, did_you_mean
+from gpubench.git import Repository, ask_git
 from gpubench.results.model import Commit
-
-_SECONDS = 60.0
 
 _HASH_LENGTH = 64
 """Characters of the longest hash that git makes (SHA-256)."""
@@ -31,38 +28,6 @@ _RANGE = re.compile(r"(?!\.+$)(?P<old>|[^.].*?[^/.]|[^/.])\.{2,3}(?P<new>|[^/.].
 
 _ONE_COMMIT = re.compile(r"(?P<commit>.+)\^[!@]")
 """``A^!``, as asv and git take it for the commit alone."""
-
-_OPTIONS = (
-    "--no-pager",
-    "--no-replace-objects",
-    *("-c", "core.fsmonitor=false"),
-    *("-c", f"core.hooksPath={os.devnull}"),
-    *("-c", "log.showSignature=false"),
-    *("-c", "log.mailmap=false"),
-    *("-c", "safe.bareRepository=explicit"),
-)
-"""Settings of a repository name programs (git-config(1)), and anybody may have written them: those
-that git would run for what is asked here are overruled. A folder that merely looks like a
-repository is none, as a clone can hold one with settings of its author."""
-
-_ENVIRONMENT = {
-    "GIT_ALLOW_PROTOCOL": "",  # none, whatever the settings say: an object that is missing is
-    "GIT_NO_LAZY_FETCH": "1",  # fetched else, by a program that the settings name
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_TERMINAL_PROMPT": "0",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class BareRepository:
-    """A repository without files, in which git is asked only where somebody names it: a folder of a
-    project can look like one."""
-
-    path: Path
-
-
-Repository = Path | BareRepository
-"""The folder of a repository, or one inside it; or a bare one."""
 
 _TOGETHER = 500
 """Commits that one call of git names: a command line has some 2 MB on Linux, 32 KB on Windows."""
@@ -341,21 +306,6 @@ def _git_in(repository: Path | None, *arguments: str, given: str = "") -> str:
 
 
 def _git(repository: Repository, *arguments: str, given: str = "") -> str:
-    """What git prints; nothing where it fails, or git or the repository is missing."""
-    where = ["-C", str(repository)]
-    if isinstance(repository, BareRepository):
-        where = [f"--git-dir={repository.path}"]
-    try:
-        process = subprocess.run(
-            ["git", *_OPTIONS, *where, *arguments],
-            env={**os.environ, **_ENVIRONMENT},
-            input=given,
-            capture_output=True,
-            check=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=_SECONDS,
-        )
-    except (OSError, subprocess.SubprocessError, UnicodeError):
-        return ""
-    return process.stdout
+    """Return what git prints, as text; nothing where it fails."""
+    printed = ask_git(repository, *arguments, given=given.encode(errors="surrogateescape"))
+    return printed.decode(errors="replace")

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.errors import ResultsError
+from gpubench.git import Repository
 from gpubench.links import leads_out
 from gpubench.names import BenchmarkName, Value, parse_benchmark_name
 from gpubench.results import store
@@ -28,7 +29,7 @@ from gpubench.results.asv_files import (
     read_machine,
     read_names,
 )
-from gpubench.results.commits import CommitOrder, Repository, branches_with, histories_of
+from gpubench.results.commits import CommitOrder, branches_with, histories_of
 from gpubench.results.model import (
     EVERY,
     NO_RENAMES,

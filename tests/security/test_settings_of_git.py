@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from untrusted import Untrusted, plant_git
 
+from gpubench.git import BareRepository
 from gpubench.results.commits import (
-    BareRepository,
     order_commits,
     resolve_commit,
     why_unresolved,
