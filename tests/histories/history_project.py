@@ -148,7 +148,8 @@ class History(Project):
 
     def seconds(self, tag: str) -> float | None:
         """The kernel's time at a commit; ``None`` for one without."""
-        time = self.times(tag).get((K, CASE))
+        row = self.result(tag)["results"].get(K, {})
+        (time,) = row.get("result") or [None]
         return None if time is None else round(time, 12)
 
     def reason(self, tag: str) -> str | None:
