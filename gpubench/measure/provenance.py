@@ -122,7 +122,9 @@ def _compare_suites(
 ) -> tuple[tuple[str, ...] | None, None, frozenset[str], bool]:
     """Return, as fields of ``Provenance``, the paths of suites that were never committed as they
     are, the names of those that are not as the commit has them, and whether it is the newest."""
-    uncommitted, newer, is_newest = [], [], False
+    uncommitted: list[str] = []
+    newer: list[str] = []
+    is_newest = False
     repositories: dict[Path, tuple[CommitFiles, CommitFiles]] = {}
     for loaded in suites:
         path = Path(os.path.realpath(loaded.path))
@@ -143,8 +145,24 @@ def _compare_suites(
             newer.append(loaded.suite.suite)
             if not now.has(name, content):
                 uncommitted.append(name)
+        if "ASV_ENV_DIR" not in os.environ:  # else programs are those of the commit
+            uncommitted += _changed_programs(loaded, Path(os.path.realpath(root)), then)
     looked = tuple(uncommitted) if repositories else None
     return looked, None, frozenset(newer), is_newest
+
+
+def _changed_programs(loaded: LoadedSuite, root: Path, then: CommitFiles) -> Iterator[str]:
+    """Yield the paths of programs that a suite names as ``source``, as far as they are not those of
+    the commit."""
+    implementations = (
+        one for kernel in loaded.suite.kernels.values() for one in kernel.implementations.values()
+    )
+    for source in dict.fromkeys(one.source for one in implementations if one.source):
+        path = Path(os.path.realpath(loaded.path.parent / source))
+        if path.is_file() and path.is_relative_to(root):
+            name = path.relative_to(root).as_posix()
+            if not then.has(name, path.read_bytes()):
+                yield name
 
 
 @dataclass(frozen=True)

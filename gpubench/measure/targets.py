@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 from gpubench.backends import registry
 from gpubench.backends.protocol import Call, Native, Session, Target
 from gpubench.backends.together import Division, Part
 from gpubench.errors import KernelError, did_you_mean
+from gpubench.git import ask_git
 from gpubench.plan.case import Case
 
 
@@ -30,9 +33,12 @@ def load_target(case: Case) -> Target:
         given = ", ".join(f"{name}={value!r}" for name, value in values.items())
         with called(f"factory {implementation.factory}({given})"):
             return Target(function=load_object(implementation.factory)(**values))
-    path, constants = case.source_path(), case.with_values()
+    path, constants = path_at_commit(case.source_path()), case.with_values()
     try:
         source = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        missing = NameError(name=path.name)
+        raise KernelError(f"cannot read source {str(path)!r}: {error.strerror}") from missing
     except OSError as error:
         raise KernelError(f"cannot read source {str(path)!r}: {error.strerror}") from error
     return Target(source=source, entry=implementation.entry, constants=constants)
@@ -89,6 +95,25 @@ def load_object(reference: str) -> Any:
         loaded = getattr(loaded, part)
     stands_for = getattr(loaded, "__gpubench_target__", None)
     return loaded if stands_for is None else stands_for()
+
+
+def path_at_commit(path: Path) -> Path:
+    """Return where the commit that asv measures has a file that a suite names: in asv's checkout.
+
+    A suite is read from the working tree, the program that it names is code. Returns the path
+    itself where asv checked nothing out, or something else than the repository of the suite.
+    """
+    environment, commit = os.environ.get("ASV_ENV_DIR"), os.environ.get("ASV_COMMIT", "")
+    place = Path(os.path.realpath(path))
+    top = next((folder for folder in place.parents if (folder / ".git").exists()), None)
+    if environment is None or top is None or not _has_commit(top, commit):
+        return path
+    return Path(environment, "project", place.relative_to(top))
+
+
+@cache
+def _has_commit(repository: Path, commit: str) -> bool:
+    return ask_git(repository, "cat-file", "-t", commit).strip() == b"commit"
 
 
 @contextmanager

@@ -118,6 +118,9 @@ class _Settled:
             changed["call"] = tuple(self._first_names.get(name, name) for name in call)
         if isinstance(part, Implementation):
             changed["parts"] = part.parts and tuple(map(self._implementations.get, part.parts))
+            # A factory's argument is mostly called like the axis, and renamed with it.
+            given = changed["with_"].items()
+            changed["with_"] = {self._first_names.get(name, name): value for name, value in given}
             changed["split"] = part.split and self._first_names.get(part.split, part.split)
             for field in ("function", "factory", "launcher", "source"):
                 target = changed[field]
