@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 TIMEOUT_SECONDS = 60.0
@@ -65,3 +66,10 @@ def ask_git(repository: Repository, *arguments: str, given: bytes = b"") -> byte
     except (OSError, subprocess.SubprocessError, ValueError):
         return b""
     return process.stdout
+
+
+@cache
+def top_level(folder: Path) -> Path | None:
+    """Return the working tree that a folder is in, its links followed; ``None`` outside of one."""
+    printed = os.fsdecode(ask_git(folder, "rev-parse", "--show-toplevel")).rstrip("\n")
+    return Path(os.path.realpath(printed)) if printed else None

@@ -25,7 +25,7 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 from gpubench.errors import KernelError
-from gpubench.git import Repository, ask_git, named_repository
+from gpubench.git import Repository, ask_git, named_repository, top_level
 from gpubench.measure.asv_settings import asv_settings
 from gpubench.measure.caches import origin_of
 from gpubench.names import Value
@@ -40,7 +40,6 @@ INSTALL = (
     'let install_command of asv.conf.json install what was built of the commit: "in-dir={env_dir} '
     'python -m pip install --no-deps --force-reinstall {wheel_file}"'
 )
-
 
 UNCOMMITTED_YET = (
     "it is not committed yet; commit it, or measure the working tree with `gpubench time`"
@@ -128,25 +127,21 @@ def _compare_suites(
     repositories: dict[Path, tuple[CommitFiles, CommitFiles]] = {}
     for loaded in suites:
         path = Path(os.path.realpath(loaded.path))
-        top = ask_git(path.parent, "rev-parse", "--show-toplevel").decode(errors="surrogateescape")
-        if not (root := top.rstrip("\n")):
+        root = top_level(path.parent)
+        if root is None:
             continue
-        if Path(root) not in repositories:
-            repositories[Path(root)] = (
-                CommitFiles(Path(root), commit),
-                CommitFiles(Path(root), "HEAD"),
-            )
-            head = ask_git(Path(root), "rev-parse", "HEAD").decode().strip()
-            is_newest |= head == commit
-        then, now = repositories[Path(root)]
-        name = path.relative_to(os.path.realpath(root)).as_posix()
+        if root not in repositories:
+            repositories[root] = CommitFiles(root, commit), CommitFiles(root, "HEAD")
+            is_newest |= ask_git(root, "rev-parse", "HEAD").decode().strip() == commit
+        then, now = repositories[root]
+        name = path.relative_to(root).as_posix()
         content = path.read_bytes()
         if not then.has(name, content):
             newer.append(loaded.suite.suite)
             if not now.has(name, content):
                 uncommitted.append(name)
         if "ASV_ENV_DIR" not in os.environ:  # else programs are those of the commit
-            uncommitted += _changed_programs(loaded, Path(os.path.realpath(root)), then)
+            uncommitted += _changed_programs(loaded, root, then)
     looked = tuple(uncommitted) if repositories else None
     return looked, None, frozenset(newer), is_newest
 
@@ -250,8 +245,10 @@ class Code:
         unplaced: dict[Path, tuple[str, ...]] = {}
         for name, distribution in self._modules().items():
             files = [ImportableFile(top, path, self) for top, path in _importable_files(name)]
-            if distribution and not origin_of(distribution) and not any(f.places for f in files):
-                continue  # a package of others, from an index
+            if not any(file.places for file in files) and (
+                name not in self.names or (distribution and not origin_of(distribution))
+            ):
+                continue  # a package of others
             extensions = [file for file in files if file.is_extension]
             for file in files:
                 if file.is_extension:
@@ -287,13 +284,10 @@ class Code:
         trees: dict[Path, frozenset[str]] = {}
         if self.checkout is not None:
             trees[Path(os.path.realpath(self.checkout))] = frozenset(self.repository.blobs)
-        top = self.origin and ask_git(self.origin, "rev-parse", "--show-toplevel")
-        if text := os.fsdecode(top or b"").rstrip("\n"):
+        if self.origin and (top := top_level(self.origin)):
             options = "--cached", "--others", "--exclude-standard"
-            listed = ask_git(Path(text), "ls-files", "-z", *options)
-            trees.setdefault(
-                Path(os.path.realpath(text)), frozenset(os.fsdecode(listed).split("\0")) - {""}
-            )
+            listed = os.fsdecode(ask_git(top, "ls-files", "-z", *options))
+            trees.setdefault(top, frozenset(listed.split("\0")) - {""})
         return trees
 
     @cached_property
@@ -377,11 +371,13 @@ class ImportableFile:
         if any(repository.blobs.get(place) in self.digests for place in self.places):
             return None
         environment = self.code.environment
-        is_built = environment is not None and self.real.is_relative_to(environment)
-        if is_built and first in repository.blobs:  # a build may write the version into one
-            committed = repository.content(first)
-            return None if _differs_in_version_alone(first, committed, self.content) else first
-        return first
+        if environment is None or not self.real.is_relative_to(environment):
+            return first
+        # Made by the build from the commit's, as far as git does not know it of another commit.
+        if self.path.suffix != ".py":
+            return first if repository.known(self.digests) else None
+        committed = repository.content(first) if first in repository.blobs else b""
+        return None if differs_in_version_alone(first, committed, self.content) else first
 
 
 def _missing_name(cause: BaseException | None) -> str | None:
@@ -408,7 +404,7 @@ def _mtime(path: Path) -> float:
         return 0.0
 
 
-def _differs_in_version_alone(path: str, committed: bytes, content: bytes) -> bool:
+def differs_in_version_alone(path: str, committed: bytes, content: bytes) -> bool:
     """Return whether a build wrote a version into a file: versioneer replaces ``_version.py``,
     others a line of ``__init__.py``."""
     if "version" in path.rpartition("/")[2].lower():

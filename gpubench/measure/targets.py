@@ -14,7 +14,7 @@ from gpubench.backends import registry
 from gpubench.backends.protocol import Call, Native, Session, Target
 from gpubench.backends.together import Division, Part
 from gpubench.errors import KernelError, did_you_mean
-from gpubench.git import ask_git
+from gpubench.git import ask_git, top_level
 from gpubench.plan.case import Case
 
 
@@ -105,8 +105,9 @@ def path_at_commit(path: Path) -> Path:
     """
     environment, commit = os.environ.get("ASV_ENV_DIR"), os.environ.get("ASV_COMMIT", "")
     place = Path(os.path.realpath(path))
-    top = next((folder for folder in place.parents if (folder / ".git").exists()), None)
-    if environment is None or top is None or not _has_commit(top, commit):
+    if environment is None or (top := top_level(place.parent)) is None:
+        return path
+    if not _has_commit(top, commit):
         return path
     return Path(environment, "project", place.relative_to(top))
 
