@@ -60,6 +60,10 @@ class ResultsError(GpubenchError):
     """A results directory that cannot be read at all."""
 
 
+class DamagedTable(ResultsError):
+    """The table's file is damaged. The same work, done again, reads results without that file."""
+
+
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """For the end of a message: ``; did you mean 'norm_cuda'?``, or nothing where none is near."""
     near = get_close_matches(name, sorted(set(candidates)), n=1)

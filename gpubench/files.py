@@ -1,10 +1,13 @@
-"""Reads files that may be anything: a pipe, a device, larger than memory; appends whole lines."""
+"""Reads files that may be anything: a pipe, a device, larger than memory; appends whole lines, and
+writes whole files."""
 
 from __future__ import annotations
 
 import errno
 import os
+import secrets
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 MOST_BYTES = 2**26
@@ -54,3 +57,30 @@ def append_lines(path: Path, lines: bytes) -> None:
         if written != len(lines):
             file.truncate(file.tell() - written)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """Write a file that is not there yet, whole or not at all: also where the disk is full, or who
+    writes is killed.
+
+    Raises ``FileExistsError`` for anything in its place, a link that leads nowhere too, else
+    ``OSError``.
+    """
+    if os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    part = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    try:
+        with part.open("xb") as file:
+            file.write(content)
+        try:
+            path.hardlink_to(part)  # which replaces nothing, unlike rename
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links
+            part.rename(path)
+    except OSError as error:
+        error.filename = str(path)
+        raise
+    finally:
+        with suppress(FileNotFoundError):
+            part.unlink()

@@ -18,10 +18,12 @@ OPTIONS = (
     *("-c", "log.showSignature=false"),
     *("-c", "log.mailmap=false"),
     *("-c", "safe.bareRepository=explicit"),
+    *("-c", "i18n.logOutputEncoding=UTF-8"),
 )
 """Settings of a repository name programs (git-config(1)), and anybody may have written them: those
 that git would run for what is asked here are overruled. A folder that merely looks like a
-repository is none, as a clone can hold one with settings of its author."""
+repository is none, as a clone can hold one with settings of its author. The last one is for who
+reads what git prints."""
 
 VARIABLES = {
     "GIT_ALLOW_PROTOCOL": "",  # none, whatever the settings say: an object that is missing is
@@ -42,6 +44,10 @@ class BareRepository:
 Repository = Path | BareRepository
 """The folder of a repository, or one inside it; or a bare one."""
 
+_silent: set[Repository] = set()
+"""Those in which git did not answer in time, such as one whose settings include a pipe. There git
+is not asked again, as each question would take as long."""
+
 
 def named_repository(folder: Path) -> Repository:
     """Return the repository of a folder that asv's configuration or asv itself names."""
@@ -51,6 +57,8 @@ def named_repository(folder: Path) -> Repository:
 
 def ask_git(repository: Repository, *arguments: str, given: bytes = b"") -> bytes:
     """Return what git prints; nothing where it fails, or git or the repository is missing."""
+    if repository in _silent:
+        return b""
     where = ["-C", str(repository)]
     if isinstance(repository, BareRepository):
         where = [f"--git-dir={repository.path}"]
@@ -63,6 +71,9 @@ def ask_git(repository: Repository, *arguments: str, given: bytes = b"") -> byte
             check=True,
             timeout=TIMEOUT_SECONDS,
         )
+    except subprocess.TimeoutExpired:
+        _silent.add(repository)
+        return b""
     except (OSError, subprocess.SubprocessError, ValueError):
         return b""
     return process.stdout

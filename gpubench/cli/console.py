@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from gpubench.errors import Fault, GpubenchError, SuiteError
+from gpubench.errors import DamagedTable, Fault, GpubenchError, SuiteError
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters but for tabs and ends of lines, marks that reverse the direction of what
@@ -47,8 +47,19 @@ class SafeConsole(Console):
 OUT = SafeConsole(soft_wrap=True, highlight=False, emoji=False, markup=False)
 ERR = SafeConsole(stderr=True, soft_wrap=True, highlight=False, emoji=False, markup=False)
 
+T = TypeVar("T")
+
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as of shells: 128 and the number of the signal."""
+
+
+def again_with_a_new_table(work: Callable[[], T]) -> T:
+    """Do work, and once more where the table's file is damaged: then all results are read anew."""
+    try:
+        return work()
+    except DamagedTable as damage:
+        ERR.print(f"{damage}; all results are read anew")
+    return work()
 
 
 class Commands(click.Group):
@@ -64,7 +75,7 @@ class Commands(click.Group):
             sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
         try:
             try:
-                return super().main(*args, **kwargs)
+                return again_with_a_new_table(lambda: self._run(*args, **kwargs))
             finally:
                 sys.stdout.flush()  # here a full disk can still be told
         except OSError as error:
@@ -78,6 +89,12 @@ class Commands(click.Group):
         except MemoryError:
             ERR.print("gpubench: there is not enough memory; give it fewer or smaller files")
             sys.exit(2)
+        except DamagedTable as error:  # again
+            ERR.print(f"gpubench: {error}; start it once more")
+            sys.exit(2)
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        return super().main(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -87,6 +104,8 @@ class Commands(click.Group):
             count = len(error.faults)
             ERR.print(f"{count} fault{'' if count == 1 else 's'}")
             sys.exit(2)
+        except DamagedTable:
+            raise
         except GpubenchError as error:
             ERR.print(f"gpubench: {error}")
             sys.exit(2)

@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING
 import click
 
 from gpubench.cli import options
-from gpubench.cli.console import ERR, OUT, echo, print_faults, print_json, printable
+from gpubench.cli.console import (
+    ERR,
+    OUT,
+    again_with_a_new_table,
+    echo,
+    print_faults,
+    print_json,
+    printable,
+)
 from gpubench.cli.options import RESULTS, SUITES
 from gpubench.errors import GpubenchError
 from gpubench.links import stay_inside
@@ -151,7 +159,9 @@ def serve(
             rewrite_on_change(
                 server,
                 changes,
-                rewrite=lambda: _write(results, suites, output, packaged),
+                rewrite=lambda: again_with_a_new_table(
+                    lambda: _write(results, suites, output, packaged)
+                ),
                 tell=lambda words: ERR.print(f"{time.strftime('%H:%M:%S')} {words}"),
             )
 

@@ -177,7 +177,11 @@ class _Handler(SimpleHTTPRequestHandler):
         names = [[f"{name}:{self.server.port}"] for name in (ADDRESS, "localhost")]
         if self.headers.get_all("Host", []) not in names:
             return self._refuse(HTTPStatus.MISDIRECTED_REQUEST, f"this is {self.server.url}\n")
-        if content := self._content(unquote(urlsplit(self.path).path)):
+        try:
+            path = unquote(urlsplit(self.path).path)
+        except ValueError:  # brackets that hold no address, such as ``http://[``
+            return self._refuse(HTTPStatus.BAD_REQUEST, "what is asked for is no address\n")
+        if content := self._content(path):
             return self._head(HTTPStatus.OK, *content)
         return self._refuse(HTTPStatus.NOT_FOUND, "there is no such page\n")
 

@@ -23,6 +23,10 @@ _MAX_NAMES = 5000
 _MAX_SUBJECT = 60
 """Characters of a subject in a message."""
 
+_MAX_KEPT_SUBJECT = 1000
+"""Characters of a subject that are kept: pages repeat it some twenty times. git takes all lines up
+to an empty one for the subject."""
+
 _RANGE = re.compile(r"(?!\.+$)(?P<old>|[^.].*?[^/.]|[^/.])\.{2,3}(?P<new>|[^/.].*)")
 """``A..B``, with one end at least that is no part of a path."""
 
@@ -105,7 +109,7 @@ def branches_with(commits: Iterable[Commit], repository: Repository | None) -> d
     for start in range(0, len(hashes), _TOGETHER):
         refs = "--refs=refs/heads/*", "--refs=refs/remotes/*"
         printed = _git(repository, "name-rev", *refs, *hashes[start : start + _TOGETHER])
-        for hash_, name in (line.split(" ", 1) for line in printed.splitlines()):
+        for hash_, name in (line.split(" ", 1) for line in _lines(printed)):
             if name != "undefined":
                 branches[hash_] = re.split("[~^]", name)[0].removeprefix("remotes/")
     return branches
@@ -124,7 +128,7 @@ def _label(repository: Repository, name: str) -> str:
     """Return the name to show: that of the branch where ``HEAD`` stands for one."""
     if name != HEAD:
         return name
-    return _git(repository, "symbolic-ref", "--quiet", "--short", HEAD).strip() or HEAD
+    return _git(repository, "symbolic-ref", "--quiet", "--short", HEAD).rstrip("\n") or HEAD
 
 
 def _history(
@@ -143,8 +147,8 @@ def _history(
         if (commit := wanted.get(hash_[:8])) and hash_.startswith(commit.hash)
     ]
     if is_shallow:
-        roots = _git(repository, "rev-list", "--max-parents=0", "--format=%ct", tip).splitlines()
-        end = max((int(line) for line in roots if line.isdecimal()), default=0)
+        roots = _git(repository, "rev-list", "--max-parents=0", "--format=%ct", tip)
+        end = max((int(line) for line in _lines(roots) if line.isdecimal()), default=0)
         there = {commit.hash for commit in inside}
         outside = (commit for commit in commits if commit.hash not in there)
         inside = _with_others(inside, (c for c in outside if not is_known(c) or c.date <= end))
@@ -179,9 +183,9 @@ def _from_git(hashes: Iterable[str], repository: Repository) -> list[Commit]:
     log = "log", "--topo-order", "--reverse", "--ignore-missing", "--format=%H%x00%ct%x00%s"
     given = "".join(f"{hash_}\n" for hash_ in sorted(wanted.values()))
     printed = _git(repository, *log, "--stdin", given=given)
-    fields = (line.split("\0", 2) for line in printed.splitlines() if "\0" in line)
+    fields = (line.split("\0", 2) for line in _lines(printed))
     return [
-        Commit(wanted[hash_[:8]], float(date), subject)
+        Commit(wanted[hash_[:8]], float(date), _shortened(subject))
         for hash_, date, subject in fields
         if hash_.startswith(wanted.get(hash_[:8], "-"))
     ]
@@ -233,8 +237,8 @@ def why_unresolved(text: str, repository: Path | None) -> str:
         return f"{quoted} {leads_to}; give a branch, a tag or a hash of a commit"
     if is_hash(text):
         listed = _git_in(repository, "rev-parse", f"--disambiguate={text.lower()}")
-        types = _git_in(repository, "cat-file", "--batch-check", given=listed).splitlines()
-        several = [line.split()[0] for line in types if line.split()[1:2] == ["commit"]]
+        types = _git_in(repository, "cat-file", "--batch-check", given=listed)
+        several = [line.split()[0] for line in _lines(types) if line.split()[1:2] == ["commit"]]
         if len(several) > 1:
             return _ambiguous(text, several)
     hint = _near_name(text, repository)
@@ -295,9 +299,22 @@ def _ambiguous(text: str, hashes: Sequence[str]) -> str:
 def _near_name(text: str, repository: Path | None) -> str:
     """Suggest a branch or a tag, for the end of a message; empty where none is near."""
     listed = "for-each-ref", f"--count={_MAX_NAMES}", "--format=%(refname:short)"
-    names = _git_in(repository, *listed, "refs/heads", "refs/tags", "refs/remotes").splitlines()
+    names = _lines(_git_in(repository, *listed, "refs/heads", "refs/tags", "refs/remotes"))
     remote = next((name for name in names if name.endswith(f"/{text}")), None)
     return f"; did you mean {remote!r}?" if remote else did_you_mean(text, names)
+
+
+def _shortened(subject: str) -> str:
+    """Return a subject, or its beginning with an ellipsis."""
+    if len(subject) <= _MAX_KEPT_SUBJECT:
+        return subject
+    return f"{subject[: _MAX_KEPT_SUBJECT - 1]}…"
+
+
+def _lines(printed: str) -> list[str]:
+    """Return the lines that git printed: ``splitlines`` would cut them at U+0085 and others too,
+    which subjects and names of branches can hold."""
+    return printed.removesuffix("\n").split("\n") if printed else []
 
 
 def _git_in(repository: Path | None, *arguments: str, given: str = "") -> str:

@@ -15,18 +15,18 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import numpy as np
 from duckdb import DuckDBPyConnection
 from numpy.typing import NDArray
 
-from gpubench.errors import GpubenchError
+from gpubench.errors import DamagedTable, GpubenchError, ResultsError
 from gpubench.record import UNCOMMITTED
 from gpubench.results.model import COLUMNS, DETAILS, STATUSES
 from gpubench.results.pairs import BenchmarkPairs
@@ -57,6 +57,8 @@ WRITING: dict[str, str | int] = {
     # query would fail at a limit.
     "memory_limit": "64MB",
 }
+
+T = TypeVar("T")
 
 Numbers = NDArray[np.int32]
 """Of rows in a table."""
@@ -167,6 +169,14 @@ def _schema() -> str:
 _DAMAGED = (duckdb.Error, ValueError, RuntimeError)
 """What DuckDB raises for a file that is none of its own, or of another release."""
 
+_FILES = ("", ".wal")
+"""What the names of DuckDB's files have after the table's: the table, and what was not yet written
+into it by a process that was killed."""
+
+
+_given_up: set[Path] = set()
+"""Damaged files that this process could not remove."""
+
 
 class Busy(GpubenchError):
     """The file cannot be opened or written now."""
@@ -197,23 +207,73 @@ def up_to_date(
 ) -> DuckDBPyConnection:
     """The table's file, brought up to date; a damaged or foreign one is made anew.
 
-    Raises ``Busy`` where it is not up to date and cannot be written.
+    Most of the file is read later, and damage there shows then: see ``ask``. Raises ``Busy`` where
+    it is not up to date and cannot be written.
     """
-    beside = [path.with_name(f"{path.name}{suffix}") for suffix in ("", ".wal", ".tmp")]
+    if path in _given_up:
+        raise Busy("it is damaged and cannot be removed")
     try:
         # DuckDB would write through a link, to wherever a repository has it lead.
         if path.parent.is_symlink():
             raise OSError(f"{path.parent.name} is a symbolic link; remove it")
-        for link in filter(Path.is_symlink, beside):
-            link.unlink()
+        for suffix in (*_FILES, ".tmp"):
+            beside = path.with_name(f"{path.name}{suffix}")
+            if beside.is_symlink():
+                beside.unlink()
+            elif suffix in _FILES and beside.exists() and not beside.is_file():
+                # DuckDB would wait for ever for what a pipe gives.
+                raise OSError(f"{beside.name} is no file (a folder, a pipe or a device); remove it")
         try:
             return _up_to_date(path, files, pairs)
         except _DAMAGED:
-            for stale in beside[:2]:
-                stale.unlink(missing_ok=True)
+            _remove(path)
             return _up_to_date(path, files, pairs)
     except (OSError, *_DAMAGED) as error:
-        raise Busy(f"it cannot be written: {str(error).splitlines()[0]}") from error
+        raise Busy(f"it cannot be written: {_first_line(error)}") from error
+
+
+def ask(
+    connection: DuckDBPyConnection, path: Path | None, question: Callable[[DuckDBPyConnection], T]
+) -> T:
+    """Return the answer of a question to the table, of whose file most is read only now.
+
+    Raises ``DamagedTable`` where it cannot be read; the file is then removed, or given up.
+    """
+    try:
+        with interruptible():
+            return question(connection)
+    except _DAMAGED as error:
+        if path is None:
+            raise ResultsError(f"the table cannot be read: {_first_line(error)}") from error
+        connection.close()
+        try:
+            _remove(path)
+        except OSError:
+            _given_up.add(path)
+        raise DamagedTable(f"{path} is damaged: {_first_line(error)}") from error
+
+
+def records(connection: DuckDBPyConnection, sql: str, *parameters: Any) -> list[dict[str, Any]]:
+    """Return the rows of a query, each by its columns' names."""
+    result = connection.execute(sql, parameters)
+    columns = [column[0] for column in result.description]
+    return [dict(zip(columns, row, strict=True)) for row in result.fetchall()]
+
+
+def read_everything(connection: DuckDBPyConnection) -> None:
+    """Read every value of every table; raises what a damaged file does."""
+    tables = connection.execute("select table_name from duckdb_tables()").fetchall()
+    for (name,) in tables:
+        connection.execute(f'select max(hash(each)) from "{name}" each').fetchall()
+
+
+def _remove(path: Path) -> None:
+    for suffix in _FILES:
+        path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
 
 
 @interruptible()

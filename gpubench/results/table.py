@@ -248,14 +248,20 @@ class Table:
         """Let other processes write the table's file."""
         self._connection.close()
 
-    @store.interruptible()
-    def _run(self, sql: str, *parameters: Any) -> duckdb.DuckDBPyConnection:
-        """Raises ``ResultsError`` for a damaged file."""
-        try:
-            return self._connection.execute(sql, parameters)
-        except duckdb.Error as error:
-            what = str(error).partition("\n")[0]
-            raise ResultsError(f"{self._path} is damaged; remove it: {what}") from error
+    def _rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a query; raises ``DamagedTable``."""
+        return self._ask(lambda table: table.execute(sql, parameters).fetchall())
+
+    def _columns(self, sql: str, *parameters: Any) -> dict[str, NDArray[Any]]:
+        """Return the columns of a query by their names; raises ``DamagedTable``."""
+        return self._ask(lambda table: table.execute(sql, parameters).fetchnumpy())
+
+    def _records(self, sql: str, *parameters: Any) -> list[dict[str, Any]]:
+        """Return the rows of a query, each by its columns' names; raises ``DamagedTable``."""
+        return self._ask(lambda table: store.records(table, sql, *parameters))
+
+    def _ask(self, question: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
+        return store.ask(self._connection, self._path, question)
 
     @cached_property
     def setups(self) -> tuple[Setup, ...]:
@@ -267,7 +273,7 @@ class Table:
             for branch, hashes in histories.items()
         }
         first = next(iter(histories))
-        counts = dict(self._run("select snapshot, count(*) from rows group by snapshot").fetchall())
+        counts = dict(self._rows("select snapshot, count(*) from rows group by snapshot"))
 
         def order(setup: Setup) -> tuple[int, int, int, Setup]:
             snapshots = self._snapshots[setup]
@@ -301,14 +307,12 @@ class Table:
     @cached_property
     def _names(self) -> dict[int, CaseName]:
         """All cases by their number in the table, in natural order."""
-        rows = self._run("""
+        rows = self._rows("""
             select id, suite, kernel, implementation, time, "case" from cases
             order by suite, kernel, implementation, time
         """)
         names: dict[int, CaseName] = {}
-        for (suite, kernel, implementation, time), cases in groupby(
-            iter(rows.fetchone, None), lambda row: row[1:5]
-        ):
+        for (suite, kernel, implementation, time), cases in groupby(rows, lambda row: row[1:5]):
             ordered = sorted(
                 ((case, number) for number, *_, case in cases), key=lambda item: natural(item[0])
             )
@@ -341,23 +345,23 @@ class Table:
     @cached_property
     def _paired(self) -> list[int]:
         """Details of speedups from pairs."""
-        rows = self._run("select id from details where (content->>'pairs')::int > 0")
-        return [number for (number,) in rows.fetchall()]
+        rows = self._rows("select id from details where (content->>'pairs')::int > 0")
+        return [number for (number,) in rows]
 
     def cases_on(self, kinds: Collection[str]) -> Set[CaseName]:
         """Return the cases that ran on a device of these kinds: ``cuda`` has ``cuda:0``."""
-        found = self._run(
+        found = self._rows(
             "select id from details "
             "where split_part(content->>'device', ':', 1) in (select unnest($1))",
             [*kinds],
-        ).fetchall()
+        )
         if not found:  # as in most stores: the rows are many
             return set()
-        rows = self._run(
+        rows = self._rows(
             'select distinct "case" from rows where detail in (select unnest($1::integer[]))',
             [number for (number,) in found],
         )
-        return {self._names[number] for (number,) in rows.fetchall()}
+        return {self._names[number] for (number,) in rows}
 
     def rows(
         self, snapshot: Snapshot, names: Collection[CaseName] | None = None
@@ -372,7 +376,7 @@ class Table:
         ))"""
         )
         numbers = [] if names is None else [[self._numbers[name] for name in names]]
-        result = self._run(
+        stored = self._records(
             f"""
             select d.content, p.* replace (
                 if(p.unmeasured, d.content->>'missing', p.missing) as missing
@@ -382,8 +386,6 @@ class Table:
             snapshot.id,
             *numbers,
         )
-        columns = [column[0] for column in result.description]
-        stored = [dict(zip(columns, row, strict=True)) for row in result.fetchall()]
         stored.sort(key=lambda cells: self._order[cells["case"]])
         details: list[dict[str, Any]] = [
             {
@@ -406,7 +408,7 @@ class Table:
         """The cases of a setup over its commits, without their times."""
         if setup not in self._outlines:
             snapshots = self.snapshots(setup)
-            columns = self._run(
+            columns = self._columns(
                 f"""
                 select "case", max(place) as place, arg_max(status, place) as status,
                     arg_max(coalesce(baseline, -1), place) as baseline
@@ -415,7 +417,7 @@ class Table:
                 ) using (snapshot) group by "case"
                 """,
                 [snapshot.id for snapshot in snapshots],
-            ).fetchnumpy()
+            )
             order = np.array([self._order[case] for case in columns["case"].tolist()], np.int64)
             by_name = np.argsort(order)
             cases, places, statuses, baselines = (
@@ -453,7 +455,7 @@ class Table:
             for value, *both in _ENDS
             for end in both
         )
-        columns = self._run(
+        columns = self._columns(
             f"""
             select snapshot, "case", status, coalesce(baseline, -1) as baseline, {ends},
                 coalesce(disturbed > {MOST_DISTURBED}, false) as disturbed,
@@ -465,7 +467,7 @@ class Table:
             ids,
             None if names is None else cases,
             self._paired,
-        ).fetchnumpy()
+        )
         row_of = self._rows_of(cases)
         place_of = np.full(max(ids, default=0) + 1, -1)
         place_of[ids] = np.arange(len(ids))
@@ -500,7 +502,7 @@ class Table:
     ) -> dict[int, dict[CaseName, str | None]]:
         """Why cases are one of these statuses, by the snapshot's id; ``None`` for times that others
         disturbed."""
-        rows = self._run(
+        rows = self._rows(
             f"""
             select p.snapshot, p."case",
                 if(p.disturbed > {MOST_DISTURBED}, null, coalesce(d.content->>'reason', ''))
@@ -510,7 +512,7 @@ class Table:
             """,
             [snapshot.id for snapshot in snapshots],
             [STATUSES.index(status) for status in statuses],
-        ).fetchall()
+        )
         reasons: dict[int, dict[CaseName, str | None]] = defaultdict(dict)
         for snapshot, case, reason in rows:
             reasons[snapshot][self._names[case]] = reason
@@ -520,9 +522,15 @@ class Table:
     def query(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Names of the columns and rows of a query; raises ``ResultsError``."""
         try:
+            if not self._connection.extract_statements(sql):
+                raise ResultsError(
+                    f"{sql!r} holds no query; give one such as 'select * from results limit 10', "
+                    "or none to list the columns"
+                )
             result = self._connection.execute(sql)
             return [column[0] for column in result.description or ()], result.fetchall()
         except duckdb.Error as error:
+            self._ask(store.read_everything)  # the query is at fault only where the file is not
             raise ResultsError(str(error).partition("\n")[0]) from error
 
     def described(self) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -556,7 +564,8 @@ def open_table(
     without it, or where it is locked or cannot be written, which ``problems`` names, the table is
     in memory alone.
     Files that are damaged, foreign or half-written are named in ``problems``. Raises
-    ``ResultsError`` where ``results_dir`` is a file.
+    ``ResultsError`` where ``results_dir`` is a file, and ``DamagedTable``, here and where the table
+    is asked later, where a part of its file cannot be read: done again, it is made anew.
     """
     if results_dir.exists() and not results_dir.is_dir():
         raise ResultsError(f"{results_dir} is a file; give the directory, such as .asv/results")
@@ -583,14 +592,7 @@ def open_table(
             path = None
     if connection is None:
         connection = store.in_memory(files, benchmark_pairs)
-    result = connection.execute("""
-        select s.*, t.benchmarks as superseded from snapshots s left join (
-            select snapshot, list(benchmark) as benchmarks from superseded group by snapshot
-        ) t on t.snapshot = s.id
-        order by s.name
-    """)
-    columns = [column[0] for column in result.description]
-    stored = [dict(zip(columns, row, strict=True)) for row in result.fetchall()]
+    stored, started, ran = store.ask(connection, path, _heads)
     problems += [Problem(*fault) for head in stored for fault in json.loads(head["faults"])]
     stored = [head for head in stored if not head["is_empty"]]
     dates: dict[str, float] = {}
@@ -609,11 +611,6 @@ def open_table(
         setup = Setup(name_of(head["machine"]), head["environment"])
         snapshots.append(_snapshot(head, commit_of[head["commit"]], key, facts, setup, at_work))
     if any(snapshot.setup.machine != snapshot.measured_on for snapshot in snapshots):
-        started = dict(
-            connection.execute(
-                "select snapshot, max(started_at) from versions group by snapshot"
-            ).fetchall()
-        )
         snapshots, again = _newest_of_each(snapshots, started)
         problems += again
     by_setup: dict[Setup, list[Snapshot]] = defaultdict(list)
@@ -625,13 +622,10 @@ def open_table(
         own = branch if several or branch == EVERY else ""
         for snapshot in chain.from_iterable(of_commit[hash_] for hash_ in hashes):
             by_setup[replace(snapshot.setup, branch=own)].append(snapshot)
-    rows = connection.execute("select distinct benchmark from versions").fetchall()
     paired = {
         place.asv_name: place for of_name in benchmark_pairs.places.values() for place in of_name
     }
-    benchmarks = {
-        name for (text,) in rows if (name := paired.get(text) or parse_benchmark_name(text))
-    }
+    benchmarks = {name for text in ran if (name := paired.get(text) or parse_benchmark_name(text))}
     problems += unfit(benchmark_pairs.every, benchmarks, described)
     sources: dict[BenchmarkName, str] = {}
     for asv_name, entry in described.items():
@@ -652,6 +646,25 @@ def open_table(
         repository,
         by_setup,
     )
+
+
+def _heads(
+    table: duckdb.DuckDBPyConnection,
+) -> tuple[list[dict[str, Any]], dict[int, float], set[str]]:
+    """Return what the table says of snapshots, when the newest benchmark of each began, and asv's
+    names of all benchmarks."""
+    heads = store.records(
+        table,
+        """
+        select s.*, t.benchmarks as superseded from snapshots s left join (
+            select snapshot, list(benchmark) as benchmarks from superseded group by snapshot
+        ) t on t.snapshot = s.id
+        order by s.name
+        """,
+    )
+    newest = "select snapshot, max(started_at) from versions group by snapshot"
+    names = table.execute("select distinct benchmark from versions").fetchall()
+    return heads, dict(table.execute(newest).fetchall()), {name for (name,) in names}
 
 
 def _read(

@@ -13,6 +13,8 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.machinery import PathFinder, all_suffixes
 from importlib.metadata import Distribution
 from itertools import chain, count
 from pathlib import Path
@@ -27,6 +29,7 @@ from packaging.utils import canonicalize_name
 from gpubench.backends import devices, registry
 from gpubench.distribution import DISTRIBUTION, find_installed
 from gpubench.errors import did_you_mean
+from gpubench.files import write_new
 from gpubench.scaffold.project_name import (
     ProjectError,
     ProjectName,
@@ -40,7 +43,9 @@ SUITE = Path("suites/saxpy.yaml")
 NOT_TRACKED = (".asv/", "reports/html/")
 """What asv and ``gpubench report`` write, as lines of ``.gitignore``."""
 
-NOT_THE_PACKAGE = frozenset({"benchmarks", "build", "dist", "docs", "examples", "suites", "tests"})
+NOT_THE_PACKAGE = frozenset(
+    {"benchmarks", "benchmarks_kernels", "build", "dist", "docs", "examples", "suites", "tests"}
+)
 """Directories that hold Python files beside the package that a project installs."""
 
 TAKEN_NAMES = sys.stdlib_module_names | NOT_THE_PACKAGE | {"asv", "gpubench", "numba", "numpy"}
@@ -67,6 +72,10 @@ class Project:
     """Path of the project inside that repository; empty when it is the root."""
 
 
+MODULE_SUFFIXES = (*all_suffixes(), ".pyx")
+"""Ends of names of what Python imports, and of what becomes such a file when it is built."""
+
+
 def find_project(
     directory: Path, name: str | None = None, warn: Callable[[str], None] = lambda text: None
 ) -> Project:
@@ -83,7 +92,10 @@ def find_project(
     given = ProjectName(check_name(name), "--project") if name is not None else None
     if not any((directory / file).exists() for file in ("pyproject.toml", "setup.py")):
         refuse_setup_cfg_alone(directory)
-        package = package_name(name or directory.name)
+        package = free_name(
+            package_name(name or directory.name),
+            lambda free: hides_module(free, directory) or is_importable(free, directory),
+        )
         called = given or ProjectName(package.strip("_").replace("_", "-"), "the folder's name")
         return Project(
             called.name, called.source, package, Path(package), True, repository, subdirectory
@@ -116,17 +128,41 @@ def package_name(directory_name: str) -> str:
     return f"project_{name}" if name[0].isdigit() else name
 
 
+def free_name(name: str, is_taken: Callable[[str], bool]) -> str:
+    """Return the first of ``name``, ``name_kernels``, ``name_kernels_2`` ... that is not taken."""
+    further = map(f"{name}_kernels_{{}}".format, count(2))
+    return next(each for each in chain((name, f"{name}_kernels"), further) if not is_taken(each))
+
+
+def hides_module(name: str, directory: Path) -> bool:
+    """Return whether a package of this name would hide a module beside it, or cannot be made:
+    Python prefers the package."""
+    place = directory / name
+    beside = directory.glob(f"{name}.*")
+    return any(path.name.endswith(MODULE_SUFFIXES) for path in beside) or (
+        os.path.lexists(place) and not place.is_dir()
+    )
+
+
+def is_importable(name: str, directory: Path) -> bool:
+    """Return whether Python finds a module of this name outside the directory."""
+    elsewhere = [place for place in sys.path if Path(place).resolve() != directory]
+    found = PathFinder.find_spec(name, elsewhere)
+    return found is not None and found.origin is not None  # as a mere folder has none
+
+
 def free_module_name(package: Path, text: str) -> str:
     """First of ``saxpy``, ``saxpy_kernels``, ``saxpy_kernels_2`` ... that nothing else has taken.
 
     A module that holds just ``text`` is this one, written before.
     """
-    for name in chain(("saxpy", "saxpy_kernels"), map("saxpy_kernels_{}".format, count(2))):
+
+    def is_taken(name: str) -> bool:
         module = package / f"{name}.py"
         is_free = not module.exists() and not (package / name).exists()
-        if is_free or (module.is_file() and module.read_bytes() == text.encode()):
-            break
-    return name
+        return not (is_free or (module.is_file() and module.read_bytes() == text.encode()))
+
+    return free_name("saxpy", is_taken)
 
 
 def _installed_package(directory: Path, name: str) -> Path:
@@ -165,8 +201,7 @@ def write_project(
             path = directory / inside
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                with path.open("x", encoding="utf-8", newline="\n") as file:
-                    file.write(text)
+                write_new(path, text.encode())
                 files[path] = True
             except FileExistsError:
                 files[path] = False
@@ -214,21 +249,30 @@ def next_steps(
 def _files(
     directory: Path, project: Project, environments: Sequence[Sequence[str]]
 ) -> Iterator[tuple[Path, str]]:
-    """Paths, relative to the directory, and what belongs into them."""
+    """Paths, relative to the directory, and what belongs into them.
+
+    What is stopped between two of them goes on the next time: a suite comes after the kernel that
+    it names, and what makes the directory a project comes last.
+    """
     if project.is_new:
-        yield Path("pyproject.toml"), _render("pyproject.toml.jinja", project)
         yield project.package_path / "__init__.py", _render("package.py.jinja", project)
-    yield Path("asv.conf.json"), _render("asv.conf.json.jinja", project, environments=environments)
-    yield Path("benchmarks/__init__.py"), ""
-    yield Path("benchmarks/suites.py"), _render("suites.py.jinja", project)
+    door = free_name("benchmarks", partial(hides_module, directory=directory))
+    configuration = _render(
+        "asv.conf.json.jinja", project, environments=environments, benchmark_dir=door
+    )
+    yield Path("asv.conf.json"), configuration
+    yield Path(door, "__init__.py"), ""
+    yield Path(door, "suites.py"), _render("suites.py.jinja", project)
     is_first = not (directory / SUITE).exists()
     kernel = _render("saxpy.py.jinja", project)
     module = free_module_name(directory / project.package_path, kernel)
     path = project.package_path / f"{module}.py"
-    yield SUITE, _render("saxpy.yaml.jinja", project, module=f"{project.package}.{module}")
     if is_first or (directory / path).exists():  # a suite that was there names its own modules
         yield path, kernel
+    yield SUITE, _render("saxpy.yaml.jinja", project, module=f"{project.package}.{module}")
     yield Path(".gitignore"), _render("gitignore.jinja", project)
+    if project.is_new:
+        yield Path("pyproject.toml"), _render("pyproject.toml.jinja", project)
 
 
 def _render(template: str, project: Project, **values: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from io import StringIO
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from click.testing import CliRunner, Result
 from result_files import CommitFiles
 
 from gpubench.cli import main
+from gpubench.results import Table, table_path
 
 NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
 
@@ -147,3 +149,68 @@ def test_faults_of_suites_are_warnings_and_the_results_are_shown(project: Path) 
 
     assert json.loads(result.stdout) == [{"n": 2}]
     assert "suites/add.yaml:3:8: warning: " in result.stderr
+
+
+def flip_bits(path: Path) -> None:
+    """One in each block of DuckDB's, behind the heads of the file."""
+    damaged = bytearray(path.read_bytes())
+    for place in range(20_000, len(damaged), 4_096):
+        damaged[place] ^= 4
+    path.write_bytes(damaged)
+
+
+def test_damage_that_a_query_comes_upon_makes_the_table_anew(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = 'select "case", seconds from results order by 1'
+    expected = rows(sql)
+    path = table_path(project / ".asv" / "results")
+    query = Table.query
+
+    def damaged(table: Table, sql: str) -> object:
+        monkeypatch.undo()
+        monkeypatch.chdir(project)
+        table._connection.close()  # as DuckDB does itself where a file is damaged
+        return query(table, sql)
+
+    os.utime(path, ns=(0, 0))
+    monkeypatch.setattr(Table, "query", damaged)
+    result = run("--json", sql)
+
+    assert json.loads(result.stdout) == expected
+    assert result.stderr.startswith(f"{path} is damaged: ")
+    assert result.stderr.endswith("; all results are read anew\n")
+    assert path.stat().st_mtime_ns > 0
+
+
+@pytest.mark.parametrize("command", [["query", "select * from results"], ["report", "--json"]])
+def test_no_damage_is_seen_in_what_a_command_prints(project: Path, command: list[str]) -> None:
+    expected = CliRunner().invoke(main, command).stdout
+    flip_bits(table_path(project / ".asv" / "results"))
+
+    result = CliRunner().invoke(main, command)
+
+    assert (result.exit_code, result.stdout) == (0, expected)
+
+
+def test_a_query_at_fault_leaves_the_table_alone(project: Path) -> None:
+    rows("select 1 as one")
+    path = table_path(project / ".asv" / "results")
+    before = path.stat()
+
+    result = run("select kernel::integer from results")
+
+    assert result.exit_code == 2
+    assert "Conversion Error" in result.stderr
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+@pytest.mark.parametrize("sql", ["", " ", ";", "--", "-- only a remark", "/* so is this */ ;"])
+def test_a_text_without_a_query_says_what_to_give(project: Path, sql: str) -> None:
+    result = run("--", sql)
+
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"gpubench: {sql!r} holds no query; give one such as "
+        "'select * from results limit 10', or none to list the columns\n"
+    )

@@ -119,6 +119,32 @@ def test_a_client_that_goes_away_leaves_no_traceback(
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        ("GET http://[ HTTP/1.1", 400),
+        ("HEAD http://[ HTTP/1.1", 400),
+        ("GET http://a:b@[1]:9/ HTTP/1.1", 400),
+        ("GET /%00 HTTP/1.1", 404),
+        ("GET /%ff%fe HTTP/1.1", 404),
+        ("GET * HTTP/1.1", 404),
+        ("GET /a b HTTP/1.1", 400),
+        ("BREW / HTTP/1.1", 501),
+        ("GET /?[ HTTP/1.1", 200),
+    ],
+)
+def test_odd_requests_are_answered(
+    server: ReportServer, capfd: pytest.CaptureFixture[str], line: str, status: int
+) -> None:
+    with connected(server) as client:
+        host = f"Host: {serving.ADDRESS}:{server.port}"
+        client.sendall(f"{line}\r\n{host}\r\nConnection: close\r\n\r\n".encode())
+        answer = client.makefile("rb").readline().decode()
+
+    assert answer.startswith(f"HTTP/1.1 {status} ")
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.parametrize("name", ["loop", "loop/inside", "pipe"])
 def test_links_in_a_circle_and_pipes_are_no_pages(server: ReportServer, name: str) -> None:
     (server.folder / "loop").symlink_to("loop")

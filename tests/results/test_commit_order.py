@@ -52,6 +52,57 @@ def test_the_repository_s_order_beats_the_dates(repository: Path) -> None:
     assert [(c.hash, c.subject) for c in commits] == [(first, "first <b>"), (second, "second")]
 
 
+SUBJECTS = [
+    "grüße an 日本 😀",
+    "cut\x85at\u2028many\u2029places\x1c\x1d\x1e\x0b\x0c of it",
+    "returns\rto the start",
+]
+
+
+@pytest.mark.parametrize("encoding", [None, "UTF-16", "UTF-7", "ISO-8859-1", "nonsense"])
+def test_subjects_are_whole_whatever_the_settings_say(
+    repository: Path, encoding: str | None
+) -> None:
+    hashes = {commit(repository, subject, date): date for date, subject in enumerate(SUBJECTS)}
+    if encoding:
+        git(repository, "config", "i18n.logOutputEncoding", encoding)
+
+    commits = order_commits(hashes, repository)
+
+    assert [commit.subject for commit in commits] == SUBJECTS
+
+
+def test_a_subject_in_another_encoding_is_read_as_its_commit_says(repository: Path) -> None:
+    git(repository, "config", "i18n.commitEncoding", "ISO-8859-1")
+    message = repository / "message"
+    message.write_bytes("für alle".encode("latin-1"))
+    git(repository, "commit", "--quiet", "--allow-empty", "--file", str(message))
+
+    (only,) = order_commits({git(repository, "rev-parse", "HEAD"): 0.0}, repository)
+
+    assert only.subject == "für alle"
+
+
+def test_a_huge_subject_is_cut(repository: Path) -> None:
+    message = repository / "message"
+    message.write_text("word " * 1_000_000)
+    git(repository, "commit", "--quiet", "--allow-empty", "--file", str(message))
+
+    (only,) = order_commits({git(repository, "rev-parse", "HEAD"): 0.0}, repository)
+
+    assert only.subject == ("word " * 200)[:999] + "…"
+
+
+def test_a_branch_may_have_a_character_that_ends_lines_elsewhere(repository: Path) -> None:
+    git(repository, "checkout", "--quiet", "-b", "one\x85two")
+    first = commit(repository, "first", date=1_000)
+
+    order = histories_of({first: 1_000.0}, repository)
+
+    assert dict(order.histories) == {"one\x85two": (first,)}
+    assert branches_with(order.commits, repository) == {first: "one\x85two"}
+
+
 def test_a_commit_that_the_repository_lost_is_placed_by_its_date(repository: Path) -> None:
     first = commit(repository, "first", date=1_000)
     second = commit(repository, "second", date=3_000)

@@ -23,7 +23,7 @@ import pytest
 from result_files import CommitFiles
 from stored_asv_project import PAIR, write_benchmarks, write_format_2
 
-from gpubench.errors import ResultsError
+from gpubench.errors import DamagedTable
 from gpubench.results import ABSENT, STATUSES, Table, open_table, reading, store, table_path
 
 NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
@@ -275,23 +275,77 @@ def test_a_damaged_or_foreign_file_is_made_anew(
     assert reads == []
 
 
-def test_damage_in_the_middle_is_named_with_the_next_step(directory: Path) -> None:
+def test_damage_that_shows_in_a_query_removes_the_file(directory: Path) -> None:
+    """A part is read when it is asked for: by then who asks has answers of the old file."""
     for day in range(4, 16):
         write_commit(directory, day)
-    kept(directory).close()
+    expected = content(kept(directory))
     path = table_path(directory)
-    damaged = bytearray(path.read_bytes())
-    for place in range(20_000, len(damaged), 4_096):  # behind its head, in every block
-        damaged[place] ^= 255
-    path.write_bytes(damaged)
+    good = path.read_bytes()
+    removed = 0
+    for place in range(20_000, len(good), 40_000):  # behind its head
+        path.write_bytes(good[:place] + bytes([good[place] ^ 4]) + good[place + 1 :])
+        try:
+            assert content(kept(directory)) == expected, "it was seen at once, or is of no use"
+        except DamagedTable as error:
+            assert str(error).startswith(f"{path} is damaged: ")
+            assert not path.exists()
+            removed += 1
+            assert content(kept(directory)) == expected
+    assert removed
 
-    try:
-        table = kept(directory)
-        said = content(table)
-    except ResultsError as error:
-        assert f"{path} is damaged; remove it: " in str(error)
-    else:
-        assert said == content(open_table(directory)), "or it was seen at once, and made anew"
+
+def test_a_damaged_file_that_cannot_be_removed_is_given_up(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> None:
+        raise PermissionError(path)
+
+    table = kept(directory)
+    monkeypatch.setattr(store, "_given_up", set())
+    monkeypatch.setattr(store, "_remove", refuse)
+    table._connection.close()
+    with pytest.raises(DamagedTable, match="is damaged"):
+        table.rows(table.snapshots(table.setups[0])[0])
+
+    (problem,) = kept(directory).problems
+    assert problem.message.startswith("it is damaged and cannot be removed; all results were read")
+
+
+def test_what_was_left_beside_another_file_is_dropped(directory: Path) -> None:
+    expected = content(kept(directory))
+    path = table_path(directory)
+    other = path.with_name("other.duckdb")
+    leaving = (
+        "import duckdb, os, sys; connection = duckdb.connect(sys.argv[1]);"
+        "connection.execute('create table t as select 1'); os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", leaving, str(other)], check=True)
+    left = path.with_name(f"{path.name}.wal")
+    other.with_name("other.duckdb.wal").replace(left)
+
+    assert content(kept(directory)) == expected
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("suffix", ["", ".wal"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_file_is_not_opened_and_said(
+    directory: Path, suffix: str, make: Callable[[Path], None]
+) -> None:
+    expected = content(kept(directory))
+    path = table_path(directory)
+    place = path.with_name(f"{path.name}{suffix}")
+    place.unlink(missing_ok=True)
+    make(place)
+
+    table = kept(directory)
+
+    (problem,) = table.problems
+    assert problem.message.startswith(
+        f"it cannot be written: {place.name} is no file (a folder, a pipe or a device); remove it; "
+    )
+    assert content(table).replace(repr(table.problems), "()") == expected
 
 
 def test_a_view_that_somebody_planted_reads_no_other_file(directory: Path, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shlex
 import subprocess
@@ -16,6 +18,7 @@ from asv import util as asv_util
 from asv.config import Config
 from asv.environment import get_environments
 
+from gpubench import files
 from gpubench.backends import devices
 from gpubench.backends.devices import Gpu
 from gpubench.measure import compiling_ahead
@@ -236,6 +239,61 @@ def test_a_second_run_keeps_all_that_the_first_wrote(tmp_path: Path) -> None:
     assert {*second} == asked
     assert not any(second.values())
     assert files_below(tmp_path / "mine/mine") == ["__init__.py", "saxpy.py"]
+
+
+@pytest.mark.parametrize("stopped_at", range(7))
+def test_what_was_stopped_on_a_full_disk_goes_on_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped_at: int
+) -> None:
+    write_project(tmp_path / "whole" / "mine")
+    write = files.write_new
+    written: list[Path] = []
+
+    def until_it_is_full(path: Path, content: bytes) -> None:
+        if len(written) == stopped_at:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        written.append(path)
+        write(path, content)
+
+    directory = tmp_path / "stopped" / "mine"
+    with monkeypatch.context() as full:
+        full.setattr("gpubench.scaffold.project.write_new", until_it_is_full)
+        with pytest.raises(ProjectError, match="No space left on device"):
+            write_project(directory)
+    write_project(directory)
+
+    names = files_below(tmp_path / "whole" / "mine")
+    assert files_below(directory) == names
+    for name in names:
+        whole = tmp_path / "whole" / "mine" / name
+        assert (directory / name).read_bytes() == whole.read_bytes()
+
+
+@pytest.mark.parametrize("there", ["mine.py", "mine.pyx", "mine.cpython-313-linux.so", "mine"])
+def test_a_new_package_hides_no_module_and_is_no_file(tmp_path: Path, there: str) -> None:
+    directory = tmp_path / "mine"
+    directory.mkdir()
+    (directory / there).write_text("theirs = 1\n")
+    (directory / "mine_kernels.py").write_text("theirs = 1\n")
+
+    write_project(directory)
+
+    written = tomllib.loads((directory / "pyproject.toml").read_text())
+    assert written["tool"]["setuptools"]["packages"] == ["mine_kernels_2"]
+    assert suite_functions(directory)[0] == "mine_kernels_2.saxpy:saxpy_numpy"
+    assert files_below(directory / "mine_kernels_2") == ["__init__.py", "saxpy.py"]
+
+
+def test_a_new_package_hides_nothing_that_is_installed(tmp_path: Path) -> None:
+    write_project(tmp_path / "yaml")
+    assert files_below(tmp_path / "yaml/yaml_kernels") == ["__init__.py", "saxpy.py"]
+
+
+def test_the_folder_of_benchmarks_hides_no_module(tmp_path: Path) -> None:
+    (tmp_path / "benchmarks.py").write_text("theirs = 1\n")
+    write_project(tmp_path)
+    assert asv_configuration(tmp_path).benchmark_dir == "benchmarks_kernels"
+    assert files_below(tmp_path / "benchmarks_kernels") == ["__init__.py", "suites.py"]
 
 
 def test_an_existing_project_gets_the_module_beside_its_code(tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from untrusted import Untrusted, plant_git
 
+from gpubench import git
 from gpubench.git import BareRepository
 from gpubench.results.commits import (
     order_commits,
@@ -46,6 +49,30 @@ def test_they_would_run_if_git_were_asked_plainly(tmp_path: Path) -> None:
         )
 
         assert f"program {program}" in repository.what_ran()
+
+
+def test_settings_that_never_end_are_waited_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    os.mkfifo(tmp_path / ".git" / "pipe")
+    with (tmp_path / ".git" / "config").open("a") as settings:
+        settings.write("[include]\npath = pipe\n")
+    monkeypatch.setattr(git, "TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr(git, "_silent", set())
+    asked, run = [], subprocess.run
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        asked.append(arguments)
+        return run(*arguments, **options)
+
+    monkeypatch.setattr(subprocess, "run", counted)
+
+    (commit,) = order_commits({ABSENT: 1.0}, tmp_path)
+
+    assert commit.subject is None
+    assert resolve_commit("master", [commit], tmp_path) is None
+    assert len(asked) == 1
 
 
 def test_commits_of_a_plain_repository_have_their_subjects(tmp_path: Path) -> None:
