@@ -103,7 +103,7 @@ void sc_stop(sc_fiber *fiber, CUresult error) {
 static void report_time_out(sc_grid *grid, sc_fiber *fiber) {
   sc_report report = sc_report_of(fiber, "time-out");
   snprintf(report.text, sizeof report.text,
-           "the kernel has not ended after %g s (SOFTCUDA_TIMEOUT); this thread was running",
+           "the kernel has not ended after %g s; this thread was running",
            sc_option.kernel_timeout);
   sc_report_once(fiber, &report, 0);
   grid->error = CUDA_ERROR_LAUNCH_TIMEOUT;
