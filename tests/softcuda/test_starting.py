@@ -89,6 +89,38 @@ def test_a_driver_that_is_loaded_already_is_not_replaced() -> None:
     assert "libcuda.so.1 is loaded already" in python("-c", program).stdout
 
 
+RACE = """
+import numpy as np
+from numba import cuda, int32
+
+@cuda.jit(device=True)
+def put(s, value):
+    s[0] = value
+
+@cuda.jit(OPTIONS)
+def race(out):
+    s = cuda.shared.array(1, int32)
+    put(s, cuda.threadIdx.x)
+    x = out[1]
+    cuda.syncthreads()
+    out[2 + cuda.threadIdx.x] = s[0] + x
+
+race[1, 2](np.zeros(4, np.int64))
+"""
+
+
+@pytest.mark.parametrize("options", ["", "cache=True", "lineinfo=True", "debug=True, opt=False"])
+def test_the_sanitizer_names_the_lines_of_both_writes_of_any_program(
+    tmp_path: Path, options: str
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(RACE.replace("OPTIONS", options))
+    done = python("-m", "gpubench.softcuda", "--sanitize", program)
+    (said,) = (line for line in done.stderr.splitlines() if line.startswith("softcuda: race"))
+    assert "that thread (0, 0, 0) writes (line 7)" in said
+    assert said.endswith(f"thread (1, 0, 0), {program}:7]")
+
+
 def test_a_program_without_a_fault_exits_with_its_own_code(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(STRAY)

@@ -120,8 +120,7 @@ static void fill_other(sc_report *report, const sc_grid *grid, const record *oth
   report->other_line = line_of(other);
 }
 
-/* `kinds` is what the other did and what this thread does: "read/write"; `file` and `line` are where
- * it does that. */
+/* `kinds` is what the other did and what this thread does, at `file` and `line`: "read/write". */
 static void report_race(sc_fiber *fiber, const sc_region *region, uint64_t address, uint32_t size,
                         const record *other, const char *kinds, uint32_t file, uint32_t line) {
   char name[96], said[300];
