@@ -385,6 +385,7 @@ CUresult sc_execute(const sc_launch *launch) {
   if (grid.kernel->waits) run_together(&grid);
   else run_alone(&grid);
   sc_signals_end(worker);
+  sc_stacks_leave(worker);
   worker->grid = NULL;
   if (grid.sanitize) sc_races_end(&grid);
   sc_printed_flush(&grid);

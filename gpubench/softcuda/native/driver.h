@@ -109,6 +109,8 @@ void sc_unlock(void);
 void sc_wait(void);
 /* Tells all who wait in sc_wait. */
 void sc_changed(void);
+/* As sc_wait, for what one thread alone waits for and another tells by pthread_cond_signal. */
+void sc_wait_for(pthread_cond_t *told);
 /* As sc_wait, but for so many seconds at most. */
 void sc_wait_at_most(double seconds);
 /* Seconds on the host's monotonic clock. */
@@ -299,6 +301,7 @@ struct CUstream_st {
   bool started, stop;
   bool abandoned; /* its context has ended: its work is dropped */
   sc_work *head, *tail;
+  pthread_cond_t given; /* to its thread: work, or word to stop */
   uint64_t queued, done; /* how many pieces of work */
   uint64_t number;       /* the nth stream of the process; 0 is the legacy default stream */
   /* capture (graphs.c) */
