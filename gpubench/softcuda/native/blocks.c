@@ -101,10 +101,15 @@ void sc_stop(sc_fiber *fiber, CUresult error) {
 }
 
 static void report_time_out(sc_grid *grid, sc_fiber *fiber) {
-  sc_report report = sc_report_of(fiber, "time-out");
-  snprintf(report.text, sizeof report.text,
-           "the kernel has not ended after %g s; this thread was running",
-           sc_option.kernel_timeout);
+  bool cancelled = grid->worker->cancelled;
+  sc_report report = sc_report_of(fiber, cancelled ? "interrupted" : "time-out");
+  if (cancelled)
+    snprintf(report.text, sizeof report.text,
+             "Ctrl-C has ended the kernel; this thread was running");
+  else
+    snprintf(report.text, sizeof report.text,
+             "the kernel has not ended after %g s; this thread was running",
+             sc_option.kernel_timeout);
   sc_report_once(fiber, &report, 0);
   grid->error = CUDA_ERROR_LAUNCH_TIMEOUT;
 }

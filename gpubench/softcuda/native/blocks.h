@@ -72,6 +72,9 @@ struct sc_worker {
   void *scheduler;            /* its saved stack pointer */
   volatile int held;          /* > 0: a lock or memory of the host's is in hand, stop later */
   volatile int expired;       /* the time of the kernel is over */
+  volatile bool cancelled;    /* by Ctrl-C, before that */
+  pthread_t thread;           /* the one that it belongs to */
+  sc_worker *next_running;    /* signals.c */
   volatile int signal;        /* that ended the kernel, and the address it was about */
   volatile uint64_t signal_at;
   sc_stack *free_stacks, *last_stack; /* taken from the process for this launch, unused */

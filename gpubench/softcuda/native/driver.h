@@ -109,6 +109,10 @@ void sc_unlock(void);
 void sc_wait(void);
 /* Tells all who wait in sc_wait. */
 void sc_changed(void);
+/* Around waits of the host for work: Ctrl-C ends that work (interrupts.c). */
+bool sc_hear_interrupts(void);
+void sc_wait_for_work(bool hears, CUcontext context);
+void sc_end_hearing(bool hears);
 /* As sc_wait, for what one thread alone waits for and another tells by pthread_cond_signal. */
 void sc_wait_for(pthread_cond_t *told);
 /* As sc_wait, but for so many seconds at most. */
@@ -439,6 +443,9 @@ typedef struct sc_launch {
 /* Runs all blocks of a launch on the calling thread and answers 0, or the error that a GPU would
  * give; a fault is then reported. */
 CUresult sc_execute(const sc_launch *launch);
+/* Asks all kernels that run to end, as after their time; answers whether there are any. They end
+ * where they may: ask again until none runs. */
+bool sc_cancel_kernels(void);
 /* The same with the faults on command; the error goes to the context of the launch. */
 void sc_run_launch(const sc_launch *launch, CUstream stream);
 /* A checked launch with a copy of its parameters, from `parameters` or from `extra`. */

@@ -379,7 +379,10 @@ CUresult sc_queue(CUstream stream, const sc_work *given) {
 
 static CUresult wait_until(CUstream stream, uint64_t upto) {
   CUcontext context = stream->object.context;
-  while (stream->done < upto && !context->sticky) sc_wait();
+  if (stream->done >= upto || context->sticky) return context->sticky;
+  bool hears = sc_hear_interrupts();
+  while (stream->done < upto && !context->sticky) sc_wait_for_work(hears, context);
+  sc_end_hearing(hears);
   return context->sticky;
 }
 
