@@ -41,6 +41,11 @@ KERNELS = (
     ret;
 }
 
+.visible .entry empty()
+{
+    ret;
+}
+
 // *p = a + b
 .visible .entry add_parameters(.param .u64 p, .param .u32 a, .param .u64 b)
 {
