@@ -246,21 +246,6 @@ class NumbaCudaBackend(CudaBackend):
         steady = {name: facts[name] for name in devices.STEADY_FACTS if name in facts}
         return {**steady, "gpu": ", ".join(gpu.name for gpu in gpus)}
 
-    def compile_with_lines(self) -> None:
-        """Have all kernels that are made from now on compiled with lines of their source."""
-        from numba.cuda.dispatcher import CUDADispatcher
-
-        plain = CUDADispatcher.__init__
-
-        def with_lines(dispatcher: Any, py_func: Any, targetoptions: Any, **others: Any) -> None:
-            # Debug information has lines too, and Numba takes only one of the two.
-            lines = {"lineinfo": not targetoptions.get("debug")}
-            plain(dispatcher, py_func, targetoptions={**targetoptions, **lines}, **others)
-
-        CUDADispatcher.__init__ = with_lines
-        # What is kept on disk may have been compiled without.
-        CUDADispatcher.enable_caching = lambda dispatcher: None
-
 
 @cache
 def _compiler_fault() -> str | None:

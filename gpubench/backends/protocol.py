@@ -484,9 +484,6 @@ class Backend(ABC):
     def move_caches(self) -> None:  # noqa: B027 (optional)
         """Have functions that exist already keep their code where ``caches`` name it now."""
 
-    def compile_with_lines(self) -> None:  # noqa: B027 (optional)
-        """Have kernels that are made from now on compiled so that faults name lines of source."""
-
 
 def not_installed(device: str, install: str, *modules: str, pins: str = "") -> str | None:
     """Why a device cannot be used: the first of these modules that is missing, with what pip has to

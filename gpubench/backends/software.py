@@ -23,6 +23,9 @@ SWITCH = "GPUBENCH_SOFTCUDA"
 COUNT = "SOFTCUDA_DEVICES"
 """The environment variable that says how many devices it has; absent, one."""
 
+TIMEOUT = "SOFTCUDA_TIMEOUT"
+"""The environment variable with the seconds after which it ends a kernel; absent, never."""
+
 
 def requested() -> bool:
     """Whether this process runs the device in software in place of devices."""
@@ -99,6 +102,23 @@ def set_option(name: str, value: str) -> None:
     nothing in a process that has not started it."""
     if _started is not None:
         _started.set(name, value)
+
+
+def add_lines() -> None:
+    """Have faults name Python's lines in kernels that Numba compiles from now on. Does nothing in a
+    process that has not started it."""
+    if _started is not None:
+        _started.add_lines()
+
+
+def limit_kernels(seconds: float) -> float:
+    """End kernels that run longer, and report the line that they were at. Return the limit that
+    counts: the user's own ``SOFTCUDA_TIMEOUT`` goes before."""
+    with suppress(ValueError):
+        if (own := float(os.environ.get(TIMEOUT, ""))) > 0:
+            return own
+    set_option("timeout", f"{seconds:g}")
+    return seconds
 
 
 def take_faults() -> tuple[Report, ...]:

@@ -182,12 +182,13 @@ def verify(
     cases = chosen_cases(targets, preset, where, axes, count)
     tried = verifying.orders(orders) if in_software else ()
     manner = verifying.Manner(in_software, tried, sanitize)
-    outcomes = {}
+    outcomes: dict[int, verifying.Verified] = {}
     with watched(len(cases), "verifying") as work:
         for index, outcome in verifying.verified(cases, manner, work.warned):
             outcomes[index] = outcome
             work.advance(f"{cases[index].group.title} {cases[index].identity}", 1)
-    rows = [(cases[index], outcomes[index]) for index in sorted(outcomes)]
+    interrupted = verifying.Verified("interrupted", "Ctrl-C came before its outcome")
+    rows = [(case, outcomes.get(index, interrupted)) for index, case in enumerate(cases)]
     cuda = verdicts.CudaPlace(
         NAME if in_software else ", ".join(gpu.name for gpu in known_gpus()),
         None if only_in_software or requested() else no_gpu_reason(),

@@ -73,6 +73,14 @@ def why_ended(case: Case) -> str:
     return f"; {lost}" if lost else may_be_the_limit(case)
 
 
+def why_stopped(seconds: float) -> str:
+    """Return the reason that stands beside a case which its timeout of so many seconds ended."""
+    return (
+        f"stopped by its timeout of {seconds:g} s; "
+        "raise `timeout` under `sampling`, or make the case smaller"
+    )
+
+
 def changes_process(case: Case) -> bool:
     """Whether it leaves its process unfit for other cases; not where it fails before it runs."""
     with suppress(GpubenchError):

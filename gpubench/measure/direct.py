@@ -17,7 +17,7 @@ from statistics import median
 
 from gpubench.measure.asv_settings import TIMEOUT
 from gpubench.measure.caches import caches_of_sources
-from gpubench.measure.conditions import changes_process, why_ended
+from gpubench.measure.conditions import changes_process, why_ended, why_stopped
 from gpubench.measure.paired import opponent_of
 from gpubench.measure.preparation import Preparation, baseline_of, case_record, one_of_each
 from gpubench.measure.recorder import Recorder
@@ -188,8 +188,7 @@ def bench(backends: Iterable[str] = (), warned: Counter[str] | None = None) -> I
             taken.clear()
             reason = f"{error}{why_ended(job.case) if error.status == 'killed' else ''}"
             if error.status == "timed_out":
-                reason = f"stopped by its timeout of {job.timeout:g} s; "
-                reason += "raise `timeout` under `sampling`, or make the case smaller"
+                reason = why_stopped(job.timeout)
             return Measured(replace(case_record(job.case, job.time, error.status), reason=reason))
         # A device may be lost to it, or its allocator another one (`memory.peak_bytes`).
         if measured.record.status in ("failed", "wrong") or job.case.kernel.sampling.memory:

@@ -12,18 +12,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from gpubench.backends import registry
 from gpubench.backends.devices import is_cuda
-from gpubench.backends.software import set_option, take_faults
+from gpubench.backends.software import add_lines, limit_kernels, set_option, take_faults
 from gpubench.measure.caches import caches_of_sources
 from gpubench.measure.check import CheckResult
-from gpubench.measure.conditions import changes_process, why_ended, why_not
+from gpubench.measure.conditions import changes_process, why_ended, why_not, why_stopped
 from gpubench.measure.execution import opened
 from gpubench.measure.inputs import Inputs, draw_inputs
 from gpubench.measure.preparation import cause, devices_of, why_unfit
@@ -42,11 +40,18 @@ if TYPE_CHECKING:  # the device in software is imported only where it is asked f
     from gpubench.softcuda import Report
 
 LIMIT = 300.0
-"""Seconds after which a case is given up: a device in software takes long over large arrays, and a
-kernel that hangs takes longer."""
+"""Seconds after which a case is given up whose suite has no ``timeout``: a device in software takes
+long over large arrays, and a kernel that hangs takes longer."""
+COMPILE_SECONDS = 30.0
+"""More seconds for a case on the device in software: its kernels are compiled there with a C
+compiler, and the device names the line of one that never ends before the process is ended."""
 
+TIME_OUT = "time-out"
+"""The kind of the fault that the device in software reports of a kernel that it has ended."""
 
-VerifiedStatus = Literal["right", "wrong", "skipped", "failed", "timed_out", "killed"]
+VerifiedStatus = Literal[
+    "right", "wrong", "skipped", "failed", "timed_out", "killed", "interrupted"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +82,15 @@ class Manner:
     """Orders of threads and blocks that are tried on the device in software: ``ascending``,
     ``descending``, seeds."""
     sanitize: bool = False
-    """The device in software watches every access, and kernels are compiled with their lines."""
+    """The device in software watches every access."""
     processes: int | None = None
     """Absent: one for each processor."""
-    limit: float = LIMIT
-    """Seconds for one case."""
+    limit: float | None = None
+    """Seconds for one case, in place of what its suite says."""
+
+    def limit_of(self, case: Case) -> float:
+        """Return the seconds after which this case is given up."""
+        return self.limit or case.kernel.sampling.timeout or LIMIT
 
 
 def orders(count: int) -> tuple[str, ...]:
@@ -122,7 +131,10 @@ def verified(
                 if not crew[worker] and waiting:
                     crew[worker] = waiting.pop()
                 if crew[worker]:
-                    worker.give(crew[worker][0], manner.limit)
+                    case = crew[worker][0][1]
+                    compiles = in_software and any(map(is_cuda, devices_of(case)))
+                    more = COMPILE_SECONDS if compiles else 0.0
+                    worker.give(crew[worker][0], manner.limit_of(case) + more)
             busy = [worker for worker, items in crew.items() if items]
             idle = answering(busy) if busy else []
             for worker in idle:
@@ -130,9 +142,13 @@ def verified(
                 try:
                     outcome: Verified = worker.answer()
                 except Unanswered as error:
-                    why = why_ended(case) if error.status == "killed" else ""
-                    outcome = Verified(error.status, f"{error}{why}")
-                lost = outcome.status == "failed" and devices_of(case) != {CPU}
+                    reason = f"{error}{why_ended(case) if error.status == 'killed' else ''}"
+                    if error.status == "timed_out":
+                        reason = why_stopped(manner.limit_of(case))
+                    outcome = Verified(error.status, reason)
+                # The device is lost to a process in which work on it failed, or was ended by it.
+                ended = outcome.status == "timed_out" and outcome.faults
+                lost = (ended or outcome.status == "failed") and devices_of(case) != {CPU}
                 if lost or changes_process(case):
                     worker.replace()
                 yield place, outcome
@@ -153,6 +169,7 @@ class Verifier:
         # What Numba says of small grids is about speed, and launchers make grids of their own.
         warnings.filterwarnings("ignore", message="Grid size .* GPU under-utilization")
         take_faults()  # those of the case before stand with it
+        limit = limit_kernels(self._manner.limit_of(case))
         try:
             if reason := why_not(case):
                 return Verified("skipped", reason)
@@ -161,6 +178,8 @@ class Verifier:
             if reason := why_unfit(case, error):
                 return Verified("skipped", reason)
             faults = take_faults()
+            if any(fault.kind == TIME_OUT for fault in faults):
+                return Verified("timed_out", with_faults(why_stopped(limit), faults), faults=faults)
             return Verified("failed", with_faults(cause(error), faults), faults=faults)
         faults = take_faults()
         reason = wrong_reason(case, result, faults)
@@ -179,9 +198,8 @@ class Verifier:
         first, *others = self._manner.orders or ("ascending",)
         set_option("order", first)
         set_option("sanitize", str(int(self._manner.sanitize)))
+        add_lines()
         baseline, expected = case.baseline(), None
-        for one in filter(None, (case, baseline)) if self._manner.sanitize else ():
-            _compile_with_lines(one.backend)
         if baseline is None:
             self._expected = None  # mostly of other data, as a baseline comes first
             inputs = draw_inputs(case)
@@ -194,12 +212,6 @@ class Verifier:
             _, inputs, expected = self._expected
         with opened(case, inputs) as execution:
             return verify(execution, expected, others if execution.session.simulated else ())
-
-
-@cache
-def _compile_with_lines(backend: str) -> None:
-    """Once in a process: a backend changes for good what it compiles."""
-    registry.get(backend).compile_with_lines()
 
 
 def _data(case: Case) -> str:

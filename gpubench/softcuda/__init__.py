@@ -22,7 +22,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from gpubench.softcuda import cupy
+from gpubench.softcuda import cupy, lines
 from gpubench.softcuda.build import (
     Libraries,
     UnavailableError,
@@ -60,6 +60,8 @@ class SoftwareDevice:
         self._driver.softcuda_reports.restype = ctypes.c_size_t
         self._driver.softcuda_name.argtypes = [ctypes.c_uint64, ctypes.c_char_p]
         self._sanitize = os.environ.get("SOFTCUDA_SANITIZE", "") not in ("", "0")
+        if self._sanitize:
+            lines.add_lines()
         self._compiler = _COMPILER(self._compile)  # the driver calls it for as long as it lives
         self._driver.softcuda_set_compiler(self._compiler)
 
@@ -68,11 +70,18 @@ class SoftwareDevice:
 
         ``order``: ``ascending``, ``descending`` or a seed, from the next launch on; ``sanitize``:
         ``0`` or ``1``, for modules that are loaded from then on; ``timeout``: seconds of a kernel.
+        Faults name Python's lines in kernels that Numba compiles after ``sanitize`` was ``1``.
         """
         if not self._driver.softcuda_set(name.encode(), value.encode()):
             raise ValueError(f"softcuda has no option {name}={value}")
         if name == "sanitize":
             self._sanitize = value not in ("", "0")
+            if self._sanitize:
+                self.add_lines()
+
+    def add_lines(self) -> None:
+        """Have faults name Python's lines in kernels that Numba compiles from now on."""
+        lines.add_lines()
 
     def name(self, address: int, name: str) -> None:
         """Name the allocation at a device address: reports say ``'b'`` instead of its number."""

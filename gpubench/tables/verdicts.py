@@ -21,8 +21,8 @@ from gpubench.tables.plans import case_name
 from gpubench.tables.table import several, table
 
 WRONG: tuple[VerifiedStatus, ...] = ("wrong", "failed", "timed_out", "killed")
-STATUSES: tuple[VerifiedStatus, ...] = ("right", *WRONG, "skipped")
-_STYLES: Mapping[str, str] = {"right": "green", "skipped": ""}
+STATUSES: tuple[VerifiedStatus, ...] = ("right", *WRONG, "skipped", "interrupted")
+_STYLES: Mapping[str, str] = {"right": "green", "skipped": "", "interrupted": ""}
 """Of counts; what is wrong is red."""
 _MOST_WARNINGS = 10
 

@@ -35,7 +35,7 @@ backend = registry.get("abacus")
 facts = backend.device_facts("cpu")
 print(facts.name, facts.scope)
 print(backend.unavailable("cpu") or backend.unavailable("cuda:0"))
-backend.preload(), backend.compile_with_lines()
+backend.preload()
 print(backend.devices(), backend.machine_facts(), backend.too_many_threads(9), backend.keeps(print),
       backend.software, backend.concerns)
 try:

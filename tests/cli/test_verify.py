@@ -129,3 +129,17 @@ def test_json_tells_of_every_case_and_of_the_place():
 def test_a_kernel_that_is_not_there_is_named_with_those_that_are():
     said = run("scale::half", code=2).stderr
     assert "suites/scale.yaml has no kernel 'half'; it has double, triple" in said.replace("\n", "")
+
+
+def test_a_case_that_ctrl_c_interrupts_is_counted_as_that_and_never_as_right(monkeypatch):
+    from gpubench.measure import verifying
+
+    def first_only(cases, *_):
+        yield 0, verifying.Verified("right")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(verifying, "verified", first_only)
+    shown = lines("scale::double", code=130)
+    assert shown[-1] == "2 cases: 1 right and 1 interrupted; preset smoke"
+    content = json.loads(run("scale::double", "--json", code=130).stdout)
+    assert [case["status"] for case in content["cases"]] == ["right", "interrupted"]

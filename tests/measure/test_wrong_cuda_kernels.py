@@ -86,8 +86,9 @@ def test_a_kernel_that_misses_elements_is_wrong(tmp_path, function, grid, fault)
     assert wrong.reason.startswith(f"differs from the baseline 'numpy': out: {fault}")
 
 
-def test_verifying_names_the_line_of_an_illegal_address(tmp_path):
-    found = found_in(tmp_path, "out_of_bounds", sanitize=True)
+@pytest.mark.parametrize("sanitize", [False, True])
+def test_verifying_names_the_line_of_an_illegal_address(tmp_path, sanitize):
+    found = found_in(tmp_path, "out_of_bounds", sanitize=sanitize)
     assert found.status == "failed"
     (fault,) = found.faults
     assert (fault.array, fault.block, fault.thread) == ("out", (0, 0, 0), (7, 0, 0))
@@ -115,9 +116,14 @@ def test_a_right_kernel_is_right_in_every_order_and_under_the_sanitizer(tmp_path
     assert (found.reason, found.status, found.faults) == (None, "right", ())
 
 
-def test_a_kernel_that_never_ends_is_given_up(tmp_path):
-    found = found_in(tmp_path, "never_ending", limit=10.0)
-    assert found.status in ("timed_out", "failed")
+@pytest.mark.parametrize("manner", [{}, {"sanitize": True}, {"orders": orders(2)}])
+def test_a_kernel_that_never_ends_is_given_up_at_a_line(tmp_path, manner):
+    found = found_in(tmp_path, "never_ending", limit=2.0, **manner)
+    assert found.status == "timed_out"
+    assert found.reason.startswith("stopped by its timeout of 2 s; raise `timeout`")
+    (fault,) = found.faults
+    assert fault.kind == "time-out"
+    assert line(fault) in ("while a[0] == a[0]:", "out[0] = a[0]")
 
 
 def line(fault):

@@ -31,6 +31,21 @@ KERNELS = (
     ret;
 }
 
+// *p += 1 in each thread, once all threads of its block have met
+.visible .entry count_at_barrier(.param .u64 p)
+{
+    .reg .b64 %d<2>;
+    ld.param.u64 %d1, [p];
+    bar.sync 0;
+    red.global.add.u32 [%d1], 1;
+    ret;
+}
+
+.visible .entry empty()
+{
+    ret;
+}
+
 // *p = a + b
 .visible .entry add_parameters(.param .u64 p, .param .u32 a, .param .u64 b)
 {

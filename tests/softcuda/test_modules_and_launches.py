@@ -100,7 +100,7 @@ def _functions() -> dict[str, Any]:
 def test_a_module_tells_its_functions_and_their_parameters() -> None:
     assert on_softcuda(_functions) == {
         "missing": "NOT_FOUND",
-        "names": ["add_one", "add_parameters", "count", "limited"],
+        "names": ["add_one", "add_parameters", "count", "count_at_barrier", "empty", "limited"],
         "module": True,
         "parameters": [[0, 8], [8, 4], [16, 8]],
         "too many": "INVALID_VALUE",
@@ -357,6 +357,20 @@ def test_extents_are_checked_when_a_kernel_is_launched() -> None:
     seen = on_softcuda(_extents)
     assert seen.pop("right") == "SUCCESS"
     assert seen == dict.fromkeys(seen, "INVALID_VALUE")
+
+
+def _empty_grid() -> list[str]:
+    from cuda.bindings import driver
+
+    use_device()
+    empty = function("empty")
+    refused = error(launch(empty, grid=(1, 1 << 16, 1)))
+    result(launch(empty, grid=(1 << 30, 1, 1), block=(1024, 1, 1)))
+    return [refused, error(driver.cuCtxSynchronize())]
+
+
+def test_an_empty_kernel_is_checked_and_done_at_once_whatever_its_grid() -> None:
+    assert on_softcuda(_empty_grid, timeout=5) == ["INVALID_VALUE", "SUCCESS"]
 
 
 def _smaller_device() -> list[str]:

@@ -188,7 +188,8 @@ def test_a_barrier_that_some_threads_never_reach_is_told() -> None:
     assert (report.kind, report.line, report.other, report.other_line) == ("barrier", 7, (0, 32), 5)
     assert report.text == (
         "not all threads of the block reach this barrier: "
-        "thread (32, 0, 0) has ended before (line 5)"
+        "thread (32, 0, 0) has ended before (line 5), "
+        "which is defined since compute capability 7.0 alone"
     )
 
 

@@ -89,6 +89,86 @@ def test_a_driver_that_is_loaded_already_is_not_replaced() -> None:
     assert "libcuda.so.1 is loaded already" in python("-c", program).stdout
 
 
+RACE = """
+import numpy as np
+from numba import cuda, int32
+
+@cuda.jit(device=True)
+def put(s, value):
+    s[0] = value
+
+@cuda.jit(OPTIONS)
+def race(out):
+    s = cuda.shared.array(1, int32)
+    put(s, cuda.threadIdx.x)
+    x = out[1]
+    cuda.syncthreads()
+    out[2 + cuda.threadIdx.x] = s[0] + x
+
+race[1, 2](np.zeros(4, np.int64))
+"""
+
+
+@pytest.mark.parametrize("options", ["", "cache=True", "lineinfo=True", "debug=True, opt=False"])
+def test_the_sanitizer_names_the_lines_of_both_writes_of_any_program(
+    tmp_path: Path, options: str
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(RACE.replace("OPTIONS", options))
+    done = python("-m", "gpubench.softcuda", "--sanitize", program)
+    (said,) = (line for line in done.stderr.splitlines() if line.startswith("softcuda: race"))
+    assert "that thread (0, 0, 0) writes (line 7)" in said
+    assert said.endswith(f"thread (1, 0, 0), {program}:7]")
+
+
+ENDLESS = """
+import os, signal, sys, threading
+import numpy as np
+from numba import cuda
+
+@cuda.jit
+def endless(a):
+    while a[0] == 0:
+        a[1] += 1
+
+@cuda.jit
+def endless_with_barriers(a):
+    while a[0] == 0:
+        cuda.syncthreads()
+
+array = cuda.to_device(np.zeros(32))
+kernel, wait = sys.argv[1:]
+event = cuda.event()
+globals()[kernel][1, 64](array)
+event.record()
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    {"context": cuda.synchronize, "event": event.synchronize, "copy": array.copy_to_host}[wait]()
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.parametrize("wait", ["context", "event", "copy"])
+@pytest.mark.parametrize("kernel", ["endless", "endless_with_barriers"])
+def test_ctrl_c_ends_a_kernel_that_the_program_waits_for(
+    tmp_path: Path, kernel: str, wait: str
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(ENDLESS)
+    done = python("-m", "gpubench.softcuda", program, kernel, wait)
+    assert done.stdout == "interrupted\n", done.stderr
+    assert "softcuda: interrupted: Ctrl-C has ended the kernel; this thread was" in done.stderr
+
+
+def test_a_program_that_ignores_ctrl_c_goes_on(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    ignoring = "signal.signal(signal.SIGINT, signal.SIG_IGN)\narray ="
+    program.write_text(ENDLESS.replace("array =", ignoring, 1))
+    done = python("-m", "gpubench.softcuda", program, "endless", "context", SOFTCUDA_TIMEOUT="2")
+    assert "softcuda: time-out: the kernel has not ended after 2 s" in done.stderr
+
+
 def test_a_program_without_a_fault_exits_with_its_own_code(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(STRAY)

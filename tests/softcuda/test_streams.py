@@ -6,6 +6,7 @@ import ctypes
 import os
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from kernels_in_ptx import Gate, device_word, function, launch, load, read_word
@@ -73,6 +74,34 @@ def _streams_side_by_side() -> list[bool]:
 
 def test_streams_do_not_wait_for_each_other() -> None:
     assert on_softcuda(_streams_side_by_side) == [True, False, True]
+
+
+def _a_thousand_streams_with_barriers() -> dict[str, Any]:
+    from cuda.bindings import driver
+
+    use_device()
+    mappings = count_mappings()
+    words = [device_word() for _ in range(1000)]
+    streams = [new_stream(blocking=False) for _ in words]
+    for word, stream in zip(words, streams, strict=True):
+        arguments = [(word, ctypes.c_uint64)]
+        result(launch(function("count_at_barrier"), arguments, stream=stream, block=(1024, 1, 1)))
+    result(driver.cuCtxSynchronize())
+    return {
+        "wrong": [number for number in map(read_word, words) if number != 1024],
+        "mappings": count_mappings() - mappings,
+    }
+
+
+def count_mappings() -> int:
+    """How many mappings of memory this process has; the system allows some 65,000."""
+    return len(Path("/proc/self/maps").read_text().splitlines())
+
+
+def test_a_thousand_streams_run_kernels_of_1024_threads_that_wait_for_each_other() -> None:
+    found = on_softcuda(_a_thousand_streams_with_barriers)
+    assert found["wrong"] == []
+    assert found["mappings"] < 60_000
 
 
 # ---- the default streams ------------------------------------------------------------------------

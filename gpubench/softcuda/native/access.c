@@ -233,7 +233,7 @@ static CUresult refuse_outside(sc_fiber *fiber, uint64_t address, uint32_t size,
   describe_access(access, sizeof access, size, how);
   sc_report report = sc_report_of(fiber, address < FIRST_PAGE ? "null" : "out of bounds");
   report.size = size;
-  const sc_stack *owner = sc_local_owner(sc_worker_of(fiber), address);
+  const sc_stack *owner = sc_local_owner(address);
   sc_region nearest = find_nearest(fiber, address);
   if (nearest.space && address >= FIRST_PAGE && (!owner || owner == fiber->stack)) {
     describe_outside(&report, access, &nearest, address, size);

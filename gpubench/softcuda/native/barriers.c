@@ -14,8 +14,10 @@ static void report_unmatched(sc_fiber *waiting, const sc_fiber *missing, const c
   sc_report report = sc_report_of(waiting, "barrier");
   sc_report_other(&report, missing);
   snprintf(report.text, sizeof report.text,
-           "not all threads of the block reach this barrier: thread %s %s (line %u)",
-           place_of(missing, place, sizeof place), why, missing->thread.line);
+           "not all threads of the block reach this barrier: thread %s %s (line %u)%s",
+           place_of(missing, place, sizeof place), why, missing->thread.line,
+           missing->status == SC_ENDED ? ", which is defined since compute capability 7.0 alone"
+                                       : "");
   sc_report_once(waiting, &report, 0);
 }
 

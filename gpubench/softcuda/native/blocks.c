@@ -101,10 +101,15 @@ void sc_stop(sc_fiber *fiber, CUresult error) {
 }
 
 static void report_time_out(sc_grid *grid, sc_fiber *fiber) {
-  sc_report report = sc_report_of(fiber, "time-out");
-  snprintf(report.text, sizeof report.text,
-           "the kernel has not ended after %g s (SOFTCUDA_TIMEOUT); this thread was running",
-           sc_option.kernel_timeout);
+  bool cancelled = grid->worker->cancelled;
+  sc_report report = sc_report_of(fiber, cancelled ? "interrupted" : "time-out");
+  if (cancelled)
+    snprintf(report.text, sizeof report.text,
+             "Ctrl-C has ended the kernel; this thread was running");
+  else
+    snprintf(report.text, sizeof report.text,
+             "the kernel has not ended after %g s; this thread was running",
+             sc_option.kernel_timeout);
   sc_report_once(fiber, &report, 0);
   grid->error = CUDA_ERROR_LAUNCH_TIMEOUT;
 }
@@ -376,6 +381,7 @@ static bool begin_run(sc_grid *grid) {
 }
 
 CUresult sc_execute(const sc_launch *launch) {
+  if (launch->function->kernel->empty) return CUDA_SUCCESS; /* grids have up to 2^73 threads */
   sc_worker *worker = sc_worker_here();
   if (!worker) return CUDA_ERROR_OUT_OF_MEMORY;
   sc_grid grid = {.launch = launch, .worker = worker};
@@ -385,6 +391,7 @@ CUresult sc_execute(const sc_launch *launch) {
   if (grid.kernel->waits) run_together(&grid);
   else run_alone(&grid);
   sc_signals_end(worker);
+  sc_stacks_leave(worker);
   worker->grid = NULL;
   if (grid.sanitize) sc_races_end(&grid);
   sc_printed_flush(&grid);

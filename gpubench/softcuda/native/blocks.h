@@ -72,11 +72,12 @@ struct sc_worker {
   void *scheduler;            /* its saved stack pointer */
   volatile int held;          /* > 0: a lock or memory of the host's is in hand, stop later */
   volatile int expired;       /* the time of the kernel is over */
+  volatile bool cancelled;    /* by Ctrl-C, before that */
+  pthread_t thread;           /* the one that it belongs to */
+  sc_worker *next_running;    /* signals.c */
   volatile int signal;        /* that ended the kernel, and the address it was about */
   volatile uint64_t signal_at;
-  sc_stack *free_stacks;
-  struct sc_chunk *chunks;
-  uint32_t stack_count;
+  sc_stack *free_stacks, *last_stack; /* taken from the process for this launch, unused */
   timer_t timer;
   bool has_timer;
   void *signal_stack;
@@ -97,10 +98,12 @@ void sc_fiber_suspend(sc_fiber *fiber);
 void sc_fiber_leave(sc_worker *worker) __attribute__((noreturn));
 /* Gives the stack of a fiber back, when it has ended or will not go on. */
 void sc_fiber_drop(sc_worker *worker, sc_fiber *fiber);
+/* Gives back to the process all stacks that a launch took; none of its fibers has one any more. */
+void sc_stacks_leave(sc_worker *worker);
 char *sc_enter_frame(sc_thread *thread, uint32_t bytes);
 void sc_leave_frame(sc_thread *thread, char *frame);
 /* The stack whose thread has this address in its local memory, or NULL. */
-const sc_stack *sc_local_owner(const sc_worker *worker, uint64_t address);
+const sc_stack *sc_local_owner(uint64_t address);
 
 /* ---- signals.c ------------------------------------------------------------------------------ */
 

@@ -105,6 +105,7 @@ typedef struct sc_kernel {
   uint32_t max_threads;            /* .maxntid, 0: none */
   uint32_t waits;                  /* whether threads wait for each other: barrier, warp, grid */
   uint32_t cooperative;            /* whether it synchronises the grid */
+  uint32_t empty;                  /* whether it only returns */
 } sc_kernel;
 
 /* A variable of a module. In the shared space `at` is its offset in the window, otherwise the

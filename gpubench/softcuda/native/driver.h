@@ -109,6 +109,12 @@ void sc_unlock(void);
 void sc_wait(void);
 /* Tells all who wait in sc_wait. */
 void sc_changed(void);
+/* Around waits of the host for work: Ctrl-C ends that work (interrupts.c). */
+bool sc_hear_interrupts(void);
+void sc_wait_for_work(bool hears, CUcontext context);
+void sc_end_hearing(bool hears);
+/* As sc_wait, for what one thread alone waits for and another tells by pthread_cond_signal. */
+void sc_wait_for(pthread_cond_t *told);
 /* As sc_wait, but for so many seconds at most. */
 void sc_wait_at_most(double seconds);
 /* Seconds on the host's monotonic clock. */
@@ -299,6 +305,7 @@ struct CUstream_st {
   bool started, stop;
   bool abandoned; /* its context has ended: its work is dropped */
   sc_work *head, *tail;
+  pthread_cond_t given; /* to its thread: work, or word to stop */
   uint64_t queued, done; /* how many pieces of work */
   uint64_t number;       /* the nth stream of the process; 0 is the legacy default stream */
   /* capture (graphs.c) */
@@ -436,6 +443,9 @@ typedef struct sc_launch {
 /* Runs all blocks of a launch on the calling thread and answers 0, or the error that a GPU would
  * give; a fault is then reported. */
 CUresult sc_execute(const sc_launch *launch);
+/* Asks all kernels that run to end, as after their time; answers whether there are any. They end
+ * where they may: ask again until none runs. */
+bool sc_cancel_kernels(void);
 /* The same with the faults on command; the error goes to the context of the launch. */
 void sc_run_launch(const sc_launch *launch, CUstream stream);
 /* A checked launch with a copy of its parameters, from `parameters` or from `extra`. */

@@ -31,6 +31,8 @@ void sc_unlock(void) {
 
 void sc_wait(void) { pthread_cond_wait(&changed, &mutex); }
 
+void sc_wait_for(pthread_cond_t *told) { pthread_cond_wait(told, &mutex); }
+
 void sc_wait_at_most(double seconds) {
   struct timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);

@@ -114,7 +114,9 @@ API CUresult cuEventSynchronize(CUevent event) {
   if (!error) {
     CUcontext context = event->object.context;
     uint64_t upto = event->queued;
-    while (event->done < upto && !context->sticky) sc_wait();
+    bool hears = event->done < upto && sc_hear_interrupts();
+    while (event->done < upto && !context->sticky) sc_wait_for_work(hears, context);
+    sc_end_hearing(hears);
     error = context->sticky;
   }
   sc_unlock();

@@ -13,10 +13,16 @@ enum { STACKS_OF_CHUNK = 32 };
 #define LOCAL_ROOM (SC_LOCAL_BYTES + 4096)
 
 typedef struct sc_chunk {
-  char *at;
   sc_stack stacks[STACKS_OF_CHUNK];
   struct sc_chunk *next;
 } sc_chunk;
+
+/* Stacks belong to launches while they run, and to the process between them: a system allows a
+ * process some 65,000 mappings (vm.max_map_count), and each stack is two of them, or three. */
+static pthread_mutex_t stacks_lock = PTHREAD_MUTEX_INITIALIZER;
+static sc_stack *unused_stacks;
+static uint32_t stack_count;
+static sc_chunk *chunks; /* of all stacks; none is ever freed, so that reading needs no lock */
 
 /* void sc_switch(void **save, void *to): saves what a function must preserve on the stack in use,
  * writes the stack pointer to *save, and goes on with the stack `to`, saved in the same way. The
@@ -125,13 +131,6 @@ static void free_worker(void *data) {
   sc_worker *worker = data;
   sc_signals_forget(worker);
   sc_races_forget(worker);
-  for (sc_chunk *chunk = worker->chunks, *next; chunk; chunk = next) {
-    next = chunk->next;
-    for (int i = 0; i < STACKS_OF_CHUNK; i++)
-      if (chunk->stacks[i].local) munmap(chunk->stacks[i].local, LOCAL_ROOM);
-    munmap(chunk->at, STACKS_OF_CHUNK * (GUARD_BYTES + STACK_BYTES));
-    free(chunk);
-  }
   struct sc_pool pools[] = {worker->fibers,  worker->blocks, worker->orders, worker->places,
                             worker->windows, worker->clocks, worker->bits};
   for (size_t i = 0; i < sizeof pools / sizeof *pools; i++) free(pools[i].at);
@@ -165,33 +164,61 @@ void *sc_pool_take(struct sc_pool *pool, size_t bytes, bool clear) {
 
 /* ---- stacks --------------------------------------------------------------------------------- */
 
-static bool make_stacks(sc_worker *worker) {
+/* More unused ones; the lock is held. */
+static void make_stacks(void) {
   const size_t each = GUARD_BYTES + STACK_BYTES;
   sc_chunk *chunk = calloc(1, sizeof *chunk);
-  if (!chunk) return false;
+  if (!chunk) return;
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  chunk->at = mmap(NULL, STACKS_OF_CHUNK * each, PROT_NONE, flags, -1, 0);
-  if (chunk->at == MAP_FAILED) {
+  char *at = mmap(NULL, STACKS_OF_CHUNK * each, PROT_NONE, flags, -1, 0);
+  if (at == MAP_FAILED) {
     free(chunk);
-    return false;
+    return;
   }
   for (int i = STACKS_OF_CHUNK - 1; i >= 0; i--) {
     sc_stack *stack = &chunk->stacks[i];
-    stack->guard = chunk->at + (size_t)i * each;
+    stack->guard = at + (size_t)i * each;
     stack->low = stack->guard + GUARD_BYTES;
     /* Tops a whole number of pages apart would all compete for the same lines of a cache. */
-    stack->top = stack->low + STACK_BYTES - (size_t)(worker->stack_count++ % 48) * 320;
+    stack->top = stack->low + STACK_BYTES - (size_t)(stack_count++ % 48) * 320;
     if (mprotect(stack->low, STACK_BYTES, PROT_READ | PROT_WRITE)) continue;
-    stack->next = worker->free_stacks;
-    worker->free_stacks = stack;
+    stack->next = unused_stacks;
+    unused_stacks = stack;
   }
-  chunk->next = worker->chunks;
-  worker->chunks = chunk;
-  return worker->free_stacks;
+  chunk->next = chunks;
+  __atomic_store_n(&chunks, chunk, __ATOMIC_RELEASE);
+}
+
+static void keep_stack(sc_worker *worker, sc_stack *stack) {
+  if (!worker->free_stacks) worker->last_stack = stack;
+  stack->next = worker->free_stacks;
+  worker->free_stacks = stack;
+}
+
+/* Some of the process's, so that not each of them needs the lock. */
+static void take_stacks(sc_worker *worker) {
+  pthread_mutex_lock(&stacks_lock);
+  if (!unused_stacks) make_stacks();
+  for (int i = 0; i < STACKS_OF_CHUNK && unused_stacks; i++) {
+    sc_stack *stack = unused_stacks;
+    unused_stacks = stack->next;
+    keep_stack(worker, stack);
+  }
+  pthread_mutex_unlock(&stacks_lock);
+}
+
+void sc_stacks_leave(sc_worker *worker) {
+  if (!worker->free_stacks) return;
+  pthread_mutex_lock(&stacks_lock);
+  worker->last_stack->next = unused_stacks;
+  unused_stacks = worker->free_stacks;
+  pthread_mutex_unlock(&stacks_lock);
+  worker->free_stacks = NULL;
 }
 
 static sc_stack *take_stack(sc_worker *worker) {
-  if (!worker->free_stacks && !make_stacks(worker)) return NULL;
+  if (!worker->free_stacks) take_stacks(worker);
+  if (!worker->free_stacks) return NULL;
   sc_stack *stack = worker->free_stacks;
   worker->free_stacks = stack->next;
   return stack;
@@ -199,8 +226,7 @@ static sc_stack *take_stack(sc_worker *worker) {
 
 void sc_fiber_drop(sc_worker *worker, sc_fiber *fiber) {
   if (!fiber->stack) return;
-  fiber->stack->next = worker->free_stacks;
-  worker->free_stacks = fiber->stack;
+  keep_stack(worker, fiber->stack);
   fiber->stack = NULL;
 }
 
@@ -266,8 +292,9 @@ static bool make_local(sc_fiber *fiber) {
   return true;
 }
 
-const sc_stack *sc_local_owner(const sc_worker *worker, uint64_t address) {
-  for (const sc_chunk *chunk = worker->chunks; chunk; chunk = chunk->next) {
+const sc_stack *sc_local_owner(uint64_t address) {
+  const sc_chunk *chunk = __atomic_load_n(&chunks, __ATOMIC_ACQUIRE);
+  for (; chunk; chunk = chunk->next) {
     for (const sc_stack *stack = chunk->stacks; stack < chunk->stacks + STACKS_OF_CHUNK; stack++) {
       uint64_t offset = address - (uint64_t)(uintptr_t)stack->local;
       if (stack->local && offset < LOCAL_ROOM) return stack;

@@ -139,6 +139,39 @@ static void lose_device(const sc_launch *launch) {
   sc_set_sticky(launch->context, CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
+/* Threads of kernels whose threads wait for each other, each with a stack, that run at once in all
+ * streams: two or three mappings each, of some 65,000 that a process may have. A GPU has a most of
+ * resident threads too; work that finds no room waits for other work to end. */
+static const uint64_t MAX_WAITING_THREADS = 16384;
+static uint64_t waiting_threads;
+
+static uint64_t count_waiting_threads(const sc_launch *launch) {
+  const uint32_t *block = launch->block, *grid = launch->grid;
+  if (!launch->function->kernel->waits) return 0;
+  uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
+  return launch->cooperative ? threads * grid[0] * grid[1] * grid[2] : threads;
+}
+
+/* Runs a kernel as soon as there is room for its threads. */
+static CUresult execute(const sc_launch *launch, CUstream stream) {
+  uint64_t threads = count_waiting_threads(launch);
+  if (!threads) return sc_execute(launch);
+  sc_lock();
+  while (waiting_threads && waiting_threads + threads > MAX_WAITING_THREADS &&
+         !stream->abandoned && !launch->context->sticky)
+    sc_wait();
+  bool dropped = stream->abandoned || launch->context->sticky;
+  if (!dropped) waiting_threads += threads;
+  sc_unlock();
+  if (dropped) return CUDA_SUCCESS;
+  CUresult error = sc_execute(launch);
+  sc_lock();
+  waiting_threads -= threads;
+  sc_changed();
+  sc_unlock();
+  return error;
+}
+
 void sc_run_launch(const sc_launch *launch, CUstream stream) {
   const char *name = launch->function->kernel->name;
   CUresult error = CUDA_SUCCESS;
@@ -150,7 +183,7 @@ void sc_run_launch(const sc_launch *launch, CUstream stream) {
     report("out of bounds", launch, "an illegal address was used, on command");
     error = CUDA_ERROR_ILLEGAL_ADDRESS;
   } else {
-    error = sc_execute(launch);
+    error = execute(launch, stream);
   }
   if (error) sc_set_sticky(launch->context, error);
 }

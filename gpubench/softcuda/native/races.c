@@ -120,12 +120,14 @@ static void fill_other(sc_report *report, const sc_grid *grid, const record *oth
   report->other_line = line_of(other);
 }
 
-/* `kinds` is what the other did and what this thread does: "read/write". */
+/* `kinds` is what the other did and what this thread does, at `file` and `line`: "read/write". */
 static void report_race(sc_fiber *fiber, const sc_region *region, uint64_t address, uint32_t size,
-                        const record *other, const char *kinds) {
+                        const record *other, const char *kinds, uint32_t file, uint32_t line) {
   char name[96], said[300];
   sc_report report = sc_report_of(fiber, "race");
   const sc_grid *grid = fiber->block->grid;
+  report.file = sc_file_name(grid, file);
+  report.line = line;
   bool shared = region->space == SC_SHARED;
   bool near = block_of(other) == (uint32_t)fiber->block->linear;
   sc_report_region(&report, region, address, size);
@@ -151,7 +153,7 @@ void sc_races_settle(sc_fiber *fiber) {
   clocks->pending = 0;
   if (!same)
     report_race(fiber, &clocks->region, clocks->pending_at, clocks->pending_size, &clocks->other,
-                "write/write");
+                "write/write", clocks->pending_file, clocks->pending_line);
 }
 
 /* ---- accesses ------------------------------------------------------------------------------- */
@@ -172,7 +174,9 @@ static bool meets(const access *one, const record *other) {
 }
 
 static void report_meeting(const access *one, const record *other, const char *kinds) {
-  report_race(one->fiber, one->region, one->address, one->size, other, kinds);
+  const sc_thread *thread = &one->fiber->thread;
+  report_race(one->fiber, one->region, one->address, one->size, other, kinds, thread->file,
+              thread->line);
 }
 
 /* Two plain writes: whether they write the same is seen when this one is done. */
@@ -181,6 +185,8 @@ static void put_off(const access *one, const record *other, uint32_t bytes) {
   if (!clocks->pending) {
     clocks->pending_at = one->address;
     clocks->pending_size = one->size;
+    clocks->pending_line = one->fiber->thread.line;
+    clocks->pending_file = one->fiber->thread.file;
     clocks->other = *other;
     clocks->region = *one->region;
     memcpy(clocks->before, (const void *)(uintptr_t)one->address, one->size);

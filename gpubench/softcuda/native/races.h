@@ -56,6 +56,7 @@ struct sc_clocks {
   /* A write that met another one: bytes by a mask, and what was there before. */
   uint32_t pending;
   uint32_t pending_size;
+  uint32_t pending_line, pending_file; /* of that write: it is judged later */
   uint64_t pending_at;
   uint8_t before[SC_WIDEST];
   record other;

@@ -58,7 +58,8 @@ static void on_fault(int number, siginfo_t *info, void *context) {
 
 static void on_timer(int number, siginfo_t *info, void *context) {
   sc_worker *worker = sc_worker_of_thread;
-  if (info->si_code != SI_TIMER || !worker || info->si_value.sival_ptr != worker) {
+  bool ours = info->si_code == SI_TIMER || info->si_code == SI_QUEUE;
+  if (!ours || !worker || info->si_value.sival_ptr != worker) {
     if (former_timer.sa_flags & SA_SIGINFO) former_timer.sa_sigaction(number, info, context);
     else if (former_timer.sa_handler != SIG_DFL && former_timer.sa_handler != SIG_IGN)
       former_timer.sa_handler(number);
@@ -123,6 +124,39 @@ static void set_timer(sc_worker *worker, double seconds) {
   timer_settime(worker->timer, 0, &when, NULL);
 }
 
+/* ---- kernels that run ----------------------------------------------------------------------- */
+
+static pthread_mutex_t running_lock = PTHREAD_MUTEX_INITIALIZER;
+static sc_worker *running;
+
+static void enter_running(sc_worker *worker) {
+  pthread_mutex_lock(&running_lock);
+  worker->thread = pthread_self();
+  worker->cancelled = false;
+  worker->next_running = running;
+  running = worker;
+  pthread_mutex_unlock(&running_lock);
+}
+
+static void leave_running(const sc_worker *worker) {
+  pthread_mutex_lock(&running_lock);
+  sc_worker **link = &running;
+  while (*link != worker) link = &(*link)->next_running;
+  *link = worker->next_running;
+  pthread_mutex_unlock(&running_lock);
+}
+
+bool sc_cancel_kernels(void) {
+  pthread_mutex_lock(&running_lock);
+  bool any = running;
+  for (sc_worker *worker = running; worker; worker = worker->next_running) {
+    worker->cancelled = true;
+    pthread_sigqueue(worker->thread, timer_signal(), (union sigval){.sival_ptr = worker});
+  }
+  pthread_mutex_unlock(&running_lock);
+  return any;
+}
+
 void sc_signals_begin(sc_worker *worker, double seconds) {
   install_all();
   ready_stack(worker);
@@ -133,12 +167,14 @@ void sc_signals_begin(sc_worker *worker, double seconds) {
   sigaddset(&ours, timer_signal());
   for (int i = 0; i < FAULTS; i++) sigaddset(&ours, faults[i].number);
   pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
+  enter_running(worker);
   if (!(seconds > 0)) return;
   if (!worker->has_timer) make_timer(worker);
   if (worker->has_timer) set_timer(worker, seconds);
 }
 
 void sc_signals_end(sc_worker *worker) {
+  leave_running(worker);
   if (worker->has_timer) set_timer(worker, 0);
 }
 

@@ -38,7 +38,14 @@ static void forget_ended(void) {
   stream_count = kept;
 }
 
+/* A thread without work is woken by its own: of a thousand streams, most have none. */
+static void stop(CUstream stream) {
+  stream->stop = true;
+  pthread_cond_signal(&stream->given);
+}
+
 static void remember(CUstream stream) {
+  pthread_cond_init(&stream->given, NULL);
   forget_ended();
   if (stream_count == stream_room)
     streams = realloc(streams, (size_t)(stream_room = 2 * stream_room + 16) * sizeof *streams);
@@ -72,8 +79,7 @@ static pthread_key_t own_streams;
 static void end_own_streams(void *list) {
   for (own_stream *own = list, *next; own; own = next) {
     sc_lock();
-    own->stream->stop = true;
-    sc_changed();
+    stop(own->stream);
     sc_unlock();
     next = own->next;
     free(own);
@@ -266,7 +272,7 @@ static void *run_stream(void *argument) {
   CUstream stream = argument;
   sc_lock();
   for (;;) {
-    while (!stream->head && !stream->stop) sc_wait();
+    while (!stream->head && !stream->stop) sc_wait_for(&stream->given);
     sc_work *work = stream->head;
     if (!work || exiting) break;
     wait_for_streams(work, stream);
@@ -341,7 +347,7 @@ static void append(CUstream stream, sc_work *work) {
   if (stream->tail) stream->tail->next = work;
   else stream->head = work;
   stream->tail = work;
-  sc_changed();
+  pthread_cond_signal(&stream->given);
 }
 
 static CUresult why_not(CUstream stream) {
@@ -373,7 +379,10 @@ CUresult sc_queue(CUstream stream, const sc_work *given) {
 
 static CUresult wait_until(CUstream stream, uint64_t upto) {
   CUcontext context = stream->object.context;
-  while (stream->done < upto && !context->sticky) sc_wait();
+  if (stream->done >= upto || context->sticky) return context->sticky;
+  bool hears = sc_hear_interrupts();
+  while (stream->done < upto && !context->sticky) sc_wait_for_work(hears, context);
+  sc_end_hearing(hears);
   return context->sticky;
 }
 
@@ -404,7 +413,8 @@ void sc_context_work_end(CUcontext context) {
   for (int i = 0; i < stream_count; i++)
     if (streams[i]->object.context == context) ending[count++] = streams[i];
   for (int i = 0; i < count; i++) {
-    ending[i]->abandoned = ending[i]->stop = true;
+    ending[i]->abandoned = true;
+    stop(ending[i]);
     sc_drop_capture(ending[i]);
   }
   sc_changed();
@@ -460,8 +470,7 @@ API CUresult cuStreamDestroy(CUstream handle) {
   CUresult error = sc_object_end(handle, SC_STREAM, __func__);
   if (!error) {
     sc_drop_capture(handle);
-    handle->stop = true;
-    sc_changed();
+    stop(handle);
   }
   sc_unlock();
   return error ? error : sticky;

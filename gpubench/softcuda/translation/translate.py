@@ -156,6 +156,7 @@ def _kernels(layout: Layout) -> Iterable[str]:
             "max_threads": one.max_threads,
             "waits": int(layout.waits(one.name)),
             "cooperative": int(layout.cooperates(one.name)),
+            "empty": int({each.opcode for each in one.instructions()} <= {"ret", "exit"}),
         }
         rows.append(f"\n  {_fields(fields)}")
     yield from _array("const sc_kernel kernels", rows)
