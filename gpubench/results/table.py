@@ -582,16 +582,8 @@ def open_table(
     chosen, said = resolved(given, described) if given else (alone(described), [])
     benchmark_pairs = BenchmarkPairs.of(chosen, described, renames)
     problems += [*said, *refused]
-    connection = None
-    if path is not None:
-        try:
-            connection = store.up_to_date(path, files, benchmark_pairs)
-        except store.Busy as error:
-            message = f"{error}; all results were read anew, and are not kept"
-            problems.append(Problem(f"{path.parent.name}/{path.name}", message))
-            path = None
-    if connection is None:
-        connection = store.in_memory(files, benchmark_pairs)
+    # Without results there is no folder to keep the table in.
+    connection, path = _connect(path if files else None, files, benchmark_pairs, problems)
     stored, started, ran = store.ask(connection, path, _heads)
     problems += [Problem(*fault) for head in stored for fault in json.loads(head["faults"])]
     stored = [head for head in stored if not head["is_empty"]]
@@ -613,27 +605,11 @@ def open_table(
     if any(snapshot.setup.machine != snapshot.measured_on for snapshot in snapshots):
         snapshots, again = _newest_of_each(snapshots, started)
         problems += again
-    by_setup: dict[Setup, list[Snapshot]] = defaultdict(list)
-    several = len(order.histories) > 1
-    of_commit = defaultdict[str, list[Snapshot]](list)
-    for snapshot in snapshots:
-        of_commit[snapshot.commit.hash].append(snapshot)
-    for branch, hashes in {**order.histories, EVERY: tuple(commit_of)}.items():
-        own = branch if several or branch == EVERY else ""
-        for snapshot in chain.from_iterable(of_commit[hash_] for hash_ in hashes):
-            by_setup[replace(snapshot.setup, branch=own)].append(snapshot)
     paired = {
         place.asv_name: place for of_name in benchmark_pairs.places.values() for place in of_name
     }
     benchmarks = {name for text in ran if (name := paired.get(text) or parse_benchmark_name(text))}
     problems += unfit(benchmark_pairs.every, benchmarks, described)
-    sources: dict[BenchmarkName, str] = {}
-    for asv_name, entry in described.items():
-        measured = parse_benchmark_name(asv_name)
-        now = renames.benchmark(measured) if measured else None
-        for name in (now, *benchmark_pairs.places.get(asv_name, ())):
-            if name in benchmarks and entry.source and (name == measured or name not in sources):
-                sources[name] = entry.source
     return Table(
         connection,
         path,
@@ -641,11 +617,62 @@ def open_table(
         order,
         machines,
         tuple(problems),
-        sources,
+        _find_sources(described, benchmark_pairs, benchmarks),
         results_dir,
         repository,
-        by_setup,
+        _divide_by_setup(snapshots, order),
     )
+
+
+def _connect(
+    path: Path | None,
+    files: Sequence[SnapshotFiles],
+    pairs: BenchmarkPairs,
+    problems: list[Problem],
+) -> tuple[duckdb.DuckDBPyConnection, Path | None]:
+    """Open the table's file, brought up to date, and return it with its path; where it cannot be,
+    which is added to ``problems``, a table in memory."""
+    if path is not None:
+        try:
+            return store.up_to_date(path, files, pairs), path
+        except store.Busy as error:
+            message = f"{error}; all results were read anew, and are not kept"
+            problems.append(Problem(f"{path.parent.name}/{path.name}", message))
+    return store.in_memory(files, pairs), None
+
+
+def _divide_by_setup(
+    snapshots: Sequence[Snapshot], order: CommitOrder
+) -> dict[Setup, list[Snapshot]]:
+    """Return the snapshots of each setup in the order of its branch's commits; of several branches
+    each makes a setup, and ``EVERY`` has all commits."""
+    of_commit = defaultdict[str, list[Snapshot]](list)
+    for snapshot in snapshots:
+        of_commit[snapshot.commit.hash].append(snapshot)
+    by_setup = defaultdict[Setup, list[Snapshot]](list)
+    every = tuple(commit.hash for commit in order.commits)
+    for branch, hashes in {**order.histories, EVERY: every}.items():
+        own = branch if len(order.histories) > 1 or branch == EVERY else ""
+        for snapshot in chain.from_iterable(of_commit[hash_] for hash_ in hashes):
+            by_setup[replace(snapshot.setup, branch=own)].append(snapshot)
+    return by_setup
+
+
+def _find_sources(
+    described: Mapping[str, Described], pairs: BenchmarkPairs, benchmarks: Set[BenchmarkName]
+) -> dict[BenchmarkName, str]:
+    """Return the source of each benchmark, as asv describes it under its name of now, or else under
+    an old one."""
+    sources: dict[BenchmarkName, str] = {}
+    for asv_name, entry in described.items():
+        measured = parse_benchmark_name(asv_name)
+        now = pairs.renames.benchmark(measured) if measured else None
+        for name in (now, *pairs.places.get(asv_name, ())):
+            if name is None or name not in benchmarks or not entry.source:
+                continue
+            if name == measured or name not in sources:
+                sources[name] = entry.source
+    return sources
 
 
 def _heads(
