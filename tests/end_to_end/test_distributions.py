@@ -79,3 +79,9 @@ def test_gpubench_comes_from_the_wheel_and_not_from_the_checkout(newcomer: Proje
     code = "import gpubench; print(gpubench.__file__)"
     found = Path(newcomer.run("python", "-c", code).stdout.strip())
     assert found.is_relative_to(newcomer.path.parent / "venv")
+
+
+def test_an_asv_that_recurses_without_end_is_not_installed() -> None:
+    stated = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    (asv,) = (each for each in map(Requirement, stated) if each.name == "asv")
+    assert [*asv.specifier.filter(["0.6.4", "0.6.5", "0.6.6"])] == ["0.6.5", "0.6.6"]
