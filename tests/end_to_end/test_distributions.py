@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 from asv_project import CHECKOUT, Project, isolated_environment
+from packaging.requirements import Requirement
 
 SHIPPED = sorted(
     path.relative_to(CHECKOUT).as_posix()
@@ -79,3 +81,9 @@ def test_gpubench_comes_from_the_wheel_and_not_from_the_checkout(newcomer: Proje
     code = "import gpubench; print(gpubench.__file__)"
     found = Path(newcomer.run("python", "-c", code).stdout.strip())
     assert found.is_relative_to(newcomer.path.parent / "venv")
+
+
+def test_an_asv_that_recurses_without_end_is_not_installed() -> None:
+    stated = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["dependencies"]
+    (asv,) = (each for each in map(Requirement, stated) if each.name == "asv")
+    assert [*asv.specifier.filter(["0.6.4", "0.6.5", "0.6.6"])] == ["0.6.5", "0.6.6"]
