@@ -104,7 +104,10 @@ class NumbaCudaSession(CudaSession):
         if native.strides != pristine.strides and native.size:
             pristine = self.to_native(laid_out_like(self.to_host(pristine), native.strides))
         with self._errors:
-            _bytes_of(native).copy_to_device(_bytes_of(pristine), stream=self.stream)
+            if native.is_c_contiguous():
+                native.copy_to_device(pristine, stream=self.stream)
+            else:
+                _bytes_of(native).copy_to_device(_bytes_of(pristine), stream=self.stream)
 
     def allocate(self, nbytes: int) -> Native:
         """Device memory whose contents do not matter, as float64; ``nbytes`` divides by 8."""

@@ -41,6 +41,7 @@ NAMES: dict[str, dict[str, str]] = {
         "context.deallocations": PENDING,
         "context": CONTEXT,
         "native": ARRAY,
+        "pristine": ARRAY,
         "target": ARRAY,
         "nvvm": "numba.cuda.cudadrv.nvvm",
         "CUDADispatcher": "numba.cuda.dispatcher:CUDADispatcher",

@@ -82,6 +82,10 @@ class FakeStream:
 class FakeArray:
     def __init__(self, cuda: FakeCuda, data: np.ndarray[Any, Any]) -> None:
         self.cuda, self.data = cuda, data
+        self.strides, self.size = data.strides, data.size
+
+    def is_c_contiguous(self) -> bool:
+        return self.data.flags.c_contiguous
 
     def copy_to_host(self, stream: Any) -> np.ndarray[Any, Any]:
         self.cuda.note("copy to host")
