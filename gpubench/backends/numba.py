@@ -108,7 +108,8 @@ def _move_functions() -> None:
     import_module("numba.core.config").reload_config()
     for module in [*sys.modules.values()]:
         for value in [*vars(module).values()] if isinstance(module, ModuleType) else ():
-            if str(type(value).__module__).startswith("numba.") and _keeps(value):
+            # Asked of the type first: Numba has objects that open a device when they are asked.
+            if hasattr(type(value), "enable_caching") and _keeps(value):
                 value.enable_caching()
 
 
