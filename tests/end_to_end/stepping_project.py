@@ -78,9 +78,10 @@ def make_stepping_project(path: Path, environment: dict[str, str]) -> Project:
 
 
 def lines(project: Project) -> list[RunRecord | CaseRecord | RoundsRecord]:
-    """Of its records; raises where one is not whole."""
+    """Read its records but for a last line that a running asv has not yet written to the end."""
     files = project.results.glob("*/*.gpubench.jsonl")
-    return [parse_line(line) for file in files for line in file.read_text().splitlines()]
+    written = (file.read_text().rpartition("\n")[0] for file in files)
+    return [parse_line(line) for text in written for line in text.splitlines()]
 
 
 def started(project: Project) -> list[Place]:
