@@ -31,6 +31,8 @@ _TOGETHER = 16  # rows that a CPU thread takes at once
 _LANES = 32  # largest numbers that are kept side by side, as vector instructions do
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _NOTHING = np.float32(-math.inf)
+_WARP = 32  # threads of a warp, on every CUDA device
+_ALL_LANES = 0xFFFFFFFF
 
 
 @njit(cache=True)
@@ -142,6 +144,32 @@ def softmax_cuda_block(x: Rows, out: Rows) -> None:
             largest, total = _joined(largest, total, x[i, j], _ONE)
         largest, total = _join_block(largest, total, tops, totals)
         for j in range(thread, columns, threads):
+            out[i, j] = math.exp(x[i, j] - largest) / total
+
+
+@cuda.jit(device=True)
+def _join_warp(largest: Any, total: Any) -> Any:
+    """Largest number and sum of all lanes of a warp, to every lane; no barrier, no memory."""
+    distance = _WARP // 2
+    while distance > 0:
+        other = cuda.shfl_xor_sync(_ALL_LANES, largest, distance)
+        more = cuda.shfl_xor_sync(_ALL_LANES, total, distance)
+        largest, total = _joined(largest, total, other, more)
+        distance //= 2
+    return largest, total
+
+
+@cuda.jit
+def softmax_cuda_warp(x: Rows, out: Rows) -> None:
+    """A warp for each row, twice through it; the launch is blocks of ``[32, warps]``, any 1-D grid."""
+    lane, warps, columns = cuda.threadIdx.x, cuda.blockDim.y, out.shape[1]
+    first = cuda.blockIdx.x * warps + cuda.threadIdx.y
+    for i in range(first, out.shape[0], cuda.gridDim.x * warps):
+        largest, total = _NOTHING, _ZERO
+        for j in range(lane, columns, _WARP):
+            largest, total = _joined(largest, total, x[i, j], _ONE)
+        largest, total = _join_warp(largest, total)
+        for j in range(lane, columns, _WARP):
             out[i, j] = math.exp(x[i, j] - largest) / total
 
 

@@ -361,13 +361,13 @@ def _clear(sums: Any, counts: Any) -> None:
 
 
 @cuda.jit(device=True)
-def _label(points: Points, i: int, centres: Points) -> Any:
-    """Index of the centre that is nearest to the point ``i``."""
+def _label(point: Numbers, centres: Points) -> Any:
+    """Index of the centre that is nearest to a point."""
     best, nearest = _FAR, 0
     for k in range(centres.shape[0]):
         apart = _ZERO
         for c in range(centres.shape[1]):
-            one = points[i, c] - centres[k, c]
+            one = point[c] - centres[k, c]
             apart += one * one
         if apart < best:
             best, nearest = apart, k
@@ -378,7 +378,7 @@ def _label(points: Points, i: int, centres: Points) -> Any:
 def _group_globally(points: Points, centres: Points, sums: Any, counts: Any, labels: Any) -> None:
     """A thread for each point; all threads of the device add to the same sums."""
     for i in range(cuda.grid(1), labels.size, cuda.gridsize(1)):
-        label = _label(points, i, centres)
+        label = _label(points[i], centres)
         labels[i] = label
         cuda.atomic.add(counts, label, 1)
         for c in range(points.shape[1]):
@@ -387,20 +387,32 @@ def _group_globally(points: Points, centres: Points, sums: Any, counts: Any, lab
 
 @cuda.jit
 def _group_by_block(points: Points, centres: Points, sums: Any, counts: Any, labels: Any) -> None:
-    """A thread for each point; a block adds in shared memory, ``k * (d + 1)`` whole numbers, and
-    its sums to those of the device in the end."""
+    """A thread for each point, which the block brings to shared memory; a block adds there too, and
+    its sums to those of the device in the end.
+
+    Shared memory holds ``k * (d + 1)`` whole numbers, and for each thread a point of ``d`` numbers,
+    and one more where ``d`` is even: so 32 points begin in 32 banks.
+    """
     room = cuda.shared.array(0, dtype=sums.dtype)
+    near = cuda.shared.array(0, dtype=points.dtype)
     thread, threads, d = cuda.threadIdx.x, cuda.blockDim.x, points.shape[1]
     before_counts = counts.size * d
-    for i in range(thread, before_counts + counts.size, threads):
+    before_points, pitch = before_counts + counts.size, d + 1 - d % 2
+    for i in range(thread, before_points, threads):
         room[i] = 0
-    cuda.syncthreads()
-    for i in range(cuda.grid(1), labels.size, cuda.gridsize(1)):
-        label = _label(points, i, centres)
-        labels[i] = label
-        cuda.atomic.add(room, before_counts + label, 1)
-        for c in range(d):
-            cuda.atomic.add(room, label * d + c, np.int32(points[i, c]))
+    for first in range(cuda.blockIdx.x * threads, labels.size, cuda.gridDim.x * threads):
+        cuda.syncthreads()  # the sums are clear, and the points before were used by all
+        for i in range(thread, min(threads, labels.size - first) * d, threads):
+            near[before_points + i // d * pitch + i % d] = points[first + i // d, i % d]
+        cuda.syncthreads()
+        if first + thread < labels.size:
+            mine = before_points + thread * pitch
+            point = near[mine : mine + d]
+            label = _label(point, centres)
+            labels[first + thread] = label
+            cuda.atomic.add(room, before_counts + label, 1)
+            for c in range(d):
+                cuda.atomic.add(room, label * d + c, np.int32(point[c]))
     cuda.syncthreads()
     for i in range(thread, before_counts, threads):
         cuda.atomic.add(sums, (i // d, i % d), room[i])

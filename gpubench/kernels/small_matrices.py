@@ -226,6 +226,46 @@ def batched_cholesky_cuda_thread(A: Batch, L: Batch) -> None:
                 L[matrix, i, j] = 0
 
 
+def make_batched_cholesky_staged(*, k: int) -> Any:
+    """A CUDA kernel with a thread for each matrix, which the block brings to shared memory.
+
+    Neighbours read and write neighbours, and each thread factors its matrix in its own banks. The
+    launch is any one-dimensional one with ``k * k`` numbers of shared memory for each thread,
+    and one more where ``k`` is even.
+    """
+    square = k * k
+    pitch = square + 1 - k % 2  # odd, so that 32 matrices begin in 32 banks
+
+    @cuda.jit
+    def batched_cholesky_staged(A: Batch, L: Batch) -> None:
+        room = cuda.shared.array(0, dtype=A.dtype)
+        thread, threads = cuda.threadIdx.x, cuda.blockDim.x
+        mine = thread * pitch
+        for first in range(cuda.blockIdx.x * threads, A.shape[0], cuda.gridDim.x * threads):
+            numbers = min(threads, A.shape[0] - first) * square
+            for place in range(thread, numbers, threads):
+                matrix, number = place // square, place % square
+                room[matrix * pitch + number] = A[first + matrix, number // k, number % k]
+            cuda.syncthreads()
+            if first + thread < A.shape[0]:
+                for i in range(k):
+                    for j in range(i + 1):
+                        total = room[mine + i * k + j]
+                        for p in range(j):
+                            total -= room[mine + i * k + p] * room[mine + j * k + p]
+                        root = total if i == j else room[mine + j * k + j]
+                        room[mine + i * k + j] = math.sqrt(root) if i == j else total / root
+            cuda.syncthreads()
+            for place in range(thread, numbers, threads):
+                matrix, number = place // square, place % square
+                row, column = number // k, number % k
+                lower = room[matrix * pitch + number] if column <= row else A.dtype.type(0)
+                L[first + matrix, row, column] = lower
+            cuda.syncthreads()
+
+    return batched_cholesky_staged
+
+
 def make_batched_cholesky_block(*, k: int) -> Any:
     """A CUDA kernel with a block for each matrix, in shared memory, a thread for each row.
 

@@ -130,6 +130,37 @@ def crc32_shared_cuda(messages: Bytes, tables: Tables, out: Tables) -> None:
         out[m] = crc ^ np.uint32(0xFFFFFFFF)
 
 
+_CHUNK = 32  # bytes of a message that a warp brings at once: one sector of memory
+_PITCH = 36  # bytes between messages in shared memory: 9 words, so that 32 lanes use 32 banks
+
+
+@cuda.jit
+def crc32_staged_cuda(messages: Bytes, tables: Tables, out: Tables) -> None:
+    """A thread for each message, whose bytes the block brings to shared memory side by side.
+
+    Any one-dimensional launch is right that gives 36 bytes of shared memory for each thread.
+    """
+    table = cuda.shared.array(256, dtype=np.uint32)
+    room = cuda.shared.array(0, dtype=np.uint8)
+    thread, threads, length = cuda.threadIdx.x, cuda.blockDim.x, messages.shape[1]
+    for i in range(thread, 256, threads):
+        table[i] = tables[0, i]
+    for first in range(cuda.blockIdx.x * threads, out.size, cuda.gridDim.x * threads):
+        crc = np.uint32(0xFFFFFFFF)
+        for start in range(0, length, _CHUNK):
+            cuda.syncthreads()  # the table is there, and the bytes before were used by all
+            for place in range(thread, threads * _CHUNK, threads):
+                message, i = place // _CHUNK, place % _CHUNK
+                if first + message < out.size and start + i < length:
+                    room[message * _PITCH + i] = messages[first + message, start + i]
+            cuda.syncthreads()
+            if first + thread < out.size:
+                for i in range(min(_CHUNK, length - start)):
+                    crc = table[(crc ^ room[thread * _PITCH + i]) & 0xFF] ^ (crc >> 8)
+        if first + thread < out.size:
+            out[first + thread] = crc ^ np.uint32(0xFFFFFFFF)
+
+
 # The table of Wagner and Fischer ("The string-to-string correction problem", 1974) has in row i and
 # column j the distance of the first i letters of one word to the first j of the other. The cells of
 # a diagonal from lower left to upper right depend on the two diagonals before only, and so can be
