@@ -161,7 +161,7 @@ def _join_warp(largest: Any, total: Any) -> Any:
 
 @cuda.jit
 def softmax_cuda_warp(x: Rows, out: Rows) -> None:
-    """A warp for each row, twice through it; a launch has blocks of ``[32, warps]``, any 1-D grid."""
+    """A warp for each row, twice through it; blocks have the shape ``[32, warps]``."""
     lane, warps, columns = cuda.threadIdx.x, cuda.blockDim.y, out.shape[1]
     first = cuda.blockIdx.x * warps + cuda.threadIdx.y
     for i in range(first, out.shape[0], cuda.gridDim.x * warps):
