@@ -10,14 +10,14 @@ from gpubench.cli.console import ERR, Commands
 from gpubench.cli.fleet import fleet
 from gpubench.cli.measuring import time, verify
 from gpubench.cli.reading import choose, compare, query, report, serve
-from gpubench.cli.suites import check, devices, grid, init, plan, schema
+from gpubench.cli.suites import add, check, devices, grid, init, plan, schema
 from gpubench.distribution import describe_conflict
 
 
 @click.group(
     cls=Commands,
     commands=[
-        *(init, check, plan, devices, grid, schema),
+        *(init, add, check, plan, devices, grid, schema),
         *(verify, time, fleet),
         *(report, serve, choose, advise, compare, query),
     ],

@@ -11,6 +11,7 @@ from gpubench.cli import options
 from gpubench.cli.console import ERR, OUT, echo, print_faults, print_json
 from gpubench.cli.planning import planned
 from gpubench.errors import SuiteError
+from gpubench.suite.folder import asked_folder
 
 
 @click.command()
@@ -146,3 +147,107 @@ def init(directory: Path, systems: str, name: str | None) -> None:
     click.echo("\nNext:")
     for step in next_steps(directory, files, named):
         click.echo(f"  {step}")
+
+
+@click.command()
+@click.argument("function", metavar="MODULE:FUNCTION")
+@click.option(
+    "--baseline", metavar="MODULE:FUNCTION", help="What results and times are held against."
+)
+@click.option("--name", help="Name of the suite and its kernel (default: the function's).")
+@click.option(
+    "--array",
+    "arrays",
+    multiple=True,
+    metavar="NAME=SHAPE[:DTYPE][:INTENT]",
+    help="What an argument is: --array y=m,n:float32:inout. Repeatable.",
+)
+@click.option(
+    "--scalar",
+    "scalars",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="An argument that is a number: --scalar alpha=2.5. Repeatable.",
+)
+@click.option(
+    "--size",
+    "sizes",
+    multiple=True,
+    metavar="NAME=VALUES",
+    help="Sizes of an extent: --size n=1000,1000000. Repeatable.",
+)
+def add(
+    function: str,
+    baseline: str | None,
+    name: str | None,
+    arrays: tuple[str, ...],
+    scalars: tuple[str, ...],
+    sizes: tuple[str, ...],
+) -> None:
+    """Write a suite for a function of yours: suites/FUNCTION.yaml.
+
+    Reads arguments, dtypes and what is written from the source, and imports nothing. Asks for
+    what the source does not tell, or takes it from the options. Overwrites nothing.
+    """
+    import sys
+
+    from gpubench.plan import source
+    from gpubench.scaffold.adding import (
+        AddError,
+        describe_arguments,
+        draft_suite,
+        explain_missing,
+        write_suite,
+    )
+
+    source.SEARCHED_FIRST[:] = [str(Path.cwd()), str(Path("src").resolve())]
+    given_arrays, given_scalars = _by_name("--array", arrays), _by_name("--scalar", scalars)
+    given_sizes = {
+        axis: text if text.startswith(("[", "{")) else f"[{', '.join(text.split(','))}]"
+        for axis, text in _by_name("--size", sizes).items()
+    }
+    while True:
+        draft, missing = draft_suite(
+            function,
+            baseline,
+            name=name,
+            arrays=given_arrays,
+            scalars=given_scalars,
+            sizes=given_sizes,
+        )
+        if not missing:
+            break
+        if not sys.stdin.isatty():
+            raise AddError(explain_missing(missing))
+        for one in missing:
+            said = click.prompt(f"{one}: a number, or SHAPE:DTYPE:INTENT", default="n:float64:in")
+            (given_scalars if _is_number(said) else given_arrays)[one] = said
+    path = asked_folder(options.SUITES) / f"{draft.name}.yaml"
+    write_suite(draft, path)
+    click.echo(f"wrote {path}")
+    for line in describe_arguments(draft):
+        echo(f"  {line}")
+    click.echo("\nNext: see that this is so, then")
+    for step in (f"gpubench verify {draft.name}", f"gpubench time {draft.name} --preset smoke"):
+        click.echo(f"  {step}")
+
+
+def _by_name(option: str, pairs: tuple[str, ...]) -> dict[str, str]:
+    """Return what options of the form NAME=VALUE give by name."""
+    from gpubench.scaffold.adding import AddError
+
+    given = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not (name.strip() and equals and value.strip()):
+            raise AddError(f"{option} {pair}: write {option} NAME=VALUE")
+        given[name.strip()] = value.strip()
+    return given
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -75,7 +75,7 @@ def require(reference: str, arguments: Arguments | None = None) -> None:
     (compiled, made at run time) is taken to be right, and arguments behind a decorator that may
     change them.
     """
-    definition = _definition(reference)
+    definition = find_definition(reference)
     if arguments is None or not isinstance(definition, ast.FunctionDef):
         return
     for decorator in definition.decorator_list:  # `jit` of `@cuda.jit(device=True)`
@@ -120,9 +120,9 @@ def _takes(parameters: ast.arguments, arguments: Arguments) -> bool:
     )
 
 
-def _definition(reference: str) -> ast.stmt | None:
-    """The statement that defines a ``module:name``, followed through imports; ``None`` where the
-    source does not tell."""
+def find_definition(reference: str) -> ast.stmt | None:
+    """Return the statement that defines a ``module:name``, followed through imports; ``None`` where
+    the source does not tell."""
     name, _, dotted = reference.partition(":")
     attribute, _, inner = dotted.partition(".")
     for _ in range(_MOST_FOLLOWED):

@@ -1,0 +1,172 @@
+"""A suite for a user's function: what the source tells, what has to be said, what is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from gpubench.cli import main
+
+MODULE = '''
+import numpy as np
+from numba import cuda, njit, prange
+from numpy.typing import NDArray
+
+def add_numpy(a, b):
+    b += a
+
+@njit(parallel=True, cache=True)
+def add_parallel(a, b):
+    """b += a, over threads: "at once"."""
+    for i in prange(b.size):
+        b[i] += a[i]
+
+@cuda.jit
+def addCuda(a, b, n):
+    i = cuda.grid(1)
+    if i < n:
+        b[i] += a[i]
+
+def product(A, B, C):
+    np.matmul(A, B, out=C)
+
+@cuda.jit
+def product_cuda(A, B, C):
+    i, j = cuda.grid(2)
+    total = 0.0
+    for k in range(A.shape[1]):
+        total += A[i, k] * B[k, j]
+    C[i, j] = total
+
+def scaled(x: NDArray[np.float32], alpha: float = 2.5, out: NDArray[np.float32] = None):
+    np.multiply(x, alpha, out=out)
+
+@njit
+def whole(x, y, out):
+    out[:] = x * y
+
+@cuda.jit
+def histogram(values, bins):
+    i = cuda.grid(1)
+    if i < len(values):
+        cuda.atomic.add(bins, values[i], 1)
+
+def anything(*arrays):
+    pass
+
+raise SystemExit("add imports nothing")
+'''
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "mine.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def gpubench(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def add(*arguments: str) -> Result:
+    return gpubench("add", *arguments)
+
+
+def kernel(project: Path, name: str) -> dict:
+    suite = yaml.safe_load((project / "suites" / f"{name}.yaml").read_text())
+    return suite["kernels"][name]
+
+
+def test_a_kernel_and_its_baseline_become_a_suite_that_can_be_checked(project: Path) -> None:
+    done = add("mine:add_parallel", "--baseline", "mine:add_numpy")
+    assert done.exit_code == 0, done.stderr
+    assert "b: array [n] of float64, read and written" in done.stdout
+    written = kernel(project, "add_parallel")
+    assert written["arrays"]["b"] == {"shape": ["n"], "dtype": "float64", "intent": "inout"}
+    assert list(written["implementations"]) == ["numpy", "numba"]
+    assert gpubench("check").exit_code == 0
+
+
+def test_a_cuda_kernel_gets_a_launch_and_the_size_of_its_arrays(project: Path) -> None:
+    assert add("mine:addCuda").exit_code == 0
+    written = kernel(project, "add_cuda")
+    assert written["call"] == ["a", "b", "n"]
+    assert written["implementations"]["numba_cuda"]["launch"]["grid"] == "cover"
+    assert written["devices"] == ["cpu", "cuda:0"]
+    assert written["baseline"] == "numba_cuda"
+
+
+def test_dimensions_of_arrays_and_of_the_grid_come_from_the_indices(project: Path) -> None:
+    done = add(
+        *("mine:product_cuda", "--baseline", "mine:product", "--name", "product"),
+        *("--array", "A=m,k", "--array", "B=k,n", "--size", "k=8,16"),
+    )  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    written = kernel(project, "product")
+    shapes = {name: array["shape"] for name, array in written["arrays"].items()}
+    assert shapes == {"A": ["m", "k"], "B": ["k", "n"], "C": ["m", "n"]}
+    assert written["sizes"]["k"] == [8, 16]
+    assert written["arrays"]["C"]["intent"] == "out"
+    assert written["implementations"]["numba_cuda"]["launch"]["block"] == [[16, 16], [32, 8]]
+    assert gpubench("check").exit_code == 0
+
+
+def test_annotations_and_defaults_tell_dtypes_and_numbers(project: Path) -> None:
+    assert add("mine:scaled").exit_code == 0
+    written = kernel(project, "scaled")
+    assert written["scalars"] == {"alpha": {"value": 2.5}}
+    assert written["arrays"]["out"] == {"shape": ["n"], "dtype": "float32", "intent": "out"}
+
+
+def test_an_atomic_addition_reads_and_writes(project: Path) -> None:
+    done = add("mine:histogram", "--array", "values=n:int64", "--array", "bins=64:int32")
+    assert done.exit_code == 0, done.stderr
+    assert kernel(project, "histogram")["arrays"]["bins"]["intent"] == "inout"
+
+
+def test_what_the_source_does_not_tell_has_to_be_said(project: Path) -> None:
+    done = add("mine:whole")
+    assert done.exit_code == 2
+    assert "--array x=n:float64:in" in done.stderr and "--scalar x=2.5" in done.stderr
+    assert not (project / "suites").exists()
+    assert add("mine:whole", "--array", "x=n", "--scalar", "y=3").exit_code == 0
+    assert kernel(project, "whole")["scalars"] == {"y": {"value": 3}}
+
+
+def test_nothing_is_overwritten(project: Path) -> None:
+    assert add("mine:addCuda").exit_code == 0
+    before = (project / "suites/add_cuda.yaml").read_bytes()
+    done = add("mine:addCuda")
+    assert done.exit_code == 2
+    assert "--name add_cuda_2" in done.stderr
+    assert (project / "suites/add_cuda.yaml").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["mine"], "write module:function"),
+        (["mine:nothing"], "has no 'nothing'"),
+        (["nowhere:add"], "there is no module 'nowhere'"),
+        (["mine:anything"], "write a function around it"),
+        (["mine:addCuda", "--baseline", "mine:add_numpy"], "takes 2 arguments"),
+        (["mine:addCuda", "--array", "z=n"], "it has a, b, n"),
+        (["mine:addCuda", "--array", "a"], "write --array NAME=VALUE"),
+        (["mine:addCuda", "--array", "a=n:floaty"], "'floaty' is neither"),
+        (["mine:addCuda", "--scalar", "n=many"], "'many' is no number"),
+        (["mine:addCuda", "--size", "k=4"], "the extents are n"),
+        (["mine:addCuda", "--array", "a=n+"], "it ends too early"),
+        (["mine:addCuda", "--array", "a=n", "--scalar", "a=1"], "leave one out"),
+    ],
+)
+def test_what_cannot_be_is_said_and_nothing_is_written(
+    project: Path, arguments: list[str], said: str
+) -> None:
+    done = add(*arguments)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert not (project / "suites").exists()
