@@ -6,9 +6,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Literal
+
+from gpubench.softcuda.build import description_of
+from gpubench.softcuda.reports import readable_name
 
 MODEL = 1
 """Version of the rules; raise it with every change that gives any kernel another number."""
@@ -220,3 +227,104 @@ COUNTS: tuple[Count, ...] = (
     _instructions("other", "operations between the lanes of a warp, and hints"),
 )
 """Every number, once, in the order of tables."""
+
+
+# ---- from what the driver tells ----------------------------------------------------------------
+
+_LEVELS = {one.name: one.level for one in COUNTS}
+_SPACES = ("generic", "global", "shared", "local", "guard")
+"""By the numbers that translation and driver use."""
+_DESCRIPTIONS = 64
+"""Modules whose descriptions are kept, since reading one takes longer than a small launch."""
+
+
+def parse_launches(text: str) -> list[LaunchCounts]:
+    """Parse the driver's JSON lines."""
+    return [_launch(json.loads(line)) for line in text.splitlines() if line.strip(" \0")]
+
+
+@lru_cache(_DESCRIPTIONS)
+def _describe(library: str) -> dict[str, Any]:
+    """Read what the basic blocks of a module do, as ``translation/counting.py`` describes it."""
+    text = description_of(Path(library)).read_text(encoding="utf-8")
+    description: dict[str, Any] = json.loads(text)
+    return description
+
+
+def _launch(said: Mapping[str, Any]) -> LaunchCounts:
+    missing = said.get("missing")
+    of_lines: Mapping[tuple[int, int], Counter[str]] = {}
+    lines: tuple[LineCounts, ...] = ()
+    grid, block = tuple(said["grid"]), tuple(said["block"])
+    threads_of_block = block[0] * block[1] * block[2]
+    blocks = grid[0] * grid[1] * grid[2]
+    warps, threads = blocks * -(-threads_of_block // 32), blocks * threads_of_block
+    counts: dict[str, int] = {}
+    if missing is None:
+        description = _describe(said["library"])
+        executed = said.get("blocks")
+        if executed is None:  # an empty kernel: nothing has run
+            executed = [[description["kernels"][said["kernel"]], warps, threads, 0]]
+        of_lines = _sum_lines(description, executed, said.get("accesses", ()))
+        counts = {one.name: 0 for one in COUNTS} | {"warps": warps, "threads": threads}
+        for row in of_lines.values():
+            for name, number in row.items():
+                counts[name] += number
+        lines = tuple(_lines(of_lines, description["files"]))
+    return LaunchCounts(
+        kernel=readable_name(said["kernel"]),
+        grid=grid,
+        block=block,
+        shared_bytes=said["shared_bytes"],
+        architecture=divmod(said["capability"], 10),
+        missing=missing,
+        counts=counts,
+        lines=lines,
+    )
+
+
+def _sum_lines(
+    description: Mapping[str, Any],
+    executed: list[list[int]],
+    accesses: list[list[int]],
+) -> dict[tuple[int, int], Counter[str]]:
+    """Return what each line did, by the numbers of files and lines."""
+    of_lines: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
+    for number, warps, lanes, divergent in executed:
+        for file, line, row in description["rows"][number]:
+            sums = of_lines[file, line]
+            for name, each in row.items():
+                sums[name] += each * (lanes if _LEVELS[name] == "thread" else warps)
+        if divergent and (place := description["branches"][number]):
+            of_lines[tuple(place)]["divergent_branches"] += divergent
+    for number, space, requests, lanes, passes, ideal, same in accesses:
+        _, kind, file, line, row = description["accesses"][number]
+        sums = of_lines[file, line]
+        for name, each in row.items():
+            sums[name] += each * (lanes if _LEVELS[name] == "thread" else requests)
+        if _SPACES[space] == "guard":
+            continue
+        access = f"{_SPACES[space]}_{kind}"
+        unit = "wavefronts" if _SPACES[space] == "shared" else "sectors"
+        found = {
+            f"{access}_requests": requests,
+            f"{access}_{unit}": passes,
+            f"{access}_ideal_{unit}": ideal,
+            f"{access}_same_address": same,
+        }
+        for name, number_of in found.items():
+            if name in _LEVELS:
+                sums[name] += number_of
+    return of_lines
+
+
+def _lines(
+    of_lines: Mapping[tuple[int, int], Counter[str]], files: Mapping[str, str]
+) -> Iterator[LineCounts]:
+    """Yield the lines whose place is known, by file and line."""
+    places: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
+    for (file, line), row in of_lines.items():
+        places[files.get(str(file), ""), line].update(row)
+    for place in sorted(places):
+        if all(place):
+            yield LineCounts(*place, {name: n for name, n in places[place].items() if n})
