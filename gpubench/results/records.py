@@ -21,6 +21,7 @@ from gpubench.record import (
     APPENDED,
     UNCOMMITTED,
     CaseRecord,
+    CountsRecord,
     Disturbance,
     RoundsRecord,
     RunRecord,
@@ -138,6 +139,8 @@ class RecordReader:
                             repeated.add(key)
                         rounds[key] = run, []  # of the last run; if not known, the last line
                     rounds[key][1].append(record)
+                    continue
+                if isinstance(record, CountsRecord):
                     continue
                 number = self._numbers[lines[place]] = len(records)
                 records.append(record)

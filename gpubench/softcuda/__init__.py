@@ -19,6 +19,7 @@ import importlib.util
 import os
 import platform
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -30,9 +31,19 @@ from gpubench.softcuda.build import (
     compile_ptx,
     nvidia_folders,
 )
+from gpubench.softcuda.counts import LaunchCounts, parse_launches
 from gpubench.softcuda.reports import Report, parse_reports
 
-__all__ = ["NAME", "SWITCH", "Report", "SoftwareDevice", "UnavailableError", "requested", "start"]
+__all__ = [
+    "NAME",
+    "SWITCH",
+    "LaunchCounts",
+    "Report",
+    "SoftwareDevice",
+    "UnavailableError",
+    "requested",
+    "start",
+]
 
 NAME = "softcuda"
 """What its devices are called, in NVML and by the driver."""
@@ -59,8 +70,10 @@ class SoftwareDevice:
         self._linker = _load_linker(libraries.linker)
         self._driver.softcuda_reports.restype = ctypes.c_size_t
         self._driver.softcuda_name.argtypes = [ctypes.c_uint64, ctypes.c_char_p]
+        self._driver.softcuda_counts.restype = ctypes.c_size_t
         self._sanitize = os.environ.get("SOFTCUDA_SANITIZE", "") not in ("", "0")
-        if self._sanitize:
+        self._count = os.environ.get("SOFTCUDA_COUNT", "") not in ("", "0")
+        if self._sanitize or self._count:
             lines.add_lines()
         self._compiler = _COMPILER(self._compile)  # the driver calls it for as long as it lives
         self._driver.softcuda_set_compiler(self._compiler)
@@ -69,15 +82,18 @@ class SoftwareDevice:
         """Set an option while programs run; raises ``ValueError`` for one that means nothing.
 
         ``order``: ``ascending``, ``descending`` or a seed, from the next launch on; ``sanitize``:
-        ``0`` or ``1``, for modules that are loaded from then on; ``timeout``: seconds of a kernel.
-        Faults name Python's lines in kernels that Numba compiles after ``sanitize`` was ``1``.
+        ``0`` or ``1``, for modules that are loaded from then on; ``count``: the same, for
+        ``counts``; ``timeout``: seconds of a kernel. Faults and counts name Python's lines in
+        kernels that Numba compiles after ``sanitize`` or ``count`` was ``1``.
         """
         if not self._driver.softcuda_set(name.encode(), value.encode()):
             raise ValueError(f"softcuda has no option {name}={value}")
         if name == "sanitize":
             self._sanitize = value not in ("", "0")
-            if self._sanitize:
-                self.add_lines()
+        if name == "count":
+            self._count = value not in ("", "0")
+        if name in ("sanitize", "count") and value == "1":
+            self.add_lines()
 
     def add_lines(self) -> None:
         """Have faults name Python's lines in kernels that Numba compiles from now on."""
@@ -89,18 +105,20 @@ class SoftwareDevice:
 
     def reports(self) -> list[Report]:
         """Faults that were found since the last call, oldest first."""
-        size = 1 << 16
-        while True:
-            room = ctypes.create_string_buffer(size)
-            needed = self._driver.softcuda_reports(room, ctypes.c_size_t(size))
-            if needed <= size:
-                return parse_reports(room.raw[:needed].decode(errors="replace"))
-            size = needed
+        return parse_reports(_read(self._driver.softcuda_reports))
+
+    def counts(self) -> list[LaunchCounts]:
+        """Return what launches did since the last call, oldest first; see ``COUNTS``.
+
+        Launches count that ended while the option ``count`` was ``1``. One that failed, or whose
+        module was loaded before, is in the list with the reason why it has no counts.
+        """
+        return parse_launches(_read(self._driver.softcuda_counts))
 
     def _compile(self, ptx: bytes, path: int, path_room: int, log: int, log_room: int) -> int:
         """Called by the driver for each module; no exception may leave it."""
         try:
-            made = compile_ptx(ptx.decode(), sanitize=self._sanitize)
+            made = compile_ptx(ptx.decode(), sanitize=self._sanitize, count=self._count)
             _write(path, path_room, os.fsencode(made))
         except Exception as error:
             _write(log, log_room, str(error).encode())
@@ -165,6 +183,17 @@ def _load_linker(path: Path) -> ctypes.CDLL | None:
             linker.softcuda_set_nvjitlink(os.fsencode(real))
             return linker
     return None
+
+
+def _read(take: Callable[..., int]) -> str:
+    """Read a text of any length that the driver forgets once it is read."""
+    size = 1 << 16
+    while True:
+        room = ctypes.create_string_buffer(size)
+        needed = take(room, ctypes.c_size_t(size))
+        if needed <= size:
+            return room.raw[:needed].decode(errors="replace")
+        size = needed
 
 
 def _write(room: int, size: int, text: bytes) -> None:

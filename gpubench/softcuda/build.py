@@ -161,23 +161,45 @@ def build_for_cupy(source: Path, includes: Sequence[Path]) -> Path:
     return library
 
 
-def compile_ptx(ptx: str, *, sanitize: bool) -> Path:
-    """The shared library of a module, compiled for plain runs or for the sanitizer.
+def compile_ptx(ptx: str, *, sanitize: bool, count: bool = False) -> Path:
+    """The shared library of a module, compiled for plain runs, for the sanitizer, or to count.
 
-    Raises ``UnavailableError`` for PTX that the translation does not know.
+    Beside one that counts lies the description of its basic blocks (``description_of``). Raises
+    ``UnavailableError`` for PTX that the translation does not know.
     """
     flags = [*_MODULE_FLAGS, *_machine_flags(), *(["-DSC_SANITIZE"] if sanitize else [])]
+    flags += ["-DSC_COUNT"] if count else []
     library = kept("module.so", [ptx.encode(), " ".join(flags).encode(), *_translator()])
-    if not library.is_file():
+    description = description_of(library)
+    if not library.is_file() or (count and not description.is_file()):
         # Imported here: a module that is in the cache needs no translation.
-        from gpubench.softcuda.translation.translate import TranslationError, translate
+        from gpubench.softcuda.translation.translate import (
+            TranslationError,
+            describe_counts,
+            translate,
+        )
 
         try:
-            text = translate(ptx)
+            text = translate(ptx, count=count)
+            if count:
+                write_at_once(description, describe_counts(ptx))
         except TranslationError as error:
             raise UnavailableError(f"cannot translate this PTX: {error}") from error
         compile_to(library, [*flags, f"-I{NATIVE}", "-x", "c", "-", "-lm"], text)
     return library
+
+
+def description_of(library: Path) -> Path:
+    """Where what the basic blocks of a module do is described, as JSON."""
+    return library.with_suffix(".json")
+
+
+def write_at_once(path: Path, text: str) -> None:
+    """Write a file that nobody reads half of."""
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        made = Path(folder, path.name)
+        made.write_text(text, encoding="utf-8")
+        made.replace(path)
 
 
 @cache

@@ -20,7 +20,7 @@ from gpubench.softcuda.build import UnavailableError, find_cuda_header
 
 NATIVE = Path(gpubench.softcuda.__file__).parent / "native"
 TESTED = (
-    *("blocks", "fibers", "signals", "warps", "barriers"),
+    *("blocks", "fibers", "signals", "warps", "barriers", "counts", "requests"),
     *("access", "heap", "printing", "sanitizer", "races", "order"),
 )
 COMPILER = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")

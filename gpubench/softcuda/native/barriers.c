@@ -77,6 +77,7 @@ static void finish(sc_block *block, uint32_t number) {
     if (!barrier->threads || barrier->waiting == grid->threads) sc_races_block(block);
     else sc_races_some(block, number);
   }
+  if (grid->counts && whole) sc_counts_block(block); /* traces stay short, and near */
   for (uint32_t i = 0; i < grid->threads; i++) {
     sc_fiber *fiber = &block->fibers[i];
     if (fiber->status != SC_AT_BARRIER || fiber->barrier != number) continue;

@@ -164,6 +164,7 @@ static void begin_thread(sc_block *block, sc_fiber *fiber, uint32_t linear) {
   thread->line = thread->file = 0;
   fiber->local_used = fiber->local_newest = 0;
   if (fiber->clocks) sc_races_begin_thread(fiber);
+  if (block->grid->counts) sc_counts_begin_thread(fiber);
 }
 
 static void begin_fiber(sc_block *block, sc_fiber *fiber, struct sc_clocks *clocks) {
@@ -217,6 +218,14 @@ static struct sc_clocks *clocks_of(const sc_block *block, uint32_t linear) {
 
 /* ---- kernels whose threads wait for nothing ------------------------------------------------- */
 
+/* A fiber has run; false: the kernel has ended by a fault. */
+static bool is_fine(sc_grid *grid, sc_fiber *fiber) {
+  const sc_worker *worker = grid->worker;
+  if (worker->signal) report_signal(grid);
+  else if (worker->expired && !grid->error) report_time_out(grid, fiber);
+  return !grid->error;
+}
+
 /* All threads of all blocks on the stack of one fiber. */
 static void run_in_turn(sc_fiber *fiber) {
   sc_block *block = fiber->block;
@@ -233,8 +242,80 @@ static void run_in_turn(sc_fiber *fiber) {
   }
 }
 
+/* The same for some threads of a block that are counted. A thread whose trace is full keeps the
+ * fiber, and the others go on with another one. */
+static void run_some_in_turn(sc_fiber *fiber) {
+  sc_grid *grid = fiber->block->grid;
+  while (grid->next_thread < grid->last_thread) {
+    begin_thread(fiber->block, fiber, fiber->block->order[grid->next_thread++]);
+    grid->kernel->run(&fiber->thread, grid->launch->parameters);
+    if (fiber->clocks) sc_races_settle(fiber);
+    sc_counts_end_thread(fiber);
+  }
+}
+
+/* Lets a fiber of run_some_in_turn go on; false: the kernel has ended by a fault. */
+static bool continue_turn(sc_grid *grid, sc_fiber *fiber) {
+  fiber->idle = false;
+  if (!sc_fiber_resume(grid->worker, fiber, run_some_in_turn)) grid->error = CUDA_ERROR_OUT_OF_MEMORY;
+  if (!is_fine(grid, fiber)) return false;
+  if (fiber->status == SC_ENDED) sc_fiber_drop(grid->worker, fiber);
+  else if (fiber->status != SC_RUNNABLE) grid->error = CUDA_ERROR_LAUNCH_FAILED; /* as below */
+  return !grid->error;
+}
+
+/* Runs a stretch of the order: whole warps. */
+static void run_stretch(sc_block *block, uint32_t first, uint32_t last) {
+  sc_grid *grid = block->grid;
+  uint32_t used = 0, left, begin = block->order[first], end = begin;
+  for (uint32_t i = first; i < last; i++) {
+    if (block->order[i] < begin) begin = block->order[i];
+    if (block->order[i] > end) end = block->order[i];
+  }
+  for (uint32_t w = begin / SC_WARP; w <= end / SC_WARP; w++) sc_counts_begin_warp(block, w);
+  grid->next_thread = first;
+  grid->last_thread = last;
+  while (grid->next_thread < last) {
+    sc_fiber *fiber = &block->fibers[used];
+    begin_fiber(block, fiber, clocks_of(block, used));
+    if (!continue_turn(grid, fiber)) return;
+    used += fiber->status != SC_ENDED;
+  }
+  do {
+    bool idle = true;
+    left = 0;
+    for (uint32_t w = begin / SC_WARP; w <= end / SC_WARP; w++) sc_counts_warp(block, w);
+    for (uint32_t i = 0; i < used; i++) {
+      sc_fiber *fiber = &block->fibers[i];
+      if (fiber->status == SC_ENDED) continue;
+      if (!continue_turn(grid, fiber)) return;
+      idle &= fiber->idle;
+      left++;
+    }
+    sc_counts_pass(grid, idle);
+  } while (left);
+}
+
+static void run_counted(sc_grid *grid) {
+  sc_block *block = grid->blocks;
+  for (uint32_t i = 0; i < grid->fibers_of_block; i++) block->fibers[i].stack = NULL;
+  for (uint64_t n = 0; n < grid->block_count && !grid->error; n++) {
+    begin_block(block);
+    for (uint32_t first = 0, last; first < grid->threads && !grid->error; first = last) {
+      /* As many as have traces at once. Descending, the first warp may have fewer lanes. */
+      uint32_t rest = grid->threads % SC_WARP;
+      last = grid->order == SC_PERMUTED ? grid->threads : first + SC_WARP;
+      if (grid->order == SC_DESCENDING && !first && rest) last = rest;
+      if (last > grid->threads) last = grid->threads;
+      run_stretch(block, first, last);
+    }
+  }
+  for (uint32_t i = 0; i < grid->fibers_of_block; i++)
+    sc_fiber_drop(grid->worker, &block->fibers[i]);
+}
+
 static void run_alone(sc_grid *grid) {
-  sc_fiber *fiber = grid->worker->fibers.at;
+  sc_fiber *fiber = grid->blocks->fibers;
   begin_fiber(grid->blocks, fiber, clocks_of(grid->blocks, 0));
   if (!sc_fiber_resume(grid->worker, fiber, run_in_turn)) grid->error = CUDA_ERROR_OUT_OF_MEMORY;
   if (grid->worker->signal) report_signal(grid);
@@ -249,9 +330,12 @@ static void run_thread(sc_fiber *fiber) {
   sc_grid *grid = fiber->block->grid;
   grid->kernel->run(&fiber->thread, grid->launch->parameters);
   if (fiber->clocks) sc_races_settle(fiber);
+  if (grid->counts) sc_counts_end_thread(fiber);
 }
 
 static void begin_fibers(sc_block *block) {
+  for (uint32_t i = 0; block->grid->counts && i < block->grid->warps; i++)
+    sc_counts_begin_warp(block, i);
   for (uint32_t i = 0; i < block->grid->threads; i++) {
     begin_fiber(block, &block->fibers[i], clocks_of(block, i));
     begin_thread(block, &block->fibers[i], i);
@@ -263,28 +347,29 @@ static void fiber_ended(sc_grid *grid, sc_fiber *fiber) {
   sc_fiber_drop(grid->worker, fiber);
   fiber->block->alive--;
   grid->alive--;
+  if (grid->counts && !fiber->block->alive) sc_counts_block(fiber->block);
   sc_left(fiber);
 }
 
 /* Runs a fiber; false: the kernel has ended by a fault. */
 static bool step(sc_grid *grid, sc_fiber *fiber) {
-  sc_worker *worker = grid->worker;
-  if (!sc_fiber_resume(worker, fiber, run_thread)) grid->error = CUDA_ERROR_OUT_OF_MEMORY;
-  if (worker->signal) report_signal(grid);
-  else if (worker->expired && !grid->error) report_time_out(grid, fiber);
-  if (grid->error) return false;
+  fiber->idle = false;
+  if (!sc_fiber_resume(grid->worker, fiber, run_thread)) grid->error = CUDA_ERROR_OUT_OF_MEMORY;
+  if (!is_fine(grid, fiber)) return false;
   if (fiber->status == SC_ENDED) fiber_ended(grid, fiber);
   return true;
 }
 
-/* Lets each thread of a block that can run do so, once; answers how many did. */
-static uint32_t run_pass(sc_grid *grid, sc_block *block) {
+/* Lets each thread of a block that can run do so, once; answers how many did, and clears `idle`
+ * where one did anything but wait. */
+static uint32_t run_pass(sc_grid *grid, sc_block *block, bool *idle) {
   uint32_t ran = 0;
   for (uint32_t i = 0; i < grid->threads; i++) {
     sc_fiber *fiber = &block->fibers[block->order[i]];
     if (fiber->status != SC_RUNNABLE) continue;
     ran++;
     if (!step(grid, fiber)) break;
+    *idle &= fiber->idle;
     if (!block->restart) continue;
     block->restart = false;
     i = UINT32_MAX; /* 0 next */
@@ -301,8 +386,10 @@ static void run_live_blocks(sc_grid *grid) {
   }
   while (grid->alive && !grid->error) {
     uint64_t ran = 0;
+    bool idle = true;
     for (uint32_t i = 0; i < grid->live_blocks && !grid->error; i++)
-      ran += run_pass(grid, &grid->blocks[i]);
+      ran += run_pass(grid, &grid->blocks[i], &idle);
+    if (grid->counts) sc_counts_pass(grid, idle);
     if (ran || grid->error || sc_warps_unstick(grid)) continue;
     sc_barriers_report_stuck(grid);
     grid->error = CUDA_ERROR_LAUNCH_TIMEOUT; /* a GPU would wait until its time-out */
@@ -334,7 +421,7 @@ static void prepare_blocks(sc_grid *grid, char *windows, uint16_t *orders, sc_fi
     block->grid = grid;
     block->window = windows + (size_t)i * grid->window_stride;
     block->order = orders + (size_t)i * grid->threads;
-    block->fibers = fibers + (size_t)i * grid->threads;
+    block->fibers = fibers + (size_t)i * grid->fibers_of_block;
     for (uint32_t t = 0; t < grid->threads; t++)
       block->order[t] = (uint16_t)(grid->order == SC_DESCENDING ? grid->threads - 1 - t : t);
   }
@@ -344,7 +431,7 @@ static void prepare_blocks(sc_grid *grid, char *windows, uint16_t *orders, sc_fi
 static bool prepare(sc_grid *grid) {
   sc_worker *worker = grid->worker;
   size_t live = grid->live_blocks, threads = grid->threads;
-  size_t fibers = grid->kernel->waits ? live * threads : 1;
+  size_t fibers = live * grid->fibers_of_block;
   grid->blocks = sc_pool_take(&worker->blocks, live * sizeof *grid->blocks, true);
   grid->places = sc_pool_take(&worker->places, threads * sizeof *grid->places, false);
   void *of_fibers = sc_pool_take(&worker->fibers, fibers * sizeof(sc_fiber), false);
@@ -374,6 +461,10 @@ static bool begin_run(sc_grid *grid) {
   bool all = launch->cooperative && grid->kernel->waits;
   grid->live_blocks = all ? (uint32_t)grid->block_count : 1;
   order_blocks(grid);
+  if (grid->module->blocks && !sc_counts_begin(grid)) return false;
+  uint32_t warp = grid->threads < SC_WARP ? grid->threads : SC_WARP;
+  grid->fibers_of_block = grid->kernel->waits || (grid->counts && grid->order == SC_PERMUTED)
+                              ? grid->threads : grid->counts ? warp : 1;
   if (!prepare(grid) || (grid->sanitize && !sc_sanitizer_begin(grid))) return false;
   grid->list = sc_take_list();
   if (!grid->sanitize) sc_sanitizer_absent(grid);
@@ -381,7 +472,10 @@ static bool begin_run(sc_grid *grid) {
 }
 
 CUresult sc_execute(const sc_launch *launch) {
-  if (launch->function->kernel->empty) return CUDA_SUCCESS; /* grids have up to 2^73 threads */
+  if (launch->function->kernel->empty) { /* grids have up to 2^73 threads */
+    sc_counts_absent(launch);
+    return CUDA_SUCCESS;
+  }
   sc_worker *worker = sc_worker_here();
   if (!worker) return CUDA_ERROR_OUT_OF_MEMORY;
   sc_grid grid = {.launch = launch, .worker = worker};
@@ -389,11 +483,14 @@ CUresult sc_execute(const sc_launch *launch) {
   worker->grid = &grid;
   sc_signals_begin(worker, sc_option.kernel_timeout);
   if (grid.kernel->waits) run_together(&grid);
+  else if (grid.counts) run_counted(&grid);
   else run_alone(&grid);
   sc_signals_end(worker);
   sc_stacks_leave(worker);
   worker->grid = NULL;
   if (grid.sanitize) sc_races_end(&grid);
+  if (grid.counts) sc_counts_end(&grid);
+  else if (!grid.error) sc_counts_absent(launch);
   sc_printed_flush(&grid);
   sc_release_list(grid.list);
   return grid.error;
@@ -429,7 +526,9 @@ static uint64_t read_clock(sc_thread *thread) {
 static void yield(sc_thread *thread) {
   sc_fiber *fiber = sc_fiber_of(thread);
   if (fiber->clocks) sc_races_settle(fiber);
-  if (fiber->block->grid->kernel->waits) sc_fiber_suspend(fiber);
+  if (!fiber->block->grid->kernel->waits) return;
+  fiber->idle = true;
+  sc_fiber_suspend(fiber);
 }
 
 const sc_services sc_services_of_device = {
@@ -448,4 +547,5 @@ const sc_services sc_services_of_device = {
     .enter = sc_enter_frame,
     .leave = sc_leave_frame,
     .yield = yield,
+    .trace = sc_counts_trace,
 };

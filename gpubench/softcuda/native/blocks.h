@@ -25,6 +25,8 @@ enum {
 /* Most local memory of a thread (Guide, Technical Specifications per Compute Capability: 512
  * KB). */
 #define SC_LOCAL_BYTES ((uint32_t)512 << 10)
+/* That, and the header and the gap of the newest frame. */
+#define SC_LOCAL_ROOM (SC_LOCAL_BYTES + 4096)
 
 /* ---- fibers.c: stacks ----------------------------------------------------------------------- */
 
@@ -38,6 +40,7 @@ typedef struct sc_worker sc_worker;
 typedef struct sc_fiber sc_fiber;
 typedef struct sc_block sc_block;
 typedef struct sc_grid sc_grid;
+typedef struct sc_counts sc_counts;
 
 /* Begins every frame of local memory. */
 typedef struct sc_frame {
@@ -53,6 +56,7 @@ struct sc_fiber {
   sc_stack *stack; /* NULL before it first runs and after it has ended */
   void *saved;     /* the stack pointer while others run */
   enum sc_status status;
+  bool idle;             /* it let others run and did nothing else, as far as is known */
   uint32_t site;         /* of the operation at which it waits */
   uint32_t barrier;      /* its number */
   uint32_t answer;       /* of barrier.red */
@@ -84,6 +88,7 @@ struct sc_worker {
   /* Reused from launch to launch. */
   struct sc_pool { void *at; size_t bytes; } fibers, blocks, orders, places, windows, clocks, bits;
   struct sc_races *races;
+  sc_counts *counts;
 };
 
 /* The calling thread's worker, made at its first launch; NULL where there is no memory for one. */
@@ -175,6 +180,7 @@ struct sc_grid {
   sc_allocation *cached[SC_CACHED]; /* that this launch may write, by their pages */
   enum sc_order order;
   bool sanitize;
+  sc_counts *counts;       /* counts.c; NULL where the module does not tell what it does */
   uint64_t random;         /* state of the generator of permutations */
   uint64_t block_count, next_block, stride; /* blocks run with this stride, modulo their count */
   uint32_t threads, warps; /* of a block */
@@ -182,6 +188,8 @@ struct sc_grid {
   uint32_t dynamic_at, window_bytes, window_stride;
   sc_block *blocks;
   uint32_t live_blocks;    /* how many of them live at once */
+  uint32_t fibers_of_block;
+  uint32_t next_thread, last_thread; /* of the order; where fibers take turns (run_stretch) */
   uint64_t alive, at_grid; /* threads of the live blocks; how many wait at the grid's barrier */
   CUresult error;
   uint64_t heap_used;
@@ -280,6 +288,25 @@ void sc_races_arrive(sc_fiber *fiber, sc_barrier *barrier);
 void sc_races_some(sc_block *block, uint32_t number);
 void sc_races_block(sc_block *block);
 void sc_races_grid(sc_grid *grid);
+
+/* ---- counts.c ------------------------------------------------------------------------------- */
+
+/* Takes what is needed to count a launch; false: no memory. */
+bool sc_counts_begin(sc_grid *grid);
+/* Keeps what a launch did, unless it has failed. */
+void sc_counts_end(sc_grid *grid);
+/* Keeps a launch that was not counted: its kernel is empty, or does not tell what it does. */
+void sc_counts_absent(const sc_launch *launch);
+void sc_counts_forget(sc_worker *worker);
+void sc_counts_begin_warp(sc_block *block, uint32_t number);
+void sc_counts_begin_thread(sc_fiber *fiber);
+void sc_counts_end_thread(sc_fiber *fiber);
+/* Counts what a warp, or all of a block, did as far as its lanes have come. */
+void sc_counts_warp(sc_block *block, uint32_t number);
+void sc_counts_block(sc_block *block);
+/* All that can run did so once; `idle`: and did nothing but wait. */
+void sc_counts_pass(sc_grid *grid, bool idle);
+void sc_counts_trace(sc_thread *thread, uint32_t places);
 
 /* ---- printing.c and heap.c ------------------------------------------------------------------ */
 

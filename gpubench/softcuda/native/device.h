@@ -75,7 +75,31 @@ typedef struct sc_services {
   void (*leave)(sc_thread *, char *frame);
   /* Another thread may run: called in a loop that may wait for one (nanosleep). */
   void (*yield)(sc_thread *);
+  /* Makes room in the trace for a basic block with `places` addresses. */
+  void (*trace)(sc_thread *, uint32_t places);
 } sc_services;
+
+/* Where a thread goes (SC_COUNT): its basic blocks, and the addresses that it touches in them. */
+typedef struct sc_trace {
+  uint32_t *block, *block_end;
+  uint64_t *place, *place_end;
+} sc_trace;
+
+/* What counting.py says of accesses and of basic blocks. */
+enum sc_code_space { SC_IN_ANY, SC_IN_GLOBAL, SC_IN_SHARED, SC_IN_LOCAL, SC_IN_NONE, SC_SPACES };
+enum sc_code_kind { SC_LOADS, SC_STORES, SC_CHANGES };
+
+typedef struct sc_code_access {
+  uint8_t space, kind, size; /* bytes of a lane */
+} sc_code_access;
+
+#define SC_NO_BLOCK UINT32_MAX
+
+typedef struct sc_code_block {
+  uint32_t meets;       /* where lanes meet that part at its end, or SC_NO_BLOCK */
+  int32_t depth;        /* 1 where a function begins, -1 where it returns */
+  uint32_t first, count; /* its accesses */
+} sc_code_block;
 
 /* One CUDA thread while it runs. */
 struct sc_thread {
@@ -93,6 +117,7 @@ struct sc_thread {
   /* Where its local memory lies, whichever frames are in use; NULL before the first one. */
   char *local;
   uint32_t local_bytes;
+  sc_trace trace;
 };
 
 typedef struct sc_kernel {
@@ -131,7 +156,13 @@ typedef struct sc_module {
   uint32_t shared_bytes;  /* the same without guards: what the kernel declares */
   const char *const *files; /* by the numbers of .file; files[0] is empty */
   uint32_t file_count;
+  /* By their numbers; NULL and 0 where the module was not compiled to count. */
+  const sc_code_block *blocks;
+  uint32_t block_count;
+  const sc_code_access *accesses;
+  uint32_t access_count;
+  uint32_t widest; /* most accesses of a basic block */
 } sc_module;
 
-/* A translated library is compiled for one of two ways to run; both have the same layout. */
+/* A translated library is compiled for one of several ways to run; all have the same layout. */
 #define SC_MODULE_SYMBOL "softcuda_module"

@@ -52,6 +52,7 @@ typedef struct sc_options {
   enum sc_order order;    /* of threads and of blocks */
   uint64_t seed;          /* of SC_PERMUTED */
   bool sanitize;          /* find races, uninitialised reads and unmatched barriers */
+  bool count;             /* keep what launches do, of modules that tell it */
   double kernel_timeout;  /* seconds until a kernel ends with LAUNCH_TIMEOUT; 0: never */
   sc_command commands[32];
   int command_count;
@@ -63,7 +64,7 @@ typedef struct sc_options {
 extern sc_options sc_option;
 
 /* Reads the environment: SOFTCUDA_DEVICES, _CC, _VERSION, _MEMORY, _SMS, _BLOCK, _SHARED, _ORDER
- * (ascending, descending, or a seed), _SANITIZE, _TIMEOUT, _LEAKS, _LOG and _FAULTS. */
+ * (ascending, descending, or a seed), _SANITIZE, _COUNT, _TIMEOUT, _LEAKS, _LOG and _FAULTS. */
 void sc_options_read(void);
 /* Sets one option by its name in lower case ("order", "7"), also while programs run; false where
  * name or text mean nothing. Exported, for Python. */
@@ -98,6 +99,8 @@ void sc_report_add(const sc_report *report);
 /* One report as a JSON object for each line, oldest first, and forgets them; bytes written, or the
  * bytes that are needed where `room` is too small. Exported, for Python. */
 API size_t softcuda_reports(char *out, size_t room);
+/* Writes a string of JSON. */
+void sc_write_string(FILE *out, const char *text);
 /* Prints the reports of one kind that are kept to stderr. */
 void sc_reports_print(const char *kind);
 
@@ -455,6 +458,14 @@ sc_launch *sc_launch_copy(const sc_launch *launch);
 void sc_launch_free(sc_launch *launch);
 /* How many blocks of this size fit on the device at once: the limit of a cooperative launch. */
 uint64_t sc_resident_blocks(const sc_function *function, uint64_t threads, uint32_t shared);
+
+/* ---- counts.c -------------------------------------------------------------------------------- */
+
+/* Keeps that a launch has no counts, since it ended with an error. */
+void sc_counts_missing(const sc_launch *launch, CUresult error);
+/* What launches did, as a JSON object for each line, oldest first, and forgets it; see
+ * softcuda_reports. Exported, for Python. */
+API size_t softcuda_counts(char *out, size_t room);
 
 /* ---- sanitizer.c ----------------------------------------------------------------------------- */
 

@@ -9,9 +9,6 @@
 static const size_t STACK_BYTES = (size_t)192 << 10, GUARD_BYTES = (size_t)64 << 10;
 enum { STACKS_OF_CHUNK = 32 };
 
-/* What a thread may have, and the header and the gap of its newest frame. */
-#define LOCAL_ROOM (SC_LOCAL_BYTES + 4096)
-
 typedef struct sc_chunk {
   sc_stack stacks[STACKS_OF_CHUNK];
   struct sc_chunk *next;
@@ -131,6 +128,7 @@ static void free_worker(void *data) {
   sc_worker *worker = data;
   sc_signals_forget(worker);
   sc_races_forget(worker);
+  sc_counts_forget(worker);
   struct sc_pool pools[] = {worker->fibers,  worker->blocks, worker->orders, worker->places,
                             worker->windows, worker->clocks, worker->bits};
   for (size_t i = 0; i < sizeof pools / sizeof *pools; i++) free(pools[i].at);
@@ -286,7 +284,7 @@ static void overflow(sc_fiber *fiber, uint32_t bytes) {
 
 static bool make_local(sc_fiber *fiber) {
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  void *at = mmap(NULL, LOCAL_ROOM, PROT_READ | PROT_WRITE, flags, -1, 0);
+  void *at = mmap(NULL, SC_LOCAL_ROOM, PROT_READ | PROT_WRITE, flags, -1, 0);
   if (at == MAP_FAILED) return false;
   fiber->stack->local = at;
   return true;
@@ -297,7 +295,7 @@ const sc_stack *sc_local_owner(uint64_t address) {
   for (; chunk; chunk = chunk->next) {
     for (const sc_stack *stack = chunk->stacks; stack < chunk->stacks + STACKS_OF_CHUNK; stack++) {
       uint64_t offset = address - (uint64_t)(uintptr_t)stack->local;
-      if (stack->local && offset < LOCAL_ROOM) return stack;
+      if (stack->local && offset < SC_LOCAL_ROOM) return stack;
     }
   }
   return NULL;
@@ -307,7 +305,7 @@ char *sc_enter_frame(sc_thread *thread, uint32_t bytes) {
   sc_fiber *fiber = sc_fiber_of(thread);
   if (!fiber->stack->local && !make_local(fiber)) overflow(fiber, bytes);
   thread->local = fiber->stack->local;
-  thread->local_bytes = LOCAL_ROOM;
+  thread->local_bytes = SC_LOCAL_ROOM;
   /* [gap with the header][frame][gap] */
   uint32_t at = fiber->local_used, padded = (bytes + SC_FRAME_GAP - 1) & ~(SC_FRAME_GAP - 1u);
   if (bytes > SC_LOCAL_BYTES || at + padded > SC_LOCAL_BYTES) overflow(fiber, bytes);

@@ -179,13 +179,16 @@ void sc_run_launch(const sc_launch *launch, CUstream stream) {
     error = hang(launch, stream);
   } else if (sc_commanded(SC_LOST, name, 0)) {
     lose_device(launch);
+    sc_counts_missing(launch, CUDA_ERROR_LAUNCH_FAILED);
   } else if (sc_commanded(SC_ILLEGAL, name, 0)) {
     report("out of bounds", launch, "an illegal address was used, on command");
     error = CUDA_ERROR_ILLEGAL_ADDRESS;
   } else {
     error = execute(launch, stream);
   }
-  if (error) sc_set_sticky(launch->context, error);
+  if (!error) return;
+  sc_counts_missing(launch, error);
+  sc_set_sticky(launch->context, error);
 }
 
 /* ---- the calls ------------------------------------------------------------------------------- */

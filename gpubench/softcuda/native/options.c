@@ -50,6 +50,8 @@ static bool set_order(const char *text) {
 
 static bool set_sanitize(const char *text) { return read_switch(text, &sc_option.sanitize); }
 
+static bool set_count(const char *text) { return read_switch(text, &sc_option.count); }
+
 static bool set_leaks(const char *text) { return read_switch(text, &sc_option.leaks); }
 
 static bool set_timeout(const char *text) {
@@ -149,6 +151,7 @@ static const struct option {
     {"shared", set_shared, "bytes, as 49152 or 48K"},
     {"order", set_order, "ascending, descending, or a number that seeds a permutation"},
     {"sanitize", set_sanitize, "0 or 1"},
+    {"count", set_count, "0 or 1"},
     {"timeout", set_timeout, "seconds, 0 for none"},
     {"leaks", set_leaks, "0 or 1"},
     {"log", set_log, "a path of at most 1023 bytes"},

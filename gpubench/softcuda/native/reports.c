@@ -139,7 +139,7 @@ static int utf8_length(const unsigned char *text) {
   return 0;
 }
 
-static void write_string(FILE *out, const char *text) {
+void sc_write_string(FILE *out, const char *text) {
   const unsigned char *at = (const unsigned char *)text;
   fputc('"', out);
   while (*at) {
@@ -162,7 +162,7 @@ static void write_string(FILE *out, const char *text) {
 static void write_text(FILE *out, const char *name, const char *text) {
   if (!text || !*text) return;
   fprintf(out, ", \"%s\": ", name);
-  write_string(out, text);
+  sc_write_string(out, text);
 }
 
 static void write_number(FILE *out, const char *name, uint64_t number) {
@@ -175,7 +175,7 @@ static void write_index(FILE *out, const char *name, const uint32_t index[3]) {
 
 static void write_report(FILE *out, const sc_report *report, uint64_t count) {
   fputs("{\"kind\": ", out);
-  write_string(out, report->kind ? report->kind : "");
+  sc_write_string(out, report->kind ? report->kind : "");
   write_text(out, "kernel", report->kernel);
   if (report->in_kernel) {
     write_index(out, "block", report->block);

@@ -88,6 +88,23 @@ SC_INLINE void sc_copy(sc_thread *t, uint64_t to, uint64_t from, uint32_t size, 
   memcpy(sc_at(t, to, size, SC_WRITE), held, size);
 }
 
+/* ---- counting ------------------------------------------------------------------------------- */
+
+/* A basic block begins, with so many places that SC_TOUCH fills before the next one begins. */
+#define SC_BLOCK(number, count)                                                                   \
+  do {                                                                                            \
+    sc_trace *trace = &t->trace;                                                                  \
+    if (__builtin_expect(trace->block == trace->block_end ||                                      \
+                             ((count) && (count) > trace->place_end - trace->place), 0))          \
+      t->services->trace(t, count);                                                               \
+    *trace->block++ = number;                                                                     \
+    if (count) {                                                                                  \
+      places = trace->place;                                                                      \
+      trace->place += count;                                                                      \
+    }                                                                                             \
+  } while (0)
+#define SC_TOUCH(number, address) places[number] = (address)
+
 /* ---- atomic operations [9.7.13.6 atom] ------------------------------------------------------ */
 
 /* Kernels on other streams run at the same time on other threads of the host: the operations are

@@ -160,7 +160,7 @@ void sc_sanitize_access(sc_fiber *fiber, const sc_region *region, uint64_t addre
 
 bool sc_sanitizer_begin(sc_grid *grid) {
   sc_worker *worker = grid->worker;
-  size_t live = grid->live_blocks, fibers = grid->kernel->waits ? live * grid->threads : 1;
+  size_t live = grid->live_blocks, fibers = live * grid->fibers_of_block;
   size_t stride = grid->window_stride / 8 + 1;
   uint8_t *bits = sc_pool_take(&worker->bits, live * stride, true);
   if (!bits || !sc_pool_take(&worker->clocks, fibers * sc_clocks_bytes(), true)) return false;

@@ -23,9 +23,10 @@ GUARD = 16
 RECURSIVE_BYTES = 1 << 20
 """Local memory of a kernel whose functions call themselves: how deep they go is not known."""
 
-_WAITING = {
+WAITING = {
     *("bar", "barrier", "shfl", "vote", "match", "redux", "activemask", "elect", "nanosleep"),
 }
+"""Instructions at which a thread may wait for others."""
 _NAME = re.compile(r"[\w$]+")
 _REGISTER = re.compile(r"%[\w$]+")
 _STORES = {"st", "red", "bra", "bar", "barrier", "call", "ret", "exit", "membar", "fence"}
@@ -192,7 +193,7 @@ def _facts(function: Function, functions: Mapping[str, Function]) -> Facts:
         calls=called & functions.keys(),
         addressed=moved & functions.keys(),
         calls_addresses=any(name.startswith("%") for name in called),
-        waits=bool(polling or _WAITING & opcodes),
+        waits=bool(polling or WAITING & opcodes),
         polling=polling,
     )
 

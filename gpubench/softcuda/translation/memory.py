@@ -42,6 +42,35 @@ def _pointed(one: Instruction, kind: str) -> str:
     return f"{'volatile ' if _FRESH.intersection(one.modifiers) else ''}{C_TYPES[kind]}"
 
 
+def accesses_of(one: Instruction) -> list[tuple[str, str, str, int]]:
+    """Return the operands with addresses, their spaces, ``load``, ``store`` or ``atomic``, and the
+    bytes of a lane: what is counted of an instruction. Parameters and constants are not."""
+    if one.opcode == "cp":
+        if len(one.operands) < 3:  # it commits a group or waits for one
+            return []
+        to, source, size = one.operands[:3]
+        return [(source, "global", "load", int(size)), (to, "shared", "store", int(size))]
+    kind = _ACCESSES.get(one.opcode)
+    space = _space(one)
+    if kind is None or space in ("param", "const"):
+        return []
+    operand = one.operands[0 if one.opcode in ("st", "red") else 1]
+    return [(operand, space, kind, KINDS[kinds_of(one)[0]] * _count(one))]
+
+
+_ACCESSES = {"ld": "load", "ldu": "load", "st": "store", "atom": "atomic", "red": "atomic"}
+
+
+def tell_accesses(code: Code, one: Instruction, first: int) -> list[str]:
+    """Write the statements that tell the addresses of ``accesses_of``, from number ``first`` of the
+    basic block on; 0 stands for a lane whose guard is off."""
+    guard = f"{'!' * one.negated}{code.read(one.guard, 'pred')} ? " if one.guard else ""
+    return [
+        f"SC_TOUCH({first + i}, {guard}{code.address(operand, space)}{' : 0' * bool(guard)});"
+        for i, (operand, space, _, _) in enumerate(accesses_of(one))
+    ]
+
+
 @handles("ld ldu", _ACCESS, faults=True)
 def _ld(code: Code, one: Instruction) -> str:
     kind, count, space = only_kind(code, one), _count(one), _space(one)

@@ -9,15 +9,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 # The modules that fill the table of instructions.
 import gpubench.softcuda.translation.arithmetic
 import gpubench.softcuda.translation.control
 import gpubench.softcuda.translation.memory
 import gpubench.softcuda.translation.selection  # noqa: F401
+from gpubench.softcuda.translation.counting import (
+    BasicBlock,
+    Blocks,
+    describe,
+    tell_guard,
+    write_tables,
+)
 from gpubench.softcuda.translation.instructions import HANDLERS, translate_instruction
 from gpubench.softcuda.translation.layout import Layout, keeps_parameters, packed
+from gpubench.softcuda.translation.memory import tell_accesses
 from gpubench.softcuda.translation.operands import C_TYPES, Code, Scope, bits_of, literal
 from gpubench.softcuda.translation.ptx import (
     KINDS,
@@ -30,7 +38,7 @@ from gpubench.softcuda.translation.ptx import (
     parse,
 )
 
-__all__ = ["TranslationError", "translate"]
+__all__ = ["TranslationError", "describe_counts", "translate"]
 
 _MANY_ACCESSES = 300
 """In a module with more, checking an access is a function of its own. Inlined, it is faster, but
@@ -39,21 +47,51 @@ the compiler takes more than twice as long for code that NVVM did not optimise (
 _ELEMENT = re.compile(r"[^{},\s]+")
 
 
-def translate(ptx: str) -> str:
-    """The C text of a module. Raises ``TranslationError`` for PTX that is not understood, where a
-    kernel can reach it."""
+def translate(ptx: str, *, count: bool = False) -> str:
+    """The C text of a module, which tells what its threads do where ``count`` asks for that. Raises
+    ``TranslationError`` for PTX that is not understood, where a kernel can reach it."""
+    return _understood(ptx, lambda layout: _module(layout, count))
+
+
+def describe_counts(ptx: str) -> str:
+    """Describe as JSON what the basic blocks of a module do, as ``translate`` numbers them."""
+    return _understood(ptx, _describe)
+
+
+def _understood(ptx: str, make: Callable[[Layout], str]) -> str:
     try:
-        return _module(Layout(parse(ptx)))
+        return make(Layout(parse(ptx)))
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         # What no compiler writes is met at any place of the translation, which knows no line there.
         reason = f"the module is not understood: {type(error).__name__}: {error}"
         raise TranslationError(1, ptx[:200], reason) from error
 
 
-def _module(layout: Layout) -> str:
-    site, functions = 1, []
+def _blocks_of(layout: Layout) -> dict[str, Blocks]:
+    """The basic blocks of each function, numbered through the module."""
+    blocks: dict[str, Blocks] = {}
+    first = 0
     for name in layout.reached:
-        writer = _FunctionWriter(layout, layout.functions[name], site)
+        blocks[name] = Blocks(layout.functions[name], first)
+        first += len(blocks[name].blocks)
+    return blocks
+
+
+def _describe(layout: Layout) -> str:
+    of_functions = _blocks_of(layout)
+    kernels = {one.name: of_functions[one.name].begin for one in layout.entries}
+    return describe(_in_one(of_functions), layout.module.files, kernels)
+
+
+def _in_one(of_functions: Mapping[str, Blocks]) -> list[BasicBlock]:
+    return [block for one in of_functions.values() for block in one.blocks]
+
+
+def _module(layout: Layout, count: bool) -> str:
+    site, functions = 1, []
+    blocks = _blocks_of(layout) if count else {}
+    for name in layout.reached:
+        writer = _FunctionWriter(layout, layout.functions[name], site, blocks.get(name))
         functions.append(writer.text())
         site += writer.instructions
     accesses = sum(text.count("_at(t, ") for text in functions)
@@ -80,6 +118,13 @@ def _module(layout: Layout) -> str:
         "files": "files",
         "file_count": len(files),
     }
+    counted = _in_one(blocks)
+    if counted:
+        module["blocks"] = "blocks"
+        module["block_count"] = len(counted)
+        module["access_count"] = sum(len(one.accesses) for one in counted)
+        module["accesses"] = "accesses" if module["access_count"] else "NULL"
+        module["widest"] = max(len(one.accesses) for one in counted)
     parts = [
         *(["#define SC_MANY_ACCESSES"] if accesses > _MANY_ACCESSES else []),
         '#include "runtime.h"\n',
@@ -91,6 +136,7 @@ def _module(layout: Layout) -> str:
         *_variables("shared", layout, layout.shared),
         *_kernels(layout),
         *_array("const char *const files", files),
+        *(write_tables(counted) if counted else []),
         f"SC_EXPORT const sc_module softcuda_module = {_fields(module)};\n",
     ]
     return "\n".join(parts)
@@ -165,7 +211,11 @@ def _kernels(layout: Layout) -> Iterable[str]:
 class _FunctionWriter:
     """Writes the C text of one function."""
 
-    def __init__(self, layout: Layout, function: Function, first_site: int) -> None:
+    def __init__(
+        self, layout: Layout, function: Function, first_site: int, blocks: Blocks | None
+    ) -> None:
+        self._blocks = blocks  # None: nothing is counted
+        self._told = 0  # accesses of the basic block so far
         self._function = function
         self._number = layout.numbers[function.name]
         self._code = Code(layout, function, first_site)
@@ -187,13 +237,20 @@ class _FunctionWriter:
             size = packed(function.parameters)[1]
             lines.append(f"  parameters = memcpy(frame + {frame - size}, parameters, {size});")
         lines += ["  sc_span shared_recent = {0, 0};", "  uint32_t carry = 0;"]
+        comes = goes = ""
+        if self._blocks:
+            lines.append("  uint64_t *places;")
+            if not function.entry:
+                comes = f"SC_BLOCK({self._blocks.begin}, 0);"
+                goes = f"SC_BLOCK({self._blocks.end}, 0); "
+        lines += [f"  {comes}"] if comes else []
         assert function.body
         lines += self._block(function.body, "  ")
         leave = "t->services->leave(t, frame);" if frame else ";"
         if function.entry:
             lines.append(f"thread_end: end: {leave}")
         else:
-            lines += [f"end: {leave} return false;", f"thread_end: {leave} return true;"]
+            lines += [f"end: {goes}{leave} return false;", f"thread_end: {leave} return true;"]
         return "\n".join([*lines, "}", ""])
 
     def _block(self, block: Block, indent: str) -> list[str]:
@@ -216,7 +273,7 @@ class _FunctionWriter:
         code.ordinal += 1
         code.instruction = one
         statement = translate_instruction(code, one)
-        lines = self._place(one)
+        lines = [*self._place(one), *self._tell(one)]
         if one.opcode == "call":
             self._line = self._file = -1  # the function has lines of its own
         if not statement:
@@ -227,6 +284,21 @@ class _FunctionWriter:
         elif statement.count(";") > 1 or statement.startswith("if "):
             statement = f"{{ {statement} }}"
         return [*lines, statement]
+
+    def _tell(self, one: Instruction) -> list[str]:
+        """Tells the basic block that begins here, and what the instruction touches."""
+        blocks, code = self._blocks, self._code
+        if not blocks:
+            return []
+        lines = []
+        if code.ordinal in blocks.starts:
+            self._told = 0
+            number = blocks.starts[code.ordinal]
+            lines.append(f"SC_BLOCK({number}, {blocks.accesses_at(code.ordinal)});")
+        told = [*tell_guard(code, one, self._told)]
+        told += tell_accesses(code, one, self._told + len(told))
+        self._told += len(told)
+        return [*lines, *told]
 
     def _place(self, one: Instruction) -> list[str]:
         """Tells the thread the line of the source, where it is another than before and the

@@ -1,0 +1,330 @@
+"""What launches on the device in software did, as whole numbers that are the same in every run.
+
+``COUNTS`` defines every number; ``docs/counts.md`` explains them. The rules have a version,
+``MODEL``: numbers of two versions do not compare.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from gpubench.softcuda.build import description_of
+from gpubench.softcuda.reports import readable_name
+
+MODEL = 1
+"""Version of the rules; raise it with every change that gives any kernel another number."""
+
+Level = Literal["warp", "thread", "launch"]
+Extent = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Count:
+    """One number that is counted."""
+
+    name: str
+    unit: str
+    level: Level
+    """What is counted once: what a warp does together, what each thread does, or the launch."""
+    nvidia: str | None
+    """The metric of Nsight Compute that means the same; ``None`` where there is none."""
+    meaning: str
+
+
+@dataclass(frozen=True)
+class LineCounts:
+    """What one line of the source did, in all warps of a launch."""
+
+    file: str
+    line: int
+    counts: Mapping[str, int]
+    """Without the numbers that are zero."""
+
+
+@dataclass(frozen=True)
+class LaunchCounts:
+    """What one launch did."""
+
+    kernel: str
+    """``module.function``, read from the mangled name."""
+    grid: Extent
+    block: Extent
+    shared_bytes: int
+    """Shared memory of a block, static and dynamic."""
+    architecture: tuple[int, int]
+    """The compute capability by whose rules was counted."""
+    missing: str | None
+    """Why there are no counts; ``None`` where there are."""
+    counts: Mapping[str, int]
+    """Every name of ``COUNTS`` with its number, zeros included; empty where counts are missing."""
+    lines: tuple[LineCounts, ...] = ()
+    """By file and line; empty where the kernel was compiled without lines."""
+    resources: Any = field(default=None)
+
+
+def _accesses(space: str, metric: str, kind: str, done: str) -> list[Count]:
+    """Return requests and sectors of one kind of access to global memory."""
+    load_or_store = f"{space}_{kind}"
+    return [
+        Count(
+            f"{load_or_store}_requests",
+            "requests",
+            "warp",
+            f"l1tex__t_requests_pipe_lsu_mem_{metric}.sum",
+            f"instructions of a warp that {done} {space} memory, with at least one lane on",
+        ),
+        Count(
+            f"{load_or_store}_sectors",
+            "sectors",
+            "warp",
+            f"l1tex__t_sectors_pipe_lsu_mem_{metric}.sum",
+            "different sectors of 32 bytes that the lanes of each request touch",
+        ),
+    ]
+
+
+def _global(kind: str, operation: str, done: str) -> list[Count]:
+    """Return the counts of one kind of access to global memory."""
+    return [
+        *_accesses("global", f"global_op_{operation}", kind, done),
+        Count(
+            f"global_{kind}_ideal_sectors",
+            "sectors",
+            "warp",
+            "memory_l2_theoretical_sectors_global_ideal" if kind != "atomic" else None,
+            "sectors that the same bytes would take if they lay side by side",
+        ),
+    ]
+
+
+def _shared(kind: str, done: str) -> list[Count]:
+    """Return the counts of one kind of access to shared memory."""
+    return [
+        Count(
+            f"shared_{kind}_requests",
+            "requests",
+            "warp",
+            None,
+            f"instructions of a warp that {done} shared memory, with at least one lane on",
+        ),
+        Count(
+            f"shared_{kind}_wavefronts",
+            "wavefronts",
+            "warp",
+            "memory_l1_wavefronts_shared",
+            "passes that the 32 banks need, since each gives one word of 4 bytes a pass",
+        ),
+        Count(
+            f"shared_{kind}_ideal_wavefronts",
+            "wavefronts",
+            "warp",
+            "memory_l1_wavefronts_shared_ideal",
+            "passes that the same bytes would need without a conflict of banks",
+        ),
+    ]
+
+
+def _instructions(kind: str, which: str) -> Count:
+    return Count(f"ptx_{kind}", "instructions", "warp", None, f"of ptx_instructions, {which}")
+
+
+COUNTS: tuple[Count, ...] = (
+    Count("warps", "warps", "launch", "smsp__warps_launched.sum", "warps of the launch"),
+    Count("threads", "threads", "launch", "launch__thread_count", "threads of the launch"),
+    Count(
+        "ptx_instructions",
+        "instructions",
+        "warp",
+        None,
+        "instructions of PTX that warps execute, also where the guard is off for every lane",
+    ),
+    Count(
+        "ptx_thread_instructions",
+        "instructions",
+        "thread",
+        None,
+        "the same, each once for every lane that is active and whose guard is on",
+    ),
+    *_global("load", "ld", "read"),
+    *_global("store", "st", "write"),
+    *_global("atomic", "atom", "change by an atomic operation"),
+    Count(
+        "global_atomic_same_address",
+        "lanes",
+        "thread",
+        None,
+        "lanes of an atomic request to global memory whose address a lane before them has",
+    ),
+    *_shared("load", "read"),
+    *_shared("store", "write"),
+    *_shared("atomic", "change by an atomic operation"),
+    Count(
+        "shared_atomic_same_address",
+        "lanes",
+        "thread",
+        None,
+        "lanes of an atomic request to shared memory whose address a lane before them has",
+    ),
+    *_accesses("local", "local_op_ld", "load", "read"),
+    *_accesses("local", "local_op_st", "store", "write"),
+    Count(
+        "branches",
+        "branches",
+        "warp",
+        None,
+        "branches of PTX that may go two ways or more, by warps that execute them",
+    ),
+    Count(
+        "divergent_branches",
+        "branches",
+        "warp",
+        "smsp__sass_branch_targets_threads_divergent.sum",
+        "branches at which lanes of the warp go different ways",
+    ),
+    Count("barriers", "barriers", "warp", None, "barriers of a block at which a warp arrives"),
+    Count(
+        "flops_float16",
+        "operations",
+        "thread",
+        None,
+        "additions, subtractions and multiplications in half precision (float16 and bfloat16); "
+        "fma is two, packed instructions have two lanes",
+    ),
+    Count(
+        "flops_float32",
+        "operations",
+        "thread",
+        None,
+        "additions, subtractions and multiplications in single precision; fma is two",
+    ),
+    Count(
+        "flops_float64",
+        "operations",
+        "thread",
+        None,
+        "additions, subtractions and multiplications in double precision; fma is two",
+    ),
+    Count(
+        "special_functions",
+        "operations",
+        "thread",
+        None,
+        "sin, cos, ex2, lg2, tanh, rcp, sqrt, rsqrt and div of floating-point numbers",
+    ),
+    _instructions("integer", "calculations and comparisons of integers and bits"),
+    _instructions("float", "calculations and comparisons of floating-point numbers"),
+    _instructions("move", "copies, choices and conversions of addresses"),
+    _instructions("convert", "conversions between types"),
+    _instructions("control", "branches, calls, returns, barriers and fences"),
+    _instructions("memory", "loads, stores, atomic operations and copies"),
+    _instructions("special", "special functions"),
+    _instructions("other", "operations between the lanes of a warp, and hints"),
+)
+"""Every number, once, in the order of tables."""
+
+
+# ---- from what the driver tells ----------------------------------------------------------------
+
+_LEVELS = {one.name: one.level for one in COUNTS}
+_SPACES = ("generic", "global", "shared", "local", "guard")
+"""By the numbers that translation and driver use."""
+_DESCRIPTIONS = 64
+"""Modules whose descriptions are kept, since reading one takes longer than a small launch."""
+
+
+def parse_launches(text: str) -> list[LaunchCounts]:
+    """Parse the driver's JSON lines."""
+    return [_launch(json.loads(line)) for line in text.splitlines() if line.strip(" \0")]
+
+
+@lru_cache(_DESCRIPTIONS)
+def _describe(library: str) -> dict[str, Any]:
+    """Read what the basic blocks of a module do, as ``translation/counting.py`` describes it."""
+    text = description_of(Path(library)).read_text(encoding="utf-8")
+    description: dict[str, Any] = json.loads(text)
+    return description
+
+
+def _launch(said: Mapping[str, Any]) -> LaunchCounts:
+    missing = said.get("missing")
+    of_lines: Mapping[tuple[int, int], Counter[str]] = {}
+    lines: tuple[LineCounts, ...] = ()
+    grid, block = tuple(said["grid"]), tuple(said["block"])
+    threads_of_block = block[0] * block[1] * block[2]
+    blocks = grid[0] * grid[1] * grid[2]
+    warps, threads = blocks * -(-threads_of_block // 32), blocks * threads_of_block
+    counts: dict[str, int] = {}
+    if missing is None:
+        description = _describe(said["library"])
+        executed = said.get("blocks")
+        if executed is None:  # an empty kernel: nothing has run
+            executed = [[description["kernels"][said["kernel"]], warps, threads, 0]]
+        of_lines = _sum_lines(description, executed, said.get("accesses", ()))
+        counts = {one.name: 0 for one in COUNTS} | {"warps": warps, "threads": threads}
+        for row in of_lines.values():
+            for name, number in row.items():
+                counts[name] += number
+        lines = tuple(_lines(of_lines, description["files"]))
+    return LaunchCounts(
+        kernel=readable_name(said["kernel"]),
+        grid=grid,
+        block=block,
+        shared_bytes=said["shared_bytes"],
+        architecture=divmod(said["capability"], 10),
+        missing=missing,
+        counts=counts,
+        lines=lines,
+    )
+
+
+def _sum_lines(
+    description: Mapping[str, Any],
+    executed: list[list[int]],
+    accesses: list[list[int]],
+) -> dict[tuple[int, int], Counter[str]]:
+    """Return what each line did, by the numbers of files and lines."""
+    of_lines: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
+    for number, warps, lanes, divergent in executed:
+        for file, line, row in description["rows"][number]:
+            sums = of_lines[file, line]
+            for name, each in row.items():
+                sums[name] += each * (lanes if _LEVELS[name] == "thread" else warps)
+        if divergent and (place := description["branches"][number]):
+            of_lines[tuple(place)]["divergent_branches"] += divergent
+    for number, space, requests, lanes, passes, ideal, same in accesses:
+        _, kind, file, line, row = description["accesses"][number]
+        sums = of_lines[file, line]
+        for name, each in row.items():
+            sums[name] += each * (lanes if _LEVELS[name] == "thread" else requests)
+        if _SPACES[space] == "guard":
+            continue
+        access = f"{_SPACES[space]}_{kind}"
+        unit = "wavefronts" if _SPACES[space] == "shared" else "sectors"
+        found = {
+            f"{access}_requests": requests,
+            f"{access}_{unit}": passes,
+            f"{access}_ideal_{unit}": ideal,
+            f"{access}_same_address": same,
+        }
+        for name, number_of in found.items():
+            if name in _LEVELS:
+                sums[name] += number_of
+    return of_lines
+
+
+def _lines(
+    of_lines: Mapping[tuple[int, int], Counter[str]], files: Mapping[str, str]
+) -> Iterator[LineCounts]:
+    """Yield the lines whose place is known, by file and line."""
+    places: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
+    for (file, line), row in of_lines.items():
+        places[files.get(str(file), ""), line].update(row)
+    for place in sorted(places):
+        if all(place):
+            yield LineCounts(*place, {name: n for name, n in places[place].items() if n})
