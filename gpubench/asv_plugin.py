@@ -35,7 +35,7 @@ from gpubench.measure.asv_settings import VARIABLE, AsvSettings, asv_settings
 from gpubench.measure.disturbance import busy_since, core_use
 from gpubench.measure.recorder import Recorder, now
 from gpubench.names import parse_benchmark_name
-from gpubench.record import SUFFIX, CaseRecord, RoundsRecord, RunRecord
+from gpubench.record import SUFFIX, CaseRecord, CountsRecord, RoundsRecord, RunRecord
 
 FOLDER = "gpubench"
 """Of the report, inside asv's ``html_dir``."""
@@ -175,7 +175,8 @@ def record_what_was_lost() -> None:
 
 
 def _lines_of_run(field: str) -> Iterator[tuple[Path, CaseRecord | RoundsRecord]]:
-    """Those of this run that have such a field, each with its record; damaged ones are left out."""
+    """Lines of cases and rounds of this run that have such a field, each with its record; damaged
+    ones are left out."""
     settings = asv_settings()
     if settings.results_dir is None:
         return
@@ -187,7 +188,7 @@ def _lines_of_run(field: str) -> Iterator[tuple[Path, CaseRecord | RoundsRecord]
         for record in reversed([*Recorder(path).backwards(f'"{field}"', '"kind": "run"')]):
             if isinstance(record, RunRecord):
                 of_run = record.facts.get("run") == settings.run
-            elif of_run:
+            elif of_run and not isinstance(record, CountsRecord):
                 yield path, record
 
 

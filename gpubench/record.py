@@ -4,7 +4,8 @@ asv keeps numbers only. For each result file ``<commit>-<environment>.json`` the
 ``<commit>-<environment>.gpubench.jsonl`` in the same folder, a name that asv does not read. Every
 line is one JSON object, appended whole: a ``run`` line with the machine's facts, and for each case
 a ``started`` line, its outcome, and where it was timed the medians of its rounds. A case with a
-``started`` line alone was killed.
+``started`` line alone was killed. A case that ran on the device in software has a ``counts`` line.
+Releases before that line leave it out and say so.
 
 asv stores the times of a commit when all of its benchmarks are done. Until then they are here alone
 (``finished_runs``).
@@ -43,6 +44,9 @@ MAX_LINE = 2**22
 
 MAX_NUMBER = 2**128
 """As of ``gpubench.suite.arithmetic.LIMIT``."""
+
+MAX_COUNT = 2**63 - 1
+"""Of a count: what the table's columns hold."""
 
 MAX_REASON = 20_000
 """Characters of a reason: a traceback of hundreds of lines. An exception may quote an array."""
@@ -189,9 +193,76 @@ class RoundsRecord:
     """All samples in seconds of one run; empty where they are ``rounds``, one in each."""
 
 
-Line = RunRecord | CaseRecord | RoundsRecord
+@dataclass(frozen=True, slots=True)
+class LineRecord:
+    """Counts of one line of a kernel's code."""
 
-_KINDS: dict[str, type[Line]] = {"run": RunRecord, "case": CaseRecord, "rounds": RoundsRecord}
+    file: str
+    """Relative to the project where it lies in it, else by its import path: ``numba/cuda/x.py``."""
+    line: int
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """By the names of ``gpubench.softcuda.counts``; those that are 0 are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRecord:
+    """Counts of a launch on the device in software, and of those of the same run that equal it."""
+
+    kernel: str
+    """``module.function``."""
+    grid: tuple[int, int, int]
+    """Blocks, x first."""
+    block: tuple[int, int, int]
+    """Threads of a block, x first."""
+    times: int = 1
+    """How often the run launched it so, with the same counts."""
+    summed: int = 1
+    """Launches of one shape and other counts whose sum ``counts`` are: more than 1 where a run
+    makes too many to keep each."""
+    shared_bytes: int = 0
+    """Shared memory of a block, static and dynamic."""
+    architecture: tuple[int, int] = (0, 0)
+    """Compute capability whose rules were used."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """By the names of ``gpubench.softcuda.counts``; those that are 0 are left out."""
+    resources: Mapping[str, int] | None = None
+    """``registers``, ``shared_bytes``, ``local_bytes``, ``spill_store_bytes``,
+    ``spill_load_bytes`` as the compiler's log has them; ``None`` where no linker is installed."""
+    lines: tuple[LineRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CountsRecord:
+    """Counts of one run of a case on the device in software."""
+
+    benchmark: str
+    """asv benchmark of the case's ``kernel`` time."""
+    case: str
+    model: int
+    """Version of the rules by which is counted; counts of two versions are not compared."""
+    missing: str | None = None
+    """Why there are no counts; ``launches`` is then empty."""
+    launches: tuple[LaunchRecord, ...] = ()
+    """In the order of their first launch."""
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """Counts of all launches together, those that are 0 left out."""
+        totals: dict[str, int] = defaultdict(int)
+        for launch in self.launches:
+            for name, count in launch.counts.items():
+                totals[name] += launch.times * count
+        return dict(totals)
+
+
+Line = RunRecord | CaseRecord | RoundsRecord | CountsRecord
+
+_KINDS: dict[str, type[Line]] = {
+    "run": RunRecord,
+    "case": CaseRecord,
+    "rounds": RoundsRecord,
+    "counts": CountsRecord,
+}
 _DECODERS = {kind.encode(): msgspec.json.Decoder(type_) for kind, type_ in _KINDS.items()}
 _BEGINNING = re.compile(rb'\{"format": %d, "kind": "(%s)", ' % (FORMAT, b"|".join(_DECODERS)))
 """Of the lines that ``to_line`` writes: what they are is told without reading them twice."""
@@ -230,7 +301,7 @@ def finished_runs(lines: Iterable[Line]) -> dict[Value, FinishedCases]:
         if isinstance(line, RunRecord):
             run = line.facts.get("run")
             of_runs.setdefault(run, [])
-        else:
+        elif not isinstance(line, CountsRecord):
             of_runs[run].append(line)
     return {run: _finished_cases(of_run) for run, of_run in of_runs.items() if run is not None}
 
@@ -259,9 +330,29 @@ def to_line(record: Line) -> str:
     long reason its middle."""
     record = _cut(record)
     kind = next(kind for kind, type_ in _KINDS.items() if type(record) is type_)
-    defaults = {f.name: f.default for f in fields(record)}
-    content = {k: v for k, v in asdict(record).items() if v != defaults[k] and v != {}}
-    return json.dumps({"format": FORMAT, "kind": kind, **content}, default=str) + "\n"
+    content = {"format": FORMAT, "kind": kind, **_without_defaults(record)}
+    line = json.dumps(content, default=str) + "\n"
+    if isinstance(record, CountsRecord) and len(line) > MAX_LINE:  # kernels of thousands of lines
+        return to_line(replace(record, launches=tuple(map(_without_lines, record.launches))))
+    return line
+
+
+def _without_defaults(record: Line | LaunchRecord | LineRecord) -> dict[str, Any]:
+    """Fields by name, those at their default left out, also in launches and their lines."""
+    content: dict[str, Any] = {}
+    for each in fields(record):
+        value = getattr(record, each.name)
+        if value == each.default or value == {}:
+            continue
+        if each.name in ("launches", "lines"):
+            content[each.name] = [*map(_without_defaults, value)]
+        else:
+            content[each.name] = asdict(value) if isinstance(value, Disturbance) else value
+    return content
+
+
+def _without_lines(launch: LaunchRecord) -> LaunchRecord:
+    return replace(launch, lines=())
 
 
 def _cut(record: Line) -> Line:
@@ -285,7 +376,23 @@ def parse_line(line: str | bytes) -> Line:
         numbers += [*(record.block or ()), *(record.grid or ()), *record.values.values()]
         if any(isinstance(number, int) and abs(number) > MAX_NUMBER for number in numbers):
             raise GpubenchError("it holds a number beyond 2**128, which no suite gives")
+    elif isinstance(record, CountsRecord):
+        _refuse_counts(record)
     return record
+
+
+def _refuse_counts(record: CountsRecord) -> None:
+    """Raise ``GpubenchError`` where a number is none that a launch can have."""
+    numbers: list[int] = [record.model]
+    for launch in record.launches:
+        numbers += [*launch.grid, *launch.block, *launch.architecture, *launch.counts.values()]
+        numbers += [launch.times, launch.summed, launch.shared_bytes]
+        numbers += (launch.resources or {}).values()
+        for line in launch.lines:
+            numbers += [line.line, *(launch.times * count for count in line.counts.values())]
+    numbers += record.totals.values()
+    if any(not 0 <= number <= MAX_COUNT for number in numbers):
+        raise GpubenchError(f"it holds a count that is not between 0 and {MAX_COUNT:,}")
 
 
 def _decoded(line: str | bytes) -> Line:

@@ -70,6 +70,7 @@ PROFILE = {
         {
             "kernel": "VARCHAR",
             "times": "BIGINT",
+            "summed": "BIGINT",
             "grid": ["BIGINT"],
             "block": ["BIGINT"],
             "shared_bytes": "BIGINT",
@@ -97,7 +98,7 @@ def schema_of_counts(of_case: Columns) -> str:
     views: dict[str, tuple[str, Columns]] = {
         "counts": (
             """(
-                select id, model, launch, l.kernel as launch_kernel, l.times as launches, l.grid,
+                select id, model, launch, l.kernel as launch_kernel, l.times * l.summed as launches, l.grid,
                     l.block, l.shared_bytes, l.architecture, unnest(list_concat(
                         [{'name': e.key, 'value': e.value * l.times}
                             for e in map_entries(l.counts)],
@@ -222,6 +223,7 @@ def profile_text(record: CountsRecord) -> str:
         {
             "kernel": _clean(launch.kernel),
             "times": launch.times,
+            "summed": launch.summed,
             "grid": launch.grid,
             "block": launch.block,
             "shared_bytes": launch.shared_bytes,

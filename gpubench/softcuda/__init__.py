@@ -30,6 +30,7 @@ from gpubench.softcuda.build import (
     compile_ptx,
     nvidia_folders,
 )
+from gpubench.softcuda.counts import LaunchCounts
 from gpubench.softcuda.reports import Report, parse_reports
 
 __all__ = ["NAME", "SWITCH", "Report", "SoftwareDevice", "UnavailableError", "requested", "start"]
@@ -96,6 +97,10 @@ class SoftwareDevice:
             if needed <= size:
                 return parse_reports(room.raw[:needed].decode(errors="replace"))
             size = needed
+
+    def counts(self) -> list[LaunchCounts]:
+        """Return what launches did since the last call, oldest first."""
+        raise UnavailableError("the CUDA device in software does not count yet")
 
     def _compile(self, ptx: bytes, path: int, path_room: int, log: int, log_room: int) -> int:
         """Called by the driver for each module; no exception may leave it."""

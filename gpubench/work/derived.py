@@ -1,0 +1,87 @@
+"""Numbers that follow from counts of a launch, or of all launches of a case together.
+
+Each takes counts by the names of ``gpubench.softcuda.counts``; one that is left out is 0. The
+definitions are those of Nsight Compute's *Source* page where it has the number
+(https://docs.nvidia.com/nsight-compute/ProfilingGuide/, "Source Metrics").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+LANES = 32
+"""Threads of a warp, on every architecture until now (CUDA C++ Programming Guide, 5.4)."""
+
+SECTOR_BYTES = 32
+"""Of a sector, the least that the memory of a GPU transfers."""
+
+_FLOPS = ("flops_float16", "flops_float32", "flops_float64")
+_GLOBAL = ("global_load", "global_store", "global_atomic")
+_SHARED = ("shared_load", "shared_store", "shared_atomic")
+
+Counts = Mapping[str, int]
+
+
+def sectors_per_load(counts: Counts) -> float | None:
+    """Return sectors for each request of a global load; ``None`` where there is none.
+
+    A full warp that reads elements of 4 bytes side by side touches 4 sectors.
+    """
+    return _ratio(counts, ("global_load",))
+
+
+def sectors_per_store(counts: Counts) -> float | None:
+    """Return sectors for each request of a global store; ``None`` where there is none."""
+    return _ratio(counts, ("global_store",))
+
+
+def sectors_per_request(counts: Counts) -> float | None:
+    """Return sectors for each request of global loads, stores and atomics together; ``None`` where
+    there is none."""
+    return _ratio(counts, _GLOBAL)
+
+
+def excess_sectors(counts: Counts) -> int:
+    """Return global sectors beyond those that the same bytes would take side by side."""
+    return sum(
+        counts.get(f"{access}_sectors", 0) - counts.get(f"{access}_ideal_sectors", 0)
+        for access in _GLOBAL
+    )
+
+
+def excess_wavefronts(counts: Counts) -> int:
+    """Return wavefronts of shared memory beyond those without conflicts of banks."""
+    return sum(
+        counts.get(f"{access}_wavefronts", 0) - counts.get(f"{access}_ideal_wavefronts", 0)
+        for access in _SHARED
+    )
+
+
+def inactive_lanes(counts: Counts) -> float | None:
+    """Return the share of a warp's lanes that are off, 0 to 1, over all instructions; ``None``
+    where nothing ran."""
+    instructions = counts.get("ptx_instructions", 0)
+    if not instructions:
+        return None
+    return 1 - counts.get("ptx_thread_instructions", 0) / (LANES * instructions)
+
+
+def counted_flops(counts: Counts) -> int:
+    """Return floating-point operations of all types; a fused multiply-add is 2, and special
+    functions are counted apart."""
+    return sum(counts.get(name, 0) for name in _FLOPS)
+
+
+def accessed_bytes(counts: Counts) -> int:
+    """Return the bytes of global sectors that accesses touch, each as often as it is asked for.
+
+    What caches serve is in it: a kernel that reads an array twice counts it twice.
+    """
+    return SECTOR_BYTES * sum(counts.get(f"{access}_sectors", 0) for access in _GLOBAL)
+
+
+def _ratio(counts: Counts, accesses: tuple[str, ...]) -> float | None:
+    requests = sum(counts.get(f"{access}_requests", 0) for access in accesses)
+    if not requests:
+        return None
+    return sum(counts.get(f"{access}_sectors", 0) for access in accesses) / requests
