@@ -98,8 +98,9 @@ def schema_of_counts(of_case: Columns) -> str:
     views: dict[str, tuple[str, Columns]] = {
         "counts": (
             """(
-                select id, model, launch, l.kernel as launch_kernel, l.times * l.summed as launches, l.grid,
-                    l.block, l.shared_bytes, l.architecture, unnest(list_concat(
+                select id, model, launch, l.kernel as launch_kernel,
+                    l.times * l.summed as launches, l.grid, l.block,
+                    l.shared_bytes, l.architecture, unnest(list_concat(
                         [{'name': e.key, 'value': e.value * l.times}
                             for e in map_entries(l.counts)],
                         [{'name': e.key, 'value': e.value}

@@ -238,13 +238,20 @@ class Reader:
             )
         columns = self._rows.columns()
         profiles, lines = [*self._counts.profiles], [*self._counts.lines]
-        every = columns.names, columns.details, profiles, lines
-        names, details, *texts_of_counts = (
-            each[start:] for each, start in zip(every, self._given, strict=True)
-        )
+        starts = self._given
         self._given = len(columns.names), len(columns.details), len(profiles), len(lines)
+        details = columns.details[starts[1] :]
         texts = [json.dumps({name: getattr(one, name) for name in DETAILS}) for one in details]
-        return Batch(self._name, heads, names, texts, columns.cells, *texts_of_counts, counted)
+        return Batch(
+            self._name,
+            heads,
+            columns.names[starts[0] :],
+            texts,
+            columns.cells,
+            profiles[starts[2] :],
+            lines[starts[3] :],
+            counted,
+        )
 
 
 def _read(
