@@ -210,7 +210,7 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     )  # fmt: skip
     counted(tmp_path).counts(CUDA, CASE, one, missing=HOSTILE).write()
     table = open_table(tmp_path)
-    clean = HOSTILE.replace("\ud800", "?")
+    clean = HOSTILE.replace("\ud800", "\ufffd")
 
     assert rows(table, "select launch_kernel, count, value from counts") == [(clean, clean, 3)]
     assert rows(table, "select file, count, value from count_lines") == [(clean, clean, 3)]
