@@ -96,7 +96,7 @@ def cost_pairs(old: CaseCounts, new: CaseCounts) -> Iterator[CostPair]:
     # A kernel may get another name, so that its place tells which it is, where none is new.
     are_alike = len(old.kernels) == len(new.kernels)
     was, now = (
-        [*filter(None, side.kernels)] if are_alike else [worst_resources(side)]
+        [kernel or {} for kernel in side.kernels] if are_alike else [worst_resources(side)]
         for side in (old, new)
     )
     for kernel, (before, after) in enumerate(zip(was, now, strict=True), 1):

@@ -44,7 +44,11 @@ class CaseCounts:
     @cached_property
     def kernels(self) -> tuple[Mapping[str, int] | None, ...]:
         """Resources of each kernel, in the order of the first launches; ``None``: not known."""
-        return tuple({launch.kernel: launch.resources for launch in self.launches}.values())
+        kernels: dict[object, Mapping[str, int] | None] = {}
+        for launch in self.launches:
+            resources = launch.resources
+            kernels[launch.kernel, repr(sorted((resources or {}).items()))] = resources
+        return tuple(kernels.values())
 
     @property
     def architectures(self) -> frozenset[tuple[int, int]]:
