@@ -28,9 +28,9 @@ from gpubench.softcuda.build import (
     UnavailableError,
     build_libraries,
     compile_ptx,
-    nvidia_folders,
 )
 from gpubench.softcuda.reports import Report, parse_reports
+from gpubench.softcuda.resources import Architecture, Resources, compile_resources, find_linker
 
 __all__ = ["NAME", "SWITCH", "Report", "SoftwareDevice", "UnavailableError", "requested", "start"]
 
@@ -159,12 +159,12 @@ def _load_linker(path: Path) -> ctypes.CDLL | None:
 
     Without NVIDIA's, cuda-core links through the driver, which hands over PTX by itself.
     """
-    for place in nvidia_folders(("cu13/lib", "nvjitlink/lib"), "lib64"):
-        for real in sorted(place.glob("libnvJitLink.so.1?")):
-            linker = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_GLOBAL)
-            linker.softcuda_set_nvjitlink(os.fsencode(real))
-            return linker
-    return None
+    real = find_linker()
+    if real is None:
+        return None
+    linker = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_GLOBAL)
+    linker.softcuda_set_nvjitlink(os.fsencode(real))
+    return linker
 
 
 def _write(room: int, size: int, text: bytes) -> None:
