@@ -30,7 +30,13 @@ from gpubench.softcuda.build import (
     compile_ptx,
 )
 from gpubench.softcuda.reports import Report, parse_reports
-from gpubench.softcuda.resources import Architecture, Resources, compile_resources, find_linker
+from gpubench.softcuda.resources import (
+    Architecture,
+    ModuleResources,
+    compile_resources,
+    find_linker,
+    kernel_names,
+)
 
 __all__ = ["NAME", "SWITCH", "Report", "SoftwareDevice", "UnavailableError", "requested", "start"]
 
@@ -59,6 +65,7 @@ class SoftwareDevice:
         self._linker = _load_linker(libraries.linker)
         self._driver.softcuda_reports.restype = ctypes.c_size_t
         self._driver.softcuda_name.argtypes = [ctypes.c_uint64, ctypes.c_char_p]
+        self._images: dict[str, str] = {}  # the last module with a kernel of that name
         self._sanitize = os.environ.get("SOFTCUDA_SANITIZE", "") not in ("", "0")
         if self._sanitize:
             lines.add_lines()
@@ -87,6 +94,16 @@ class SoftwareDevice:
         """Name the allocation at a device address: reports say ``'b'`` instead of its number."""
         self._driver.softcuda_name(address, name.encode())
 
+    def resources(self, kernel: str, architecture: Architecture) -> ModuleResources:
+        """Return what the kernels of a module take on GPUs of an architecture.
+
+        ``kernel`` is the name, as the code has it, of one that was loaded; of several modules with
+        that kernel it is the last. Nothing is compiled before this is called.
+        """
+        if (image := self._images.get(kernel)) is None:
+            return ModuleResources({}, f"no module with a kernel {kernel} was loaded")
+        return compile_resources(image, architecture)
+
     def reports(self) -> list[Report]:
         """Faults that were found since the last call, oldest first."""
         size = 1 << 16
@@ -100,7 +117,9 @@ class SoftwareDevice:
     def _compile(self, ptx: bytes, path: int, path_room: int, log: int, log_room: int) -> int:
         """Called by the driver for each module; no exception may leave it."""
         try:
-            made = compile_ptx(ptx.decode(), sanitize=self._sanitize)
+            image = ptx.decode()
+            made = compile_ptx(image, sanitize=self._sanitize)
+            self._images |= dict.fromkeys(kernel_names(image), image)
             _write(path, path_room, os.fsencode(made))
         except Exception as error:
             _write(log, log_room, str(error).encode())

@@ -106,7 +106,7 @@ def compile_resources(image: str, architecture: Architecture) -> ModuleResources
         return cached
     linked = link_module(image, architecture)
     kernels = read_log(linked.log, architecture, from_ptx=linked.from_ptx)
-    if set(_ENTRY.findall(strip_origin(image))) <= set(kernels):
+    if set(kernel_names(image)) <= set(kernels):
         made = ModuleResources(kernels)
     else:
         made = ModuleResources({}, _explain(linked, strip_origin(image), architecture))
@@ -145,6 +145,11 @@ def _explain(linked: LinkedModule, ptx: str, architecture: Architecture) -> str:
             f"set SOFTCUDA_CC={architecture[0]}.{architecture[1]}"
         )
     return f"nvJitLink for {name}: {linked.error or 'its log names no registers'}"
+
+
+def kernel_names(image: str) -> list[str]:
+    """Return the names of a module's kernels, as the code has them."""
+    return _ENTRY.findall(strip_origin(image))
 
 
 def strip_origin(image: str) -> str:
@@ -256,7 +261,7 @@ def _lower_target(ptx: str, architecture: Architecture) -> str:
 
     def lower(found: re.Match[str]) -> str:
         target = int(found[2])
-        fits = target < asked and not found[3] or target == asked
+        fits = (target < asked and not found[3]) or target == asked
         return found[0] if fits else f"{found[1]}sm_{asked}"
 
     return _TARGET.sub(lower, ptx)
@@ -291,7 +296,9 @@ def _link(
         ctypes.byref(handle), ctypes.c_uint32(len(words)), (ctypes.c_char_p * len(words))(*words)
     )
     if failed:
-        reason = f"refuses {architecture_name(architecture)} (error {failed}); update nvidia-nvjitlink"
+        reason = (
+            f"refuses {architecture_name(architecture)} (error {failed}); update nvidia-nvjitlink"
+        )
         return LinkedModule("", reason, b"", from_ptx)
     try:
         for one in inputs:
