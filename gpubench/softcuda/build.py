@@ -166,6 +166,9 @@ def compile_ptx(ptx: str, *, sanitize: bool) -> Path:
 
     Raises ``UnavailableError`` for PTX that the translation does not know.
     """
+    from gpubench.softcuda.resources import strip_origin
+
+    ptx = strip_origin(ptx)
     flags = [*_MODULE_FLAGS, *_machine_flags(), *(["-DSC_SANITIZE"] if sanitize else [])]
     library = kept("module.so", [ptx.encode(), " ".join(flags).encode(), *_translator()])
     if not library.is_file():
