@@ -1,10 +1,14 @@
-"""Cases to asv's classes: one class for each implementation, one ``time_*`` for each labelled time.
+"""Cases to asv's classes: one class for each implementation, one ``time_*`` for each labelled time,
+and for CUDA on the device in software one ``track_*`` for each cost that is counted.
 
 asv instantiates a class without arguments, calls ``setup`` with the case's identity before every
 sample, reads the clock from ``timer`` and runs ``time_*`` once between two readings of it.
 The first ``setup`` of a process prepares the case and warms it up. Later ones restore what the
 kernel overwrote, or begin the next round. asv reads ``repeat`` after the first ``setup``: that is
 how it takes as many samples as are shared among the rounds.
+
+Counts need one run of a case, and asv starts a process for each ``track_*`` of it. The first of
+them, or the ``time_*`` before it, puts them on record, and the others read them there.
 """
 
 from __future__ import annotations
@@ -15,21 +19,22 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from statistics import median
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from gpubench.backends import registry
 from gpubench.backends.devices import gpu_count, is_cuda
 from gpubench.backends.orphans import end_with_parent
-from gpubench.backends.software import requested
+from gpubench.backends.software import counts_model, counts_wanted, requested
 from gpubench.errors import GpubenchError
 from gpubench.measure.appending import calls_in_sample
 from gpubench.measure.asv_settings import asv_settings, say_if_without_plugin, started_by_asv
 from gpubench.measure.caches import keep_caches_apart
-from gpubench.measure.preparation import Preparation, Refused, Skipped
+from gpubench.measure.preparation import Preparation, Refused, Skipped, WrongResult
 from gpubench.measure.provenance import NOBODY_LOOKED, Provenance, find_provenance
 from gpubench.measure.recorder import Recorder, now
 from gpubench.measure.resuming import RecordedSamples, finished_before
@@ -42,16 +47,18 @@ from gpubench.measure.sampling import (
     shared,
     with_attributes,
 )
-from gpubench.names import FRESH_TIMES, BenchmarkName, parse_benchmark_name
+from gpubench.measure.verifying_ahead import verify_ahead
+from gpubench.names import FRESH_TIMES, BenchmarkName, parse_benchmark_name, timed_beside
 from gpubench.plan.case import Case
 from gpubench.plan.expansion import case_named, cases_of, compiled_apart
 from gpubench.plan.group import Group
 from gpubench.plan.plan import build_plan
 from gpubench.plan.version import benchmark_version
-from gpubench.record import FinishedProcess, RoundsRecord
+from gpubench.record import CaseRecord, CountsRecord, FinishedProcess, RoundsRecord
 from gpubench.suite.folder import asked_folder
 from gpubench.suite.loading import load_suites
 from gpubench.suite.model import Sampling
+from gpubench.work.costs import COSTS, Cost
 
 T = TypeVar("T")
 
@@ -84,6 +91,7 @@ def benchmark_classes(suites: Path) -> dict[str, type]:
     if sys.argv[1:2] == ["run_server"]:  # asv forks this process for each case
         # Where asv was killed between two cases, this process would wait for the next one for ever.
         end_with_parent()
+        verify_ahead(groups, provenance)
         for name in sorted({name for group in groups for name in group.backends}):
             with suppress(Exception):  # its cases say what is wrong
                 registry.get(name).preload()
@@ -100,7 +108,8 @@ def asked_benchmark(arguments: Sequence[str]) -> BenchmarkName | None:
     """
     match arguments:
         case [_, "run", _, name, *_]:
-            return parse_benchmark_name(name.partition("-")[0])
+            benchmark = name.partition("-")[0]
+            return parse_benchmark_name(benchmark) or timed_beside(benchmark)
     return None
 
 
@@ -125,6 +134,13 @@ def benchmark_class(group: Group, gpu_count: int, provenance: Provenance = NOBOD
             for label in group.times
         },
     }
+    counted = [case for case in cases if is_cuda(case.device)]
+    if counted and group.times and requested() and counts_wanted():
+        tracked = TrackedBenchmark(group, provenance)
+        attributes |= {
+            f"track_{name}": _track_method(group, name, cost, counted, source, tracked)
+            for name, cost in COSTS.items()
+        }
     return type(group.class_name, (), attributes)
 
 
@@ -159,6 +175,102 @@ def _time_method(
         compiled = [case.identity for case in compiled_apart(cases)]
         attributes |= {"rounds": 1, "repeat": COMPILATIONS, "params": (compiled,)}
     return method
+
+
+def _track_method(
+    group: Group,
+    name: str,
+    cost: Cost,
+    cases: Sequence[Case],
+    source: str,
+    tracked: TrackedBenchmark,
+) -> Callable[..., float]:
+    """A ``track_*`` method with the attributes that asv looks for on it."""
+
+    def setup(identity: str) -> None:
+        tracked.setup(cost, identity)
+
+    def method(self: object, identity: str) -> float:
+        return tracked.value
+
+    vars(setup)["pretty_source"] = ""
+    method.__name__ = f"track_{name}"
+    counted = f"{method.__name__} by model {counts_model()}"
+    vars(method).update(
+        setup=setup,
+        unit=cost.unit,
+        version=benchmark_version(group.kernel, group.implementation_name, counted),
+        pretty_source=source,
+        params=([case.identity for case in cases],),
+    )
+    return method
+
+
+class TrackedBenchmark:
+    """What the ``track_*`` benchmarks of one implementation read in one process."""
+
+    def __init__(self, group: Group, provenance: Provenance) -> None:
+        self._group, self._provenance = group, provenance
+        self.value = 0.0
+        """The cost that was set up last."""
+
+    def setup(self, cost: Cost, identity: str) -> None:
+        """Read the counts of a case from the record, or count and record them first.
+
+        Raises ``NotImplementedError``, which asv shows as n/a, where there are none.
+        """
+        if started_by_asv():
+            end_with_parent()
+        case, recorder = case_named(self._group, identity), Recorder(asv_settings().record)
+        counts = self._counts(case, recorder)
+        if isinstance(counts, CaseRecord):
+            raise NotImplementedError(f"not counted: {counts.reason or counts.status}")
+        if counts.missing is not None:
+            raise NotImplementedError(f"not counted: {counts.missing}")
+        value = cost.value(counts)
+        if value is None:
+            raise NotImplementedError(cost.absent)
+        self.value = value
+
+    def _counts(self, case: Case, recorder: Recorder) -> CountsRecord | CaseRecord:
+        """What is counted of a case, or its outcome where that is nothing."""
+        name, label = case.benchmark("kernel").asv_name, case.benchmark(self._group.times[0])
+        return (
+            recorder.counts_of_run(name, case.identity)
+            or recorder.outcome_of_run(label.asv_name, case.identity)
+            or self._count(case, recorder)
+        )
+
+    def _count(self, case: Case, recorder: Recorder) -> CountsRecord | CaseRecord:
+        settings, group = asv_settings(), self._group
+        label = group.times[0]
+        preparation = Preparation(
+            case,
+            label,
+            recorder,
+            case.kernel.sampling.timeout or settings.timeout,
+            run=settings.run,
+            version=benchmark_version(group.kernel, group.implementation_name, label),
+            provenance=self._provenance,
+            count=True,
+        )
+        try:
+            preparation.prepare()
+        except (Skipped, WrongResult):
+            return preparation.counts or preparation.record
+        except Refused as refused:
+            _exit_refused(refused, settings.run)
+        preparation.close()
+        return preparation.record
+
+
+def _exit_refused(refused: Refused, run: str) -> NoReturn:
+    """End a process whose code is not the commit's. The cause is one for all cases, and the plugin
+    tells it once: there is no traceback for each."""
+    if not run:
+        print(refused, file=sys.stderr)
+    sys.stderr.flush()
+    os._exit(1)
 
 
 class TimedBenchmark:
@@ -282,6 +394,8 @@ class TimedBenchmark:
         if before is not None:
             self._take(before, recorder, settings.run)
             return
+        if requested() and is_cuda(case.device):
+            self._end_as_recorded(case, recorder)
         self._preparation = Preparation(
             case,
             self._label,
@@ -291,17 +405,14 @@ class TimedBenchmark:
             run=settings.run,
             version=self._version,
             provenance=self._provenance,
+            count=self._label == self._group.times[0] and requested() and counts_wanted(),
         )
         try:
             measurement = self._preparation.prepare()
         except Skipped as skipped:
             raise NotImplementedError(str(skipped)) from None
         except Refused as refused:
-            # One cause for all cases, which the plugin tells once: no traceback for each.
-            if not settings.run:
-                print(refused, file=sys.stderr)
-            sys.stderr.flush()
-            os._exit(1)
+            _exit_refused(refused, settings.run)
         self._measurement, self._seconds = measurement, []
         plan = sample_plan(declared, self._label)
         if self._label not in FRESH_TIMES:
@@ -320,16 +431,38 @@ class TimedBenchmark:
         if self._label in FRESH_TIMES and "repeat" not in attributes:
             self._fresh_until = ended + COMPILATIONS[-1]
 
+    def _end_as_recorded(self, case: Case, recorder: Recorder) -> None:
+        """On the device in software one run tells of all labelled times of a case: where the
+        present run has an outcome of one of them, end with that."""
+        for label in dict.fromkeys((self._label, *self._group.times)):
+            outcome = recorder.outcome_of_run(case.benchmark(label).asv_name, case.identity)
+            if outcome is None or outcome.status == "ok":
+                continue
+            if label != self._label:
+                name = case.benchmark(self._label).asv_name
+                other = replace(outcome, benchmark=name, version=self._version, at=now())
+                recorder.write(other)
+            _end_as(outcome)
+
     def _take(self, before: FinishedProcess, recorder: Recorder, run: str) -> None:
         """What an earlier process had finished, in place of a measurement: this run's record gets
         it too, so that it is whole."""
+        outcome = before.outcome
+        counts = recorder.last_counts(outcome.benchmark, outcome.case)
         recorder.write_facts(run, self._provenance.facts())
-        recorder.write(before.outcome)
+        if counts is not None and outcome.status == "verified":
+            recorder.write(counts)
+        recorder.write(outcome)
         if before.rounds is not None:
             recorder.write(before.rounds)
             self._recorded_samples = RecordedSamples(before.samples)
             self.repeat = len(before.samples)
-        elif before.outcome.status in ("skipped", "verified"):
-            raise NotImplementedError(before.outcome.reason)
         else:
-            raise GpubenchError(before.outcome.reason or before.outcome.status)
+            _end_as(outcome)
+
+
+def _end_as(outcome: CaseRecord) -> NoReturn:
+    """Raise what shows asv an outcome without a time: n/a, or failed."""
+    if outcome.status in ("skipped", "verified"):
+        raise NotImplementedError(outcome.reason)
+    raise GpubenchError(outcome.reason or outcome.status)

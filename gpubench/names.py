@@ -29,6 +29,7 @@ NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 """Names of suites, kernels and implementations: lower-case, no double underscore."""
 
 _BENCHMARK = re.compile(r"(?P<module>[\w.]+)\.(?P<cls>[a-z0-9_]+)\.time_(?P<time>\w+)")
+_TRACKED = re.compile(r"[\w.]+\.(?P<cls>[a-z0-9_]+)\.track_\w+")
 
 LONGEST_PATTERN = 500
 """Characters of a pattern of pairs, several times those of a benchmark's name."""
@@ -69,13 +70,24 @@ def parse_benchmark_name(name: str) -> BenchmarkName | None:
     match = _BENCHMARK.fullmatch(name)
     if match is None or match["time"] not in TIMES:
         return None
-    parts = match["cls"].split("__")
+    return _split_class_name(match["cls"], match["time"])
+
+
+def timed_beside(name: str) -> BenchmarkName | None:
+    """Return the ``kernel`` time of the implementation that an asv benchmark tracks a count of;
+    ``None`` for the name of any other benchmark."""
+    match = _TRACKED.fullmatch(name)
+    return None if match is None else _split_class_name(match["cls"], "kernel")
+
+
+def _split_class_name(class_name: str, time: str) -> BenchmarkName | None:
+    parts = class_name.split("__")
     if len(parts) == 2:
         parts.insert(0, parts[0])
     if len(parts) != 3 or not all(NAME.fullmatch(part) for part in parts):
         return None
     suite, kernel, implementation = parts
-    return BenchmarkName(suite, kernel, implementation, match["time"])
+    return BenchmarkName(suite, kernel, implementation, time)
 
 
 def pattern_fault(baseline: str, candidate: str) -> str | None:

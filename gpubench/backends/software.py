@@ -16,6 +16,7 @@ from gpubench.errors import BackendError
 
 if TYPE_CHECKING:
     from gpubench.softcuda import Report, SoftwareDevice
+    from gpubench.softcuda.counts import LaunchCounts
 
 NAME = "softcuda"
 """What NVML and the driver call it: a device of this name has no times."""
@@ -26,13 +27,22 @@ COUNT = "SOFTCUDA_DEVICES"
 TIMEOUT = "SOFTCUDA_TIMEOUT"
 """The environment variable with the seconds after which it ends a kernel; absent, never."""
 
+COUNT_SWITCH = "GPUBENCH_COUNT"
+"""The environment variable that turns counting off where cases are verified anyway: ``0``."""
+
 
 def requested() -> bool:
     """Whether this process runs the device in software in place of devices."""
     return os.environ.get(SWITCH, "") not in ("", "0")
 
 
+def counts_wanted() -> bool:
+    """Return whether launches are counted where cases are verified anyway."""
+    return os.environ.get(COUNT_SWITCH, "") != "0"
+
+
 _started: SoftwareDevice | None = None
+_is_counting = False
 _refused = ""
 """Why the first try failed: numba-cuda goes on without the device, and what it loads then would be
 the reason of a second one."""
@@ -124,3 +134,35 @@ def limit_kernels(seconds: float) -> float:
 def take_faults() -> tuple[Report, ...]:
     """Faults that it saw since this was asked last, oldest first."""
     return () if _started is None else tuple(_started.reports())
+
+
+def count_launches(on: bool) -> None:
+    """Count what launches do from now on, or no more.
+
+    Only kernels whose modules are loaded while it counts can be counted later. Does nothing in a
+    process that has not started it.
+    """
+    global _is_counting
+    if _started is None or on == _is_counting:
+        return
+    set_option("count", str(int(on)))
+    _is_counting = on
+    if on:
+        add_lines()
+
+
+def is_counting() -> bool:
+    """Return whether launches are counted at the moment."""
+    return _is_counting
+
+
+def take_counts() -> tuple[LaunchCounts, ...]:
+    """Return what launches counted since this was asked last, oldest first."""
+    return tuple(_started.counts()) if _started is not None and _is_counting else ()
+
+
+def counts_model() -> int:
+    """Return the version of the rules by which launches are counted."""
+    from gpubench.softcuda.counts import MODEL
+
+    return MODEL

@@ -8,7 +8,7 @@ from gpubench import __version__
 from gpubench.cli.advise import advise
 from gpubench.cli.console import ERR, Commands
 from gpubench.cli.fleet import fleet
-from gpubench.cli.measuring import time, verify
+from gpubench.cli.measuring import count, time, verify
 from gpubench.cli.reading import choose, compare, query, report, serve
 from gpubench.cli.suites import check, devices, grid, init, plan, schema
 from gpubench.distribution import describe_conflict
@@ -18,7 +18,7 @@ from gpubench.distribution import describe_conflict
     cls=Commands,
     commands=[
         *(init, check, plan, devices, grid, schema),
-        *(verify, time, fleet),
+        *(verify, count, time, fleet),
         *(report, serve, choose, advise, compare, query),
     ],
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -12,9 +12,11 @@ import click
 from gpubench.cli import options
 from gpubench.cli.console import ERR, INTERRUPTED, OUT, print_json, watched
 from gpubench.cli.planning import chosen_cases, loaded_suites, suite_and_kernel
+from gpubench.errors import GpubenchError
 
 if TYPE_CHECKING:  # a command imports what measures only when it does: --help answers at once
     from gpubench.measure.direct import Job, Measured, Twins
+    from gpubench.measure.verifying import Manner, Verified
     from gpubench.plan.case import Case
     from gpubench.results import Ratio, Row
 
@@ -167,28 +169,21 @@ def verify(
     where none is named. Exit code 1 where something is wrong.
     """
     from gpubench.backends.devices import gpu_count, known_gpus, no_gpu_reason
-    from gpubench.backends.software import NAME, device_count, requested
+    from gpubench.backends.software import NAME, counts_wanted, device_count, requested
     from gpubench.measure import verifying
     from gpubench.measure.recorder import run_facts
-    from gpubench.tables import verdicts
+    from gpubench.tables import counts, verdicts
 
     only_in_software = orders > 1 or sanitize
     in_software = requested() or only_in_software or not gpu_count()
     count = device_count() if in_software else gpu_count()
-    if in_software and preset is None:
-        paths = tuple(dict.fromkeys(suite_and_kernel(target)[0] for target in targets))
-        if any(SMOKE in loaded.suite.presets for loaded in loaded_suites(paths, None)):
-            preset = SMOKE
+    if in_software:
+        preset = preset or _quick_preset(targets)
     cases = chosen_cases(targets, preset, where, axes, count)
     tried = verifying.orders(orders) if in_software else ()
-    manner = verifying.Manner(in_software, tried, sanitize)
-    outcomes: dict[int, verifying.Verified] = {}
-    with watched(len(cases), "verifying") as work:
-        for index, outcome in verifying.verified(cases, manner, work.warned):
-            outcomes[index] = outcome
-            work.advance(f"{cases[index].group.title} {cases[index].identity}", 1)
-    interrupted = verifying.Verified("interrupted", "Ctrl-C came before its outcome")
-    rows = [(case, outcomes.get(index, interrupted)) for index, case in enumerate(cases)]
+    is_counted = in_software and not sanitize and counts_wanted()
+    manner = verifying.Manner(in_software, tried, sanitize, is_counted)
+    rows, is_interrupted = _verified_now(cases, manner, "verifying")
     cuda = verdicts.CudaPlace(
         NAME if in_software else ", ".join(gpu.name for gpu in known_gpus()),
         None if only_in_software or requested() else no_gpu_reason(),
@@ -197,11 +192,88 @@ def verify(
         sanitize,
     )
     if as_json:
-        listed = [verdicts.case_row(*row) for row in rows]
+        listed = [counts.case_row(*row, lines=False) for row in rows]
         print_json({**asdict(cuda), "facts": run_facts(), "cases": listed})
     else:
         OUT.print(*verdicts.report(rows, cuda), sep="\n")
-    if work.interrupted:
+    _exit_with(rows, is_interrupted)
+
+
+@click.command()
+@click.argument("targets", metavar="[SUITE[::KERNEL]]...", nargs=-1)
+@options.preset
+@options.where
+@options.axes
+@click.option("--lines", is_flag=True, help="Show the code too, with the counts of every line.")
+@options.json
+def count(
+    targets: tuple[str, ...],
+    preset: str | None,
+    where: str | None,
+    axes: tuple[str, ...],
+    lines: bool,
+    as_json: bool,
+) -> None:
+    """Count what CUDA kernels do: sectors, wavefronts, lanes, instructions. Takes no time.
+
+    Each case runs once on softcuda, a CUDA device in software, also where there is a GPU, and is
+    compared with its baseline; the numbers are the same every time. SUITE is a file, or the name of
+    one in suites/; none are all. The preset `smoke` is taken where none is named. Exit code 1 where
+    something is wrong.
+    """
+    from gpubench.backends.devices import is_cuda
+    from gpubench.backends.software import NAME, device_count
+    from gpubench.measure import verifying
+    from gpubench.measure.recorder import run_facts
+    from gpubench.tables import counts, verdicts
+
+    preset = preset or _quick_preset(targets)
+    chosen = chosen_cases(targets, preset, where, axes, device_count())
+    cases = [case for case in chosen if is_cuda(case.device)]
+    if not cases:
+        raise GpubenchError(
+            f"none of these {len(chosen):,} cases runs on a CUDA device, and only CUDA kernels are "
+            "counted; `gpubench plan` shows where each runs"
+        )
+    manner = verifying.Manner(in_software=True, count=True)
+    rows, is_interrupted = _verified_now(cases, manner, "counting")
+    place = verdicts.CudaPlace(NAME, None, preset, (), sanitize=False)
+    if as_json:
+        listed = [counts.case_row(*row, lines=lines) for row in rows]
+        print_json({"preset": preset, "facts": run_facts(), "cases": listed})
+    else:
+        OUT.print(*counts.report(rows, place, lines=lines), sep="\n")
+    _exit_with(rows, is_interrupted)
+
+
+def _quick_preset(targets: Sequence[str]) -> str | None:
+    """Return ``SMOKE`` where one of the suites has it."""
+    paths = tuple(dict.fromkeys(suite_and_kernel(target)[0] for target in targets))
+    has_it = any(SMOKE in loaded.suite.presets for loaded in loaded_suites(paths, None))
+    return SMOKE if has_it else None
+
+
+def _verified_now(
+    cases: Sequence[Case], manner: Manner, what: str
+) -> tuple[list[tuple[Case, Verified]], bool]:
+    """Return these cases with what became of each, and whether Ctrl-C ended that."""
+    from gpubench.measure import verifying
+
+    outcomes: dict[int, Verified] = {}
+    with watched(len(cases), what) as work:
+        for index, outcome in verifying.verified(cases, manner, work.warned):
+            outcomes[index] = outcome
+            work.advance(f"{cases[index].group.title} {cases[index].identity}", 1)
+    interrupted = verifying.Verified("interrupted", "Ctrl-C came before its outcome")
+    rows = [(case, outcomes.get(index, interrupted)) for index, case in enumerate(cases)]
+    return rows, work.interrupted
+
+
+def _exit_with(rows: Sequence[tuple[Case, Verified]], is_interrupted: bool) -> None:
+    """Exit with the code of what became of these cases, if it is not 0."""
+    from gpubench.tables import verdicts
+
+    if is_interrupted:
         sys.exit(INTERRUPTED)
-    if any(outcome.status in verdicts.WRONG for outcome in outcomes.values()):
+    if any(outcome.status in verdicts.WRONG for _, outcome in rows):
         sys.exit(1)

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from gpubench.measure.memory import limited
 from gpubench.measure.tables import comparable, fitted, same_table
 from gpubench.measure.targets import load_target
 from gpubench.plan.case import Case
+
+if TYPE_CHECKING:  # the device in software is imported only where it is asked for
+    from gpubench.softcuda.counts import LaunchCounts
 
 SMALL = 6 * 2**20
 """Bytes of a case's arrays up to which those of earlier rounds are kept, so that later ones lie
@@ -86,6 +89,8 @@ class Execution:
         self.call = self.bind(self._native)
         self.expected: Mapping[str, AnyArray] = {}
         """What its outputs have to be, by name, once they are verified."""
+        self.launches: tuple[LaunchCounts, ...] | None = None
+        """What its first run counted, once it is verified; ``None`` where nothing was counted."""
         self.run_seconds = 0.0
         """Seconds of the last run whose outputs were fetched, by the host's clock."""
         self._held: list[dict[str, Native]] = []

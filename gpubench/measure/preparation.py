@@ -9,10 +9,11 @@ from functools import partial
 
 from gpubench.backends import registry
 from gpubench.backends.protocol import LayoutError
-from gpubench.backends.software import NAME, take_faults
+from gpubench.backends.software import NAME, count_launches, take_faults
 from gpubench.errors import BackendError, GpubenchError, KernelError
 from gpubench.measure.check import CheckResult
 from gpubench.measure.conditions import bandwidth, fits_in_cache, floor, why_not
+from gpubench.measure.counting import counts_of
 from gpubench.measure.execution import SMALL, Execution, opened
 from gpubench.measure.inputs import draw_inputs
 from gpubench.measure.memory import exceeded, peak_bytes
@@ -33,7 +34,7 @@ from gpubench.measure.verification import (
 )
 from gpubench.names import FRESH_TIMES
 from gpubench.plan.case import Case
-from gpubench.record import CaseRecord, RecordedStatus
+from gpubench.record import CaseRecord, CountsRecord, RecordedStatus
 from gpubench.suite.model import Sampling
 
 NO_TIMES = (
@@ -98,6 +99,10 @@ class Preparation:
     """Of the asv benchmark."""
     provenance: Provenance = NOBODY_LOOKED
     """Which code it is."""
+    count: bool = False
+    """Whether the device in software counts what a run does."""
+    counts: CountsRecord | None = field(default=None, init=False)
+    """What a run of a case that is right counted there; on record too."""
     record: CaseRecord = field(init=False)
     """The case's last line on record, from ``prepare`` on."""
     _layouts: Mapping[str, str] = field(default_factory=dict)
@@ -150,6 +155,7 @@ class Preparation:
                 if (record.benchmark, record.case) == mine:
                     raise WrongResult(record.reason or record.status)
 
+        count_launches(self.count)
         inputs = draw_inputs(case)
         self._layouts = inputs.layouts
         expected = None if case.baseline() is None else expected_outputs(case, inputs)
@@ -165,6 +171,9 @@ class Preparation:
             raise WrongResult(reason, checked)
         errors = _errors_and_score(checked)
         if session.simulated:
+            self.counts = counts_of(execution)
+            if self.counts is not None:
+                self.recorder.write(self.counts)
             facts, warnings = session.facts(), checked.warnings
             raise Skipped(NO_TIMES, "verified", conditions=facts, warnings=warnings, **errors)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 from collections.abc import Iterator, Mapping
@@ -18,7 +19,7 @@ from gpubench.errors import GpubenchError
 from gpubench.files import MOST_BYTES, TooLarge, append_lines, read_regular
 from gpubench.measure.asv_settings import asv_settings
 from gpubench.names import Value
-from gpubench.record import APPENDED, CaseRecord, Line, RunRecord, parse_line, to_line
+from gpubench.record import APPENDED, CaseRecord, CountsRecord, Line, RunRecord, parse_line, to_line
 
 SOFTWARE = (DISTRIBUTION, "numpy", "asv-runner")
 """Distributions whose versions explain a change of any time; backends name theirs."""
@@ -73,6 +74,34 @@ class Recorder:
                 return
             if isinstance(line, CaseRecord):
                 yield line
+
+    def outcome_of_run(self, benchmark: str, case: str) -> CaseRecord | None:
+        """Return what became of a case in the present run; ``None`` where that is not known yet."""
+        for line in self._of_case(benchmark, case, '"kind": "run"'):
+            if isinstance(line, RunRecord):
+                return None
+            if isinstance(line, CaseRecord):
+                return None if line.status == "started" else line
+        return None
+
+    def counts_of_run(self, benchmark: str, case: str) -> CountsRecord | None:
+        """Return what the present run counted of a case."""
+        for line in self._of_case(benchmark, case, '"kind": "run"'):
+            if isinstance(line, RunRecord):
+                return None
+            if isinstance(line, CountsRecord):
+                return line
+        return None
+
+    def last_counts(self, benchmark: str, case: str) -> CountsRecord | None:
+        """Return what any run counted of a case last."""
+        lines = self._of_case(benchmark, case)
+        return next((line for line in lines if isinstance(line, CountsRecord)), None)
+
+    def _of_case(self, benchmark: str, case: str, *words: str) -> Iterator[Line]:
+        """Lines of one case from the last to the first, and those that have one of these words."""
+        # As ``to_line`` writes them: a record has thousands of lines, and each is looked for often.
+        return self.backwards(f'"benchmark": "{benchmark}", "case": {json.dumps(case)}', *words)
 
     def backwards(self, *words: str) -> Iterator[Line]:
         """Lines that have one of these words in them, from the last to the first. The others are

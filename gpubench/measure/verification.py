@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpubench.arrow import AnyArray
-from gpubench.backends.software import NAME, set_option
+from gpubench.backends.software import (
+    NAME,
+    count_launches,
+    is_counting,
+    set_option,
+    take_counts,
+)
 from gpubench.errors import GpubenchError
 from gpubench.measure.check import (
     CheckResult,
@@ -61,8 +67,10 @@ def verify(
 
     Arrays that are only read must stay as they are. Two runs that differ within the tolerance give
     a warning: a reader should know that the last digits are not the same every time. ``orders`` are
-    further ones of threads and blocks, to be run in on the device in software.
+    further ones of threads and blocks, to be run in on the device in software. Where that counts,
+    what the first run counted stays in ``execution.launches``.
     """
+    take_counts()  # of what computed the inputs and the baseline
     expected = _proving_outputs(execution) if baseline is None else baseline
     execution.expected = expected
     specs = execution.case.given_specs
@@ -77,6 +85,9 @@ def verify(
         return execution.outputs(seen=seen)
 
     first = dict(expected) if baseline is None else run()
+    if is_counting():
+        execution.launches = take_counts()
+        count_launches(False)  # other runs count the same
     if coarser := coarser_dtypes(first, expected):  # by whose tolerance more passes
         _see_that_it_proves(execution, expected, _found(execution, first), coarser)
     result = _compared(execution, first, expected)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
@@ -18,10 +18,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from gpubench.backends.devices import is_cuda
-from gpubench.backends.software import add_lines, limit_kernels, set_option, take_faults
+from gpubench.backends.software import (
+    add_lines,
+    count_launches,
+    limit_kernels,
+    set_option,
+    take_faults,
+)
 from gpubench.measure.caches import caches_of_sources
 from gpubench.measure.check import CheckResult
 from gpubench.measure.conditions import changes_process, why_ended, why_not, why_stopped
+from gpubench.measure.counting import counts_of
 from gpubench.measure.execution import opened
 from gpubench.measure.inputs import Inputs, draw_inputs
 from gpubench.measure.preparation import cause, devices_of, why_unfit
@@ -35,6 +42,7 @@ from gpubench.measure.worker import Unanswered, Worker, answering
 from gpubench.names import CPU
 from gpubench.parallel import processors
 from gpubench.plan.case import Case
+from gpubench.record import CountsRecord
 
 if TYPE_CHECKING:  # the device in software is imported only where it is asked for
     from gpubench.softcuda import Report
@@ -70,6 +78,8 @@ class Verified:
     warnings: tuple[str, ...] = ()
     faults: tuple[Report, ...] = ()
     """What the device in software saw."""
+    counts: CountsRecord | None = None
+    """What one run did on the device in software; absent where it is not right or not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +93,18 @@ class Manner:
     ``descending``, seeds."""
     sanitize: bool = False
     """The device in software watches every access."""
+    count: bool = False
+    """The device in software counts what one run of a case does."""
     processes: int | None = None
     """Absent: one for each processor."""
     limit: float | None = None
     """Seconds for one case, in place of what its suite says."""
+    default_limit: float = LIMIT
+    """Seconds for a case whose suite does not say."""
 
     def limit_of(self, case: Case) -> float:
         """Return the seconds after which this case is given up."""
-        return self.limit or case.kernel.sampling.timeout or LIMIT
+        return self.limit or case.kernel.sampling.timeout or self.default_limit
 
 
 def orders(count: int) -> tuple[str, ...]:
@@ -99,12 +113,15 @@ def orders(count: int) -> tuple[str, ...]:
 
 
 def verified(
-    cases: Sequence[Case], manner: Manner, warned: Counter[str] | None = None
+    cases: Sequence[Case],
+    manner: Manner,
+    warned: Counter[str] | None = None,
+    do: Callable[[tuple[int, Case]], Verified] | None = None,
 ) -> Iterator[tuple[int, Verified]]:
     """Verify all cases; yields a case's place in ``cases`` and what became of it, as each is done.
 
     Kernels are shared among the processes; closing the iterator ends these. ``warned`` counts
-    Python's warnings.
+    Python's warnings. ``do`` verifies one case in a process, by default a ``Verifier``.
     """
     kernels: dict[tuple[str, str], list[tuple[int, Case]]] = {}
     for place, case in enumerate(cases):
@@ -121,7 +138,7 @@ def verified(
         """What each has still to verify of a kernel, the present case first."""
         for _ in range(count):  # all begin to start before the first is given something
             worker = Worker(
-                Verifier(manner), backends=backends, in_software=in_software, warned=warned
+                do or Verifier(manner), backends=backends, in_software=in_software, warned=warned
             )
             stack.callback(worker.end)
             crew[worker] = []
@@ -173,7 +190,7 @@ class Verifier:
         try:
             if reason := why_not(case):
                 return Verified("skipped", reason)
-            result = self._compared(case)
+            result, counts = self._compared(case)
         except Exception as error:
             if reason := why_unfit(case, error):
                 return Verified("skipped", reason)
@@ -192,13 +209,15 @@ class Verifier:
             result.score,
             result.warnings,
             faults,
+            None if reason else counts,
         )
 
-    def _compared(self, case: Case) -> CheckResult:
+    def _compared(self, case: Case) -> tuple[CheckResult, CountsRecord | None]:
         first, *others = self._manner.orders or ("ascending",)
         set_option("order", first)
         set_option("sanitize", str(int(self._manner.sanitize)))
         add_lines()
+        count_launches(self._manner.count)
         baseline, expected = case.baseline(), None
         if baseline is None:
             self._expected = None  # mostly of other data, as a baseline comes first
@@ -211,7 +230,8 @@ class Verifier:
                 self._expected = key, inputs, expected_outputs(case, inputs)
             _, inputs, expected = self._expected
         with opened(case, inputs) as execution:
-            return verify(execution, expected, others if execution.session.simulated else ())
+            result = verify(execution, expected, others if execution.session.simulated else ())
+            return result, counts_of(execution)
 
 
 def _data(case: Case) -> str:

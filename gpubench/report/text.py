@@ -121,6 +121,16 @@ def score(value: float | None) -> str:
     return "" if value is None else digits(value, 4)
 
 
+def sectors(value: float | None) -> str:
+    """Sectors of a request, three significant digits; empty where there is no request."""
+    return "" if value is None else digits(value)
+
+
+def lanes_on(inactive: float | None) -> str:
+    """Share of lanes that are on, ``97 %``, from the share that is off; empty where nothing ran."""
+    return "" if inactive is None else f"{100 * (1 - inactive):.3g} %"
+
+
 def memory(nbytes: int | None) -> str:
     """Bytes that a run holds, in the unit that gives one to four digits before the point: MiB are
     2**20 bytes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rich.console import RenderableType
@@ -19,6 +19,7 @@ from gpubench.plan.case import Case
 from gpubench.report import text
 from gpubench.tables.plans import case_name
 from gpubench.tables.table import several, table
+from gpubench.work import derived
 
 WRONG: tuple[VerifiedStatus, ...] = ("wrong", "failed", "timed_out", "killed")
 STATUSES: tuple[VerifiedStatus, ...] = ("right", *WRONG, "skipped", "interrupted")
@@ -44,6 +45,12 @@ def report(rows: Sequence[tuple[Case, Verified]], place: CudaPlace) -> Iterator[
     """A line for each implementation, what is wrong and what was skipped, and where CUDA ran."""
     if rows:
         yield _table(rows)
+    yield from reasons(rows)
+    yield Text(summary(rows, place))
+
+
+def reasons(rows: Sequence[tuple[Case, Verified]]) -> Iterator[RenderableType]:
+    """What is wrong, what was skipped and what is to be noted, each with its case."""
     skipped: dict[str, list[str]] = {}  # by reason, as most are the machine's
     notes: list[str] = []
     for case, outcome in rows:
@@ -59,7 +66,6 @@ def report(rows: Sequence[tuple[Case, Verified]], place: CudaPlace) -> Iterator[
     yield from (Text(f"  note: {note}") for note in notes[:_MOST_WARNINGS])
     if len(notes) > _MOST_WARNINGS:
         yield Text(f"  and {len(notes) - _MOST_WARNINGS} more notes; --json has all")
-    yield Text(summary(rows, place))
 
 
 def summary(rows: Sequence[tuple[Case, Verified]], place: CudaPlace) -> str:
@@ -91,7 +97,7 @@ def case_row(case: Case, outcome: Verified) -> dict[str, Any]:
         "implementation": case.implementation_name,
         "device": case.device,
         "case": case.identity,
-        **asdict(outcome),
+        **asdict(replace(outcome, counts=None)),
     }
 
 
@@ -103,6 +109,7 @@ def _table(rows: Sequence[tuple[Case, Verified]]) -> Table:
         key = (kernel, case.implementation_name, case.device)
         outcomes_of.setdefault(key, []).append(outcome)
     shown = [status for status in STATUSES if any(outcome.status == status for _, outcome in rows)]
+    is_counted = any(_totals(outcome) for _, outcome in rows)
     lines: list[tuple[str | Text, ...]] = []
     for key, outcomes in outcomes_of.items():
         counts = Counter(outcome.status for outcome in outcomes)
@@ -111,6 +118,26 @@ def _table(rows: Sequence[tuple[Case, Verified]]) -> Table:
             for status in shown
         )
         errors = [one.max_rel_error for one in outcomes if one.max_rel_error is not None]
-        lines.append((*key, *counted, text.error(max(errors, default=None))))
-    right = (*map(text.status_label, shown), "largest error")
+        worst = _worst_counts(outcomes) if is_counted else ()
+        lines.append((*key, *counted, text.error(max(errors, default=None)), *worst))
+    right = (*map(text.status_label, shown), "largest error", *(_COUNTS if is_counted else ()))
     return table(("kernel", "implementation", "device", *right), lines, right)
+
+
+_COUNTS = ("sectors a load", "lanes on")
+"""Of the counts, those that tell most; ``gpubench count`` has the others."""
+
+
+def _totals(outcome: Verified) -> Mapping[str, int]:
+    return outcome.counts.totals if outcome.counts is not None else {}
+
+
+def _worst_counts(outcomes: Sequence[Verified]) -> tuple[str, ...]:
+    """``_COUNTS`` of the worst case of an implementation, each by itself."""
+    totals = [counts for outcome in outcomes if (counts := _totals(outcome))]
+    per_load = [each for each in map(derived.sectors_per_load, totals) if each is not None]
+    inactive = [each for each in map(derived.inactive_lanes, totals) if each is not None]
+    return (
+        text.sectors(max(per_load, default=None)),
+        text.lanes_on(max(inactive, default=None)),
+    )

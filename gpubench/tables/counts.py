@@ -1,0 +1,241 @@
+"""What ``gpubench count`` shows: as data, as a table, and line by line. Nothing here prints."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from gpubench.errors import GpubenchError
+from gpubench.measure.verifying import Verified
+from gpubench.names import format_shape
+from gpubench.plan.case import Case
+from gpubench.record import CountsRecord, LaunchRecord
+from gpubench.report import text
+from gpubench.tables import verdicts
+from gpubench.tables.table import table
+from gpubench.work import derived
+from gpubench.work.declared import MAX_DEVIATION, DeclaredWork, declared_work
+
+MAX_GAP_LINES = 4
+"""Lines without counts that are shown between two with; of more, three dots."""
+
+_NUMBERS = (
+    *("launches", "sectors a load", "sectors a store", "excess wavefronts"),
+    *("lanes on", "registers", "PTX instructions"),
+)
+
+
+def report(
+    rows: Sequence[tuple[Case, Verified]], place: verdicts.CudaPlace, *, lines: bool = False
+) -> Iterator[RenderableType]:
+    """Show a row for each case, code line by line where asked, and where declared work is not what
+    is counted."""
+    if rows:
+        shown = [each for row in rows for each in _case_rows(*row)]
+        yield table(("kernel", "implementation", "case", "verdict", *_NUMBERS), shown, _NUMBERS)
+    if lines:
+        for case, outcome in rows:
+            yield from _code(case, outcome.counts)
+    yield from verdicts.reasons(rows)
+    for case, outcome in rows:
+        name = f"{case.group.title} {case.identity}".strip()
+        if outcome.counts is not None and outcome.counts.missing is not None:
+            yield Text(f"  not counted: {name}: {outcome.counts.missing}")
+    yield from _declared_lines(rows)
+    yield Text(verdicts.summary(rows, place))
+
+
+def case_row(case: Case, outcome: Verified, *, lines: bool = True) -> dict[str, Any]:
+    """Return one case as JSON shows it."""
+    row = verdicts.case_row(case, outcome)
+    if outcome.counts is not None:
+        row["counts"] = _as_data(case, outcome.counts, lines=lines)
+    return row
+
+
+def _as_data(case: Case, counts: CountsRecord, *, lines: bool) -> dict[str, Any]:
+    data: dict[str, Any] = {"model": counts.model, "missing": counts.missing}
+    if counts.missing is not None:
+        return data
+    launches = [asdict(launch) for launch in counts.launches]
+    for launch in launches:
+        launch["derived"] = derived_of(launch["counts"])
+        if not lines:
+            del launch["lines"]
+    totals, declared = counts.totals, _declared(case, counts.totals)
+    return {
+        **data,
+        "totals": totals,
+        "derived": derived_of(totals),
+        "declared": declared and {**asdict(declared), "flops_ratio": declared.flops_ratio},
+        "launches": launches,
+    }
+
+
+def derived_of(counts: Mapping[str, int]) -> dict[str, float | None]:
+    """Return what follows from counts, by name."""
+    return {
+        "sectors_per_load": derived.sectors_per_load(counts),
+        "sectors_per_store": derived.sectors_per_store(counts),
+        "sectors_per_request": derived.sectors_per_request(counts),
+        "excess_sectors": derived.excess_sectors(counts),
+        "excess_wavefronts": derived.excess_wavefronts(counts),
+        "inactive_lanes": derived.inactive_lanes(counts),
+    }
+
+
+def _case_rows(case: Case, outcome: Verified) -> Iterator[Sequence[str | Text]]:
+    """Yield the case, and below it its kernels where one run launches several."""
+    style = "green" if outcome.status == "right" else ""
+    style = "bold red" if outcome.status in verdicts.WRONG else style
+    verdict = Text(text.status_label(outcome.status), style=style)
+    head = (case.group.title.rpartition(" ")[0], case.implementation_name, case.identity, verdict)
+    counts = outcome.counts
+    if counts is None or counts.missing is not None:
+        yield (*head, *("" for _ in _NUMBERS))
+        return
+    launched = sum(launch.times * launch.summed for launch in counts.launches)
+    yield (*head, *_numbers(launched, counts.totals, counts.launches))
+    kernels: dict[str, list[LaunchRecord]] = {}
+    for launch in counts.launches:
+        kernels.setdefault(launch.kernel, []).append(launch)
+    if len(kernels) > 1:
+        for kernel, launches in kernels.items():
+            launched = sum(launch.times * launch.summed for launch in launches)
+            totals = CountsRecord("", "", counts.model, None, tuple(launches)).totals
+            yield ("", "", f"  {kernel}", "", *_numbers(launched, totals, launches))
+
+
+def _numbers(
+    launched: int, counts: Mapping[str, int], launches: Sequence[LaunchRecord]
+) -> tuple[str, ...]:
+    registers = [each.resources["registers"] for each in launches if each.resources]
+    return (
+        f"{launched:,}",
+        text.sectors(derived.sectors_per_load(counts)),
+        text.sectors(derived.sectors_per_store(counts)),
+        f"{derived.excess_wavefronts(counts):,}",
+        text.lanes_on(derived.inactive_lanes(counts)),
+        str(max(registers)) if registers else "",
+        f"{counts.get('ptx_instructions', 0):,}",
+    )
+
+
+def _declared_lines(rows: Sequence[tuple[Case, Verified]]) -> Iterator[Text]:
+    """Yield, once for each implementation, that its declared work is not what is counted."""
+    seen: set[str] = set()
+    for case, outcome in rows:
+        if outcome.counts is None or outcome.counts.missing or case.group.title in seen:
+            continue
+        work = _declared(case, outcome.counts.totals)
+        if work is not None and (words := _declared_words(work)):
+            seen.add(case.group.title)
+            yield Text(f"  work: {case.group.title} {case.identity}: {words}")
+    if seen:
+        yield Text(
+            f"  work is named where it is more than {MAX_DEVIATION:.0%} off".replace("%", " %")
+        )
+
+
+def _declared(case: Case, counts: Mapping[str, int]) -> DeclaredWork | None:
+    try:
+        nbytes, flops = case.work()
+    except GpubenchError:  # a formula has no value, which `gpubench check` says
+        return None
+    return declared_work(nbytes, flops, counts)
+
+
+def _declared_words(work: DeclaredWork) -> str:
+    parts = []
+    if work.are_flops_off:
+        special = (
+            f" and {work.special_functions:,} special functions" if work.special_functions else ""
+        )
+        ratio = f", {text.ratio(work.flops_ratio)} as many" if work.flops_ratio else ""
+        parts.append(
+            f"`flops` declares {work.flops:,} operations{ratio}: "
+            f"{work.counted_flops:,}{special} are counted"
+        )
+    if work.are_bytes_off:
+        parts.append(
+            f"`bytes` declares {work.bytes:,} bytes, and its accesses touch {work.accessed_bytes:,}"
+        )
+    return "; ".join(parts)
+
+
+def _code(case: Case, counts: CountsRecord | None) -> Iterator[RenderableType]:
+    """Yield each kernel of a case with its code, and the counts of every line."""
+    if counts is None or counts.missing is not None:
+        return
+    for launch in counts.launches:
+        shape = f"{format_shape(launch.grid)} blocks of {format_shape(launch.block)}"
+        times = f", {launch.times:,} times" if launch.times > 1 else ""
+        times = f", the sum of {launch.summed:,} launches" if launch.summed > 1 else times
+        title = f"{case.group.title} {case.identity}: {launch.kernel}, {shape}{times}"
+        yield Text(f"\n{title}", style="bold")
+        if not launch.lines:
+            yield Text("  no lines: its code was compiled without them")
+        for file in dict.fromkeys(line.file for line in launch.lines):
+            yield Text(f"  {file}")
+            yield _code_table(file, launch)
+
+
+def _code_table(file: str, launch: LaunchRecord) -> RenderableType:
+    by_line = {line.line: line.counts for line in launch.lines if line.file == file}
+    total = launch.counts.get("ptx_instructions", 0)
+    source = source_lines(file)
+    rows: list[tuple[str, ...]] = []
+    before = None
+    for number in sorted(by_line):
+        if before is not None and number - before > MAX_GAP_LINES + 1:
+            rows.append(("...", *("" for _ in _LINE_NUMBERS), ""))
+        elif before is not None:
+            rows += [
+                (str(between), *("" for _ in _LINE_NUMBERS), _line_of(source, between))
+                for between in range(before + 1, number)
+            ]
+        cells = _line_cells(by_line[number], total)
+        rows.append((str(number), *cells, _line_of(source, number)))
+        before = number
+    return table(("line", *_LINE_NUMBERS, "code"), rows, ("line", *_LINE_NUMBERS))
+
+
+_LINE_NUMBERS = (
+    *("share of PTX", "lanes on", "sectors a load", "sectors a store"),
+    *("excess wavefronts", "diverging"),
+)
+
+
+def _line_cells(counts: Mapping[str, int], total: int) -> tuple[str, ...]:
+    instructions = counts.get("ptx_instructions", 0)
+    diverging = counts.get("divergent_branches", 0)
+    has_wavefronts = any(name.endswith("_wavefronts") for name in counts)
+    return (
+        f"{100 * instructions / total:.1f} %" if total else "",
+        text.lanes_on(derived.inactive_lanes(counts)),
+        text.sectors(derived.sectors_per_load(counts)),
+        text.sectors(derived.sectors_per_store(counts)),
+        f"{derived.excess_wavefronts(counts):,}" if has_wavefronts else "",
+        f"{diverging:,}" if diverging else "",
+    )
+
+
+def source_lines(file: str) -> list[str]:
+    """Return the lines of a file that a record names, where Python would import it from; empty
+    where it is not here."""
+    folders = [Path.cwd(), *map(Path, filter(None, sys.path))]
+    for path in (folder / file for folder in folders):
+        if path.is_file():
+            return linecache.getlines(str(path))
+    return []
+
+
+def _line_of(source: Sequence[str], number: int) -> str:
+    return source[number - 1].rstrip().expandtabs() if 0 < number <= len(source) else ""
