@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 TIMEOUT_SECONDS = 60.0
+
+MAX_FILE_BYTES = 2**20
+"""Of a file that is read from a commit: no module of kernels is larger."""
 
 OPTIONS = (
     "--no-pager",
@@ -84,3 +88,35 @@ def top_level(folder: Path) -> Path | None:
     """Return the working tree that a folder is in, its links followed; ``None`` outside of one."""
     printed = os.fsdecode(ask_git(folder, "rev-parse", "--show-toplevel")).rstrip("\n")
     return Path(os.path.realpath(printed)) if printed else None
+
+
+def read_committed(repository: Repository, commit: str, file: str) -> bytes:
+    """Return a file of a commit, by its path from the top or by the end of its path.
+
+    A module is recorded as Python imports it, so that ``src/`` may stand before it in the
+    repository: of several such files the one nearest to the top counts. Empty where there is none,
+    and for one of more than ``MAX_FILE_BYTES``.
+    """
+    if not re.fullmatch(r"[0-9a-f]{4,64}", commit) or not file or "\0" in file:
+        return b""
+    for path in _paths_ending(repository, commit, file):
+        name = f"{commit}:{path}"
+        size = ask_git(repository, "cat-file", "-s", name).strip()
+        if size.isdigit() and int(size) <= MAX_FILE_BYTES:
+            return ask_git(repository, "cat-file", "blob", name)
+    return b""
+
+
+def _paths_ending(repository: Repository, commit: str, file: str) -> list[str]:
+    paths = _files_of(repository, commit)
+    return sorted(
+        (path for path in paths if path == file or path.endswith(f"/{file}")),
+        key=lambda path: (path.count("/"), path),
+    )
+
+
+@lru_cache(maxsize=4)
+def _files_of(repository: Repository, commit: str) -> tuple[str, ...]:
+    """Return the paths of all files of a commit, from the top of the repository."""
+    printed = ask_git(repository, "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)
+    return tuple(os.fsdecode(path) for path in printed.split(b"\0") if path)

@@ -389,7 +389,8 @@ def _refuse_counts(record: CountsRecord) -> None:
         numbers += [launch.times, launch.summed, launch.shared_bytes]
         numbers += (launch.resources or {}).values()
         for line in launch.lines:
-            numbers += [line.line, *line.counts.values()]
+            numbers += [line.line, *(launch.times * count for count in line.counts.values())]
+    numbers += record.totals.values()
     if any(not 0 <= number <= MAX_COUNT for number in numbers):
         raise GpubenchError(f"it holds a count that is not between 0 and {MAX_COUNT:,}")
 

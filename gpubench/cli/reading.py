@@ -8,7 +8,7 @@ import math
 import sys
 import time
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
@@ -35,6 +35,7 @@ from gpubench.suite.folder import asked_folder
 
 if TYPE_CHECKING:  # a command imports what reads results only when it runs: --help answers at once
     from gpubench.analysis.comparison import ComparisonSide
+    from gpubench.analysis.count_changes import CountComparison
     from gpubench.results import PairPattern, Table
 
 TEMPLATES = Path("reports")
@@ -55,6 +56,26 @@ def _finite(context: click.Context, option: click.Parameter, value: float) -> fl
     if not math.isfinite(value):
         raise click.BadParameter(f"{value} is no finite number; give a ratio such as 1.1")
     return value
+
+
+def _allowances(
+    context: click.Context, option: click.Parameter, given: tuple[str, ...]
+) -> Mapping[str, float]:
+    """Read shares by which counts may grow, by the names of costs or of their groups."""
+    allowed: dict[str, float] = {}
+    for each in given:
+        from gpubench.analysis.costs import COST_NAMES
+
+        name, _, percent = each.partition("=")
+        if name not in COST_NAMES:
+            raise click.BadParameter(f"{name!r} is no count; give one of {', '.join(COST_NAMES)}")
+        try:
+            allowed[name] = float(percent.removesuffix("%")) / 100
+        except ValueError:
+            allowed[name] = math.nan
+        if not (percent.endswith("%") and 0 <= allowed[name] < math.inf):
+            raise click.BadParameter(f"{each!r} is no share; give one such as {name}=1%")
+    return allowed
 
 
 def _patterns(
@@ -216,8 +237,17 @@ def choose(
 )
 @click.option(
     "--fail-on",
-    type=click.Choice(["slower", "failed"]),
-    help="Exit with 1 where a case has failed; with 'slower', also where one became slower.",
+    type=click.Choice(["slower", "failed", "counts"]),
+    help="Exit with 1 where a case has failed; with 'slower', also where one became slower; with "
+    "'counts', also where a count of its work grew.",
+)
+@click.option(
+    "--allow",
+    "allowed",
+    multiple=True,
+    metavar="COUNT=PERCENT",
+    callback=_allowances,
+    help="Let a count grow by so much: --allow sectors=1%. Repeatable.",
 )
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown for a pull request.")
 @options.json
@@ -230,6 +260,7 @@ def compare(
     everything: bool,
     factor: float,
     fail_on: str | None,
+    allowed: Mapping[str, float],
     as_markdown: bool,
     as_json: bool,
 ) -> None:
@@ -241,11 +272,15 @@ def compare(
     where the interval of their ratio excludes 1x and the medians are 2 % apart (5 % of fewer than
     ten cases, which do not tell how much runs scatter), else the same where the whole interval is
     within 5 %. Where machine, processor or environment differ, speedups are compared, from 10 % on.
+    Counts of the device in software are exact: each that grew is listed, and each that improved.
     """
     from gpubench.analysis.comparison import compare_rows, paired
+    from gpubench.analysis.count_changes import CountedSnapshot, compare_counts
     from gpubench.report.comparison_view import comparison_view, markdown
+    from gpubench.report.count_view import counts_json, counts_markdown
     from gpubench.results.commits import range_fault
     from gpubench.tables.comparisons import comparison_report, comparison_row
+    from gpubench.tables.count_changes import count_report
 
     if new is None:
         raise click.UsageError(range_fault(old) or "Missing argument 'B'.")
@@ -260,18 +295,41 @@ def compare(
         )
         for pair in paired(before, after)
     ]
+    counted = [
+        compare_counts(
+            CountedSnapshot.of(before.table, pair[0]),
+            CountedSnapshot.of(after.table, pair[1]),
+            allowed,
+        )
+        for pair in paired(before, after)
+    ]
+    both = [*zip(views, counted, strict=True)]
     if as_json:
-        print_json(list(map(comparison_row, views)))
+        print_json([comparison_row(view) | {"counted": counts_json(of)} for view, of in both])
     elif as_markdown:
-        echo("\n".join(map(markdown, views)), nl=False)
+        echo("\n".join(markdown(view) + counts_markdown(of) for view, of in both), nl=False)
     else:
-        for view in views:
-            OUT.print(*comparison_report(view), sep="\n")
+        for view, of in both:
+            OUT.print(*comparison_report(view), *count_report(of), sep="\n")
     if fail_on and not any(view.counts for view in views):
         raise GpubenchError(f"{old} and {new} have no case in common: nothing was compared")
-    refused = ("failed", "slower") if fail_on == "slower" else (fail_on,)
+    refused = ("failed", "slower") if fail_on == "slower" else ("failed",) if fail_on else ()
     if any(verdict in view.counts for view in views for verdict in refused):
         sys.exit(1)
+    if fail_on == "counts":
+        _refuse_counts(old, new, counted)
+
+
+def _refuse_counts(old: str, new: str, counted: Sequence[CountComparison]) -> None:
+    """Exit with 1 where a count grew or was lost; raise ``GpubenchError`` where none compares."""
+    if any(of.is_refused for of in counted):
+        sys.exit(1)
+    if not any(of.compared for of in counted):
+        notes = {item.note for of in counted for item in of.differences if item.note}
+        why = "; ".join(sorted(notes)) or (
+            "no case was counted on both sides; counts come from `GPUBENCH_SOFTCUDA=1 asv run`"
+        )
+        raise GpubenchError(f"no counts of {old} and {new} compare: {why}")
 
 
 @click.command()

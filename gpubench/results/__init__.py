@@ -4,6 +4,7 @@
 says what a row is and ``ratio`` what its intervals are.
 """
 
+from gpubench.results.counts import CaseCounts, LineCounts
 from gpubench.results.model import (
     NO_RENAMES,
     STATUSES,
@@ -40,11 +41,13 @@ __all__ = [
     "NO_RENAMES",
     "STATUSES",
     "VERDICTS",
+    "CaseCounts",
     "CaseHistories",
     "CaseName",
     "Commit",
     "History",
     "KernelNames",
+    "LineCounts",
     "Newest",
     "Pair",
     "PairPattern",

@@ -22,6 +22,7 @@ from gpubench.parallel import in_processes, processors
 from gpubench.record import SUFFIX, RunRecord
 from gpubench.results.appended import with_all_processes
 from gpubench.results.asv_files import UnreadableFile, read_result_file
+from gpubench.results.counts import CountedFiles, counted_cases
 from gpubench.results.model import DETAILS, CaseName
 from gpubench.results.pairs import BenchmarkPairs
 from gpubench.results.records import RecordFile, RecordReader
@@ -104,6 +105,12 @@ class Batch:
     cells: Mapping[str, NDArray[Any]]
     """As of ``RowColumns``, with indices into all names and details of that reader; ``snapshot`` is
     an index into ``heads``."""
+    profiles: Sequence[str]
+    """Those that no earlier batch of that reader has; so are ``count_lines``."""
+    count_lines: Sequence[str]
+    counted: Sequence[tuple[int, int, int, int]]
+    """Of each case with counts its index into ``heads``, and into all names, profiles and sets of
+    lines of that reader."""
 
 
 def snapshot_files(
@@ -203,13 +210,14 @@ class Reader:
         self._pairs = pairs
         self._records, self._rows = RecordReader(), RowsOfFiles(pairs)
         self._renamer = Renamer(pairs.renames)
-        self._given = (0, 0)
-        """Names and details in the batches so far."""
+        self._counts = CountedFiles()
+        self._given = (0, 0, 0, 0)
+        """Names, details, profiles and sets of lines in the batches so far."""
 
     @property
     def is_full(self) -> bool:
         """Whether it knows as much as it should."""
-        return self._given[1] >= MOST_DETAILS
+        return max(self._given[1:]) >= MOST_DETAILS
 
     @without_collecting()  # until all but the batch is gone
     def read(self, files: Iterable[SnapshotFiles]) -> Batch:
@@ -217,15 +225,33 @@ class Reader:
         # glibc gives memory back to the system that exceeds twice the largest block freed so far,
         # and gets it anew, page by page: that took a quarter of the time to read a record.
         bytes(LARGER)
-        heads = [
-            _read(number, file, self._records, self._rows, self._pairs, self._renamer)
-            for number, file in enumerate(files)
-        ]
+        heads = []
+        counted: list[tuple[int, int, int, int]] = []
+        for number, file in enumerate(files):
+            head, record = _read(
+                number, file, self._records, self._rows, self._pairs, self._renamer
+            )
+            heads.append(head)
+            counted += (
+                (number, self._rows.number_of(name), *self._counts.numbers(counts))
+                for name, counts in counted_cases(record)
+            )
         columns = self._rows.columns()
-        names, details = columns.names[self._given[0] :], columns.details[self._given[1] :]
-        self._given = len(columns.names), len(columns.details)
+        profiles, lines = [*self._counts.profiles], [*self._counts.lines]
+        starts = self._given
+        self._given = len(columns.names), len(columns.details), len(profiles), len(lines)
+        details = columns.details[starts[1] :]
         texts = [json.dumps({name: getattr(one, name) for name in DETAILS}) for one in details]
-        return Batch(self._name, heads, names, texts, columns.cells)
+        return Batch(
+            self._name,
+            heads,
+            columns.names[starts[0] :],
+            texts,
+            columns.cells,
+            profiles[starts[2] :],
+            lines[starts[3] :],
+            counted,
+        )
 
 
 def _read(
@@ -235,7 +261,7 @@ def _read(
     rows: RowsOfFiles,
     pairs: BenchmarkPairs,
     renamer: Renamer,
-) -> SnapshotHead:
+) -> tuple[SnapshotHead, RecordFile]:
     record = records.read(files.record) if files.record else RecordFile()
     faults = [(f"{files.name}{SUFFIX}", fault) for fault in record.faults]
     result, opened = None, record.opened
@@ -254,7 +280,7 @@ def _read(
     commit, _, environment = stem.partition("-")
     benchmarks = shown.benchmarks if shown else ()
     run = record.run or RunRecord("")
-    return SnapshotHead(
+    head = SnapshotHead(
         name=files.name,
         stamp=files.stamp if opened else (),
         machine=folder,
@@ -267,9 +293,10 @@ def _read(
         concerns=run.concerns,
         params=result.params if result else {},
         faults=faults,
-        is_empty=not (benchmarks or record.stories),
+        is_empty=not (benchmarks or record.stories or record.counted),
         versions=[(b.asv_name, b.version, b.started_at) for b in benchmarks],
     )
+    return head, record
 
 
 def _seconds(at: str) -> float:

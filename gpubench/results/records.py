@@ -7,6 +7,7 @@ for all files that one ``RecordReader`` reads.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -75,6 +76,8 @@ class RecordFile:
     where only an earlier run has any, cases without any on record left out."""
     repeated: frozenset[tuple[str, str]] = frozenset()
     """Benchmark and case of those that several runs have samples of."""
+    counted: Mapping[str, Mapping[str, CountsRecord]] = field(default_factory=dict)
+    """By asv benchmark and identity, the last line of counts, whichever run wrote it."""
 
 
 _MOMENT = re.compile(rb'"at": "(\d{4}-[^"]*)"')
@@ -93,6 +96,8 @@ class RecordReader:
         """By the lines of one benchmark; and whether one of its cases was stopped."""
         self._stories: dict[tuple[int, ...], CaseStory] = {}
         """By the lines of one case."""
+        self._counted: dict[bytes, CountsRecord] = {}
+        """By the digest of a line, which may be long."""
 
     def read(self, path: Path) -> RecordFile:
         """Read one file; what cannot be read is named in ``faults``."""
@@ -111,13 +116,15 @@ class RecordReader:
         uncommitted: dict[int, Value] = {}
         rounds: dict[tuple[str, str], tuple[int, list[RoundsRecord]]] = {}
         of_benchmarks: dict[str, list[int]] = defaultdict(list)
+        counted: dict[str, dict[str, CountsRecord]] = defaultdict(dict)
         # Nearly all lines are known by their text, and nothing else of them is looked at.
         for place, number in enumerate(map(self._numbers.get, lines)):
             if number is None:
                 if not lines[place].strip():
                     continue
+                digest = hashlib.blake2b(lines[place], digest_size=16).digest()
                 try:
-                    record = parse_line(lines[place])
+                    record = self._counted.get(digest) or parse_line(lines[place])
                 except GpubenchError as error:
                     faults.append(f"line {place + 1} is left out: {error}")
                     continue
@@ -141,6 +148,7 @@ class RecordReader:
                     rounds[key][1].append(record)
                     continue
                 if isinstance(record, CountsRecord):
+                    self._counted[digest] = counted[record.benchmark][record.case] = record
                     continue
                 number = self._numbers[lines[place]] = len(records)
                 records.append(record)
@@ -175,6 +183,7 @@ class RecordReader:
             appending=frozenset(appending),
             counts=counts,
             repeated=frozenset(repeated),
+            counted=counted,
         )
 
     def _benchmark(

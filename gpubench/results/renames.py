@@ -15,7 +15,7 @@ from itertools import accumulate
 import numpy as np
 
 from gpubench.names import parse_benchmark_name
-from gpubench.record import CaseRecord
+from gpubench.record import CaseRecord, CountsRecord
 from gpubench.results.asv_files import ResultFile, StoredBenchmark
 from gpubench.results.model import Renames
 from gpubench.results.records import CaseStory, RecordFile
@@ -44,7 +44,9 @@ class Renamer:
         benchmark only what was measured in its last version.
         """
         stored = result.benchmarks if result else ()
-        names = dict.fromkeys((*(each.asv_name for each in stored), *record.stories))
+        names = dict.fromkeys(
+            (*(each.asv_name for each in stored), *record.stories, *record.counted)
+        )
         if not any(map(self._is_renamed, names)):
             return result, record
         sources = self._sources(stored, record)
@@ -83,7 +85,7 @@ class Renamer:
         """
         of_asv = {each.asv_name: each for each in stored}
         of_name: dict[str, list[str]] = defaultdict(list)
-        for asv_name in dict.fromkeys((*of_asv, *record.stories)):
+        for asv_name in dict.fromkeys((*of_asv, *record.stories, *record.counted)):
             of_name[self.name(asv_name)].append(asv_name)
         for name, sources in of_name.items():
             if len(sources) > 1:
@@ -151,8 +153,11 @@ class Renamer:
         stories: dict[str, dict[str, CaseStory]] = defaultdict(dict)
         rounds: dict[str, dict[str, tuple[float, ...]]] = defaultdict(dict)
         disturbed: dict[str, dict[str, float]] = defaultdict(dict)
+        counted: dict[str, dict[str, CountsRecord]] = defaultdict(dict)
         for name, of_name in sources.items():
             for source in of_name:
+                for case, counts in record.counted.get(source, {}).items():
+                    counted[name].setdefault(self.case(source, case), counts)
                 medians, shares = record.rounds.get(source, {}), record.disturbed.get(source, {})
                 for case, story in record.stories.get(source, {}).items():
                     now = self.case(source, case)
@@ -163,7 +168,7 @@ class Renamer:
                         rounds[name][now] = medians[case]
                     if case in shares:
                         disturbed[name][now] = shares[case]
-        return replace(record, stories=stories, rounds=rounds, disturbed=disturbed)
+        return replace(record, stories=stories, rounds=rounds, disturbed=disturbed, counted=counted)
 
     def _story(self, story: CaseStory) -> CaseStory:
         if story not in self._stories:

@@ -317,7 +317,8 @@ class RowsOfFiles:
             cells |= zip(names, map(np.ma.masked_invalid, arrays), strict=True)
         return RowColumns(case_names, self._details, cells)
 
-    def _id(self, name: CaseName) -> int:
+    def number_of(self, name: CaseName) -> int:
+        """Return the index of a case into ``RowColumns.names``, whether or not it has a row."""
         return self._ids.setdefault(name, len(self._ids))
 
     def _case(
@@ -341,7 +342,7 @@ class RowsOfFiles:
         elif not benchmark and (partner or name.implementation == DEFAULT_BASELINE):
             case.row = self._row(case, True, None)  # in a pair, a candidate names its baseline
         else:
-            case.row = (self._id(name), STATUSES.index(status), -1, -1)
+            case.row = (self.number_of(name), STATUSES.index(status), -1, -1)
         self._cases[key] = case
         return case
 
@@ -382,8 +383,13 @@ class RowsOfFiles:
             ratio = record and paired_speedup(record.pair_ratios, record.pair_rounds)
             if ratio:
                 self._paired[number] = ratio
-            against = -1 if baseline is None else self._id(baseline)
-            self._rows[key] = self._id(case.name), STATUSES.index(case.status), number, against
+            against = -1 if baseline is None else self.number_of(baseline)
+            self._rows[key] = (
+                self.number_of(case.name),
+                STATUSES.index(case.status),
+                number,
+                against,
+            )
         return self._rows[key]
 
 

@@ -28,12 +28,13 @@ from numpy.typing import NDArray
 
 from gpubench.errors import DamagedTable, GpubenchError, ResultsError
 from gpubench.record import UNCOMMITTED
+from gpubench.results.counts import schema_of_counts
 from gpubench.results.model import COLUMNS, DETAILS, STATUSES
 from gpubench.results.pairs import BenchmarkPairs
 from gpubench.results.ratio import VERDICTS
 from gpubench.results.reading import Batch, SnapshotFiles, SnapshotHead, read_all
 
-FORMAT = 9
+FORMAT = 10
 """Raised when what is stored, or what is read from the files, changes."""
 
 FOLDER = ".gpubench-cache"
@@ -122,6 +123,10 @@ create table rows (
     flops_per_second double, missing varchar
 );
 
+create table profiles (id integer, key varchar, content varchar);
+create table count_line_sets (id integer, key varchar, content varchar);
+create table counted (snapshot integer, "case" integer, profile integer, lines integer);
+
 create view superseded_cases as
 select s.snapshot, c.id as "case" from superseded s join cases c using (benchmark);
 
@@ -163,6 +168,7 @@ def _schema() -> str:
             select id, unnest(from_json(content, '{json.dumps(DETAILS)}')) from details
         ) d on d.id = p.detail;
         {comments};
+        {schema_of_counts(_FIRST_COLUMNS)}
     """
 
 
@@ -338,9 +344,9 @@ def _update(
     run("begin")
     if lost:
         run("delete from snapshots where id in (select unnest(?))", [lost])
-        for table in ("rows", "versions"):
+        for table in ("rows", "versions", "counted"):
             run(f"delete from {table} where snapshot in (select unnest(?))", [lost])
-    shared: dict[str, tuple[Numbers, Numbers]] = {}
+    shared: dict[str, dict[str, Numbers]] = {}
     for batch in read_all(changed, pairs):
         _insert(connection, batch, shared)
     # A record alone knows eight characters of its commit; other files may know the rest.
@@ -374,9 +380,10 @@ def key_of(pairs: BenchmarkPairs) -> str:
 
 
 def _insert(
-    connection: DuckDBPyConnection, batch: Batch, shared: dict[str, tuple[Numbers, Numbers]]
+    connection: DuckDBPyConnection, batch: Batch, shared: dict[str, dict[str, Numbers]]
 ) -> None:
-    """``shared`` has the numbers of the cases and details of earlier batches, by their reader."""
+    """``shared`` has what earlier batches of a reader brought, the numbers by table: cases,
+    details, profiles and sets of lines."""
     (first,) = connection.execute("select coalesce(max(id) + 1, 0) from snapshots").fetchall()[0]
     heads = {f.name: [getattr(head, f.name) for head in batch.heads] for f in fields(SnapshotHead)}
     versions = [
@@ -393,22 +400,38 @@ def _insert(
     names = "snapshot", "benchmark", "version", "started_at"
     insert(connection, "versions", **dict(zip(names, zip(*versions, strict=True), strict=False)))
 
-    cases, details = shared.get(batch.reader, (np.empty(0, np.int32), np.empty(0, np.int32)))
-    if batch.names:
-        parts = "suite", "kernel", "implementation", "time", "case"
-        numbers_of_new = _shared(
+    numbers_of = shared.setdefault(batch.reader, {})
+
+    def add(table: str, keys: Sequence[str], **columns: Sequence[str]) -> None:
+        before = numbers_of.get(table, np.empty(0, np.int32))
+        new = _shared(connection, table, keys, **columns) if columns[keys[0]] else before[:0]
+        numbers_of[table] = np.concatenate([before, new])
+
+    parts = "suite", "kernel", "implementation", "time", "case"
+    add(
+        "cases",
+        parts,
+        benchmark=[name.benchmark.asv_name for name in batch.names],
+        **{part: [getattr(name, part) for name in batch.names] for part in parts},
+    )
+    texts_of = {
+        "details": batch.details,
+        "profiles": batch.profiles,
+        "count_line_sets": batch.count_lines,
+    }
+    for table, contents in texts_of.items():
+        add(table, ("key",), key=[*map(digest, contents)], content=contents)
+    cases = numbers_of["cases"]
+    if batch.counted:
+        heads_of, names, profiles, lines = np.array(batch.counted).T
+        insert(
             connection,
-            "cases",
-            parts,
-            benchmark=[name.benchmark.asv_name for name in batch.names],
-            **{part: [getattr(name, part) for name in batch.names] for part in parts},
+            "counted",
+            snapshot=heads_of + first,
+            case=cases[names],
+            profile=numbers_of["profiles"][profiles],
+            lines=numbers_of["count_line_sets"][lines],
         )
-        cases = np.concatenate([cases, numbers_of_new])
-    if batch.details:
-        keys = [*map(digest, batch.details)]
-        numbers_of_new = _shared(connection, "details", ("key",), key=keys, content=batch.details)
-        details = np.concatenate([details, numbers_of_new])
-    shared[batch.reader] = cases, details
     if not len(batch.cells["case"]):
         return
     cells = batch.cells
@@ -416,7 +439,7 @@ def _insert(
     numbers_of_table = {
         "snapshot": cells["snapshot"] + first,
         "case": cases[cells["case"]],
-        "detail": details[cells["detail"]],
+        "detail": numbers_of["details"][cells["detail"]],
         "baseline": baseline,
     }
     insert(connection, "rows", **{**cells, **numbers_of_table})

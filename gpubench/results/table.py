@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.errors import ResultsError
-from gpubench.git import Repository
+from gpubench.git import Repository, read_committed
 from gpubench.links import leads_out
 from gpubench.names import BenchmarkName, Value, parse_benchmark_name
 from gpubench.results import store
@@ -30,6 +30,7 @@ from gpubench.results.asv_files import (
     read_names,
 )
 from gpubench.results.commits import CommitOrder, branches_with, histories_of
+from gpubench.results.counts import CaseCounts, LineCounts, read_lines, read_profile
 from gpubench.results.model import (
     EVERY,
     NO_RENAMES,
@@ -58,6 +59,12 @@ T = TypeVar("T")
 
 ABSENT = -1
 """Instead of an index into ``STATUSES``, where a snapshot does not have a case."""
+
+_COUNTED = """
+    select k.snapshot, k."case", k.profile, k.lines from counted k
+    anti join superseded_cases old on old.snapshot = k.snapshot and old."case" = k."case"
+"""
+"""SQL of the cases with counts, without those of benchmarks that measured something else then."""
 
 _QUOTED = INTERRUPTED.replace("'", "''")
 """For SQL."""
@@ -497,6 +504,50 @@ class Table:
             in_turn=placed(columns["in_turn"], False, np.bool_),
         )
 
+    def counted(self, snapshots: Sequence[Snapshot]) -> Mapping[CaseName, Mapping[int, int]]:
+        """Return which cases were counted at which of these snapshots: by the snapshot's index, the
+        number of what was counted. Two equal numbers are equal counts."""
+        places = {snapshot.id: place for place, snapshot in enumerate(snapshots)}
+        rows = self._rows(f"{_COUNTED} where k.snapshot in (select unnest($1))", [*places])
+        counted: dict[CaseName, dict[int, int]] = defaultdict(dict)
+        for snapshot, case, profile, _ in rows:
+            counted[self._names[case]][places[snapshot]] = profile
+        return {name: counted[name] for name in sorted(counted, key=natural_order)}
+
+    def profiles(self, numbers: Iterable[int]) -> Mapping[int, CaseCounts]:
+        """Return the counts that ``counted`` numbers."""
+        rows = self._rows(
+            "select id, content from profiles where id in (select unnest($1))", [*{*numbers}]
+        )
+        return {number: read_profile(content) for number, content in rows}
+
+    def counts(self, snapshot: Snapshot) -> Mapping[CaseName, CaseCounts]:
+        """Return the counts of each case of a snapshot that was counted."""
+        counted = self.counted([snapshot])
+        profiles = self.profiles(
+            number for of_case in counted.values() for number in of_case.values()
+        )
+        return {name: profiles[of_case[0]] for name, of_case in counted.items()}
+
+    def count_lines(self, snapshot: Snapshot, name: CaseName) -> tuple[LineCounts, ...]:
+        """Return what each line of Python did in a case of a snapshot; empty where it was not
+        counted, or compiled without lines."""
+        rows = self._rows(
+            f"""
+            select content from ({_COUNTED}) join count_line_sets l on l.id = lines
+            where snapshot = $1 and "case" = $2
+            """,
+            snapshot.id,
+            self._numbers.get(name, -1),
+        )
+        return read_lines(rows[0][0]) if rows else ()
+
+    def committed(self, commit: Commit, file: str) -> str | None:
+        """Return a file of a commit as text, given by its path or by the end of its path, as Python
+        imports it; ``None`` where the repository does not have it."""
+        content = self._repository and read_committed(self._repository, commit.hash, file)
+        return None if not content else content.decode(errors="replace")
+
     def reasons(
         self, snapshots: Iterable[Snapshot], statuses: Collection[Status]
     ) -> dict[int, dict[CaseName, str | None]]:
@@ -534,10 +585,12 @@ class Table:
             raise ResultsError(str(error).partition("\n")[0]) from error
 
     def described(self) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """The columns of the view ``results``: name, type and meaning."""
+        """The columns of the views, ``results`` first: view, name, type and meaning."""
         return self.query("""
-            select column_name as "column", data_type as "type", comment as meaning
-            from duckdb_columns() where table_name = 'results' order by column_index
+            select table_name as "view", column_name as "column", data_type as "type",
+                comment as meaning
+            from duckdb_columns() where comment is not null
+            order by table_name != 'results', table_name, column_index
         """)
 
 

@@ -93,7 +93,8 @@ def test_csv_has_the_names_of_the_columns_first(project: Path) -> None:
 def test_without_sql_every_column_is_told_with_its_meaning(project: Path) -> None:
     result = run("--json")
 
-    columns = {row["column"]: row for row in json.loads(result.stdout)}
+    listed = json.loads(result.stdout)
+    columns = {row["column"]: row for row in listed if row["view"] == "results"}
     (row,) = rows("select * from results limit 1")
     assert list(columns) == list(row)
     assert all(column["meaning"] for column in columns.values())

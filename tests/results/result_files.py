@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,8 +15,11 @@ from asv.runner import BenchmarkResult
 
 from gpubench.record import (
     CaseRecord,
+    CountsRecord,
     Disturbance,
+    LaunchRecord,
     Line,
+    LineRecord,
     RoundsRecord,
     RunRecord,
     record_name,
@@ -78,6 +81,13 @@ class CommitFiles:
         self.lines.append(RoundsRecord(benchmark, case, AT, medians, disturbance))
         return self
 
+    def counts(
+        self, benchmark: str, case: str, *launches: LaunchRecord, model: int = 1,
+        missing: str | None = None,
+    ) -> CommitFiles:  # fmt: skip
+        self.lines.append(CountsRecord(benchmark, case, model, missing, launches))
+        return self
+
     def facts(self, **facts: object) -> CommitFiles:
         self.lines.append(RunRecord(AT, facts))  # type: ignore[arg-type]
         return self
@@ -134,6 +144,20 @@ def _benchmark_result(values: Sequence[list[float] | float | None], number: int)
         stderr="",
         profile=None,
     )
+
+
+def launch(
+    kernel: str = "kernels.add", *, times: int = 1, grid: int = 4, block: int = 256,
+    lines: Mapping[int, Mapping[str, int]] | None = None,
+    resources: Mapping[str, int] | None = None, file: str = "kernels.py",
+    architecture: tuple[int, int] = (8, 0), **counts: int,
+) -> LaunchRecord:  # fmt: skip
+    """A launch that was counted."""
+    return LaunchRecord(
+        kernel, (grid, 1, 1), (block, 1, 1), times, architecture=architecture, counts=counts,
+        resources=resources,
+        lines=tuple(LineRecord(file, line, of_line) for line, of_line in (lines or {}).items()),
+    )  # fmt: skip
 
 
 def write_machine(directory: Path, machine: str, **facts: str) -> None:

@@ -98,7 +98,7 @@ def test_a_score_is_a_column_and_stays_over_reading(tmp_path: Path) -> None:
         (rows,) = (table.rows(s) for setup in table.setups for s in table.snapshots(setup))
         assert [row.score for row in rows.values()] == [0.125, None]
         table.close()
-    described = {name: meaning for name, _, meaning in kept(results).described()[1]}
+    described = {name: meaning for _, name, _, meaning in kept(results).described()[1]}
     assert described["score"] == "what its outputs are worth, where the suite has a score"
 
 

@@ -1,0 +1,125 @@
+"""Costs of a kernel's work: counts of which fewer are better, by names and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from gpubench.results import CaseCounts
+from gpubench.work.derived import LANES, excess_sectors, excess_wavefronts
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """A count of which more means more work."""
+
+    name: str
+    group: str
+    """What ``--allow`` takes for all costs of a kind; a cost's own name is taken too."""
+    words: str
+    """What it counts, in the plural."""
+
+
+def _of(group: str, *names: str) -> tuple[Cost, ...]:
+    return tuple(Cost(name, group, name.replace("_", " ")) for name in names)
+
+
+_COUNTED = (
+    *_of("sectors", "global_load_sectors", "global_store_sectors", "global_atomic_sectors"),
+    *_of(
+        "wavefronts",
+        "shared_load_wavefronts",
+        "shared_store_wavefronts",
+        "shared_atomic_wavefronts",
+    ),
+    *_of("local_memory", "local_load_sectors", "local_store_sectors"),
+    *_of("same_address_atomics", "global_atomic_same_address", "shared_atomic_same_address"),
+    Cost("ptx_instructions", "ptx_instructions", "PTX instructions"),
+    *_of("divergent_branches", "divergent_branches"),
+    *_of("barriers", "barriers"),
+    *(
+        Cost(f"flops_{kind}", "flops", f"{kind} operations")
+        for kind in ("float16", "float32", "float64")
+    ),
+    *_of("special_functions", "special_functions"),
+)
+"""Costs that are counts as they are."""
+
+_EXCESS_SECTORS = Cost("excess_sectors", "excess_sectors", "excess sectors")
+_EXCESS_WAVEFRONTS = Cost("excess_wavefronts", "excess_wavefronts", "excess wavefronts")
+_INACTIVE_LANES = Cost("inactive_lanes", "inactive_lanes", "inactive lanes")
+_RESOURCES = (
+    Cost("registers", "registers", "registers a thread"),
+    Cost("spill_store_bytes", "spills", "bytes of spill stores"),
+    Cost("spill_load_bytes", "spills", "bytes of spill loads"),
+    Cost("local_bytes", "local_memory", "bytes of local memory a thread"),
+)
+"""Costs that the compiler states for each kernel."""
+
+COSTS: tuple[Cost, ...] = (
+    *_COUNTED[:3],
+    _EXCESS_SECTORS,
+    *_COUNTED[3:6],
+    _EXCESS_WAVEFRONTS,
+    _INACTIVE_LANES,
+    *_COUNTED[6:],
+    *_RESOURCES,
+)
+"""In the order in which they are shown."""
+
+COST_NAMES: tuple[str, ...] = tuple(
+    dict.fromkeys([*(cost.group for cost in COSTS), *(cost.name for cost in COSTS)])
+)
+"""Names of groups and of costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostPair:
+    """One cost of a case on two sides."""
+
+    cost: Cost
+    kernel: int | None
+    """Of a case that launches several kernels, whose resources these are: its place, from 1 on;
+    ``None`` where it is of the whole case."""
+    old: int
+    new: int
+
+
+def cost_pairs(old: CaseCounts, new: CaseCounts) -> Iterator[CostPair]:
+    """Return every cost that one of two sides has."""
+    before, after = total_costs(old), total_costs(new)
+    for cost in COSTS:
+        if before.get(cost.name) or after.get(cost.name):
+            yield CostPair(cost, None, before.get(cost.name, 0), after.get(cost.name, 0))
+    if None in (*old.kernels, *new.kernels):  # without a linker on one side nothing is known
+        return
+    # A kernel may get another name, so that its place tells which it is, where none is new.
+    are_alike = len(old.kernels) == len(new.kernels)
+    was, now = (
+        [kernel or {} for kernel in side.kernels] if are_alike else [worst_resources(side)]
+        for side in (old, new)
+    )
+    for kernel, (before, after) in enumerate(zip(was, now, strict=True), 1):
+        for cost in _RESOURCES:
+            values = before.get(cost.name, 0), after.get(cost.name, 0)
+            if any(values):
+                yield CostPair(cost, kernel if len(was) > 1 else None, *values)
+
+
+def worst_resources(counts: CaseCounts) -> Mapping[str, int]:
+    """Return the most that one kernel of a case takes of each resource."""
+    kernels = [kernel for kernel in counts.kernels if kernel]
+    names = {name for kernel in kernels for name in kernel}
+    return {name: max(kernel.get(name, 0) for kernel in kernels) for name in names}
+
+
+def total_costs(counts: CaseCounts) -> Mapping[str, int]:
+    """Return costs of all launches of one run by their names; those that are 0 may be absent."""
+    totals = counts.totals
+    costs = {cost.name: totals[cost.name] for cost in _COUNTED if cost.name in totals}
+    lanes = LANES * totals.get("ptx_instructions", 0) - totals.get("ptx_thread_instructions", 0)
+    return costs | {
+        _EXCESS_SECTORS.name: excess_sectors(totals),
+        _EXCESS_WAVEFRONTS.name: excess_wavefronts(totals),
+        _INACTIVE_LANES.name: lanes,
+    }

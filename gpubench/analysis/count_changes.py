@@ -1,0 +1,196 @@
+"""Changes of counted work: exact figures, of which any difference between two commits is a change.
+
+Counts repeat, so that no rule for steps is needed. They compare where the same rules counted what
+the same compilers made; a machine has no part in them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal, get_args
+
+from gpubench.analysis.causes import FactChange, changed_facts
+from gpubench.analysis.comparison import REPLACED
+from gpubench.analysis.costs import CostPair, cost_pairs
+from gpubench.results import CaseCounts, CaseName, Row, Snapshot, Table, natural_order
+
+COMPILERS = ("numba", "llvmlite", "numba_cuda", "python")
+"""Facts of a run that decide which code is counted, beside the packages of NVIDIA's compiler."""
+
+COMPILER_PREFIXES = ("nvidia_", "nvjitlink", "nvvm", "ptxas", "cuda_")
+"""Beginnings of the names of facts about NVIDIA's compiler: ``nvidia_nvjitlink``."""
+
+CountVerdict = Literal["grew", "lost", "improved", "allowed", "not judged"]
+
+COUNT_VERDICTS: tuple[CountVerdict, ...] = get_args(CountVerdict)
+"""In the order in which they are shown."""
+
+REFUSED: tuple[CountVerdict, ...] = ("grew", "lost")
+"""Verdicts that ``--fail-on counts`` refuses."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountedSnapshot:
+    """A snapshot with the counts of its cases, and the rows of those."""
+
+    snapshot: Snapshot
+    counts: Mapping[CaseName, CaseCounts]
+    rows: Mapping[CaseName, Row]
+
+    @classmethod
+    def of(cls, table: Table, snapshot: Snapshot) -> CountedSnapshot:
+        """Read the counts of a snapshot."""
+        counts = table.counts(snapshot)
+        return cls(snapshot, counts, table.rows(snapshot, [*counts]) if counts else {})
+
+
+@dataclass(frozen=True, slots=True)
+class CountDifference:
+    """One cost of a case that differs between two snapshots, or why none of it is judged."""
+
+    name: CaseName
+    verdict: CountVerdict
+    pair: CostPair | None
+    """``None`` where the case as a whole is not judged."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CountComparison:
+    """The counted work of two snapshots side by side."""
+
+    differences: tuple[CountDifference, ...]
+    """By verdict, then by case."""
+    compared: int
+    """Cases that were judged."""
+    same: int
+    """Cases of those whose costs are all equal."""
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """How many differences have which verdict; what does not occur is left out."""
+        counts = Counter(difference.verdict for difference in self.differences)
+        return {verdict: counts[verdict] for verdict in COUNT_VERDICTS if counts[verdict]}
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a cost grew or a case lost its counts."""
+        return any(difference.verdict in REFUSED for difference in self.differences)
+
+
+@dataclass(frozen=True, slots=True)
+class CountChange:
+    """Costs of a case that differ between two neighbouring commits with counts."""
+
+    name: CaseName
+    before: int
+    """Index of the snapshot before."""
+    after: int
+    pairs: tuple[CostPair, ...]
+    """Those that differ, in their order."""
+    facts: tuple[FactChange, ...]
+    """Compilers that changed with it: then they may be the cause."""
+
+
+def compiler_changes(old: Snapshot, new: Snapshot) -> tuple[FactChange, ...]:
+    """Return what differs in the compilers of two snapshots, as far as both say."""
+    return tuple(
+        fact
+        for fact in changed_facts(old, new)
+        if (fact.name in COMPILERS or fact.name.startswith(COMPILER_PREFIXES))
+        and not _is_same_python(fact)
+    )
+
+
+def _is_same_python(fact: FactChange) -> bool:
+    """Return whether a fact is two bug-fix releases of Python, which have the same bytecode."""
+    releases = [str(value).split(".")[:2] for value in (fact.old, fact.new)]
+    return fact.name == "python" and releases[0] == releases[1]
+
+
+def why_not_comparable(old: CaseCounts, new: CaseCounts) -> str:
+    """Return why two counts do not compare, whatever compiled them; empty where they do."""
+    if old.model != new.model:
+        return f"counted by version {old.model} of the rules before, by {new.model} after"
+    if old.architectures != new.architectures:
+        before, after = (
+            ", ".join(".".join(map(str, one)) for one in sorted(side.architectures))
+            for side in (old, new)
+        )
+        return f"counted for compute capability {before} before, for {after} after"
+    return ""
+
+
+def compare_counts(
+    old: CountedSnapshot, new: CountedSnapshot, allowed: Mapping[str, float]
+) -> CountComparison:
+    """Compare the counts of two snapshots.
+
+    ``allowed`` has, by the name of a cost or of its group, the share by which it may grow.
+    """
+    compilers = ", ".join(
+        f"{fact.name} {fact.old} → {fact.new}"
+        for fact in compiler_changes(old.snapshot, new.snapshot)
+    )
+    differences: list[CountDifference] = []
+    compared = same = 0
+    for name in sorted(old.counts.keys() & new.counts.keys(), key=natural_order):
+        before, after = old.counts[name], new.counts[name]
+        versions = {row.version for row in (old.rows.get(name), new.rows.get(name)) if row}
+        if before.missing is not None:
+            note = f"no counts before: {before.missing}"
+            differences.append(CountDifference(name, "not judged", None, note))
+        elif after.missing is not None:
+            differences.append(CountDifference(name, "lost", None, after.missing))
+        elif len(versions - {None}) > 1:
+            differences.append(CountDifference(name, "not judged", None, REPLACED))
+        elif note := why_not_comparable(before, after):
+            differences.append(CountDifference(name, "not judged", None, note))
+        else:
+            changed = [pair for pair in cost_pairs(before, after) if pair.old != pair.new]
+            if changed and compilers:
+                note = f"another compiler: {compilers}"
+                differences += [CountDifference(name, "not judged", one, note) for one in changed]
+                continue
+            compared += 1
+            same += not changed
+            differences += [
+                CountDifference(name, _verdict(pair, allowed), pair) for pair in changed
+            ]
+    differences.sort(key=lambda item: COUNT_VERDICTS.index(item.verdict))  # which keeps the order
+    return CountComparison(tuple(differences), compared, same)
+
+
+def _verdict(pair: CostPair, allowed: Mapping[str, float]) -> CountVerdict:
+    if pair.new < pair.old:
+        return "improved"
+    share = allowed.get(pair.cost.name, allowed.get(pair.cost.group, 0.0))
+    return "allowed" if pair.new <= pair.old * (1 + share) else "grew"
+
+
+def find_count_changes(table: Table, snapshots: Sequence[Snapshot]) -> list[CountChange]:
+    """Find every change of a cost between neighbouring commits with counts, the newest first."""
+    counted = table.counted(snapshots)
+    profiles = table.profiles(
+        number for of_case in counted.values() if len({*of_case.values()}) > 1
+        for number in of_case.values()
+    )  # fmt: skip
+    changes = []
+    for name, of_case in counted.items():
+        if len({*of_case.values()}) < 2:  # as nearly always
+            continue
+        places = sorted(place for place in of_case if profiles[of_case[place]].missing is None)
+        for before, after in pairwise(places):
+            if of_case[before] == of_case[after]:
+                continue
+            old, new = profiles[of_case[before]], profiles[of_case[after]]
+            if why_not_comparable(old, new):
+                continue
+            pairs = tuple(pair for pair in cost_pairs(old, new) if pair.old != pair.new)
+            if pairs:
+                facts = compiler_changes(snapshots[before], snapshots[after])
+                changes.append(CountChange(name, before, after, pairs, facts))
+    return sorted(changes, key=lambda change: -change.after)

@@ -1,0 +1,122 @@
+"""Counted work of two sides in words: what the command and a pull request's comment show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gpubench.analysis.costs import CostPair
+from gpubench.analysis.count_changes import CountComparison, CountDifference, CountVerdict
+from gpubench.report import text
+from gpubench.report.comparison_view import MOST_IN_MARKDOWN, escaped
+from gpubench.report.findings import case_words
+
+SIGNS: dict[CountVerdict, str] = {"grew": "▼", "lost": "!", "improved": "▲"}
+
+TITLE = "Counted work: exact figures of the device in software, and no times"
+
+
+@dataclass(frozen=True, slots=True)
+class CountRow:
+    """One difference in words."""
+
+    difference: CountDifference
+    verdict: str
+    case: str
+    count: str
+    """What is counted; empty where the case as a whole is not judged."""
+    before: str
+    after: str
+    change: str
+
+    @property
+    def note(self) -> str:
+        """Why it is not judged, or why it has no counts."""
+        return self.difference.note
+
+
+def cost_words(pair: CostPair) -> str:
+    """Name a cost, and of several kernels which one it is of."""
+    kernel = "" if pair.kernel is None else f" of kernel {pair.kernel}"
+    return f"{pair.cost.words}{kernel}"
+
+
+def change_words(pair: CostPair) -> str:
+    """State a difference and a ratio: ``+28,672 (8.00x)``, or ``+32 (from 0)``."""
+    difference = f"{pair.new - pair.old:+,}"
+    return f"{difference} ({text.ratio(pair.new / pair.old) if pair.old else 'from 0'})"
+
+
+def count_rows(comparison: CountComparison) -> list[CountRow]:
+    """Put every difference into words."""
+    rows = []
+    for item in comparison.differences:
+        verdict = f"{SIGNS.get(item.verdict, '')} {item.verdict}".strip()
+        cells = ("", "", "", "")
+        if pair := item.pair:
+            cells = cost_words(pair), f"{pair.old:,}", f"{pair.new:,}", change_words(pair)
+        rows.append(CountRow(item, verdict, case_words(item.name), *cells))
+    return rows
+
+
+def counts_line(comparison: CountComparison) -> str:
+    """Say how many counts have which verdict, and how many cases have equal counts."""
+    verdicts = [f"{number:,} {verdict}" for verdict, number in comparison.verdicts.items()]
+    same = f"equal counts in {comparison.same:,} of {text.plural(comparison.compared, 'case')}"
+    return "; ".join(filter(None, (text.join(verdicts), same if comparison.compared else "")))
+
+
+def has_counts(comparison: CountComparison) -> bool:
+    """Return whether any case was counted on both sides."""
+    return bool(comparison.differences or comparison.compared)
+
+
+def counts_markdown(comparison: CountComparison) -> str:
+    """Write the differences of counts as a part of a Markdown document, what results say escaped;
+    empty where nothing was counted."""
+    if not has_counts(comparison):
+        return ""
+    lines = ["", f"#### {TITLE}", "", f"**{counts_line(comparison)}**", ""]
+    rows = count_rows(comparison)
+    if rows:
+        lines += [
+            "| | case | count | before | after | change | note |",
+            "|---|---|---|--:|--:|--:|---|",
+            *map(_markdown_row, rows[:MOST_IN_MARKDOWN]),
+            "",
+        ]
+    if len(rows) > MOST_IN_MARKDOWN:
+        lines += [f"and {len(rows) - MOST_IN_MARKDOWN:,} more", ""]
+    return "\n".join(lines)
+
+
+def _markdown_row(row: CountRow) -> str:
+    cells = (
+        row.verdict, escaped(row.case), row.count, row.before, row.after, row.change,
+        escaped(row.note),
+    )  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
+def counts_json(comparison: CountComparison) -> dict[str, Any]:
+    """Return a comparison of counts as JSON shows it; a ratio from 0 is ``null``."""
+    return {
+        "verdicts": comparison.verdicts,
+        "compared": comparison.compared,
+        "same": comparison.same,
+        "rows": [
+            {
+                "benchmark": item.name.benchmark.asv_name,
+                "case": item.name.case,
+                "verdict": item.verdict,
+                "count": pair.cost.name if pair else None,
+                "kernel": pair.kernel if pair else None,
+                "old_count": pair.old if pair else None,
+                "new_count": pair.new if pair else None,
+                "ratio_of_counts": pair.new / pair.old if pair and pair.old else None,
+                "note": item.note,
+            }
+            for item in comparison.differences
+            for pair in [item.pair]
+        ],
+    }
