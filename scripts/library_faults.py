@@ -89,7 +89,7 @@ def main() -> int:
         if said := wrong_in(copy, sorted({*chain.from_iterable(users)})):
             sys.exit(f"with nothing taken out: {said}")
     found: Counter[str] = Counter()
-    with ThreadPoolExecutor(given.processes) as pool, _copies(given.processes) as copies:
+    with ThreadPoolExecutor(given.processes) as pool, copies_of(given.processes) as copies:
         outcomes = pool.map(lambda one, kernels: noticed(one, kernels, copies), chosen, users)
         for one, by in zip(chosen, outcomes, strict=True):
             found[one.kind] += by is not None and not one.harmless
@@ -159,14 +159,14 @@ def mutations() -> Iterator[Mutation]:
     for kind, find in (("barrier", _barriers), ("bound", _bounds)):
         for path in sorted(KERNELS.glob("*.py")):
             text = path.read_text(encoding="utf-8")
-            for outer, function in _cuda_functions(ast.parse(text)):
+            for outer, function in cuda_functions(ast.parse(text)):
                 for node, new in find(function):
                     source = " ".join((ast.get_source_segment(text, node) or "").split())
                     place = (path.stem, outer)
                     yield Mutation(kind, place, node.lineno, source, _replaced(text, node, new))
 
 
-def _cuda_functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
+def cuda_functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
     """Functions under ``cuda.jit``, also those that a factory makes, with the outermost's name."""
     for outer in tree.body:
         for node in ast.walk(outer):
@@ -320,7 +320,7 @@ def _name_of(node: ast.stmt) -> str | None:
 
 
 @contextmanager
-def _copies(count: int) -> Iterator[SimpleQueue[Path]]:
+def copies_of(count: int) -> Iterator[SimpleQueue[Path]]:
     """As many working copies as there are processes, each used by one at a time."""
     queue: SimpleQueue[Path] = SimpleQueue()
     with ExitStack() as stack:
