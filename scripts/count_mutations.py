@@ -1,8 +1,8 @@
 """Makes kernels of the library work worse, one edit at a time, and counts what their counts notice.
 
 Each edit leaves the results right: a padding taken out, rows and columns exchanged, a tile of
-another width, threads that work far apart, a guard that diverges, a cast to float64, work done twice, a
-barrier that nobody needs. It counts as found where any cost of a case grew by the rule of
+another width, threads that work far apart, a guard that diverges, a cast to float64, work done
+twice, a barrier that nobody needs. It counts as found where any cost of a case grew, the rule of
 ``gpubench compare --fail-on counts``. Harmless edits (new names, comments, another order of
 independent statements) must change none. Prints a line for each; exit code 1 where less is found
 than the targets.
