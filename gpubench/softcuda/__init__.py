@@ -29,6 +29,7 @@ from gpubench.softcuda.build import (
     build_libraries,
     compile_ptx,
 )
+from gpubench.softcuda.older import recompile_for
 from gpubench.softcuda.reports import Report, parse_reports
 from gpubench.softcuda.resources import (
     Architecture,
@@ -102,7 +103,7 @@ class SoftwareDevice:
         """
         if (image := self._images.get(kernel)) is None:
             return ModuleResources({}, f"no module with a kernel {kernel} was loaded")
-        return compile_resources(image, architecture)
+        return compile_resources(image, architecture, recompile_for)
 
     def reports(self) -> list[Report]:
         """Faults that were found since the last call, oldest first."""

@@ -14,7 +14,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -29,12 +29,15 @@ Architecture = tuple[int, int]
 FORMAT = 1
 """Version of what is cached; raise it with every change of what is read from a log."""
 
-_ORIGIN = re.compile(r"^//softcuda-linked-from (\S+) (.*)\n?", re.MULTILINE)
+_ORIGIN_MARK = "//softcuda-linked-from"
+_ORIGIN = re.compile(rf"^{_ORIGIN_MARK} (\S+) (.*)\n?", re.MULTILINE)
 """Comments that ``native/jitlink.c`` writes at the end of linked PTX."""
 _ENTRY = re.compile(r"\.entry\s+([\w$%]+)")
 _TARGET = re.compile(r"^(\s*\.target\s+)sm_(\d+)([a-z]?)", re.MULTILINE)
-_PTX_INPUT, _LIBRARY_INPUT = 2, 6
-"""``NVJITLINK_INPUT_PTX`` and ``_LIBRARY`` (nvJitLink, 3.2)."""
+_PTX_INPUT, _LTOIR_INPUT, _LIBRARY_INPUT = 2, 3, 6
+"""``NVJITLINK_INPUT_PTX``, ``_LTOIR`` and ``_LIBRARY`` (nvJitLink, 3.2)."""
+_IS_NEWER = "newer than target"
+"""What nvJitLink says where it refuses LTO-IR for its architecture."""
 _FAMILY_CODE_FROM: Architecture = (9, 0)
 """numba-cuda asks for code of this architecture alone from Hopper on: ``sm_90a``."""
 _MAX_REASON_CHARACTERS = 300
@@ -91,12 +94,19 @@ class _Input:
     data: bytes
 
 
-def compile_resources(image: str, architecture: Architecture) -> ModuleResources:
+Recompile = Callable[[str, Architecture], str | None]
+"""Makes a module for an older architecture than its LTO-IR was made for; ``None`` if it cannot."""
+
+
+def compile_resources(
+    image: str, architecture: Architecture, recompile: Recompile | None = None
+) -> ModuleResources:
     """Return what each kernel of a module takes on an architecture, from the cache where it can.
 
     ``image`` is what the device in software loads: PTX, at whose end linked code names the LTO-IR
     that it was made from. A GPU gets that LTO-IR linked, so it is linked here. A module without any
-    is assembled from its PTX, and ``Resources.from_ptx`` says so.
+    is assembled from its PTX, and ``Resources.from_ptx`` says so. ``recompile`` is asked where the
+    architecture is older than what the LTO-IR was made for.
     """
     linker = find_linker()
     if linker is None:
@@ -105,11 +115,17 @@ def compile_resources(image: str, architecture: Architecture) -> ModuleResources
     if (cached := _read_cached(place)) is not None:
         return cached
     linked = link_module(image, architecture)
+    if _IS_NEWER in linked.error:
+        older = recompile(image, architecture) if recompile else None
+        if older is None:  # not cached: another caller may be able to recompile it
+            return ModuleResources({}, _explain_newer(image, architecture))
+        linked = link_module(older, architecture)
     kernels = read_log(linked.log, architecture, from_ptx=linked.from_ptx)
     if set(kernel_names(image)) <= set(kernels):
         made = ModuleResources(kernels)
     else:
-        made = ModuleResources({}, _explain(linked, strip_origin(image), architecture))
+        said = linked.error or "its log names no registers"
+        made = ModuleResources({}, f"nvJitLink for {architecture_name(architecture)}: {said}")
     _write_cached(place, made)
     return made
 
@@ -134,17 +150,15 @@ def link_module(image: str, architecture: Architecture) -> LinkedModule:
     return _link(linker, [_Input(_PTX_INPUT, text.encode())], (), architecture, from_ptx=True)
 
 
-def _explain(linked: LinkedModule, ptx: str, architecture: Architecture) -> str:
-    """Return why a module has no resources for an architecture, and what to do."""
-    name = architecture_name(architecture)
-    if "newer than target" in linked.error:
-        target = _TARGET.search(ptx)
-        made_for = f"sm_{target[2]}" if target else "a newer architecture"
-        return (
-            f"the code was made for {made_for} and cannot be linked for {name}, which is older; "
-            f"set SOFTCUDA_CC={architecture[0]}.{architecture[1]}"
-        )
-    return f"nvJitLink for {name}: {linked.error or 'its log names no registers'}"
+def replace_ltoir(image: str, ltoir: str) -> str:
+    """Return a module whose first LTO-IR is this, in base64."""
+    return re.sub(
+        rf"^({_ORIGIN_MARK} {_LTOIR_INPUT}) .*$",
+        lambda found: f"{found[1]} {ltoir}",
+        image,
+        count=1,
+        flags=re.MULTILINE,
+    )
 
 
 def kernel_names(image: str) -> list[str]:
@@ -235,6 +249,16 @@ _LOGGED = (
 def _number(pattern: str, line: str) -> int:
     found = re.search(pattern, line)
     return int(found[1]) if found else 0
+
+
+def _explain_newer(image: str, architecture: Architecture) -> str:
+    target = _TARGET.search(image)
+    made_for = f"sm_{target[2]}" if target else "a newer architecture"
+    return (
+        f"the code was made for {made_for} and cannot be linked for "
+        f"{architecture_name(architecture)}, which is older; "
+        f"set SOFTCUDA_CC={architecture[0]}.{architecture[1]}"
+    )
 
 
 def _device_runtime() -> list[_Input]:
