@@ -29,10 +29,18 @@ from gpubench.softcuda.build import (
     UnavailableError,
     build_libraries,
     compile_ptx,
-    nvidia_folders,
 )
 from gpubench.softcuda.counts import LaunchCounts, parse_launches
+from gpubench.softcuda.older import recompile_for
 from gpubench.softcuda.reports import Report, parse_reports
+from gpubench.softcuda.resources import (
+    Architecture,
+    ModuleResources,
+    Resources,
+    compile_resources,
+    find_linker,
+    kernel_names,
+)
 
 __all__ = [
     "NAME",
@@ -71,6 +79,7 @@ class SoftwareDevice:
         self._driver.softcuda_reports.restype = ctypes.c_size_t
         self._driver.softcuda_name.argtypes = [ctypes.c_uint64, ctypes.c_char_p]
         self._driver.softcuda_counts.restype = ctypes.c_size_t
+        self._images: dict[str, str] = {}  # the last module with a kernel of that name
         self._sanitize = os.environ.get("SOFTCUDA_SANITIZE", "") not in ("", "0")
         self._count = os.environ.get("SOFTCUDA_COUNT", "") not in ("", "0")
         if self._sanitize or self._count:
@@ -103,6 +112,16 @@ class SoftwareDevice:
         """Name the allocation at a device address: reports say ``'b'`` instead of its number."""
         self._driver.softcuda_name(address, name.encode())
 
+    def resources(self, kernel: str, architecture: Architecture) -> ModuleResources:
+        """Return what the kernels of a module take on GPUs of an architecture.
+
+        ``kernel`` is the name, as the code has it, of one that was loaded; of several modules with
+        that kernel it is the last. Nothing is compiled before this is called.
+        """
+        if (image := self._images.get(kernel)) is None:
+            return ModuleResources({}, f"no module with a kernel {kernel} was loaded")
+        return compile_resources(image, architecture, recompile_for)
+
     def reports(self) -> list[Report]:
         """Faults that were found since the last call, oldest first."""
         return parse_reports(_read(self._driver.softcuda_reports))
@@ -113,12 +132,17 @@ class SoftwareDevice:
         Launches count that ended while the option ``count`` was ``1``. One that failed, or whose
         module was loaded before, is in the list with the reason why it has no counts.
         """
-        return parse_launches(_read(self._driver.softcuda_counts))
+        return parse_launches(_read(self._driver.softcuda_counts), self._resources_of)
+
+    def _resources_of(self, kernel: str, architecture: Architecture) -> Resources | None:
+        return self.resources(kernel, architecture).kernels.get(kernel)
 
     def _compile(self, ptx: bytes, path: int, path_room: int, log: int, log_room: int) -> int:
         """Called by the driver for each module; no exception may leave it."""
         try:
-            made = compile_ptx(ptx.decode(), sanitize=self._sanitize, count=self._count)
+            image = ptx.decode()
+            made = compile_ptx(image, sanitize=self._sanitize, count=self._count)
+            self._images |= dict.fromkeys(kernel_names(image), image)
             _write(path, path_room, os.fsencode(made))
         except Exception as error:
             _write(log, log_room, str(error).encode())
@@ -177,12 +201,12 @@ def _load_linker(path: Path) -> ctypes.CDLL | None:
 
     Without NVIDIA's, cuda-core links through the driver, which hands over PTX by itself.
     """
-    for place in nvidia_folders(("cu13/lib", "nvjitlink/lib"), "lib64"):
-        for real in sorted(place.glob("libnvJitLink.so.1?")):
-            linker = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_GLOBAL)
-            linker.softcuda_set_nvjitlink(os.fsencode(real))
-            return linker
-    return None
+    real = find_linker()
+    if real is None:
+        return None
+    linker = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_GLOBAL)
+    linker.softcuda_set_nvjitlink(os.fsencode(real))
+    return linker
 
 
 def _read(take: Callable[..., int]) -> str:

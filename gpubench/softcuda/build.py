@@ -167,6 +167,9 @@ def compile_ptx(ptx: str, *, sanitize: bool, count: bool = False) -> Path:
     Beside one that counts lies the description of its basic blocks (``description_of``). Raises
     ``UnavailableError`` for PTX that the translation does not know.
     """
+    from gpubench.softcuda.resources import strip_origin
+
+    ptx = strip_origin(ptx)
     flags = [*_MODULE_FLAGS, *_machine_flags(), *(["-DSC_SANITIZE"] if sanitize else [])]
     flags += ["-DSC_COUNT"] if count else []
     library = kept("module.so", [ptx.encode(), " ".join(flags).encode(), *_translator()])

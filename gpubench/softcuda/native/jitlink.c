@@ -4,6 +4,11 @@
  * whole and assembles it to machine code of a GPU. The machine code of softcuda is PTX, and the
  * linker can stop there (nvJitLink, 2.2 option "-ptx", "only supported with -lto"). All else is
  * handed on.
+ *
+ * The PTX ends in comments with the inputs and options that it was linked from. resources.py links
+ * them again for real GPUs: the linker assembles LTO-IR to other machine code than its own PTX
+ * (black_scholes: 32 registers, and 38 by way of PTX). Programs keep linked code in files, so that
+ * what belongs to it has to lie in it.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -24,6 +29,8 @@ enum { INPUT_NONE, INPUT_CUBIN, INPUT_PTX, INPUT_LTOIR, INPUT_FATBIN, INPUT_OBJE
 typedef struct linker {
   void *real;
   bool lto, wants_ptx; /* the options -lto and -ptx of the caller */
+  char *origin;        /* comments: options and inputs, one a line */
+  size_t origin_bytes;
   char *ptx;           /* inputs that are PTX, one after the other */
   size_t ptx_bytes;
   char *linked;        /* what stands for the cubin */
@@ -58,6 +65,45 @@ API int nvJitLinkVersion(unsigned *major, unsigned *minor) {
   return real(major, minor);
 }
 
+static void append(char **text, size_t *bytes, const char *more, size_t count) {
+  char *grown = realloc(*text, *bytes + count + 2);
+  if (!grown) abort();
+  memcpy(grown + *bytes, more, count);
+  *bytes += count;
+  grown[(*bytes)++] = '\n';
+  grown[*bytes] = 0;
+  *text = grown;
+}
+
+/* resources.py reads lines that begin so. */
+#define ORIGIN "//softcuda-linked-from "
+
+static void note(linker *l, const char *kind, const char *text) {
+  char *line = NULL;
+  int length = asprintf(&line, ORIGIN "%s %s", kind, text);
+  if (length < 0) abort();
+  append(&l->origin, &l->origin_bytes, line, (size_t)length);
+  free(line);
+}
+
+static void note_input(linker *l, int type, const unsigned char *data, size_t bytes) {
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  char *line = malloc(sizeof ORIGIN + 16 + (bytes + 2) / 3 * 4);
+  if (!line) abort();
+  char *out = line + sprintf(line, ORIGIN "%d ", type);
+  for (size_t i = 0; i < bytes; i += 3) { /* base64 (RFC 4648, 4) */
+    size_t left = bytes - i;
+    uint32_t group = (uint32_t)data[i] << 16 | (left > 1 ? data[i + 1] << 8 : 0) |
+                     (left > 2 ? data[i + 2] : 0);
+    *out++ = digits[group >> 18];
+    *out++ = digits[group >> 12 & 63];
+    *out++ = left > 1 ? digits[group >> 6 & 63] : '=';
+    *out++ = left > 2 ? digits[group & 63] : '=';
+  }
+  append(&l->origin, &l->origin_bytes, line, (size_t)(out - line));
+  free(line);
+}
+
 API int nvJitLinkCreate(linker **handle, uint32_t count, const char **options) {
   REAL(nvJitLinkCreate, void **, uint32_t, const char **);
   linker *made = calloc(1, sizeof *made);
@@ -66,6 +112,9 @@ API int nvJitLinkCreate(linker **handle, uint32_t count, const char **options) {
     extended[i] = options[i];
     made->lto |= !strcmp(options[i], "-lto");
     made->wants_ptx |= !strcmp(options[i], "-ptx");
+    /* The architecture is chosen again for each GPU, and a line ends an option. */
+    if (strncmp(options[i], "-arch", 5) && !strchr(options[i], '\n'))
+      note(made, "option", options[i]);
   }
   if (made->lto && !made->wants_ptx) extended[count++] = "-ptx";
   int result = real(&made->real, count, extended);
@@ -79,21 +128,12 @@ API int nvJitLinkDestroy(linker **handle) {
   linker *l = *handle;
   if (!l) return INVALID_INPUT;
   int result = real(&l->real);
+  free(l->origin);
   free(l->ptx);
   free(l->linked);
   free(l);
   *handle = NULL;
   return result;
-}
-
-static void append(char **text, size_t *bytes, const char *more, size_t count) {
-  char *grown = realloc(*text, *bytes + count + 2);
-  if (!grown) abort();
-  memcpy(grown + *bytes, more, count);
-  *bytes += count;
-  grown[(*bytes)++] = '\n';
-  grown[*bytes] = 0;
-  *text = grown;
 }
 
 /* Grid synchronisation comes from this library of NVIDIA's on a GPU; softcuda has its own. */
@@ -110,6 +150,8 @@ API int nvJitLinkAddData(linker *l, int type, const void *data, size_t bytes, co
   REAL(nvJitLinkAddData, void *, int, const void *, size_t, const char *);
   if (type == INPUT_PTX) append(&l->ptx, &l->ptx_bytes, data, strnlen(data, bytes));
   else if (type != INPUT_LTOIR && !is_device_runtime(name)) return refuse_binary(l, name);
+  if (is_device_runtime(name)) note(l, "library", "cudadevrt");
+  else note_input(l, type, data, bytes);
   /* Beside LTO-IR, other inputs are not optimised but only linked, which "-ptx" refuses to do. */
   if (type != INPUT_LTOIR && l->lto) return SUCCESS;
   return real(l->real, type, data, bytes, name);
@@ -154,6 +196,7 @@ static int keep_linked(linker *l) {
     free(text);
   }
   if (l->ptx_bytes) append(&l->linked, &l->linked_bytes, l->ptx, l->ptx_bytes);
+  if (l->lto && l->linked) append(&l->linked, &l->linked_bytes, l->origin, l->origin_bytes);
   return result;
 }
 
