@@ -205,6 +205,14 @@ def verify(
 @options.where
 @options.axes
 @click.option("--lines", is_flag=True, help="Show the code too, with the counts of every line.")
+@click.option(
+    "--gpu",
+    "gpu_names",
+    multiple=True,
+    metavar="NAME",
+    help="Show the least time that the counts allow on this GPU, a bound: T4, A100, 'RTX 4090', "
+    "H100, B200, or a file that describes one. Repeatable.",
+)
 @options.json
 def count(
     targets: tuple[str, ...],
@@ -212,6 +220,7 @@ def count(
     where: str | None,
     axes: tuple[str, ...],
     lines: bool,
+    gpu_names: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Count what CUDA kernels do: sectors, wavefronts, lanes, instructions. Takes no time.
@@ -226,7 +235,9 @@ def count(
     from gpubench.measure import verifying
     from gpubench.measure.recorder import run_facts
     from gpubench.tables import counts, verdicts
+    from gpubench.work.gpus import load_gpu
 
+    gpus = [*map(load_gpu, gpu_names)]
     preset = preset or _quick_preset(targets)
     chosen = chosen_cases(targets, preset, where, axes, device_count())
     cases = [case for case in chosen if is_cuda(case.device)]
@@ -239,10 +250,10 @@ def count(
     rows, is_interrupted = _verified_now(cases, manner, "counting")
     place = verdicts.CudaPlace(NAME, None, preset, (), sanitize=False)
     if as_json:
-        listed = [counts.case_row(*row, lines=lines) for row in rows]
+        listed = [counts.case_row(*row, gpus, lines=lines) for row in rows]
         print_json({"preset": preset, "facts": run_facts(), "cases": listed})
     else:
-        OUT.print(*counts.report(rows, place, lines=lines), sep="\n")
+        OUT.print(*counts.report(rows, place, gpus, lines=lines), sep="\n")
     _exit_with(rows, is_interrupted)
 
 

@@ -107,7 +107,7 @@ def run(folder: Path, *arguments: str, code: int = 0, **variables: str) -> str:
 @pytest.fixture(scope="module")
 def counted(project: Path) -> dict[str, dict[str, Any]]:
     """Each implementation as JSON shows it."""
-    found = json.loads(run(project, "--json", "--lines", code=1))
+    found = json.loads(run(project, "--json", "--lines", "--gpu", "T4", code=1))
     assert found["preset"] == "smoke"
     return {case["implementation"]: case for case in found["cases"]}
 
@@ -159,6 +159,19 @@ def test_what_is_not_right_says_so_and_has_no_counts(
     assert case["counts"] is None
 
 
+def test_a_bound_is_called_one(counted: dict[str, dict[str, Any]]) -> None:
+    (bound,) = counted["right"]["counts"]["bounds"]
+    assert (bound["bound_gpu"], bound["bound_by"]) == ("T4", "sectors")
+    # 256 sectors, 4 a clock in each of 8 multiprocessors, at 1.59 GHz.
+    assert bound["bound_seconds"] == pytest.approx(256 / (8 * 4 * 1.59e9))
+
+
+def test_registers_are_those_of_the_compiler(counted: dict[str, dict[str, Any]]) -> None:
+    (launch,) = counted["right"]["counts"]["launches"]
+    assert 4 <= launch["resources"]["registers"] <= 64
+    assert launch["resources"]["spill_store_bytes"] == 0
+
+
 def test_declared_work_stands_beside_what_is_counted(
     counted: dict[str, dict[str, Any]],
 ) -> None:
@@ -168,7 +181,9 @@ def test_declared_work_stands_beside_what_is_counted(
 
 
 def test_the_table_has_a_row_for_each_case_and_the_code_below_it(project: Path) -> None:
-    shown = run(project, "multiple::triple", "-a", "implementation=right,wrong", "--lines", code=1)
+    more = ("--lines", "--gpu", "T4")
+    shown = run(project, "multiple::triple", "-a", "implementation=right,wrong", *more, code=1)
+    assert "bound 5.03 ns on T4, by sectors through the L1 caches" in shown
     lines = [line.split() for line in shown.splitlines()]
     right = next(line for line in lines if line[:2] == ["multiple.triple", "right"])
     assert right[2:6] == ["n=1024", "block=128", "device=cuda:0", "right"]
