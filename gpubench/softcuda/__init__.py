@@ -41,6 +41,7 @@ from gpubench.softcuda.resources import (
     find_linker,
     kernel_names,
 )
+from gpubench.softcuda.sass import ModuleCode, disassemble
 
 __all__ = [
     "NAME",
@@ -121,6 +122,15 @@ class SoftwareDevice:
         if (image := self._images.get(kernel)) is None:
             return ModuleResources({}, f"no module with a kernel {kernel} was loaded")
         return compile_resources(image, architecture, recompile_for)
+
+    def code(self, kernel: str, architecture: Architecture) -> ModuleCode:
+        """Return the machine code of a kernel's module for an architecture, as ``resources`` does.
+
+        Its lines are those of ``add_lines`` and ``lineinfo=True``.
+        """
+        if (image := self._images.get(kernel)) is None:
+            return ModuleCode({}, f"no module with a kernel {kernel} was loaded")
+        return disassemble(image, architecture, recompile_for)
 
     def reports(self) -> list[Report]:
         """Faults that were found since the last call, oldest first."""

@@ -16,7 +16,7 @@ import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -114,40 +114,44 @@ def compile_resources(
     place = _cached_place(image, architecture, linker)
     if (cached := _read_cached(place)) is not None:
         return cached
-    linked = link_module(image, architecture)
-    if _IS_NEWER in linked.error:
-        older = recompile(image, architecture) if recompile else None
-        if older is None:  # not cached: another caller may be able to recompile it
-            return ModuleResources({}, _explain_newer(image, architecture))
-        linked = link_module(older, architecture)
+    linked = link_module(image, architecture, recompile)
     kernels = read_log(linked.log, architecture, from_ptx=linked.from_ptx)
-    if set(kernel_names(image)) <= set(kernels):
-        made = ModuleResources(kernels)
-    else:
-        said = linked.error or "its log names no registers"
-        made = ModuleResources({}, f"nvJitLink for {architecture_name(architecture)}: {said}")
+    if not set(kernel_names(image)) <= set(kernels):  # not cached: it may succeed elsewhere
+        return ModuleResources({}, linked.error or "nvJitLink's log names no registers")
+    made = ModuleResources(kernels)
     _write_cached(place, made)
     return made
 
 
-def link_module(image: str, architecture: Architecture) -> LinkedModule:
+def link_module(
+    image: str,
+    architecture: Architecture,
+    recompile: Recompile | None = None,
+    options: Sequence[str] = (),
+) -> LinkedModule:
     """Link a module for an architecture with NVIDIA's linker; raises ``UnavailableError`` where
     there is none.
 
-    The linker refuses LTO-IR that was made for a newer architecture. Its PTX is no substitute: the
-    assembler gives it up to twice the registers.
+    ``options`` of the linker come to those that the module was linked with. The linker refuses
+    LTO-IR that was made for a newer architecture, which ``recompile`` then makes for this one. Its
+    PTX is no substitute: the assembler gives it up to twice the registers.
     """
     linker = find_linker()
     if linker is None:
         raise UnavailableError(_no_linker())
     if origin := _ORIGIN.findall(image):
-        options = [value for kind, value in origin if kind == "option"]
+        given = [value for kind, value in origin if kind == "option"]
         inputs = [_Input(int(kind), _decode(data)) for kind, data in origin if kind.isdecimal()]
         if any(kind == "library" for kind, _ in origin):
             inputs += _device_runtime()
-        return _link(linker, inputs, options, architecture, from_ptx=False)
-    text = _lower_target(image, architecture)
-    return _link(linker, [_Input(_PTX_INPUT, text.encode())], (), architecture, from_ptx=True)
+        linked = _link(linker, inputs, (*given, *options), architecture, from_ptx=False)
+        if _IS_NEWER not in linked.error:
+            return linked
+        if recompile is None or (older := recompile(image, architecture)) is None:
+            return replace(linked, error=_explain_newer(image, architecture))
+        return link_module(older, architecture, None, options)
+    text = _lower_target(image, architecture).encode()
+    return _link(linker, [_Input(_PTX_INPUT, text)], options, architecture, from_ptx=True)
 
 
 def replace_ltoir(image: str, ltoir: str) -> str:
@@ -319,10 +323,9 @@ def _link(
     failed = library.nvJitLinkCreate(
         ctypes.byref(handle), ctypes.c_uint32(len(words)), (ctypes.c_char_p * len(words))(*words)
     )
+    name = architecture_name(architecture)
     if failed:
-        reason = (
-            f"refuses {architecture_name(architecture)} (error {failed}); update nvidia-nvjitlink"
-        )
+        reason = f"nvJitLink refuses {name} (error {failed}); update nvidia-nvjitlink"
         return LinkedModule("", reason, b"", from_ptx)
     try:
         for one in inputs:
@@ -333,7 +336,8 @@ def _link(
         failed = library.nvJitLinkComplete(handle) or failed
         log = _read(library, handle, "InfoLog").decode(errors="replace").rstrip("\0")
         said = _read(library, handle, "ErrorLog").decode(errors="replace").rstrip("\0").strip()
-        error = " ".join(said.split())[:_MAX_REASON_CHARACTERS] or f"error {failed}"
+        reason = " ".join(said.split())[:_MAX_REASON_CHARACTERS] or f"error {failed}"
+        error = f"nvJitLink for {name}: {reason}"
         cubin = b"" if failed else _read(library, handle, "LinkedCubin")
         return LinkedModule(log, error if failed else "", cubin, from_ptx)
     finally:
@@ -377,16 +381,14 @@ def _cached_place(image: str, architecture: Architecture, linker: Path) -> Path:
 
 def _read_cached(place: Path) -> ModuleResources | None:
     try:
-        read = json.loads(place.read_text(encoding="utf-8"))
         kernels = {
             name: Resources(**{**one, "architecture": tuple(one["architecture"])})
-            for name, one in read["kernels"].items()
+            for name, one in json.loads(place.read_text(encoding="utf-8")).items()
         }
-        return ModuleResources(kernels, read["missing"])
+        return ModuleResources(kernels)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None  # not made yet, or damaged: it is made now
 
 
 def _write_cached(place: Path, made: ModuleResources) -> None:
-    kernels = {name: asdict(one) for name, one in made.kernels.items()}
-    write_cached_file(place, json.dumps({"kernels": kernels, "missing": made.missing}))
+    write_cached_file(place, json.dumps({k: asdict(one) for k, one in made.kernels.items()}))
