@@ -23,9 +23,12 @@ UNINSTALL_FORMER := -m pip uninstall --quiet --quiet --yes gpubench
 help:  ## List the jobs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-bench: $(VENV)/installed  ## Measure this commit on a quick preset and write the report
+bench: $(VENV)/installed  ## Measure this commit on a quick preset and write the report; without a GPU, check and count CUDA on one in software
 	@test -f $(HOME)/.asv-machine.json || $(BIN)/asv machine --yes
-	GPUBENCH_PRESET=$(PRESET) $(BIN)/asv run $(COMMITS)
+	@if [ -z "$${GPUBENCH_SOFTCUDA+set}" ] && [ "$(PRESET)" = smoke ] \
+	    && ! $(BIN)/python scripts/gpu_here.py >/dev/null && $(BIN)/python scripts/softcuda_here.py; \
+	then export GPUBENCH_SOFTCUDA=1; fi; \
+	set -x; GPUBENCH_PRESET=$(PRESET) $(BIN)/asv run $(COMMITS)
 	$(BIN)/gpubench report
 
 test: $(VENV)/installed-test  ## Run the tests; without a GPU, those for CUDA on one in software

@@ -29,6 +29,7 @@ from asv.publishing import OutputPublisher
 
 from gpubench.backends import registry
 from gpubench.backends.clusters import remove_abandoned
+from gpubench.backends.software import requested
 from gpubench.distribution import describe_conflict
 from gpubench.errors import GpubenchError
 from gpubench.measure.asv_settings import VARIABLE, AsvSettings, asv_settings
@@ -213,6 +214,12 @@ class ForkServer(runner.ForkServer):  # type: ignore[misc]
             self.interrupt()
             self.close()
             before(asked[0], None)
+
+    def preimport(self) -> Any:
+        """Import the benchmarks; says why that takes long where CUDA runs in software."""
+        if requested():
+            log.info("gpubench: CUDA cases are verified in software first, side by side")
+        return super().preimport()
 
 
 class GpubenchReport(OutputPublisher):  # type: ignore[misc]

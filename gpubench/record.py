@@ -226,8 +226,8 @@ class LaunchRecord:
     counts: Mapping[str, int] = field(default_factory=dict)
     """By the names of ``gpubench.softcuda.counts``; those that are 0 are left out."""
     resources: Mapping[str, int] | None = None
-    """``registers``, ``shared_bytes``, ``local_bytes``, ``spill_store_bytes``,
-    ``spill_load_bytes`` as the compiler's log has them; ``None`` where no linker is installed."""
+    """By the fields of ``gpubench.softcuda.resources.Resources``, on that architecture; ``None``
+    where no linker is installed."""
     lines: tuple[LineRecord, ...] = ()
 
 

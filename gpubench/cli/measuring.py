@@ -10,9 +10,17 @@ from typing import TYPE_CHECKING
 import click
 
 from gpubench.cli import options
-from gpubench.cli.console import ERR, INTERRUPTED, OUT, print_json, watched
+from gpubench.cli.console import (
+    ERR,
+    INTERRUPTED,
+    OUT,
+    interruptible,
+    print_json,
+    watched,
+)
 from gpubench.cli.planning import chosen_cases, loaded_suites, suite_and_kernel
 from gpubench.errors import GpubenchError
+from gpubench.names import CPU
 
 if TYPE_CHECKING:  # a command imports what measures only when it does: --help answers at once
     from gpubench.measure.direct import Job, Measured, Twins
@@ -205,6 +213,19 @@ def verify(
 @options.where
 @options.axes
 @click.option("--lines", is_flag=True, help="Show the code too, with the counts of every line.")
+@click.option(
+    "--gpu",
+    "gpu_names",
+    multiple=True,
+    metavar="NAME",
+    help="Show the least time that the counts allow on this GPU, a bound: T4, A100, 'RTX 4090', "
+    "H100, B200, or a file that describes one. Repeatable.",
+)
+@click.option(
+    "--cpu",
+    is_flag=True,
+    help="Count instructions of NumPy and Numba on the CPU instead, with callgrind or a counter.",
+)
 @options.json
 def count(
     targets: tuple[str, ...],
@@ -212,6 +233,8 @@ def count(
     where: str | None,
     axes: tuple[str, ...],
     lines: bool,
+    gpu_names: tuple[str, ...],
+    cpu: bool,
     as_json: bool,
 ) -> None:
     """Count what CUDA kernels do: sectors, wavefronts, lanes, instructions. Takes no time.
@@ -226,23 +249,53 @@ def count(
     from gpubench.measure import verifying
     from gpubench.measure.recorder import run_facts
     from gpubench.tables import counts, verdicts
+    from gpubench.work.gpus import load_gpu
 
+    gpus = [*map(load_gpu, gpu_names)]
     preset = preset or _quick_preset(targets)
     chosen = chosen_cases(targets, preset, where, axes, device_count())
+    if cpu:
+        _count_on_cpu([case for case in chosen if case.device == CPU], preset, as_json)
+        return
     cases = [case for case in chosen if is_cuda(case.device)]
     if not cases:
         raise GpubenchError(
             f"none of these {len(chosen):,} cases runs on a CUDA device, and only CUDA kernels are "
-            "counted; `gpubench plan` shows where each runs"
+            "counted; `gpubench plan` shows where each runs, and --cpu counts instructions there"
         )
     manner = verifying.Manner(in_software=True, count=True)
     rows, is_interrupted = _verified_now(cases, manner, "counting")
     place = verdicts.CudaPlace(NAME, None, preset, (), sanitize=False)
     if as_json:
-        listed = [counts.case_row(*row, lines=lines) for row in rows]
+        listed = [counts.case_row(*row, gpus, lines=lines) for row in rows]
         print_json({"preset": preset, "facts": run_facts(), "cases": listed})
     else:
-        OUT.print(*counts.report(rows, place, lines=lines), sep="\n")
+        OUT.print(*counts.report(rows, place, gpus, lines=lines), sep="\n")
+    _exit_with(rows, is_interrupted)
+
+
+def _count_on_cpu(cases: Sequence[Case], preset: str | None, as_json: bool) -> None:
+    """Verify these cases, count the instructions of those that are right, and print them."""
+    from gpubench.measure.recorder import run_facts
+    from gpubench.measure.verifying import Manner
+    from gpubench.tables import instructions
+    from gpubench.work.instructions import count_instructions_of
+
+    if not cases:
+        raise GpubenchError("none of these cases runs on the CPU; `gpubench plan` shows where")
+    rows, is_interrupted = _verified_now(cases, Manner(), "verifying")
+    right = [case for case, outcome in rows if outcome.status == "right"]
+    counted = {}
+    if not is_interrupted:
+        with interruptible() as interrupted, ERR.status("counting"):
+            counted = dict(zip(map(id, right), count_instructions_of(right), strict=True))
+        is_interrupted = bool(interrupted)
+    shown = [(case, outcome, counted.get(id(case))) for case, outcome in rows]
+    if as_json:
+        listed = [instructions.case_row(*row) for row in shown]
+        print_json({"preset": preset, "facts": run_facts(), "cases": listed})
+    else:
+        OUT.print(*instructions.report(shown), sep="\n")
     _exit_with(rows, is_interrupted)
 
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import cast
 
 from gpubench.backends.devices import is_cuda
 from gpubench.backends.software import counts_wanted, limit_kernels, requested, take_faults
+from gpubench.errors import GpubenchError
 from gpubench.measure.asv_settings import AsvSettings, asv_settings
 from gpubench.measure.preparation import (
     Preparation,
@@ -49,11 +51,12 @@ def verify_ahead(groups: Iterable[Group], provenance: Provenance) -> None:
     if not cases:
         return
     manner = Manner(in_software=True, default_limit=settings.timeout)
-    for place, outcome in verified(cases, manner, do=Preparer(provenance)):
-        if outcome.status in ("killed", "timed_out"):
-            lost = case_record(cases[place], _label(cases[place]), outcome.status)
-            line = replace(lost, version=_version(cases[place]), reason=outcome.reason)
-            Recorder(record).write(line)
+    with suppress(GpubenchError, OSError):  # asv's processes do what is left, and say what is wrong
+        for place, outcome in verified(cases, manner, do=Preparer(provenance)):
+            if outcome.status in ("killed", "timed_out"):
+                lost = case_record(cases[place], _label(cases[place]), outcome.status)
+                line = replace(lost, version=_version(cases[place]), reason=outcome.reason)
+                Recorder(record).write(line)
 
 
 def _is_asked(case: Case, settings: AsvSettings) -> bool:

@@ -31,14 +31,17 @@ from gpubench.softcuda.build import (
     compile_ptx,
 )
 from gpubench.softcuda.counts import LaunchCounts, parse_launches
+from gpubench.softcuda.older import recompile_for
 from gpubench.softcuda.reports import Report, parse_reports
 from gpubench.softcuda.resources import (
     Architecture,
     ModuleResources,
+    Resources,
     compile_resources,
     find_linker,
     kernel_names,
 )
+from gpubench.softcuda.sass import ModuleCode, disassemble
 
 __all__ = [
     "NAME",
@@ -118,7 +121,16 @@ class SoftwareDevice:
         """
         if (image := self._images.get(kernel)) is None:
             return ModuleResources({}, f"no module with a kernel {kernel} was loaded")
-        return compile_resources(image, architecture)
+        return compile_resources(image, architecture, recompile_for)
+
+    def code(self, kernel: str, architecture: Architecture) -> ModuleCode:
+        """Return the machine code of a kernel's module for an architecture, as ``resources`` does.
+
+        Its lines are those of ``add_lines`` and ``lineinfo=True``.
+        """
+        if (image := self._images.get(kernel)) is None:
+            return ModuleCode({}, f"no module with a kernel {kernel} was loaded")
+        return disassemble(image, architecture, recompile_for)
 
     def reports(self) -> list[Report]:
         """Faults that were found since the last call, oldest first."""
@@ -130,7 +142,10 @@ class SoftwareDevice:
         Launches count that ended while the option ``count`` was ``1``. One that failed, or whose
         module was loaded before, is in the list with the reason why it has no counts.
         """
-        return parse_launches(_read(self._driver.softcuda_counts))
+        return parse_launches(_read(self._driver.softcuda_counts), self._resources_of)
+
+    def _resources_of(self, kernel: str, architecture: Architecture) -> Resources | None:
+        return self.resources(kernel, architecture).kernels.get(kernel)
 
     def _compile(self, ptx: bytes, path: int, path_room: int, log: int, log_room: int) -> int:
         """Called by the driver for each module; no exception may leave it."""

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 from gpubench.softcuda.build import description_of
 from gpubench.softcuda.reports import readable_name
+from gpubench.softcuda.resources import Resources
 
 MODEL = 1
 """Version of the rules; raise it with every change that gives any kernel another number."""
@@ -65,7 +66,8 @@ class LaunchCounts:
     """Every name of ``COUNTS`` with its number, zeros included; empty where counts are missing."""
     lines: tuple[LineCounts, ...] = ()
     """By file and line; empty where the kernel was compiled without lines."""
-    resources: Any = field(default=None)
+    resources: Resources | None = None
+    """What the compiler made of it on that architecture; ``None`` where no linker is installed."""
 
 
 def _accesses(space: str, metric: str, kind: str, done: str) -> list[Count]:
@@ -238,9 +240,15 @@ _DESCRIPTIONS = 64
 """Modules whose descriptions are kept, since reading one takes longer than a small launch."""
 
 
-def parse_launches(text: str) -> list[LaunchCounts]:
-    """Parse the driver's JSON lines."""
-    return [_launch(json.loads(line)) for line in text.splitlines() if line.strip(" \0")]
+def parse_launches(
+    text: str, resources: Callable[[str, tuple[int, int]], Resources | None] = lambda *_: None
+) -> list[LaunchCounts]:
+    """Parse the driver's JSON lines.
+
+    ``resources`` tells what a kernel, by its mangled name, takes on an architecture.
+    """
+    lines = (json.loads(line) for line in text.splitlines() if line.strip(" \0"))
+    return [_launch(line, resources) for line in lines]
 
 
 @lru_cache(_DESCRIPTIONS)
@@ -251,7 +259,9 @@ def _describe(library: str) -> dict[str, Any]:
     return description
 
 
-def _launch(said: Mapping[str, Any]) -> LaunchCounts:
+def _launch(
+    said: Mapping[str, Any], resources: Callable[[str, tuple[int, int]], Resources | None]
+) -> LaunchCounts:
     missing = said.get("missing")
     of_lines: Mapping[tuple[int, int], Counter[str]] = {}
     lines: tuple[LineCounts, ...] = ()
@@ -271,15 +281,17 @@ def _launch(said: Mapping[str, Any]) -> LaunchCounts:
             for name, number in row.items():
                 counts[name] += number
         lines = tuple(_lines(of_lines, description["files"]))
+    architecture = divmod(said["capability"], 10)
     return LaunchCounts(
         kernel=readable_name(said["kernel"]),
         grid=grid,
         block=block,
         shared_bytes=said["shared_bytes"],
-        architecture=divmod(said["capability"], 10),
+        architecture=architecture,
         missing=missing,
         counts=counts,
         lines=lines,
+        resources=None if missing else resources(said["kernel"], architecture),
     )
 
 

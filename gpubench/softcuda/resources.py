@@ -14,9 +14,9 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,12 +29,15 @@ Architecture = tuple[int, int]
 FORMAT = 1
 """Version of what is cached; raise it with every change of what is read from a log."""
 
-_ORIGIN = re.compile(r"^//softcuda-linked-from (\S+) (.*)\n?", re.MULTILINE)
+_ORIGIN_MARK = "//softcuda-linked-from"
+_ORIGIN = re.compile(rf"^{_ORIGIN_MARK} (\S+) (.*)\n?", re.MULTILINE)
 """Comments that ``native/jitlink.c`` writes at the end of linked PTX."""
 _ENTRY = re.compile(r"\.entry\s+([\w$%]+)")
 _TARGET = re.compile(r"^(\s*\.target\s+)sm_(\d+)([a-z]?)", re.MULTILINE)
-_PTX_INPUT, _LIBRARY_INPUT = 2, 6
-"""``NVJITLINK_INPUT_PTX`` and ``_LIBRARY`` (nvJitLink, 3.2)."""
+_PTX_INPUT, _LTOIR_INPUT, _LIBRARY_INPUT = 2, 3, 6
+"""``NVJITLINK_INPUT_PTX``, ``_LTOIR`` and ``_LIBRARY`` (nvJitLink, 3.2)."""
+_IS_NEWER = "newer than target"
+"""What nvJitLink says where it refuses LTO-IR for its architecture."""
 _FAMILY_CODE_FROM: Architecture = (9, 0)
 """numba-cuda asks for code of this architecture alone from Hopper on: ``sm_90a``."""
 _MAX_REASON_CHARACTERS = 300
@@ -91,12 +94,19 @@ class _Input:
     data: bytes
 
 
-def compile_resources(image: str, architecture: Architecture) -> ModuleResources:
+Recompile = Callable[[str, Architecture], str | None]
+"""Makes a module for an older architecture than its LTO-IR was made for; ``None`` if it cannot."""
+
+
+def compile_resources(
+    image: str, architecture: Architecture, recompile: Recompile | None = None
+) -> ModuleResources:
     """Return what each kernel of a module takes on an architecture, from the cache where it can.
 
     ``image`` is what the device in software loads: PTX, at whose end linked code names the LTO-IR
     that it was made from. A GPU gets that LTO-IR linked, so it is linked here. A module without any
-    is assembled from its PTX, and ``Resources.from_ptx`` says so.
+    is assembled from its PTX, and ``Resources.from_ptx`` says so. ``recompile`` is asked where the
+    architecture is older than what the LTO-IR was made for.
     """
     linker = find_linker()
     if linker is None:
@@ -104,47 +114,55 @@ def compile_resources(image: str, architecture: Architecture) -> ModuleResources
     place = _cached_place(image, architecture, linker)
     if (cached := _read_cached(place)) is not None:
         return cached
-    linked = link_module(image, architecture)
+    linked = link_module(image, architecture, recompile)
     kernels = read_log(linked.log, architecture, from_ptx=linked.from_ptx)
-    if set(kernel_names(image)) <= set(kernels):
-        made = ModuleResources(kernels)
-    else:
-        made = ModuleResources({}, _explain(linked, strip_origin(image), architecture))
+    if not set(kernel_names(image)) <= set(kernels):  # not cached: it may succeed elsewhere
+        return ModuleResources({}, linked.error or "nvJitLink's log names no registers")
+    made = ModuleResources(kernels)
     _write_cached(place, made)
     return made
 
 
-def link_module(image: str, architecture: Architecture) -> LinkedModule:
+def link_module(
+    image: str,
+    architecture: Architecture,
+    recompile: Recompile | None = None,
+    options: Sequence[str] = (),
+) -> LinkedModule:
     """Link a module for an architecture with NVIDIA's linker; raises ``UnavailableError`` where
     there is none.
 
-    The linker refuses LTO-IR that was made for a newer architecture. Its PTX is no substitute: the
-    assembler gives it up to twice the registers.
+    ``options`` of the linker come to those that the module was linked with. The linker refuses
+    LTO-IR that was made for a newer architecture, which ``recompile`` then makes for this one. Its
+    PTX is no substitute: the assembler gives it up to twice the registers.
     """
     linker = find_linker()
     if linker is None:
         raise UnavailableError(_no_linker())
     if origin := _ORIGIN.findall(image):
-        options = [value for kind, value in origin if kind == "option"]
+        given = [value for kind, value in origin if kind == "option"]
         inputs = [_Input(int(kind), _decode(data)) for kind, data in origin if kind.isdecimal()]
         if any(kind == "library" for kind, _ in origin):
             inputs += _device_runtime()
-        return _link(linker, inputs, options, architecture, from_ptx=False)
-    text = _lower_target(image, architecture)
-    return _link(linker, [_Input(_PTX_INPUT, text.encode())], (), architecture, from_ptx=True)
+        linked = _link(linker, inputs, (*given, *options), architecture, from_ptx=False)
+        if _IS_NEWER not in linked.error:
+            return linked
+        if recompile is None or (older := recompile(image, architecture)) is None:
+            return replace(linked, error=_explain_newer(image, architecture))
+        return link_module(older, architecture, None, options)
+    text = _lower_target(image, architecture).encode()
+    return _link(linker, [_Input(_PTX_INPUT, text)], options, architecture, from_ptx=True)
 
 
-def _explain(linked: LinkedModule, ptx: str, architecture: Architecture) -> str:
-    """Return why a module has no resources for an architecture, and what to do."""
-    name = architecture_name(architecture)
-    if "newer than target" in linked.error:
-        target = _TARGET.search(ptx)
-        made_for = f"sm_{target[2]}" if target else "a newer architecture"
-        return (
-            f"the code was made for {made_for} and cannot be linked for {name}, which is older; "
-            f"set SOFTCUDA_CC={architecture[0]}.{architecture[1]}"
-        )
-    return f"nvJitLink for {name}: {linked.error or 'its log names no registers'}"
+def replace_ltoir(image: str, ltoir: str) -> str:
+    """Return a module whose first LTO-IR is this, in base64."""
+    return re.sub(
+        rf"^({_ORIGIN_MARK} {_LTOIR_INPUT}) .*$",
+        lambda found: f"{found[1]} {ltoir}",
+        image,
+        count=1,
+        flags=re.MULTILINE,
+    )
 
 
 def kernel_names(image: str) -> list[str]:
@@ -237,6 +255,16 @@ def _number(pattern: str, line: str) -> int:
     return int(found[1]) if found else 0
 
 
+def _explain_newer(image: str, architecture: Architecture) -> str:
+    target = _TARGET.search(image)
+    made_for = f"sm_{target[2]}" if target else "a newer architecture"
+    return (
+        f"the code was made for {made_for} and cannot be linked for "
+        f"{architecture_name(architecture)}, which is older; "
+        f"set SOFTCUDA_CC={architecture[0]}.{architecture[1]}"
+    )
+
+
 def _device_runtime() -> list[_Input]:
     """Return the library that synchronises grids, where it is installed."""
     for place in nvidia_folders(("cu13/lib", "cuda_runtime/lib"), "lib64"):
@@ -295,10 +323,9 @@ def _link(
     failed = library.nvJitLinkCreate(
         ctypes.byref(handle), ctypes.c_uint32(len(words)), (ctypes.c_char_p * len(words))(*words)
     )
+    name = architecture_name(architecture)
     if failed:
-        reason = (
-            f"refuses {architecture_name(architecture)} (error {failed}); update nvidia-nvjitlink"
-        )
+        reason = f"nvJitLink refuses {name} (error {failed}); update nvidia-nvjitlink"
         return LinkedModule("", reason, b"", from_ptx)
     try:
         for one in inputs:
@@ -309,7 +336,8 @@ def _link(
         failed = library.nvJitLinkComplete(handle) or failed
         log = _read(library, handle, "InfoLog").decode(errors="replace").rstrip("\0")
         said = _read(library, handle, "ErrorLog").decode(errors="replace").rstrip("\0").strip()
-        error = " ".join(said.split())[:_MAX_REASON_CHARACTERS] or f"error {failed}"
+        reason = " ".join(said.split())[:_MAX_REASON_CHARACTERS] or f"error {failed}"
+        error = f"nvJitLink for {name}: {reason}"
         cubin = b"" if failed else _read(library, handle, "LinkedCubin")
         return LinkedModule(log, error if failed else "", cubin, from_ptx)
     finally:
@@ -353,16 +381,14 @@ def _cached_place(image: str, architecture: Architecture, linker: Path) -> Path:
 
 def _read_cached(place: Path) -> ModuleResources | None:
     try:
-        read = json.loads(place.read_text(encoding="utf-8"))
         kernels = {
             name: Resources(**{**one, "architecture": tuple(one["architecture"])})
-            for name, one in read["kernels"].items()
+            for name, one in json.loads(place.read_text(encoding="utf-8")).items()
         }
-        return ModuleResources(kernels, read["missing"])
+        return ModuleResources(kernels)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None  # not made yet, or damaged: it is made now
 
 
 def _write_cached(place: Path, made: ModuleResources) -> None:
-    kernels = {name: asdict(one) for name, one in made.kernels.items()}
-    write_cached_file(place, json.dumps({"kernels": kernels, "missing": made.missing}))
+    write_cached_file(place, json.dumps({k: asdict(one) for k, one in made.kernels.items()}))

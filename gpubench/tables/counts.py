@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import linecache
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,15 @@ from gpubench.report import text
 from gpubench.tables import verdicts
 from gpubench.tables.table import table
 from gpubench.work import derived
+from gpubench.work.bound import (
+    Bound,
+    add_bounds,
+    bound_to_json,
+    compute_bound,
+    describe_bound,
+)
 from gpubench.work.declared import MAX_DEVIATION, DeclaredWork, declared_work
+from gpubench.work.gpus import Gpu
 
 MAX_GAP_LINES = 4
 """Lines without counts that are shown between two with; of more, three dots."""
@@ -33,10 +42,14 @@ _NUMBERS = (
 
 
 def report(
-    rows: Sequence[tuple[Case, Verified]], place: verdicts.CudaPlace, *, lines: bool = False
+    rows: Sequence[tuple[Case, Verified]],
+    place: verdicts.CudaPlace,
+    gpus: Sequence[Gpu] = (),
+    *,
+    lines: bool = False,
 ) -> Iterator[RenderableType]:
-    """Show a row for each case, code line by line where asked, and where declared work is not what
-    is counted."""
+    """Show a row for each case, code line by line where asked, bounds on GPUs, and where declared
+    work is not what is counted."""
     if rows:
         shown = [each for row in rows for each in _case_rows(*row)]
         yield table(("kernel", "implementation", "case", "verdict", *_NUMBERS), shown, _NUMBERS)
@@ -48,16 +61,40 @@ def report(
         name = f"{case.group.title} {case.identity}".strip()
         if outcome.counts is not None and outcome.counts.missing is not None:
             yield Text(f"  not counted: {name}: {outcome.counts.missing}")
+        elif outcome.counts is not None and gpus:
+            bounds = map(describe_bound, bounds_of(outcome.counts, gpus))
+            yield Text(f"  {name}: {'; '.join(bounds)}")
+    if gpus:
+        yield Text("  a bound is the least time that counts allow; nothing here was timed")
     yield from _declared_lines(rows)
     yield Text(verdicts.summary(rows, place))
 
 
-def case_row(case: Case, outcome: Verified, *, lines: bool = True) -> dict[str, Any]:
+def case_row(
+    case: Case, outcome: Verified, gpus: Sequence[Gpu] = (), *, lines: bool = True
+) -> dict[str, Any]:
     """Return one case as JSON shows it."""
     row = verdicts.case_row(case, outcome)
     if outcome.counts is not None:
         row["counts"] = _as_data(case, outcome.counts, lines=lines)
+        if gpus and outcome.counts.missing is None:
+            bounds = bounds_of(outcome.counts, gpus)
+            row["counts"]["bounds"] = [bound_to_json(bound) for bound in bounds]
     return row
+
+
+def bounds_of(counts: CountsRecord, gpus: Iterable[Gpu]) -> list[Bound]:
+    """Return the least time that the launches of a case allow on each GPU, one after another."""
+    return [
+        add_bounds(
+            bound
+            for launch in counts.launches
+            for bound in repeat(
+                compute_bound(gpu, launch.counts, launch.grid, launch.block), launch.times
+            )
+        )
+        for gpu in gpus
+    ]
 
 
 def _as_data(case: Case, counts: CountsRecord, *, lines: bool) -> dict[str, Any]:

@@ -65,7 +65,8 @@ def _launch_record(launch: LaunchCounts) -> LaunchRecord:
             counts[name] = counts.get(name, 0) + count
     resources = None
     if launch.resources is not None:
-        resources = {k: v for k, v in asdict(launch.resources).items() if k != "architecture"}
+        told = asdict(launch.resources).items()
+        resources = {name: int(value) for name, value in told if name != "architecture"}
     return LaunchRecord(
         kernel=launch.kernel,
         grid=launch.grid,

@@ -181,9 +181,7 @@ class _Flow:
         after = _drop(after, set(range(end)) - _reaching(after, end))
         # A branch to a return that does nothing else: the compiler makes it an exit of these lanes.
         alone = {i for i, (begin, until) in enumerate(self.extents) if until - begin == 1}
-        dropped = _drop(after, {i for i in alone if entry and after[i] == {end}})
-        reaching = _reaching(dropped, end)
-        after = [dropped[i] if i in reaching else after[i] for i in range(end)]
+        after = _drop_returns(after, {i for i in alone if entry and after[i] == {end}}, end)
         _let_all_reach(after, end)
         return _postdominators(after, end)
 
@@ -191,6 +189,20 @@ class _Flow:
 def _drop(after: Sequence[set[int]], dropped: set[int]) -> list[set[int]]:
     """Return the flow without steps to these blocks, where a block has another step."""
     return [one - dropped or one for one in after]
+
+
+def _drop_returns(after: Sequence[set[int]], returns: set[int], end: int) -> list[set[int]]:
+    """Return the flow without steps to these returns, as far as all blocks still reach the end.
+
+    A loop that ends by a return alone keeps that step, of its last block.
+    """
+    dropped = _drop(after, returns)
+    while missing := set(range(end)) - _reaching(dropped, end):
+        changed = [i for i in missing if dropped[i] != after[i]]
+        if not changed:
+            break
+        dropped[max(changed)] = after[max(changed)]
+    return dropped
 
 
 def _reaching(after: Sequence[Iterable[int]], end: int) -> set[int]:

@@ -1,0 +1,219 @@
+"""The machine code of kernels, SASS: its instructions by line of Python, and loads that it joins.
+
+nvJitLink makes it and ``nvdisasm`` writes it out; neither needs a GPU. Numbers are static: each
+instruction counts once, however often it runs. ptxas unrolls loops and schedules across lines, so
+that how often a block of SASS ran does not follow from how often a block of PTX did.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from gpubench.softcuda.build import UnavailableError, nvidia_folders
+from gpubench.softcuda.resources import (
+    Architecture,
+    Recompile,
+    cached_file,
+    find_linker,
+    link_module,
+    strip_origin,
+    write_cached_file,
+)
+
+_MAX_SECONDS = 120
+"""A disassembly takes far less than one."""
+
+
+@dataclass(frozen=True)
+class LineCode:
+    """What one line of Python became."""
+
+    file: str
+    """Empty, with line 0, where the kernel was compiled without lines."""
+    line: int
+    instructions: int
+
+
+@dataclass(frozen=True)
+class KernelCode:
+    """The machine code of a kernel, each instruction counted once."""
+
+    instructions: int
+    shared_loads: int
+    """Instructions that load from shared memory."""
+    shared_load_bytes: int
+    """Bytes that one thread loads by all of them."""
+    joined_shared_loads: float
+    """Shared loads of PTX in the widest one of the machine code: 1 where ptxas joined none, 4 where
+    it made one of 16 bytes of four of 4 bytes."""
+    lines: tuple[LineCode, ...]
+    """By file and line."""
+
+
+@dataclass(frozen=True)
+class ModuleCode:
+    """The machine code of all kernels of a module for one architecture."""
+
+    kernels: Mapping[str, KernelCode]
+    """By the name that the code has, mangled; empty where they are missing."""
+    missing: str | None = None
+    """Why there is none, so that PTX is what can be shown; ``None`` where there is."""
+
+
+def disassemble(
+    image: str, architecture: Architecture, recompile: Recompile | None = None
+) -> ModuleCode:
+    """Return the machine code of a module for an architecture, from the cache where it can.
+
+    ``image`` and ``recompile`` are those of ``resources.compile_resources``.
+    """
+    disassembler, linker = find_disassembler(), find_linker()
+    if disassembler is None:
+        return ModuleCode(
+            {}, "nvdisasm is not installed; pip install 'gpubench-suite[sass]' brings it"
+        )
+    if linker is None:
+        return ModuleCode({}, "nvJitLink is not installed; pip install 'gpubench-suite[cuda]'")
+    place = cached_file("sass.json", image, architecture, disassembler, linker)
+    if (cached := _read_cached(place)) is not None:
+        return cached
+    # Lines are in the code for who asks; they change no instruction.
+    linked = link_module(image, architecture, recompile, ("-lineinfo",))
+    if not linked.cubin:
+        return ModuleCode({}, linked.error)
+    try:
+        text = _run(disassembler, linked.cubin)
+    except UnavailableError as error:
+        return ModuleCode({}, str(error))
+    made = ModuleCode(read_sass(text, read_shared_load_bytes(strip_origin(image))))
+    write_cached_file(place, json.dumps({k: asdict(one) for k, one in made.kernels.items()}))
+    return made
+
+
+@cache
+def find_disassembler() -> Path | None:
+    """Return ``nvdisasm`` from NVIDIA's wheels or a toolkit, if any has it."""
+    for place in nvidia_folders(("cu13/bin", "cuda_nvdisasm/bin"), "bin"):
+        if (program := place / "nvdisasm").is_file():
+            return program
+    return None
+
+
+def _run(disassembler: Path, cubin: bytes) -> str:
+    """Return the code of a cubin with lines, as text."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "module.cubin")
+        file.write_bytes(cubin)
+        try:
+            done = subprocess.run(
+                [disassembler, "--print-code", "--print-line-info", file],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_MAX_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise UnavailableError(f"{disassembler}: {error}") from error
+    if done.returncode:
+        said = done.stderr.strip()[-300:] or f"exit code {done.returncode}"
+        raise UnavailableError(f"{disassembler}: {said}")
+    return done.stdout
+
+
+_SECTION = re.compile(r"^\s*\.section\s+\.text\.([\w$%]+)")
+_LINE = re.compile(r'^\s*//## File "([^"]*)", line (\d+)')
+_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+\{?\s*(?:@!?U?P\w+\s+)?([A-Z][\w.]*)")
+_LABEL = re.compile(r"^(\.L_x_\d+):")
+_JUMP_TO = re.compile(r"\bBRA\b.*(\.L_x_\d+)")
+
+
+def read_sass(text: str, ptx_bytes: Mapping[str, int]) -> dict[str, KernelCode]:
+    """Return what ``nvdisasm`` says of each kernel; ``ptx_bytes``: of its narrowest shared load in
+    PTX."""
+    found: dict[str, Counter[tuple[str, int]]] = {}
+    loads: dict[str, list[int]] = {}
+    name, at, label = "", ("", 0), ""
+    for line in text.splitlines():
+        if section := _SECTION.match(line):
+            name, at, label = section[1], ("", 0), ""
+            found[name], loads[name] = Counter(), []
+        elif place := _LINE.match(line):
+            at = place[1], int(place[2])
+        elif mark := _LABEL.match(line):
+            label = mark[1]
+        elif name and (instruction := _INSTRUCTION.match(line)):
+            # What follows the last instruction fills its line of the instruction cache.
+            jump = _JUMP_TO.search(line)
+            if instruction[1] != "NOP" and not (jump and jump[1] == label):
+                found[name][at] += 1
+            if instruction[1].split(".")[0] == "LDS":
+                loads[name].append(_loaded_bytes(instruction[1]))
+            label = ""
+    return {
+        name: KernelCode(
+            instructions=lines.total(),
+            shared_loads=len(loads[name]),
+            shared_load_bytes=sum(loads[name]),
+            joined_shared_loads=_joined(loads[name], ptx_bytes.get(name)),
+            lines=tuple(LineCode(*place, count) for place, count in sorted(lines.items())),
+        )
+        for name, lines in found.items()
+    }
+
+
+def _loaded_bytes(instruction: str) -> int:
+    """Return what a thread loads by an instruction such as ``LDS.U.128``."""
+    bits = [int(part[-2:]) for part in instruction.split(".") if part in ("U16", "S16", "64")]
+    if "128" in instruction.split("."):
+        return 16
+    if any(part in ("U8", "S8") for part in instruction.split(".")):
+        return 1
+    return bits[0] // 8 if bits else 4
+
+
+def _joined(loads: Iterable[int], narrowest: int | None) -> float:
+    return max(1.0, max(loads, default=0) / narrowest) if narrowest else 1.0
+
+
+_ENTRY = re.compile(r"\.(?:entry|func)\s+(?:\([^)]*\)\s*)?([\w$%]+)")
+_SHARED_LOAD = re.compile(r"\bld(?:\.\w+)*\.shared(?:::\w+)?((?:\.\w+)*)")
+
+
+def read_shared_load_bytes(ptx: str) -> dict[str, int]:
+    """Return the bytes of the narrowest load from shared memory of each kernel that has one."""
+    narrowest: dict[str, int] = {}
+    name = ""
+    for line in ptx.splitlines():
+        if entry := _ENTRY.search(line):
+            name = entry[1]
+        elif load := _SHARED_LOAD.search(line):
+            parts = load[1].split(".")
+            vector = next((int(part[1:]) for part in parts if part in ("v2", "v4")), 1)
+            bits = next((int(part[1:]) for part in parts if re.fullmatch(r"[bsuf]\d+", part)), 32)
+            size = vector * bits // 8
+            narrowest[name] = min(size, narrowest.get(name, size))
+    return narrowest
+
+
+def _read_cached(place: Path) -> ModuleCode | None:
+    try:
+        read = json.loads(place.read_text(encoding="utf-8"))
+        return ModuleCode(
+            {
+                name: KernelCode(
+                    **{**one, "lines": tuple(LineCode(**line) for line in one["lines"])}
+                )
+                for name, one in read.items()
+            }
+        )
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None  # not made yet, or damaged: it is made now
