@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -328,3 +328,71 @@ def _lines(
     for place in sorted(places):
         if all(place):
             yield LineCounts(*place, {name: n for name, n in places[place].items() if n})
+
+
+# ---- a table -----------------------------------------------------------------------------------
+
+
+def sum_by_kernel(launches: Iterable[LaunchCounts]) -> dict[str, tuple[int, dict[str, int]]]:
+    """Return how often each kernel was launched and the sums of its counts, in the order in which
+    kernels came first. Launches without counts are left out."""
+    kernels: dict[str, tuple[int, dict[str, int]]] = {}
+    for one in launches:
+        if one.missing is not None:
+            continue
+        times, sums = kernels.get(one.kernel, (0, {}))
+        merged = {name: sums.get(name, 0) + number for name, number in one.counts.items()}
+        kernels[one.kernel] = times + 1, merged
+    return kernels
+
+
+def format_table(launches: Sequence[LaunchCounts]) -> list[str]:
+    """Return the lines of a table of what each kernel did in all its launches; below it, why
+    launches have no counts."""
+    rows = [list(_HEADINGS)]
+    for kernel, (times, sums) in sum_by_kernel(launches).items():
+        instructions = sums["ptx_instructions"]
+        flops = sum(sums[f"flops_float{bits}"] for bits in (16, 32, 64))
+        rows.append(
+            [
+                kernel,
+                f"{times:,}",
+                f"{instructions:,}",
+                _ratio(sums["ptx_thread_instructions"], instructions),
+                *(_ratio_of(sums, "global", kind, "sectors") for kind in ("load", "store")),
+                *(_ratio_of(sums, "shared", kind, "wavefronts") for kind in ("load", "store")),
+                f"{sums['divergent_branches']:,}",
+                f"{flops:,}",
+            ]
+        )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
+    ]
+    missing = Counter((one.kernel, one.missing) for one in launches if one.missing is not None)
+    for (kernel, why), times in missing.items():
+        lines.append(f"{kernel}: {times:,} without counts: {why}")
+    return lines
+
+
+_HEADINGS = (
+    "kernel",
+    "launches",
+    "PTX instructions",
+    "lanes of 32",
+    "sectors/load",
+    "sectors/store",
+    "wavefronts/load",
+    "wavefronts/store",
+    "divergent",
+    "flops",
+)
+"""Sectors are those of global memory, wavefronts those of shared memory."""
+
+
+def _ratio_of(sums: Mapping[str, int], space: str, kind: str, unit: str) -> str:
+    return _ratio(sums[f"{space}_{kind}_{unit}"], sums[f"{space}_{kind}_requests"])
+
+
+def _ratio(number: int, of: int) -> str:
+    return f"{number / of:.2f}" if of else "-"
