@@ -20,6 +20,7 @@ from gpubench.softcuda.counts import (
     COUNTS,
     LaunchCounts,
     LineCounts,
+    format_reference,
     format_table,
     sum_by_kernel,
 )
@@ -474,3 +475,21 @@ def test_a_program_prints_its_table(tmp_path: Path) -> None:
     (row,) = [line for line in done.stderr.splitlines() if line.startswith("__main__.double ")]
     cells = row.split()
     assert (cells[1], cells[3:6], cells[-1]) == ("3", ["32.00", "4.00", "4.00"], "192")
+
+
+# ---- the reference ------------------------------------------------------------------------------
+
+
+def test_the_page_of_counts_defines_each_of_them() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "counts.md").read_text(encoding="utf-8")
+    _, _, rest = page.partition("<!-- counts -->\n")
+    written, end, _ = rest.partition("<!-- end of counts -->")
+    assert end and written == format_reference(), "run scripts/format_reference.py"
+
+
+def test_names_of_counts_are_unique_and_say_their_unit() -> None:
+    names = [one.name for one in COUNTS]
+    assert len(set(names)) == len(names)
+    for one in COUNTS:
+        if one.name.endswith(("requests", "sectors", "wavefronts", "instructions", "barriers")):
+            assert one.name.endswith(one.unit)
