@@ -223,10 +223,10 @@ COUNTS: tuple[Count, ...] = (
 def format_reference() -> str:
     """Return the definitions as a table in Markdown, for ``docs/counts.md``."""
     head = "| count | level | meaning | at NVIDIA |\n| --- | --- | --- | --- |\n"
-    rows = (
-        f"| `{one.name}` | {one.level} | {one.meaning} | {f'`{one.nvidia}`' if one.nvidia else ''} |\n"
-        for one in COUNTS
-    )
+    rows = []
+    for one in COUNTS:
+        metric = f"`{one.nvidia}`" if one.nvidia else ""
+        rows.append(f"| `{one.name}` | {one.level} | {one.meaning} | {metric} |\n")
     return head + "".join(rows)
 
 
