@@ -421,3 +421,11 @@ def test_the_builders_count_what_they_say() -> None:
     assert {NAIVE, TILED} == {
         "suites.transpose__cuda_naive.time_kernel", "suites.transpose__cuda_tiled.time_kernel",
     }  # fmt: skip
+
+
+def test_the_markdown_beside_the_pages_has_the_counts_of_the_newest_commit(tmp_path: Path) -> None:
+    table = write(tmp_path, [launch(barriers=1)], [launch(barriers=33)])
+    pages = write_report(table, tmp_path / "html").parent
+
+    shown = page(pages, "compare.md")
+    assert "| ▼ grew | fill cuda n=4 | barriers | 1 | 33 | +32 (33.0×) |  |" in shown
