@@ -164,6 +164,8 @@ class Overview:
     matrix: Matrix = Matrix()
     regressions: tuple[ChangeView, ...] = ()
     improvements: tuple[ChangeView, ...] = ()
+    growth: tuple[work.WorkChange, ...] = ()
+    """Counted work that grew, the newest first."""
     changes_note: str | None = None
     reasons: tuple[ReasonView, ...] = ()
     setups: tuple[SetupRow, ...] = ()
@@ -212,6 +214,7 @@ def build(history: History | None, site: Site) -> Overview:
         matrix=_matrix(kernels, best, newest, history, site),
         regressions=_largest((item for item in newest if item[1].slower), history, site),
         improvements=_largest((item for item in newest if not item[1].slower), history, site),
+        growth=work.newest_growth(history, site),
         changes_note=history_length(len(history.commits)),
         reasons=reason_views(rows),
         setups=setups,

@@ -32,6 +32,9 @@ Counted = Mapping[CaseName, CaseCounts]
 MAX_CHANGES = 40
 """Changes of counts in a table, the newest; `gpubench query` has all."""
 
+MAX_NEWEST = 8
+"""Changes of counts that the overview lists; the page of changes has all."""
+
 MAX_SOURCE_LINES = 120
 """Lines of code that a page shows of an implementation."""
 
@@ -126,7 +129,7 @@ class WorkSource:
 class WorkChange:
     """One cost that is another since a commit."""
 
-    case: str
+    name: CaseName
     """Of several that changed alike, the largest."""
     others: int
     """How many changed with it."""
@@ -381,6 +384,14 @@ def _occupancy(counts: CaseCounts) -> str:
     return f"occupancy {100 * occupancy.share:.0f} %, by {limits}"
 
 
+def newest_growth(history: History, site: Site) -> tuple[WorkChange, ...]:
+    """Return of the newest changes by which counted work grew the first cost each, for the
+    overview."""
+    grew = [group for group in count_groups(history, site) if group.grew]
+    first = [next(_work_changes([group], history, site)) for group in grew[:MAX_NEWEST]]
+    return tuple(first)
+
+
 def _work_changes(
     groups: Iterable[CountGroup], history: History, site: Site
 ) -> Iterator[WorkChange]:
@@ -389,7 +400,7 @@ def _work_changes(
         change = group.change
         for pair in group.pairs:
             yield WorkChange(
-                case=f"{change.name.implementation} {change.name.case}".strip(),
+                name=change.name,
                 others=group.others,
                 count=cost_words(pair),
                 before=f"{pair.old:,}",

@@ -111,6 +111,17 @@ def test_a_cell_names_what_the_kernel_accesses(
     assert cell(write(tmp_path, [launch(**counts)]))["work"] == words
 
 
+def test_the_overview_lists_counted_work_that_grew(models: dict[str, Any], pages: Path) -> None:
+    (found,) = models["index.html"]["growth"]
+
+    assert (found["name"]["implementation"], found["count"], found["change"]) == (
+        "cuda_naive", "global load sectors", "+57,344 (8.00×)",
+    )  # fmt: skip
+    said = sentences(section(page(pages, "index.html"), "changes"))
+    assert "▼ global load sectors" in said
+    assert [text for text in said if TIME.search(text) or SPEED.search(text)] == []
+
+
 @pytest.mark.parametrize("status", ["wrong", "failed", "timed_out", "killed"])
 def test_a_case_that_is_not_right_says_so(tmp_path: Path, status: str) -> None:
     found = cell(write(tmp_path, [launch(barriers=1)], statuses=[status]))
@@ -151,12 +162,12 @@ def test_work_shows_what_changed_since_which_commit(models: dict[str, Any]) -> N
     changes = models["kernel-transpose.html"]["work"]["changes"]
 
     assert [
-        (one["case"], one["others"], one["count"], one["before"], one["after"], one["change"])
+        (one["name"]["case"], one["others"], *(one[key] for key in ("count", "before", "after")),
+         one["change"])
         for one in changes
     ] == [
-        ("cuda_naive n=256 block=256", 3, "global load sectors", "8,192", "65,536",
-         "+57,344 (8.00×)"),
-        ("cuda_naive n=256 block=256", 3, "excess sectors", "0", "57,344", "+57,344 (from 0)"),
+        ("n=256 block=256", 3, "global load sectors", "8,192", "65,536", "+57,344 (8.00×)"),
+        ("n=256 block=256", 3, "excess sectors", "0", "57,344", "+57,344 (from 0)"),
     ]  # fmt: skip
     assert {one["since"]["subject"] for one in changes} == {"Change 1"}
 
