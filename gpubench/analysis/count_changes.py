@@ -20,8 +20,8 @@ from gpubench.results import CaseCounts, CaseName, Row, Snapshot, Table, natural
 COMPILERS = ("numba", "llvmlite", "numba_cuda", "python")
 """Facts of a run that decide which code is counted, beside the packages of NVIDIA's compiler."""
 
-COMPILER_PREFIXES = ("nvidia_", "nvjitlink", "nvvm", "ptxas", "cuda_")
-"""Beginnings of the names of facts about NVIDIA's compiler: ``nvidia_nvjitlink``."""
+COMPILER_PREFIXES = ("nvidia_nvvm", "nvidia_nvjitlink", "nvidia_cuda_nv")
+"""Beginnings of the names of packages that hold NVIDIA's compiler, as facts have them."""
 
 NOT_COUNTED = "it ran on the device in software and was not counted"
 

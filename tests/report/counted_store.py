@@ -94,11 +94,11 @@ def tiled(size: int, block: int) -> LaunchRecord:
     )  # fmt: skip
 
 
-def write_counted(directory: Path, hashes: list[str]) -> None:
+def write_counted(directory: Path, hashes: list[str], machine: str = "runner") -> None:
     """The naive transpose begins to touch 32 sectors for each load at the second commit; at the
     third one Numba is another and the tiled one is wrong."""
     for number, commit in enumerate(hashes):
-        files = CommitFiles(directory, commit, 86_400 * (20_000 + number))
+        files = CommitFiles(directory, commit, 86_400 * (20_000 + number), machine)
         files.facts(cpu="Example", numba=f"0.{68 + number // 2}.0")
         for size in SIZES:
             files.time(NUMPY, f"n={size}", 1e-6 * size)
