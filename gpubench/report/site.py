@@ -52,6 +52,10 @@ MOST_ROWS = 2**15
 which every setup is compared with. Of 20 machines with 1,000 cases each, all stay."""
 
 
+MAX_FILES = 64
+"""Files of code that are in memory at once; kernels of a project lie in some dozen."""
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """One entry of a navigation."""
@@ -139,6 +143,7 @@ class Site:
         self._of_setup: dict[str, Any] = {}
         self._rows: dict[int, Mapping[CaseName, Row]] = {}
         self._counts: dict[int, Mapping[CaseName, CaseCounts]] = {}
+        self._code: dict[tuple[str, str], str | None] = {}
 
     def of_setup(self, history: History) -> dict[str, Any]:
         """What is kept of this setup, and not of another."""
@@ -272,6 +277,14 @@ class Site:
                 del self._counts[next(iter(self._counts))]
             self._counts[snapshot.id] = self.table.counts(snapshot)
         return self._counts[snapshot.id]
+
+    def code(self, commit: Commit, file: str) -> str | None:
+        """A file of a commit, kept for the kernels that share it; ``None`` where git has none."""
+        if (commit.hash, file) not in self._code:
+            while len(self._code) >= MAX_FILES:
+                del self._code[next(iter(self._code))]
+            self._code[commit.hash, file] = self.table.committed(commit, file)
+        return self._code[commit.hash, file]
 
     @kept_meanwhile
     def count_changes(self, history: History) -> Sequence[CountChange]:

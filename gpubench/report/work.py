@@ -38,6 +38,9 @@ MAX_NEWEST = 8
 MAX_SOURCE_LINES = 120
 """Lines of code that a page shows of an implementation."""
 
+MAX_FILES_SHOWN = 3
+"""Files of an implementation, those with the most instructions; others are mostly of libraries."""
+
 CONTEXT_LINES = 2
 """Lines that are shown before the first with a count and after the last."""
 
@@ -62,7 +65,6 @@ class WorkRow:
     implementation: str
     case: str
     launch: str
-    sentence: str
     cells: tuple[str, ...]
     """As many as ``WorkView.columns``."""
     bounds: tuple[str, ...]
@@ -149,7 +151,6 @@ class WorkView:
 
     columns: tuple[str, ...]
     rows: tuple[WorkRow, ...]
-    gpus: tuple[str, ...]
     missing: tuple[tuple[str, str], ...]
     """Cases without counts, and why."""
     changes: tuple[WorkChange, ...]
@@ -281,7 +282,6 @@ def build(
     return WorkView(
         columns=tuple(used),
         rows=tuple(_work_row(row, counted[row.name], used) for row in shown),
-        gpus=tuple(GPUS),
         missing=tuple(
             (case_words(name), counts.missing)
             for name, counts in counted.items()
@@ -303,7 +303,6 @@ def _work_row(row: Row, counts: CaseCounts, columns: Sequence[str]) -> WorkRow:
         implementation=row.name.implementation,
         case=row.name.case,
         launch=_launches_words(counts),
-        sentence=work_words(counts),
         cells=tuple(_COLUMNS[column](counts) for column in columns),
         bounds=tuple(_bounds(counts)),
     )
@@ -432,8 +431,8 @@ def _sources(name: CaseName, snapshot: Snapshot, site: Site) -> Iterator[WorkSou
         files.items(),
         key=lambda item: -sum(one.get("ptx_instructions", 0) for one in item[1].values()),
     )
-    for file, lines in ordered:
-        committed = site.table.committed(snapshot.commit, file)
+    for file, lines in ordered[:MAX_FILES_SHOWN]:
+        committed = site.code(snapshot.commit, file)
         texts = [] if committed is None else committed.splitlines()
         numbers = _shown_numbers(sorted(lines), len(texts))
         left_out = len(lines.keys() - {*numbers})
@@ -516,8 +515,16 @@ class CountGroup:
 
 def count_groups(history: History, site: Site) -> list[CountGroup]:
     """Group the changes of counted work for the page of changes, the newest first."""
+    kept = site.of_setup(history)
+    if "count_groups" not in kept:
+        kept["count_groups"] = _group_changes(site.count_changes(history))
+    groups: list[CountGroup] = kept["count_groups"]
+    return groups
+
+
+def _group_changes(changes_found: Iterable[CountChange]) -> list[CountGroup]:
     groups: dict[tuple[object, ...], list[CountChange]] = defaultdict(list)
-    for change in site.count_changes(history):
+    for change in changes_found:
         name = change.name
         place = name.suite, name.kernel, name.implementation, name.time
         for grew in (True, False):
