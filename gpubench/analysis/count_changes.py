@@ -20,8 +20,10 @@ from gpubench.results import CaseCounts, CaseName, Row, Snapshot, Table, natural
 COMPILERS = ("numba", "llvmlite", "numba_cuda", "python")
 """Facts of a run that decide which code is counted, beside the packages of NVIDIA's compiler."""
 
-COMPILER_PREFIXES = ("nvidia_", "nvjitlink", "nvvm", "ptxas", "cuda_")
-"""Beginnings of the names of facts about NVIDIA's compiler: ``nvidia_nvjitlink``."""
+COMPILER_PREFIXES = ("nvidia_nvvm", "nvidia_nvjitlink", "nvidia_cuda_nv")
+"""Beginnings of the names of packages that hold NVIDIA's compiler, as facts have them."""
+
+NOT_COUNTED = "it ran on the device in software and was not counted"
 
 CountVerdict = Literal["grew", "lost", "improved", "allowed", "not judged"]
 
@@ -34,7 +36,7 @@ REFUSED: tuple[CountVerdict, ...] = ("grew", "lost")
 
 @dataclass(frozen=True, slots=True)
 class CountedSnapshot:
-    """A snapshot with the counts of its cases, and the rows of those."""
+    """A snapshot with the counts and the rows of its cases; no rows where none was counted."""
 
     snapshot: Snapshot
     counts: Mapping[CaseName, CaseCounts]
@@ -44,7 +46,7 @@ class CountedSnapshot:
     def of(cls, table: Table, snapshot: Snapshot) -> CountedSnapshot:
         """Read the counts of a snapshot."""
         counts = table.counts(snapshot)
-        return cls(snapshot, counts, table.rows(snapshot, [*counts]) if counts else {})
+        return cls(snapshot, counts, table.rows(snapshot) if counts else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +139,13 @@ def compare_counts(
     )
     differences: list[CountDifference] = []
     compared = same = 0
-    for name in sorted(old.counts.keys() & new.counts.keys(), key=natural_order):
-        before, after = old.counts[name], new.counts[name]
+    for name in sorted(old.counts.keys() & new.rows.keys(), key=natural_order):
+        before, after = old.counts[name], new.counts.get(name)
         versions = {row.version for row in (old.rows.get(name), new.rows.get(name)) if row}
-        if before.missing is not None:
+        if after is None:
+            if before.missing is None and new.rows[name].status == "verified":
+                differences.append(CountDifference(name, "lost", None, NOT_COUNTED))
+        elif before.missing is not None:
             note = f"no counts before: {before.missing}"
             differences.append(CountDifference(name, "not judged", None, note))
         elif after.missing is not None:

@@ -36,6 +36,13 @@ SAMPLES, RUNS = 7, 4
 ITEM = 8
 """Bytes of a float64."""
 
+_COMPILERS = (
+    *("nvidia-nvvm", "nvidia-nvjitlink"),
+    *("nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink-cu12"),
+)
+"""Packages with what makes machine code of Numba's, for CUDA 13 and 12: another version of one is
+another compiler, and a cause of other times and counts."""
+
 _KERNELS = frozenset({"CUDADispatcher"})
 _UFUNCS = frozenset({"CUDAUFuncDispatcher", "CUDAGeneralizedUFunc"})
 _ERRORS = frozenset({"CudaAPIError", "CudaDriverError", "CudaSupportError", "CUDAError"})
@@ -227,8 +234,12 @@ class NumbaCudaBackend(CudaBackend):
     title = "Numba on CUDA"
     requires = (require_extra("cuda"),)
     session = NumbaCudaSession
-    software = ("numba", "llvmlite", "numba-cuda")
-    concerns = ("numba", "llvmlite", "numba_cuda", "no_gpu", *devices.STEADY_FACTS)
+    software = ("numba", "llvmlite", "numba-cuda", *_COMPILERS)
+    concerns = (
+        *("numba", "llvmlite", "numba_cuda", "no_gpu"),
+        *(name.replace("-", "_") for name in _COMPILERS),
+        *devices.STEADY_FACTS,
+    )
     caches = ("NUMBA_CACHE_DIR", "CUDA_CACHE_PATH")
 
     def unavailable(self, device: str) -> str | None:

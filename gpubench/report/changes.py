@@ -31,6 +31,7 @@ from gpubench.report.site import (
     commit_label,
     kernel_label,
 )
+from gpubench.report.work import CountChangeRow, CountGroup, count_change_rows, count_groups
 from gpubench.results import ABSENT, CaseHistories, History, Ratio
 
 MOST_ROWS = 300
@@ -105,6 +106,8 @@ class CommitChanges:
     is_open: bool
     """At first; the list of a long history folds."""
     rows: tuple[ChangeRow, ...]
+    counted: tuple[CountChangeRow, ...]
+    """Changes of counted work, which are exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,8 @@ class ChangesPage:
     """How many rows have which cause, in words."""
     commits: tuple[CommitChanges, ...]
     more: int
+    counted: str
+    """How often counted work changed, a sentence; empty where nothing was counted twice."""
     states: tuple[State, ...]
 
 
@@ -135,7 +140,13 @@ def build(history: History, site: Site) -> ChangesPage:
     for group in listed:
         row = _row(group, cases, site)
         shown[row.change.after].append(row)
-    are_open = open_at_first(map(len, shown.values()))
+    counted: dict[CommitLabel, list[CountChangeRow]] = defaultdict(list)
+    count_changes = count_groups(history, site)
+    for count_row in count_change_rows(count_changes[:MOST_ROWS], history, site):
+        counted[count_row.after].append(count_row)
+    newest_first = dict.fromkeys(reversed(site.labels(history)))
+    order = [label for label in newest_first if label in shown or label in counted]
+    are_open = open_at_first(len(shown[label]) + len(counted[label]) for label in order)
     causes = Counter(group[0].cause for group in groups.values())
     states = [*processor_states(history)]
     states += [ONE_COMMIT] if len(history.commits) == 1 else []
@@ -144,15 +155,22 @@ def build(history: History, site: Site) -> ChangesPage:
     return ChangesPage(
         title="Changes",
         navigation=site.navigation(history.setup, page="changes"),
-        verdict=_verdict(changes, history),
+        verdict=_verdict(changes, history, bool(count_changes)),
         rule=RULE,
         note=history_length(len(history.commits)),
         causes={CAUSES[cause]: causes[cause] for cause in CAUSES if causes[cause]},
         commits=tuple(
-            CommitChanges(commit, _counts([r.change.slower for r in rows]), is_open, tuple(rows))
-            for (commit, rows), is_open in zip(shown.items(), are_open, strict=True)
+            CommitChanges(
+                commit,
+                _counts_of_commit(shown[commit], counted[commit]),
+                is_open,
+                tuple(shown[commit]),
+                tuple(counted[commit]),
+            )
+            for commit, is_open in zip(order, are_open, strict=True)
         ),
-        more=max(len(groups) - MOST_ROWS, 0),
+        more=max(len(groups) - MOST_ROWS, 0) + max(len(count_changes) - MOST_ROWS, 0),
+        counted=_counted_words(count_changes),
         states=tuple(states),
     )
 
@@ -162,6 +180,28 @@ def _counts(are_slower: Sequence[bool], note: str = "") -> str:
     slower = sum(are_slower)
     counted = ((slower, f"slower{note}"), (len(are_slower) - slower, "faster"))
     return text.join(f"{count:,} {words}" for count, words in counted if count)
+
+
+def _counts_of_commit(rows: Sequence[ChangeRow], counted: Sequence[CountChangeRow]) -> str:
+    """``3 slower and 1 faster; 2 with more work``."""
+    times = _counts([row.change.slower for row in rows])
+    return "; ".join(filter(None, (times, _more_and_less(counted))))
+
+
+def _more_and_less(counted: Sequence[CountChangeRow | CountGroup]) -> str:
+    more = sum(row.grew for row in counted)
+    pairs = ((more, "with more work"), (len(counted) - more, "with less work"))
+    return text.join(f"{number:,} {words}" for number, words in pairs if number)
+
+
+def _counted_words(counted: Sequence[CountGroup]) -> str:
+    if not counted:
+        return ""
+    changes = text.plural(len(counted), "change")
+    return (
+        f"Counted work has {changes}: {_more_and_less(counted)}. Counts are exact, so that any "
+        "difference between two neighbouring commits is listed, as counted."
+    )
 
 
 def _row(group: Sequence[ExplainedChange], history: CaseHistories, site: Site) -> ChangeRow:
@@ -223,11 +263,11 @@ def _why(item: ExplainedChange) -> str:
     return f"The kernel became {direction}; {beside}{recorded}."
 
 
-def _verdict(changes: Sequence[ExplainedChange], history: History) -> str:
+def _verdict(changes: Sequence[ExplainedChange], history: History, is_counted: bool) -> str:
     cases = text.plural(len(history.names), "case")
     where = f"in {cases} over {text.plural(len(history.commits), 'commit')}"
     if not changes:
-        return f"No change was found {where}."
+        return f"No change {'of a time ' if is_counted else ''}was found {where}."
     undone = sum(item.change.slower and item.recovered is not None for item in changes)
     note = f" ({undone:,} recovered since)" if undone else ""
     counts = _counts([item.change.slower for item in changes], note)

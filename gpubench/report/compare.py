@@ -43,6 +43,7 @@ from gpubench.analysis.comparison import (
     UNTIMED,
     compare_rows,
 )
+from gpubench.analysis.count_changes import CountedSnapshot, compare_counts
 from gpubench.names import Value
 from gpubench.report import text
 from gpubench.report.comparison_view import (
@@ -60,6 +61,7 @@ from gpubench.report.comparison_view import (
     markdown,
     paths_in_words,
 )
+from gpubench.report.count_view import counts_markdown
 from gpubench.report.findings import case_words
 from gpubench.report.lists import FIRST
 from gpubench.report.machines import fact_words
@@ -212,7 +214,8 @@ def markdown_address(history: History, site: Site) -> str:
 
 def newest_in_markdown(history: History, site: Site) -> str:
     """The newest commit of a setup against the one before; there are two."""
-    return _newest(history, site).markdown
+    old, new = (CountedSnapshot.of(site.table, one) for one in history.snapshots[-2:])
+    return _newest(history, site).markdown + counts_markdown(compare_counts(old, new, {}))
 
 
 def _newest(history: History, site: Site) -> ShownComparison:

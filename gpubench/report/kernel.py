@@ -13,7 +13,7 @@ from gpubench.analysis.headline import Headline, KernelKey, KernelNow, headline
 from gpubench.analysis.scaling import Scaling, scalings
 from gpubench.analysis.tally import count
 from gpubench.names import TIMES, split_source
-from gpubench.report import charts, text
+from gpubench.report import charts, text, work
 from gpubench.report.findings import (
     ONE_COMMIT,
     ReasonView,
@@ -120,6 +120,8 @@ class KernelPage:
     call: tuple[str, ...]
     rooflines: charts.Rooflines
     measured: MeasuredSource | None
+    work: work.WorkView | None
+    """``None`` where nothing was counted."""
     cases: tuple[ShownCase, ...]
     scored: bool
     with_memory: bool
@@ -175,6 +177,7 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
         call=CALL,
         rooflines=roofs,
         measured=_measured_source(ranks, site.sources.get(key, {})),
+        work=work.build(history, key, rows, ranks, site),
         cases=tuple(map(shown, sorted(rows, key=place))),
         scored=any(row.score is not None for row in rows),
         with_memory=any(row.peak_bytes is not None for row in rows),

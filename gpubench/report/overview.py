@@ -10,7 +10,7 @@ from typing import Any
 from gpubench.analysis.changes import Change
 from gpubench.analysis.headline import Headline, KernelKey, does_nothing, headline
 from gpubench.analysis.tally import count, worst_status
-from gpubench.report import text
+from gpubench.report import text, work
 from gpubench.report.findings import (
     ONE_COMMIT,
     ChangeView,
@@ -74,6 +74,8 @@ class MatrixCell:
     """What is not as the column and the row say: name, size, what is missing, how many flaws."""
     is_baseline: bool = False
     """Whether the row's ``baseline_seconds`` stand there."""
+    work: str = ""
+    """What was counted where it is right and has no time: ``4.0 sectors a load, 100 % lanes``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,8 @@ class Overview:
     matrix: Matrix = Matrix()
     regressions: tuple[ChangeView, ...] = ()
     improvements: tuple[ChangeView, ...] = ()
+    growth: tuple[work.WorkChange, ...] = ()
+    """Counted work that grew, the newest first."""
     changes_note: str | None = None
     reasons: tuple[ReasonView, ...] = ()
     setups: tuple[SetupRow, ...] = ()
@@ -210,6 +214,7 @@ def build(history: History | None, site: Site) -> Overview:
         matrix=_matrix(kernels, best, newest, history, site),
         regressions=_largest((item for item in newest if item[1].slower), history, site),
         improvements=_largest((item for item in newest if not item[1].slower), history, site),
+        growth=work.newest_growth(history, site),
         changes_note=history_length(len(history.commits)),
         reasons=reason_views(rows),
         setups=setups,
@@ -374,6 +379,7 @@ def _matrix(
         for shown in kernel:
             in_columns[_column(shown, by_backend)].append(shown)
         commit = site.current(history)[kernel_key].commit
+        counted = site.counts(history.snapshots[history.commits.index(commit)])
         rows.append(
             MatrixRow(
                 suite=kernel_key[0],
@@ -381,7 +387,9 @@ def _matrix(
                 commit=commit_label(commit) if commit != history.latest else None,
                 size=size,
                 baseline_seconds=next((s for s in baselines if s is not None), None),
-                cells=tuple(_cell(in_columns[key], column, size) for _, key, column in heads),
+                cells=tuple(
+                    _cell(in_columns[key], column, size, counted) for _, key, column in heads
+                ),
                 change=changes.get(kernel_key),
                 backends=tuple(sorted({shown.rows[0].backend for shown in kernel} - {""})),
                 tags=tuple(sorted({tag for shown in kernel for tag in shown.rows[0].tags})),
@@ -402,11 +410,16 @@ def _column(shown: Headline, by_backend: bool) -> str:
     return "" if shown.is_baseline else shown.rows[0].backend or shown.implementation
 
 
-def _cell(shared: Sequence[Headline], column: MatrixColumn, size: str) -> MatrixCell:
-    """What stands for implementations that share a column: the fastest."""
+def _cell(
+    shared: Sequence[Headline], column: MatrixColumn, size: str, counted: work.Counted
+) -> MatrixCell:
+    """What stands for implementations that share a column: the fastest; where none has a time, one
+    that was counted."""
     if not shared:
         return MatrixCell()
     best = max(shared, key=lambda shown: shown.speed)
+    if cell := _work_cell(shared, column, size, counted):
+        return cell
     name = best.implementation if best.implementation != column.name else ""
     flaws: dict[str, int] = {key: n for key, n in count(best.rows).items() if key in STATUSES}
     worst, words = worst_status(best.rows), counts_in_words(flaws)
@@ -422,6 +435,25 @@ def _cell(shared: Sequence[Headline], column: MatrixColumn, size: str) -> Matrix
     if set(flaws) == {worst}:  # which the cell says already
         words = text.plural(flaws[worst], "case") if flaws[worst] > 1 else ""
     return MatrixCell(status=worst, note=_joined(name, words))
+
+
+def _work_cell(
+    shared: Sequence[Headline], column: MatrixColumn, size: str, counted: work.Counted
+) -> MatrixCell | None:
+    """Return what the first of these implementations that is right and has no time does; ``None``
+    where one has a time, and where none was counted. One that is wrong says that instead."""
+    if any(row.seconds is not None for shown in shared for row in shown.rows):
+        return None
+    for shown in shared:
+        row = work.representative(shown.rows, counted)
+        if row and worst_status(shown.rows) == "verified":
+            name = shown.implementation if shown.implementation != column.name else ""
+            at, others = text.sizes(row.sizes), count(shown.rows)
+            del others["verified"]
+            note = _joined(name, at if at != size else "", counts_in_words(others))
+            words = work.work_words(counted[row.name])
+            return MatrixCell(status="verified", note=note, work=words)
+    return None
 
 
 def _joined(*words: str) -> str:

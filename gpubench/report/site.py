@@ -17,12 +17,14 @@ import numpy as np
 from gpubench.analysis.advice_checks import Prediction, verification_path, verifications
 from gpubench.analysis.causes import ExplainedChange, explained_changes, newest_first
 from gpubench.analysis.changes import Change, changes_of
+from gpubench.analysis.count_changes import CountChange, find_count_changes
 from gpubench.analysis.headline import KernelKey, KernelNow, current
 from gpubench.analysis.noise import RECENT, Noise, noise
 from gpubench.names import kernel_title
 from gpubench.report import text
 from gpubench.results import (
     STATUSES,
+    CaseCounts,
     CaseHistories,
     CaseName,
     Commit,
@@ -48,6 +50,10 @@ TOGETHER = 2**19
 MOST_ROWS = 2**15
 """Rows beyond which no more snapshots are kept, in some 2 KB each: newest commits of other setups,
 which every setup is compared with. Of 20 machines with 1,000 cases each, all stay."""
+
+
+MAX_FILES = 64
+"""Files of code that are in memory at once; kernels of a project lie in some dozen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +142,8 @@ class Site:
         self._setup: Setup | None = None
         self._of_setup: dict[str, Any] = {}
         self._rows: dict[int, Mapping[CaseName, Row]] = {}
+        self._counts: dict[int, Mapping[CaseName, CaseCounts]] = {}
+        self._code: dict[tuple[str, str], str | None] = {}
 
     def of_setup(self, history: History) -> dict[str, Any]:
         """What is kept of this setup, and not of another."""
@@ -260,6 +268,28 @@ class Site:
         for part in self.parts(history):
             changes |= changes_of(part)
         return changes
+
+    def counts(self, snapshot: Snapshot) -> Mapping[CaseName, CaseCounts]:
+        """Counted work of each case of one snapshot; that of the last two that were asked for is
+        kept."""
+        if snapshot.id not in self._counts:
+            while len(self._counts) > 1:
+                del self._counts[next(iter(self._counts))]
+            self._counts[snapshot.id] = self.table.counts(snapshot)
+        return self._counts[snapshot.id]
+
+    def code(self, commit: Commit, file: str) -> str | None:
+        """A file of a commit, kept for the kernels that share it; ``None`` where git has none."""
+        if (commit.hash, file) not in self._code:
+            while len(self._code) >= MAX_FILES:
+                del self._code[next(iter(self._code))]
+            self._code[commit.hash, file] = self.table.committed(commit, file)
+        return self._code[commit.hash, file]
+
+    @kept_meanwhile
+    def count_changes(self, history: History) -> Sequence[CountChange]:
+        """Changes of counted work on a setup, the newest first."""
+        return find_count_changes(self.table, history.snapshots)
 
     def explained(self, history: History) -> tuple[ExplainedChange, ...]:
         """Every change on a setup with its cause, the newest first, then the largest."""

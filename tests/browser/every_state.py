@@ -6,10 +6,11 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
+from counted_store import write_counted
 from full_kernel import write_full_kernel
 from generated_history import generate, write_files
 from report_sample import START, commit_hash, write_sample
-from result_files import CommitFiles
+from result_files import CommitFiles, launch
 
 from gpubench.report.render import write_report
 from gpubench.report.site import Site
@@ -22,20 +23,25 @@ HOSTILE_SETUP = Setup("<b>bold & brave", "env'\"<i>")
 FULL = Setup("gpu-box", "virtualenv-py3.11")
 GPU = Setup("gpu-box", "virtualenv-py3.12-numba-cuda")
 RUNNER = Setup("runner", "virtualenv-py3.11")
+COUNTED = Setup("counter", "virtualenv-py3.11")
 
 KERNELS = {
     "kernel with every time": (FULL, "scale"),
     "kernel over launches": (GPU, "matmul"),
     "kernel with steps": (GENERATED, "kernel_1"),
     "kernel with hostile names": (HOSTILE_SETUP, LONG),
+    "kernel with counted work": (COUNTED, "transpose"),
 }
 OVERVIEWS = {
     "overview": GPU,
     "overview without a GPU": RUNNER,
     "overview with hostile names": HOSTILE_SETUP,
+    "overview with counted work": COUNTED,
 }
 OTHERS = {
     "changes": ("changes", GENERATED),
+    "changes with counted work": ("changes", COUNTED),
+    "changes with hostile names": ("changes", HOSTILE_SETUP),
     "compare": ("compare", RUNNER),
     "compare with hostile names": ("compare", HOSTILE_SETUP),
     "choose": ("choose", GPU),
@@ -78,6 +84,7 @@ def write_every_state(directory: Path) -> Report:
     write_files(generate(11, commits=24, kernels=10), results, records=True)
     for index in range(12):
         _write_hostile(results, index)
+    write_counted(results, [commit_hash(index) for index in range(3)], COUNTED.machine)
     (results / "runner" / "<i>damaged.json").write_text("{")
     table = open_table(results)
     first = write_report(table, directory / "site")
@@ -108,4 +115,9 @@ def _write_hostile(directory: Path, index: int) -> None:
         files.missing(name, "n=1024").record(name, "n=1024", status, reason=HOSTILE)
     verified = f"suites.{LONG}__verified.time_kernel"
     files.not_applicable(verified, "n=1024").record(verified, "n=1024", "verified", reason=HOSTILE)
+    lines = {1: {HOSTILE: 3, "ptx_instructions": 1}}
+    did = {"ptx_instructions": 32 + index // 6, HOSTILE: index}
+    files.counts(verified, "n=1024", launch(HOSTILE, file=HOSTILE, lines=lines, **did))
+    files.not_applicable(verified, "n=2048").record(verified, "n=2048", "verified", reason=HOSTILE)
+    files.counts(verified, "n=2048", missing=HOSTILE)
     files.write()

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 from result_files import CommitFiles, launch
 
+from gpubench.analysis.costs import COST_NAMES
 from gpubench.cli import main
 from gpubench.record import LaunchRecord
 
@@ -260,6 +261,40 @@ def test_lost_counts_fail_with_their_reason(results: Path) -> None:
     result = compare("--fail-on", "counts", code=1)
 
     assert "! lost, 1 count: its counts depend on the order of threads" in result.stdout
+
+
+def test_a_case_that_is_no_longer_counted_fails_where_others_are(results: Path) -> None:
+    other = "n=2048 block=256"
+    for commit in "ab":
+        files = write(results, commit, work())
+        files.not_applicable(CUDA, other).record(CUDA, other, "verified")
+        if commit == "a":
+            files.counts(CUDA, other, work())
+        files.write()
+
+    shown = compare("--fail-on", "counts", code=1).stdout
+
+    assert "! lost, 1 count: it ran on the device in software and was not counted" in shown
+
+
+def test_a_case_that_a_gpu_measured_loses_nothing(results: Path) -> None:
+    other = "n=2048 block=256"
+    for commit in "ab":
+        files = write(results, commit, work())
+        if commit == "a":
+            files.not_applicable(CUDA, other).record(CUDA, other, "verified")
+            files.counts(CUDA, other, work())
+        else:
+            files.time(CUDA, other, 1.0).record(CUDA, other)
+        files.write()
+
+    compare("--fail-on", "counts")
+
+
+def test_the_documentation_names_every_cost() -> None:
+    text = (Path(__file__).parents[2] / "docs/reading-the-report.md").read_text(encoding="utf-8")
+
+    assert [name for name in COST_NAMES if f"`{name}`" not in text] == []
 
 
 def test_counts_that_were_missing_before_are_not_judged(results: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from full_kernel import write_full_kernel
-from result_files import CommitFiles, write_machine
+from result_files import CommitFiles, launch, write_machine
 
 from gpubench.report.render import view_models
 from gpubench.results import open_table
@@ -21,11 +21,14 @@ from gpubench.results import open_table
 GOLDEN = Path(__file__).parent / "golden"
 COMMITS = 12
 DAY = 86_400
-NUMPY, NUMBA, WRONG = (f"suites.add__{name}.time_kernel" for name in ("numpy", "numba", "wrong"))
+NUMPY, NUMBA, WRONG, COUNTED = (
+    f"suites.add__{name}.time_kernel" for name in ("numpy", "numba", "wrong", "numba_cuda")
+)
 
 
 def write_results(directory: Path) -> None:
-    """A kernel with every time on a GPU, and twelve commits with a step, a failure, an update."""
+    """A kernel with every time on a GPU, and twelve commits with a step, a failure, an update
+    and counted work."""
     write_full_kernel(directory)
     for index in range(COMMITS):
         files = CommitFiles(directory, f"{index:x}" * 40, (1000 + index) * DAY)
@@ -36,6 +39,25 @@ def write_results(directory: Path) -> None:
             _time(files, NUMBA, size, 1e-9 * size * slower * (1 + 0.001 * (index % 3)))
         files.missing(WRONG, "n=1024")
         files.record(WRONG, "n=1024", "wrong", reason="out differs in 3 of 1,024 elements")
+        files.not_applicable(COUNTED, "n=1024")
+        files.record(
+            COUNTED,
+            "n=1024",
+            "verified",
+            reason="right on softcuda, which has no times",
+            values={"n": 1024},
+            sizes=("n",),
+            backend="numba_cuda",
+            device="cuda:0",
+            baseline_benchmark=NUMPY,
+            baseline_case="n=1024",
+        )
+        sectors = 1024 if index >= 4 else 128
+        files.counts(COUNTED, "n=1024", launch(
+            resources={"registers": 18}, lines={7: {"ptx_instructions": 320}}, warps=32,
+            ptx_instructions=320, ptx_thread_instructions=10_240, global_load_requests=32,
+            global_load_sectors=sectors, global_load_ideal_sectors=128,
+        ))  # fmt: skip
         files.write()
     (directory / "runner" / "damaged.json").write_text("{")
     write_machine(directory, "runner", os="Linux 6.1", arch="x86_64")
