@@ -242,7 +242,7 @@ def compare(
     ten cases, which do not tell how much runs scatter), else the same where the whole interval is
     within 5 %. Where machine, processor or environment differ, speedups are compared, from 10 % on.
     """
-    from gpubench.analysis.comparison import compare_rows, paired
+    from gpubench.analysis.comparison import compare_rows, known_scatters, paired
     from gpubench.report.comparison_view import comparison_view, markdown
     from gpubench.results.commits import range_fault
     from gpubench.tables.comparisons import comparison_report, comparison_row
@@ -255,7 +255,13 @@ def compare(
     )
     views = [
         comparison_view(
-            compare_rows(*pair, before.table.rows(pair[0]), after.table.rows(pair[1]), factor),
+            compare_rows(
+                *pair,
+                before.table.rows(pair[0]),
+                after.table.rows(pair[1]),
+                factor,
+                known_scatters(before.table, after.table, pair),
+            ),
             everything=everything or as_json,
         )
         for pair in paired(before, after)

@@ -30,8 +30,8 @@ from gpubench.results.rows import RowsOfFiles
 from gpubench.results.unfinished import with_unfinished
 
 RESULT_SUFFIX = ".json"
-NO_RESULTS = ("machine.json", "benchmarks.json")
-"""asv's files of another kind in the folders of results."""
+NO_RESULTS = ("machine.json", "benchmarks.json", "calibration.json")
+"""Files of another kind in the folders of results: asv's, and of `gpubench calibrate`."""
 
 LINK = "a symbolic link that leads out of the results, which is not followed; copy the file"
 
