@@ -424,8 +424,8 @@ def _shared_logs(compared: Iterable[_Compared]) -> Iterator[tuple[float, float]]
     """Logarithm and limit of the one-thread cases whose times are compared."""
     for item in compared:
         ratio = time_ratio(item.old, item.new)
-        if item.basis != "times" or not ratio or not _is_judged(item):
-            continue
+        if item.basis != "times" or not ratio or not _is_judged(item) or ratio.value == 1:
+            continue  # the same to the last digit: one measurement, which both sides have
         if item.new and is_one_thread(item.new):
             yield math.log(ratio.value), item.limits[0]
 

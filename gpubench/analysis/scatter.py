@@ -97,7 +97,8 @@ NORMAL_95 = 1.96
 NORMAL_90 = 1.645
 """Standard deviations that hold 90 % of a normal distribution."""
 
-_SHARED_STEPS = 50
+SHARED_STEPS = 50
+"""Of an iteration that then stands to many digits."""
 
 Atoms = tuple[tuple[float, float], ...]
 """Shares of cases, and their scatter."""
@@ -191,7 +192,8 @@ def log_likelihoods(differences: Floats, freedom: int) -> Floats:
         beyond = np.maximum(chance_beyond(largest / scatter, freedom), 1e-300)
         logs[:, place] = each.sum(axis=1) + dropped * np.log(beyond)
     left = np.maximum(counts - dropped, 1)
-    return logs * (2 * left / (3 * left - 1))[:, None]
+    logs *= (2 * left / (3 * left - 1))[:, None]
+    return logs
 
 
 def on_grid(atoms: Atoms) -> Floats:
@@ -216,6 +218,7 @@ def fit_shares(prior: Floats, cases: float, logs: Floats) -> tuple[Floats, float
         shares = (cases * prior + weights.sum(axis=0)) / (cases + len(logs))
     reached = np.log((shares * likelihoods).sum(axis=1)) + largest[:, 0]
     return shares, float(reached.sum())
+
 
 _REACH: Floats = np.exp(np.linspace(math.log(1e-4), math.log(40.0), 400))
 """Differences among which limits are sought."""
@@ -330,7 +333,7 @@ def shared_difference(differences: Sequence[tuple[float, float]]) -> Shared:
     logs = [log for log, _ in differences]
     squares = [(limit / NORMAL_90) ** 2 for _, limit in differences]
     location = 0.0
-    for _ in range(_SHARED_STEPS):
+    for _ in range(SHARED_STEPS):
         weights = [1 / (s + (log - location) ** 2) for log, s in zip(logs, squares, strict=True)]
         location = sum(w * log for w, log in zip(weights, logs, strict=True)) / sum(weights)
     return Shared(location, math.sqrt(2 / sum(1 / s for s in squares)), len(logs))
@@ -345,6 +348,15 @@ def learn_scatter(places: Iterable[tuple[Table, Setup]]) -> RunScatter:
     for table, setup in places:
         history.add(table, setup)
     return history.learn()
+
+
+def scatter_sources(table: Table, setup: Setup) -> str:
+    """Return what changes with anything that ``learn_scatter`` reads of a setup."""
+    snapshots = table.snapshots(setup.everywhere)[-RECENT_RUNS:]
+    machines = dict.fromkeys(snapshot.measured_on for snapshot in snapshots)
+    files = (table.folder / machine / CALIBRATION for machine in machines)
+    stamps = [(s.st_size, s.st_mtime_ns) for file in files if file.is_file() and (s := file.stat())]
+    return repr(([snapshot.digest for snapshot in snapshots], stamps))
 
 
 class _Runs:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from gpubench.report import text
 from gpubench.report.comparison_view import (
+    CHANGED,
     OTHER_VERSION,
     SIGNS,
     ComparisonView,
@@ -19,6 +20,7 @@ from gpubench.report.comparison_view import (
     factor_in_words,
     side_words,
     speedups_words,
+    verdict_words,
 )
 from gpubench.report.exports import plain
 from gpubench.report.findings import case_words
@@ -58,18 +60,19 @@ def differences_table(view: ComparisonView) -> Table:
     for row in view.rows:
         has_interval = row.ratio is not None and row.ratio.has_interval
         cells = (
-            f"{SIGNS.get(row.verdict, ' ')} {row.verdict}",
+            verdict_words(row) if row.verdict in SIGNS else f"  {row.verdict}",
             case_words(row.name),
             "" if row.verdict == "same" else text.factor(row.ratio),
             text.factor_interval(row.ratio) if has_interval else "",
             side_words(row.old),
             side_words(row.new),
             speedups_words(row) if row.basis == "speedups" else "",
+            row.rests_on if row.verdict in CHANGED else "",
             baseline_words(row).removeprefix("its baseline became "),
         )
         rows.append([Text(cell, _STYLES.get(row.verdict, "")) for cell in cells])
     right = ("factor", "interval", "before", "after", "speedup")
-    columns = ("", "case", *right, "baseline")
+    columns = ("", "case", *right, "rests on", "baseline")
     used = [place for place in range(len(columns)) if any(cells[place] for cells in rows)]
     names = [columns[place] for place in used]
     shown = ([cells[place] for place in used] for cells in rows)
@@ -89,6 +92,8 @@ def comparison_row(view: ComparisonView) -> dict[str, Any]:
             "setups": view.setups or None,
             "uncommitted": view.uncommitted,
             "scatter": view.scatter or None,
+            "shared": view.shared or None,
+            "sure": view.sure,
             "factor": view.factor,
             "cases": [
                 {
@@ -96,7 +101,9 @@ def comparison_row(view: ComparisonView) -> dict[str, Any]:
                     "case": row.name.case,
                     "verdict": row.verdict,
                     "ratio": _ratio(row.ratio),
+                    "sure": row.is_sure,
                     "compared": row.basis,
+                    "rests_on": row.rests_on or None,
                     "old": _side(row.old),
                     "new": _side(row.new),
                     "note": row.note,
