@@ -98,7 +98,7 @@ const gpubench = (() => {
   const findChanges = (rows, rate) => {
     const ordered = [...rows].sort((a, b) => a.chance - b.chance);
     const last = ordered.findLastIndex((row, place) => row.chance <= (rate * (place + 1)) / ordered.length);
-    return new Set(ordered.slice(0, last + 1));
+    return new Set(ordered.slice(0, last + 1).filter((row) => row.chance <= index.max_chance));
   };
 
   const verdictOf = (ratio, isChanged) => {
@@ -202,14 +202,16 @@ const gpubench = (() => {
     });
     for (const [label, place] of places) if (present(now, place) && !gone(now, place)) result.onlyNew.push(label);
     const judged = result.rows.filter((row) => row.ratio && row.verdict === undefined && known(row.ratio));
-    const shared = sharedDifference(judged.filter((row) => row.kind === TIMES && row.after.oneThread && row.ratio.value !== 1));
+    // The same to the last digit is one measurement, which both sides have: nothing was compared.
+    const tested = judged.filter((row) => row.ratio.value !== 1);
+    const shared = sharedDifference(tested.filter((row) => row.kind === TIMES && row.after.oneThread));
     const part = Math.exp(-shared.taken);
     for (const row of judged) {
       if (row.kind === TIMES) row.ratio = Object.fromEntries(Object.entries(row.ratio).map(([end, value]) => [end, value * part]));
       row.chance = chanceUnchanged(row, shared);
     }
-    const changed = findChanges(judged, index.changed_rate);
-    const sure = findChanges(judged, index.sure_rate);
+    const changed = findChanges(tested, index.changed_rate);
+    const sure = findChanges(tested, index.sure_rate);
     for (const row of result.rows) {
       row.verdict ??= verdictOf(row.ratio, changed.has(row));
       row.sure = index.changed.includes(row.verdict) && sure.has(row);

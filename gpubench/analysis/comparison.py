@@ -86,6 +86,10 @@ changed, one comparison in ten calls any case so. With 0.01 half of the cases th
 slower were not seen between two runs of the machine in ``scatter.SEEN``, with 0.1 next to none that
 was unchanged was called so (``docs/measurements.md``)."""
 
+MAX_CHANCE = 0.02
+"""Largest chance with which an unchanged case would differ as much as one called slower or faster:
+of few cases ``CHANGED_RATE`` alone would ask for next to nothing."""
+
 SURE_RATE = 0.01
 """The same of those that are sure, which ``--fail-on slower`` counts: of a hundred comparisons of
 unchanged code one has any."""
@@ -349,13 +353,16 @@ def compare_rows(
         compared.append(item)
     shared = shared_difference([*_shared_logs(compared)])
     judged = [item for item in compared if _is_judged(item)]
+    # The same to the last digit is one measurement, which both sides have: nothing was compared.
+    tested = [item for item in judged if item.ratio and item.ratio.value != 1]
     for item in judged:
         if item.basis == "times" and item.ratio:
             item.ratio = without_shared(item.ratio, shared)
-    chances = [chance_unchanged(item.ratio, item.limits, shared, item.basis) for item in judged]
-    names = [item.name for item in judged]
+    chances = [chance_unchanged(item.ratio, item.limits, shared, item.basis) for item in tested]
+    names = [item.name for item in tested]
     changed, sure = (
-        {*compress(names, find_changes(chances, rate))} for rate in (CHANGED_RATE, SURE_RATE)
+        {*compress(names, find_changes(chances, rate, MAX_CHANCE))}
+        for rate in (CHANGED_RATE, SURE_RATE)
     )
     verdicts = {
         item.name: verdict_of(item.ratio, item.name in changed, factor)

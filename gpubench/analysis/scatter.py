@@ -540,8 +540,9 @@ def read_calibration(folder: Path, machine: str) -> dict[Kind, tuple[float, int]
     return measured
 
 
-def find_changes(chances: Sequence[float], rate: float) -> list[bool]:
-    """Return which of these are changes, so that of those at most a share of ``rate`` is none.
+def find_changes(chances: Sequence[float], rate: float, most: float = 1.0) -> list[bool]:
+    """Return which of these are changes, so that of those at most a share of ``rate`` is none, and
+    no chance is above ``most``.
 
     Benjamini and Hochberg (Journal of the Royal Statistical Society B 57, 1995). They assume
     independent cases or such that are alike in what chance does to them (Benjamini and Yekutieli,
@@ -553,5 +554,5 @@ def find_changes(chances: Sequence[float], rate: float) -> list[bool]:
         (n for n, place in enumerate(order, 1) if chances[place] <= rate * n / len(order)),
         default=0,
     )
-    changed = {*order[:last]}
+    changed = {place for place in order[:last] if chances[place] <= most}
     return [place in changed for place in range(len(chances))]

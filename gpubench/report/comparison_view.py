@@ -233,7 +233,7 @@ def scatter_in_words(scatter: RunScatter, machine: str) -> str:
         most = max((kind.limits[1] for kind in scatter.kinds), default=0.0)
         return SEEN_ONLY.format(machine=machine, most=_percent(most)) if most else ""
     words = [
-        SCATTER_OF_KIND.format(kind=f"“{kind.kind}”", percent=_percent(kind.limits[1]))
+        SCATTER_OF_KIND.format(kind=kind.kind, percent=_percent(kind.limits[1]))
         for kind in (known or scatter.kinds)
     ]
     notes = "".join(f". Note: {note}" for note in scatter.notes)
