@@ -394,7 +394,7 @@ const gpubench = (() => {
       if (labels.length) lines.push(`- only ${where}: ${labels.length.toLocaleString("en-US")}, such as ${escaped(join(labels.slice(0, 4)))}`);
     }
     lines.push(...facts.map(({ label, values }) => `- ${escaped(label)}: ${escaped(values)}`), ...(facts.length ? [""] : []));
-    return [...lines, `<sub>${[rule, result.scatter].filter(Boolean).join(" ")}</sub>`, ""].join("\n");
+    return [...lines, `<sub>${[rule, escaped(result.scatter)].filter(Boolean).join(" ")}</sub>`, ""].join("\n");
   };
 
   // Choosing

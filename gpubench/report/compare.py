@@ -69,11 +69,10 @@ from gpubench.report.comparison_view import (
     comparison_view,
     markdown,
     paths_in_words,
-    scatter_in_words,
 )
 from gpubench.report.findings import case_words
 from gpubench.report.lists import FIRST
-from gpubench.report.machines import fact_words
+from gpubench.report.machines import fact_words, scatter_in_words
 from gpubench.report.site import Navigation, Site, State, setup_label
 from gpubench.results import ABSENT, STATUSES, History, Setup, Snapshot
 from gpubench.results.facts import explains
@@ -305,7 +304,7 @@ def index_script(site: Site) -> str:
                 "environment": setup.environment,
                 "label": setup_label(setup),
                 "in_script": _in_script(history),
-                "scatter": scatter_in_words(site.scatter(setup), setup.machine),
+                "scatter": scatter_in_words(site.scatter(setup)),
                 "commits": [(c.short, c.date, c.subject) for c in site.labels(history)],
             }
             for setup, history in site.measured.items()

@@ -18,11 +18,11 @@ from gpubench.analysis.comparison import (
     SetupDifference,
     SnapshotComparison,
 )
-from gpubench.analysis.scatter import MAX_SHARED, NORMAL_95, RunScatter, Shared
+from gpubench.analysis.scatter import MAX_SHARED, NORMAL_95, Shared
 from gpubench.report import text
 from gpubench.report.findings import case_words, counts_in_words, unfinished
 from gpubench.report.lists import listed
-from gpubench.report.machines import fact_words
+from gpubench.report.machines import fact_words, scatter_in_words
 from gpubench.report.site import CommitLabel, snapshot_label
 from gpubench.results import Ratio, Row, Snapshot
 
@@ -40,18 +40,6 @@ RULE = (
 )
 
 SIGNS: dict[ComparisonVerdict, str] = {"slower": "▼", "faster": "▲", "failed": "!", "mended": "✓"}
-
-SCATTER = (
-    "Between runs on {machine} unchanged times differ by up to these percents, 99 of 100 of a "
-    "kind: {kinds}."
-)
-
-SEEN_ONLY = (
-    "No runs of {machine} tell yet how much its times differ between runs: what other machines "
-    "showed counts, which is up to {most} % of unchanged cases of a kind."
-)
-
-SCATTER_OF_KIND = "{kind}: {percent} %"
 
 SHARED = {
     "taken": "All one-thread cases together became {factor} (±{error} %): the "
@@ -187,7 +175,7 @@ def comparison_view(
         counts_line=counts_in_words(counts) or "nothing to compare",
         setups=setups_in_words(comparison.setups),
         uncommitted=_uncommitted(comparison.old, comparison.new),
-        scatter=scatter_in_words(comparison.scatter, comparison.new.setup.machine),
+        scatter=scatter_in_words(comparison.scatter),
         shared=shared_in_words(comparison.shared),
         sure=comparison.sure,
         factor=comparison.factor,
@@ -224,24 +212,6 @@ def setups_in_words(setups: SetupDifference) -> str:
     )
     concerned = "gpu" if pairs.keys() <= GPU_FACTS.keys() else "all"
     return SETUPS[concerned].format(what=text.join(words))
-
-
-def scatter_in_words(scatter: RunScatter, machine: str) -> str:
-    """Say how much unchanged times differ between runs on a machine, by kind: 99 of 100."""
-    known = [kind for kind in scatter.kinds if kind.differences]
-    if not known and not scatter.calibrated:
-        most = max((kind.limits[1] for kind in scatter.kinds), default=0.0)
-        return SEEN_ONLY.format(machine=machine, most=_percent(most)) if most else ""
-    words = [
-        SCATTER_OF_KIND.format(kind=kind.kind, percent=_percent(kind.limits[1]))
-        for kind in (known or scatter.kinds)
-    ]
-    notes = "".join(f". Note: {note}" for note in scatter.notes)
-    return SCATTER.format(machine=machine, kinds="; ".join(words) + notes)
-
-
-def _percent(limit: float) -> str:
-    return text.digits(100 * math.expm1(limit), 2)
 
 
 def shared_in_words(shared: Shared) -> str:
@@ -296,10 +266,15 @@ def baseline_words(row: Difference) -> str:
     return f"its baseline became {text.factor(row.baseline)}" if row.baseline else ""
 
 
-def note_words(row: Difference) -> str:
-    """What a verdict rests on, what stands behind it, and how the baseline's time changed."""
+def reason_words(row: Difference) -> str:
+    """Say what a verdict rests on, and what stands behind it."""
     rests_on = row.rests_on if row.verdict in CHANGED else ""
-    return "; ".join(filter(None, (rests_on, row.note, baseline_words(row))))
+    return "; ".join(filter(None, (rests_on, row.note)))
+
+
+def note_words(row: Difference) -> str:
+    """Say what a verdict rests on, and how the baseline's time changed."""
+    return "; ".join(filter(None, (reason_words(row), baseline_words(row))))
 
 
 def speedups_words(row: Difference) -> str:
@@ -339,7 +314,7 @@ def markdown(view: ComparisonView) -> str:
             lines.append(f"- only {where}: {cases.count:,}, such as {examples}")
     lines += [f"- {escaped(f.label)}: {escaped(f.old)} → {escaped(f.new)}" for f in view.facts]
     lines += [""] if view.facts else []
-    rule = " ".join(filter(None, (RULE, view.scatter, factor_in_words(view.factor))))
+    rule = " ".join(filter(None, (RULE, escaped(view.scatter), factor_in_words(view.factor))))
     return "\n".join([*lines, f"<sub>{rule}</sub>", ""])
 
 

@@ -12,12 +12,12 @@ from rich.text import Text
 
 from gpubench.report import text
 from gpubench.report.comparison_view import (
-    CHANGED,
     OTHER_VERSION,
     SIGNS,
     ComparisonView,
     baseline_words,
     factor_in_words,
+    reason_words,
     side_words,
     speedups_words,
     verdict_words,
@@ -42,7 +42,7 @@ def comparison_report(view: ComparisonView) -> Iterator[RenderableType]:
         yield Text("No case is known to differ.")
     else:
         yield Text("Nothing was compared: no case is on both sides.")
-    reasons = Counter((row.verdict, row.note) for row in view.rows if row.note)
+    reasons = Counter((row.verdict, note) for row in view.rows if (note := reason_words(row)))
     for (verdict, note), count in reasons.items():
         yield Text(f"{verdict}, {text.plural(count, 'case')}: {note}")
     for where, cases in (("before", view.only_old), ("after", view.only_new)):
@@ -67,12 +67,11 @@ def differences_table(view: ComparisonView) -> Table:
             side_words(row.old),
             side_words(row.new),
             speedups_words(row) if row.basis == "speedups" else "",
-            row.rests_on if row.verdict in CHANGED else "",
             baseline_words(row).removeprefix("its baseline became "),
         )
         rows.append([Text(cell, _STYLES.get(row.verdict, "")) for cell in cells])
     right = ("factor", "interval", "before", "after", "speedup")
-    columns = ("", "case", *right, "rests on", "baseline")
+    columns = ("", "case", *right, "baseline")
     used = [place for place in range(len(columns)) if any(cells[place] for cells in rows)]
     names = [columns[place] for place in used]
     shown = ([cells[place] for place in used] for cells in rows)
