@@ -7,8 +7,7 @@ const gpubench = (() => {
   const NEWEST = 200; // commits to choose from at first
   const FOLDER = "compare-data/";
   const CLASSES = { slower: "worse", failed: "broken", faster: "better", mended: "better" };
-  const [PAIRS, TIMES, SPEEDUPS] = [0, 1, 2]; // what a ratio is made of, in the order in which their scatter is stated
-  const KINDS = [PAIRS, TIMES, SPEEDUPS];
+  const [PAIRS, TIMES, SPEEDUPS] = ["pairs", "times", "speedups"]; // what a ratio is made of
   const COLUMNS = 6; // median and ends of its interval, speedup and ends of its interval
   const { DASH, digits, independentQuotient, known, ratioText, seconds, secondsInterval } = gpubenchText;
   const { decoded, list, load, make: element, named, parts, plural, remember, scrolling } = gpubenchLists;
@@ -30,8 +29,9 @@ const gpubench = (() => {
   let index = null;
   let turn = 0;
 
+  const factorOf = (ratio) => Math.max(ratio.value, 1 / ratio.value);
   const factorText = (ratio) =>
-    `${ratioText(Math.max(ratio.value, 1 / ratio.value))} ${ratio.value >= 1 ? "faster" : "slower"}`;
+    `${ratioText(factorOf(ratio))} ${ratio.value >= 1 ? "faster" : "slower"}`;
   const intervalText = (ratio) => {
     if (!known(ratio)) return "no interval";
     const [low, high] = ratio.value >= 1 ? [ratio.low, ratio.high] : [1 / ratio.high, 1 / ratio.low];
@@ -47,27 +47,65 @@ const gpubench = (() => {
     high: now.low > 0 ? old.high / now.low : Infinity,
   });
 
-  const median = (values) => {
-    const sorted = [...values].sort((a, b) => a - b);
-    return (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
+  // The chance that two runs of unchanged code differ by so much, as chance_of in gpubench/analysis/scatter.py.
+  const chanceOf = (log, limits) => {
+    let [low, chanceLow] = [0, 1];
+    for (const [place, chance] of index.levels.entries()) {
+      const limit = limits[place];
+      if (log < limit) {
+        const part = Math.max((log - low) / (limit - low), 0);
+        return Math.exp((1 - part) * Math.log(chanceLow) + part * Math.log(chance));
+      }
+      [low, chanceLow] = [limit, chance];
+    }
+    return chanceLow;
   };
 
-  // Of unchanged cases between two snapshots, as scatter_of in gpubench/analysis/comparison.py.
-  const scatterOf = (rows) => {
-    const logs = rows.filter(({ ratio }) => ratio && known(ratio)).map(({ ratio }) => Math.log(ratio.value));
-    if (logs.length < index.least_cases) return null;
-    const middle = median(logs);
-    return Math.min(index.normal_mad * median(logs.map((value) => Math.abs(value - middle))), index.largest_scatter);
+  // As chance_unchanged in gpubench/analysis/comparison.py.
+  const chanceUnchanged = ({ ratio, limits, kind }, shared) => {
+    if (ratio.low <= 1 && 1 <= ratio.high) return 1;
+    const doubt = kind === TIMES ? index.normal_95 * shared.error : 0;
+    return chanceOf(Math.abs(Math.log(ratio.value)) - doubt, limits);
   };
 
-  const verdictOf = (ratio, apart) => {
+  // What one-thread cases of two runs share, as shared_difference in gpubench/analysis/scatter.py.
+  const sharedDifference = (rows) => {
+    const found = { log: 0, error: 0 };
+    if (rows.length >= index.min_cases_for_shared) {
+      const logs = rows.map(({ ratio }) => Math.log(ratio.value));
+      const squares = rows.map(({ limits }) => (limits[0] / index.normal_90) ** 2);
+      const sum = (values) => values.reduce((total, value) => total + value, 0);
+      for (let step = 0; step < index.shared_steps; step += 1) {
+        const weights = squares.map((square, place) => 1 / (square + (logs[place] - found.log) ** 2));
+        found.log = sum(weights.map((weight, place) => weight * logs[place])) / sum(weights);
+      }
+      found.error = Math.sqrt(2 / sum(squares.map((square) => 1 / square)));
+    }
+    found.seen = Math.abs(found.log) > index.normal_95 * found.error;
+    found.much = Math.abs(found.log) > index.max_shared;
+    found.taken = found.seen && !found.much ? found.log : 0;
+    return found;
+  };
+
+  const sharedWords = (shared) => {
+    if (!shared.seen) return "";
+    const error = (100 * Math.expm1(index.normal_95 * shared.error)).toFixed(1);
+    return index.shared[shared.much ? "much" : "taken"]
+      .replace("{factor}", factorText({ value: Math.exp(shared.log) })).replace("{error}", error);
+  };
+
+  // Benjamini and Hochberg, as find_changes in gpubench/analysis/scatter.py.
+  const findChanges = (rows, rate) => {
+    const ordered = [...rows].sort((a, b) => a.chance - b.chance);
+    const last = ordered.findLastIndex((row, place) => row.chance <= (rate * (place + 1)) / ordered.length);
+    return new Set(ordered.slice(0, last + 1).filter((row) => row.chance <= index.max_chance));
+  };
+
+  const verdictOf = (ratio, isChanged) => {
     if (!known(ratio)) return "unclear";
-    if (ratio.low > 1 && ratio.value >= apart) return "faster";
-    if (ratio.high < 1 && ratio.value <= 1 / apart) return "slower";
+    if (isChanged) return ratio.value > 1 ? "faster" : "slower";
     return ratio.low >= 1 / index.same && ratio.high <= index.same ? "same" : "unclear";
   };
-
-  const differs = (ratio, apart) => ["faster", "slower"].includes(verdictOf(ratio, apart));
 
   const caseAt = ({ data, list }, place) => {
     const numbers = data.numbers.subarray(COLUMNS * place, COLUMNS * (place + 1));
@@ -85,6 +123,9 @@ const gpubench = (() => {
       ofPairs,
       paired: ofPairs && hasEnds ? ofSpeedup : null,
       onGpu: list.onGpu.has(place),
+      oneThread: list.oneThread.has(place),
+      limits: list.limits.subarray(index.levels.length * place, index.levels.length * (place + 1)),
+      ratioLimits: list.ratioLimits.subarray(index.levels.length * place, index.levels.length * (place + 1)),
       baseline: list.baselines[place],
     };
   };
@@ -109,32 +150,37 @@ const gpubench = (() => {
     return setups.threads && !onGpu && !(before.ofPairs && after.ofPairs) ? index.other_threads : "";
   };
 
+  const joinedLimits = (one, other) => [...one].map((limit, place) => Math.hypot(limit, other[place]) / Math.SQRT2);
+
   const difference = (label, old, now, steady, setups) => {
     const [before, after] = [caseAt(old, old.place), caseAt(now, now.place)];
-    const row = { label, before, after, ratio: null, note: "", factor: 1, moved: null, kind: TIMES };
+    const row = { label, before, after, ratio: null, note: "", moved: null, kind: TIMES, sure: false, against: null };
     if (before.status === "v" || after.status === "v") {
       return { ...row, verdict: "not comparable", note: index.replaced };
     }
     row.moved = baselineRatio(old, now, before, after);
+    row.against = row.moved ? old.list.labels[before.baseline] : null;
     if (!before.time || !after.time) {
       const [verdict, note] = index.untimed[before.status + after.status];
       const reasons = { "{old}": before.reason, "{new}": after.reason };
       return { ...row, verdict, note: note.replace(/\{(old|new)\}/g, (name) => reasons[name]) };
     }
     const noteOf = (ratio) => (known(ratio) ? "" : before.reason || after.reason || index.no_interval);
-    const factorOf = (ratio) => Math.max(ratio.value, 1 / ratio.value);
+    const ofRatios = joinedLimits(before.ratioLimits, after.ratioLimits);
     if (setups.times(before.onGpu || after.onGpu)) {
       const unjudged = { ...row, moved: null, kind: SPEEDUPS };
       const note = whyNotJudged(old, now, before, after, setups);
       if (note) return { ...unjudged, verdict: "not judged", note };
       const ratio = independentQuotient(after.ofSpeedup, before.ofSpeedup, "median");
-      return { ...unjudged, ratio, note: noteOf(ratio), factor: factorOf(ratio) };
+      return { ...unjudged, ratio, note: noteOf(ratio), limits: ofRatios };
     }
     // Two speedups of pairs tell how the own time changed, where nothing else did.
-    const moved = !row.moved || !known(row.moved) || differs(row.moved, index.baseline_moved);
+    const differs = (ratio) => !(ratio.low <= 1 && 1 <= ratio.high) && factorOf(ratio) >= index.baseline_moved;
+    const moved = !row.moved || !known(row.moved) || differs(row.moved);
     const inTurn = steady && before.paired && after.paired && !moved;
     const ratio = inTurn ? independentQuotient(after.paired, before.paired, "median") : quotient(before.time, after.time);
-    return { ...row, ratio, note: noteOf(ratio), kind: inTurn ? PAIRS : TIMES, factor: factorOf(ratio) };
+    const limits = inTurn ? ofRatios : joinedLimits(before.limits, after.limits);
+    return { ...row, ratio, note: noteOf(ratio), kind: inTurn ? PAIRS : TIMES, limits };
   };
 
   const compare = (old, now) => {
@@ -155,22 +201,30 @@ const gpubench = (() => {
       places.delete(label);
     });
     for (const [label, place] of places) if (present(now, place) && !gone(now, place)) result.onlyNew.push(label);
-    const scatters = KINDS.map((kind) =>
-      scatterOf(result.rows.filter((row) => row.verdict === undefined && row.kind === kind)));
-    const aparts = scatters.map((scatter, kind) => {
-      const least = kind === SPEEDUPS ? index.apart_elsewhere : index.apart;
-      if (scatter === null) return Math.max(least, kind === PAIRS ? index.apart_in_turn : index.same);
-      return Math.max(least, Math.exp(index.normal_99 * scatter));
-    });
-    for (const row of result.rows) {
-      row.verdict ??= verdictOf(row.ratio, aparts[row.kind]);
-      if (row.kind === PAIRS && !row.note && index.differing.includes(row.verdict)) row.note = index.in_turn;
-      row.baseline = row.moved && differs(row.moved, aparts[TIMES]) ? `its baseline became ${factorText(row.moved)}` : "";
+    const judged = result.rows.filter((row) => row.ratio && row.verdict === undefined && known(row.ratio));
+    // The same to the last digit is one measurement, which both sides have: nothing was compared.
+    const tested = judged.filter((row) => row.ratio.value !== 1);
+    const shared = sharedDifference(tested.filter((row) => row.kind === TIMES && row.after.oneThread));
+    const part = Math.exp(-shared.taken);
+    for (const row of judged) {
+      if (row.kind === TIMES) row.ratio = Object.fromEntries(Object.entries(row.ratio).map(([end, value]) => [end, value * part]));
+      row.chance = chanceUnchanged(row, shared);
     }
-    const percent = (value) => (100 * value).toFixed(1);
-    const kind = KINDS.find((one) => scatters[one] !== null);
-    result.sentences = [setups.words, ...uncommittedWords(old, now)].filter(Boolean);
-    result.scatter = kind === undefined ? "" : index.scatter.replace("{scatter}", percent(scatters[kind])).replace("{apart}", percent(aparts[kind] - 1));
+    const changed = findChanges(tested, index.changed_rate);
+    const sure = findChanges(tested, index.sure_rate);
+    for (const row of result.rows) {
+      row.verdict ??= verdictOf(row.ratio, changed.has(row));
+      row.sure = index.changed.includes(row.verdict) && sure.has(row);
+      row.factor = row.ratio ? factorOf(row.ratio) : 1;
+      if (row.kind === PAIRS && !row.note && index.differing.includes(row.verdict)) row.note = index.in_turn;
+    }
+    const verdicts = new Map(result.rows.map((row) => [row.label, row.verdict]));
+    for (const row of result.rows) {
+      const moved = row.moved && index.changed.includes(verdicts.get(row.against));
+      row.baseline = moved ? `its baseline became ${factorText(row.moved)}` : "";
+    }
+    result.sentences = [setups.words, ...uncommittedWords(old, now), sharedWords(shared)].filter(Boolean);
+    result.scatter = now.setup.scatter;
     result.rows.sort((a, b) => index.verdicts.indexOf(a.verdict) - index.verdicts.indexOf(b.verdict) || b.factor - a.factor);
     return result;
   };
@@ -248,6 +302,7 @@ const gpubench = (() => {
     }
     const differs = ["slower", "faster"].includes(row.verdict);
     change.append(row.ratio && differs ? factorText(row.ratio) : row.verdict);
+    if (row.sure) change.append(index.sure);
     const what = element("td", { className: "what" }, change);
     if (row.ratio) {
       what.append(element("small", {}, `${differs ? "" : `${factorText(row.ratio)}, `}${intervalText(row.ratio)}`));
@@ -256,12 +311,17 @@ const gpubench = (() => {
     return element(
       "tr", {}, head, what, sideCell(row.before), sideCell(row.after),
       element("td", { className: "number" }, speedupsText(row)),
-      element("td", { className: "prose" }, [row.note, row.baseline].filter(Boolean).join("; ")),
+      element("td", { className: "prose" }, noteText(row)),
     );
   };
 
   const speedupsText = ({ before, after }) =>
     before.speedup && after.speedup ? `${ratioText(before.speedup)} → ${ratioText(after.speedup)}` : "";
+
+  const noteText = (row) => {
+    const restsOn = index.changed.includes(row.verdict) ? index.rests_on[row.kind] : "";
+    return [restsOn, row.note, row.baseline].filter(Boolean).join("; ");
+  };
 
   // What a row is filtered and sorted by, as difference_listed in gpubench/report/comparison_view.py.
   const listed = (row) => {
@@ -314,9 +374,9 @@ const gpubench = (() => {
   const markdownRow = (row) => {
     const factor = row.ratio ? `${factorText(row.ratio)}${known(row.ratio) ? ` (${intervalText(row.ratio)})` : ""}` : "";
     const cells = [
-      `${index.signs[row.verdict] ?? ""} ${row.verdict}`.trim(), escaped(row.label), factor,
+      `${index.signs[row.verdict] ?? ""} ${row.verdict}${row.sure ? index.sure : ""}`.trim(), escaped(row.label), factor,
       sideText(row.before), sideText(row.after), speedupsText(row),
-      escaped([row.note, row.baseline].filter(Boolean).join("; ")),
+      escaped(noteText(row)),
     ];
     return `| ${cells.join(" | ")} |`;
   };
@@ -334,7 +394,7 @@ const gpubench = (() => {
       if (labels.length) lines.push(`- only ${where}: ${labels.length.toLocaleString("en-US")}, such as ${escaped(join(labels.slice(0, 4)))}`);
     }
     lines.push(...facts.map(({ label, values }) => `- ${escaped(label)}: ${escaped(values)}`), ...(facts.length ? [""] : []));
-    return [...lines, `<sub>${[rule, result.scatter].filter(Boolean).join(" ")}</sub>`, ""].join("\n");
+    return [...lines, `<sub>${[rule, escaped(result.scatter)].filter(Boolean).join(" ")}</sub>`, ""].join("\n");
   };
 
   // Choosing
@@ -467,7 +527,13 @@ const gpubench = (() => {
       index = content;
       start();
     },
-    cases: (key, content) => cases.set(key, { ...content, onGpu: new Set(content.on_gpu) }),
+    cases: (key, content) => cases.set(key, {
+      ...content,
+      onGpu: new Set(content.on_gpu),
+      oneThread: new Set(content.one_thread),
+      limits: numbers(content.limits),
+      ratioLimits: numbers(content.ratio_limits),
+    }),
     snapshots: (key, contents) => snapshots.set(key, { ...snapshots.get(key), ...contents }),
   };
 })();

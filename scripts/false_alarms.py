@@ -46,8 +46,14 @@ from asv_runner.statistics import quantile_ci
 from conditions import print_conditions, progress, scratch_project
 from numpy.typing import NDArray
 
-from gpubench.analysis.comparison import apart_from, ratio_in_turn, time_ratio, verdict_of
+from gpubench.analysis.comparison import (
+    MAX_CHANCE,
+    chance_unchanged,
+    ratio_in_turn,
+    time_ratio,
+)
 from gpubench.analysis.control import false_alarms, proportion_interval
+from gpubench.analysis.scatter import NOTHING_KNOWN, Shared
 from gpubench.measure import paired
 from gpubench.measure.direct import Job, Measured, Take, jobs, measure, take_turn, twins
 from gpubench.plan.case import Case
@@ -398,11 +404,13 @@ def two_commits(kind: str, cases: dict[str, Case], processes: int) -> None:
 
 
 def _changed(old_baseline: Row, old: Row, new_baseline: Row, new: Row) -> bool:
-    """Whether the newer is called faster or slower, as in a suite with few cases."""
+    """Return whether the newer is called faster or slower, alone and where nothing is known of the
+    machine."""
     in_turn = ratio_in_turn(old, new, time_ratio(old_baseline, new_baseline))
     ratio = in_turn or time_ratio(old, new)
-    apart = apart_from(None, "pairs" if in_turn else "times")
-    return ratio is not None and verdict_of(ratio, apart) in ("faster", "slower")
+    limits = NOTHING_KNOWN.limits_of(new, in_turn is not None)
+    chance = chance_unchanged(ratio, limits, Shared(), "pairs" if in_turn else "times")
+    return ratio is not None and ratio.has_interval and chance <= MAX_CHANCE
 
 
 def beside(

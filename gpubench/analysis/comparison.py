@@ -7,15 +7,26 @@ are compared, each against a baseline measured beside it, or nothing is judged.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, product
-from statistics import median
+from itertools import chain, compress, product
 from typing import Literal, get_args
 
 from gpubench.analysis.causes import FactChange, changed_facts
 from gpubench.analysis.changes import THRESHOLD
+from gpubench.analysis.scatter import (
+    NORMAL_95,
+    NOTHING_KNOWN,
+    Limits,
+    RunScatter,
+    Shared,
+    chance_of,
+    find_changes,
+    is_one_thread,
+    learn_scatter,
+    shared_difference,
+)
 from gpubench.errors import ResultsError
 from gpubench.results import (
     STATUSES,
@@ -27,7 +38,7 @@ from gpubench.results import (
     Table,
     natural_order,
 )
-from gpubench.results.ratio import BETWEEN_PROCESSES, independent_quotient
+from gpubench.results.ratio import independent_quotient
 
 ComparisonVerdict = Literal[
     "slower",
@@ -51,50 +62,42 @@ Basis = Literal["times", "pairs", "speedups"]
 """What a ratio was made of. ``pairs``: two speedups, each measured in turn with the baseline on the
 same setup. ``speedups``: two speedups of setups that differ."""
 
-BASES: tuple[Basis, ...] = ("pairs", "times", "speedups")
-"""In the order in which their scatter is stated: what scatters least first."""
+RESTS_ON: Mapping[Basis, str] = {
+    "pairs": "same run",
+    "times": "between runs",
+    "speedups": "same run",
+}
+"""What a verdict rests on: times of two runs, or speedups, each against a baseline of the same
+run."""
 
 FAILURES: tuple[Status, ...] = ("wrong", "failed", "timed_out", "killed")
 
 SAME = THRESHOLD
 """Times are the same where the whole interval of their ratio is within this factor of 1x, 5 %, and
-they are not clearly apart.
+they have not changed.
 
 It is the factor from which a lasting change is reported, so that a comparison and the history
-call the same things equal; runs of one commit minutes apart often differ by a few percent.
+call the same things equal.
 """
 
-APART = 1.02
-"""Least factor between two medians, whose intervals are apart, for ``faster`` or ``slower``.
+CHANGED_RATE = 0.1
+"""Share of the cases called slower or faster that may be unchanged, on average. Where nothing has
+changed, one comparison in ten calls any case so. With 0.01 half of the cases that were 1.5 times
+slower were not seen between two runs of the machine in ``scatter.SEEN``, with 0.1 next to none that
+was unchanged was called so (``docs/measurements.md``)."""
 
-With 1.05 a true 5 % would be seen in half of the comparisons, as often as chance makes it look
-smaller; without any, the moment in which a process ran would count. Of 40,000 simulated comparisons
-with 1.02 a true 5 % was seen in 99 % and nothing but noise in 0.17 % (docs/measurement.md).
-"""
+MAX_CHANCE = 0.02
+"""Largest chance with which an unchanged case would differ as much as one called slower or faster:
+of few cases ``CHANGED_RATE`` alone would ask for next to nothing."""
 
-APART_IN_TURN = 1.03
-"""The same of few cases whose samples were taken in turn with their baseline's: ratios of processes
-that follow each other scatter by 0.4 % (arithmetic) and 0.9 % (memory, ``docs/measurements.md``).
-Of two that do not differ 98 % to 100 % are within it, and of two that differ by 5 % 94 % to 100 %
-beyond (normal distribution)."""
+SURE_RATE = 0.01
+"""The same of those that are sure, which ``--fail-on slower`` counts: of a hundred comparisons of
+unchanged code one has any."""
 
 BASELINE_MOVED = 1.2
 """Factor from which a baseline of the same version became faster or slower, so that a speedup says
 nothing of the case alone. Medians over memory scatter by 8 % from process to process: of ratios of
 two, 2 of 100 are beyond a fifth by chance alone."""
-
-LEAST_CASES = 10
-"""Compared cases from which their scatter is estimated; of ten, by chance, to about a quarter."""
-
-LARGEST_SCATTER = 0.1
-"""What is more is taken for changes: memory-bound kernels in processes that follow each other
-scatter by 10 % on a virtual machine, arithmetic by 1.5 %."""
-
-NORMAL_MAD = 1.4826
-"""Standard deviation of a normal distribution over its median absolute deviation."""
-
-NORMAL_99 = 2.58
-"""Standard deviations that hold 99 % of a normal distribution."""
 
 PROCESSOR_FACTS: Mapping[str, str] = {
     "cpu": "processor",
@@ -177,12 +180,15 @@ class Difference:
 
     name: CaseName
     verdict: ComparisonVerdict
+    is_sure: bool
+    """Whether ``slower`` or ``faster`` is an alarm (``SURE_RATE``)."""
     old: Row | None
     """``None``: that side measured another version of the benchmark."""
     new: Row | None
     ratio: Ratio | None
-    """Old time over new time, or new speedup over old speedup: above 1 it became faster. ``None``
-    where a side has no time of the same version, and where the case is not judged."""
+    """Old time over new time, without what the two runs share, or new speedup over old speedup:
+    above 1 it became faster. ``None`` where a side has no time of the same version, and where the
+    case is not judged."""
     baseline: Ratio | None
     """Old time over new time of its baseline; ``None`` for a baseline, where a side has none, where
     that did not become faster or slower, and between setups that differ."""
@@ -190,6 +196,11 @@ class Difference:
     """What stands behind the verdict where no ratio of two times does."""
     basis: Basis | None
     """What ``ratio`` was made of; ``None`` without one."""
+
+    @property
+    def rests_on(self) -> str:
+        """What the verdict rests on, of ``RESTS_ON``; empty where no ratio was judged."""
+        return RESTS_ON[self.basis] if self.basis else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,11 +217,10 @@ class SnapshotComparison:
     """What differs in hardware, software and settings."""
     setups: SetupDifference
     """What of that keeps times from being compared."""
-    scatter: float | None
-    """Of unchanged cases, relative (``scatter_of``), of those in turn where they tell; ``None``:
-    not known."""
-    apart: float | None
-    """Least factor for a change where cases scatter so much; ``None`` without ``scatter``."""
+    scatter: RunScatter
+    """How much times of the newer side's setup differ between runs."""
+    shared: Shared
+    """What all one-thread times of the two runs share."""
     factor: float
     """Least factor for a change that the user asked for; 1 without."""
 
@@ -219,6 +229,11 @@ class SnapshotComparison:
         """How many cases have which verdict; what does not occur is left out."""
         counts = Counter(difference.verdict for difference in self.differences)
         return {verdict: counts[verdict] for verdict in COMPARISON_VERDICTS if counts[verdict]}
+
+    @property
+    def sure(self) -> dict[str, int]:
+        """How many of the slower and the faster cases are sure; what does not occur is left out."""
+        return dict(Counter(item.verdict for item in self.differences if item.is_sure))
 
     @property
     def differing(self) -> tuple[Difference, ...]:
@@ -272,45 +287,92 @@ def paired(old: ComparisonSide, new: ComparisonSide) -> tuple[tuple[Snapshot, Sn
     )
 
 
+def known_scatters(
+    before: Table, after: Table, pair: tuple[Snapshot, Snapshot]
+) -> tuple[RunScatter, RunScatter]:
+    """Learn how much times differ between runs on the setups of two snapshots, of which one table
+    or two tell."""
+    places = (before, pair[0].setup), (after, pair[1].setup)
+    if pair[0].setup == pair[1].setup:
+        known = learn_scatter(dict.fromkeys(places))
+        return known, known
+    return learn_scatter(places[:1]), learn_scatter(places[1:])
+
+
+@dataclass(slots=True)
+class _Compared:
+    """One case on both sides before it is judged."""
+
+    name: CaseName
+    old: Row | None
+    new: Row | None
+    ratio: Ratio | None = None
+    basis: Basis | None = None
+    unjudged: str = ""
+    """Why there is no verdict."""
+    moved: Ratio | None = None
+    """Of its baseline's times."""
+    limits: Limits = ()
+    """Of ``ratio``."""
+
+
 def compare_rows(
     old: Snapshot,
     new: Snapshot,
     old_rows: Mapping[CaseName, Row],
     new_rows: Mapping[CaseName, Row],
     factor: float = 1.0,
+    scatters: tuple[RunScatter, RunScatter] = (NOTHING_KNOWN, NOTHING_KNOWN),
 ) -> SnapshotComparison:
     """Compare two snapshots, of commits, machines, environments or separate result folders.
 
-    Ratios within ``factor`` are neither faster nor slower, whatever else holds.
+    Ratios within ``factor`` are neither faster nor slower, whatever else holds. ``scatters`` is
+    what is known of either setup; of the same setup it is the same.
     """
     facts = changed_facts(old, new)
     setups = SetupDifference.between(old, new, facts)
     compared = []
-    unchanged = defaultdict[Basis, list[Ratio | None]](list)
     for name in sorted(old_rows.keys() | new_rows.keys(), key=natural_order):
         old_row, new_row = old_rows.get(name), new_rows.get(name)
-        moved = _baseline_ratio(old_row, new_row, old_rows, new_rows)
-        ratio: Ratio | None = None
-        basis: Basis | None = None
-        unjudged = ""
+        item = _Compared(name, old_row, new_row)
+        item.moved = _baseline_ratio(old_row, new_row, old_rows, new_rows)
         if old_row and new_row and old_row.seconds and new_row.seconds:
             if setups.affects_times(_is_on_gpu(old_row) or _is_on_gpu(new_row)):
-                basis = "speedups"
-                unjudged = why_not_judged(old_row, new_row, old_rows, new_rows, setups)
-                ratio = None if unjudged else speedup_ratio(old_row, new_row)
-                moved = None  # with the setup, which is said of all
+                item.basis = "speedups"
+                item.unjudged = why_not_judged(old_row, new_row, old_rows, new_rows, setups)
+                item.ratio = None if item.unjudged else speedup_ratio(old_row, new_row)
+                item.moved = None  # with the setup, which is said of all
             else:
-                in_turn = None if facts else ratio_in_turn(old_row, new_row, moved)
-                ratio = in_turn or time_ratio(old_row, new_row)
-                basis = "pairs" if in_turn else "times"
-        compared.append((name, old_row, new_row, ratio, basis, unjudged, moved))
-        if basis and not _versions_differ(old_row, new_row):
-            unchanged[basis].append(ratio)
-    scatters = {basis: scatter_of(unchanged[basis]) for basis in BASES}
-    aparts = {basis: apart_from(scatters[basis], basis) for basis in BASES}
+                in_turn = None if facts else ratio_in_turn(old_row, new_row, item.moved)
+                item.ratio = in_turn or time_ratio(old_row, new_row)
+                item.basis = "pairs" if in_turn else "times"
+            sides = zip(scatters, (old_row, new_row), strict=True)
+            item.limits = joined_limits(
+                *(scatter.limits_of(row, item.basis != "times") for scatter, row in sides)
+            )
+        compared.append(item)
+    shared = shared_difference([*_shared_logs(compared)])
+    judged = [item for item in compared if _is_judged(item)]
+    # The same to the last digit is one measurement, which both sides have: nothing was compared.
+    tested = [item for item in judged if item.ratio and item.ratio.value != 1]
+    for item in judged:
+        if item.basis == "times" and item.ratio:
+            item.ratio = without_shared(item.ratio, shared)
+    chances = [chance_unchanged(item.ratio, item.limits, shared, item.basis) for item in tested]
+    names = [item.name for item in tested]
+    changed, sure = (
+        {*compress(names, find_changes(chances, rate, MAX_CHANCE))}
+        for rate in (CHANGED_RATE, SURE_RATE)
+    )
+    verdicts = {
+        item.name: verdict_of(item.ratio, item.name in changed, factor)
+        for item in judged
+        if item.ratio
+    }
     differences: list[Difference] = []
     only_old, only_new = [], []
-    for name, old_row, new_row, ratio, basis, unjudged, baseline in compared:
+    for item in compared:
+        name, old_row, new_row = item.name, item.old, item.new
         verdict: ComparisonVerdict
         if old_row is None and name.benchmark.asv_name not in old.superseded:
             only_new.append(name)
@@ -318,24 +380,27 @@ def compare_rows(
         if new_row is None and name.benchmark.asv_name not in new.superseded:
             only_old.append(name)
             continue
+        ratio, basis, baseline, note = item.ratio, item.basis, item.moved, ""
         if old_row is None or new_row is None or _versions_differ(old_row, new_row):
             verdict, note, ratio, baseline = "not comparable", REPLACED, None, None
-        elif unjudged:
-            verdict, note = "not judged", unjudged
+        elif item.unjudged:
+            verdict, note = "not judged", item.unjudged
         elif ratio is None or basis is None:
             verdict, note = UNTIMED[old_row.status, new_row.status]
             note = note.format(old=old_row.reason or "", new=new_row.reason or "")
-        else:
-            verdict = verdict_of(ratio, aparts[basis], factor)
+        elif name in verdicts:
+            verdict = verdicts[name]
             note = IN_TURN if basis == "pairs" and verdict in DIFFERING else ""
-            if not ratio.has_interval:
-                disturbed = old_row.is_disturbed or new_row.is_disturbed
-                note = DISTURBED if disturbed else NO_INTERVAL
-        if baseline and verdict_of(baseline, aparts["times"]) not in ("faster", "slower"):
+        else:
+            disturbed = old_row.is_disturbed or new_row.is_disturbed
+            verdict, note = "unclear", DISTURBED if disturbed else NO_INTERVAL
+        is_against = old_row.baseline if old_row else None
+        if is_against is None or verdicts.get(is_against) not in ("faster", "slower"):
             baseline = None
+        is_sure = verdict in ("faster", "slower") and name in sure
         basis = basis if ratio else None
         differences.append(
-            Difference(name, verdict, old_row, new_row, ratio, baseline, note, basis)
+            Difference(name, verdict, is_sure, old_row, new_row, ratio, baseline, note, basis)
         )
 
     def order(item: Difference) -> tuple[int, float]:  # of equals the natural order stays
@@ -343,7 +408,6 @@ def compare_rows(
         return COMPARISON_VERDICTS.index(item.verdict), -size
 
     differences.sort(key=order)
-    known = next((basis for basis in BASES if scatters[basis] is not None), None)
     return SnapshotComparison(
         old,
         new,
@@ -352,10 +416,49 @@ def compare_rows(
         tuple(only_new),
         facts,
         setups,
-        scatter=scatters[known] if known else None,
-        apart=aparts[known] if known else None,
+        scatter=scatters[1],
+        shared=shared,
         factor=factor,
     )
+
+
+def _is_judged(item: _Compared) -> bool:
+    versions = _versions_differ(item.old, item.new)
+    return bool(item.ratio and item.ratio.has_interval and not versions)
+
+
+def _shared_logs(compared: Iterable[_Compared]) -> Iterator[tuple[float, float]]:
+    """Logarithm and limit of the one-thread cases whose times are compared."""
+    for item in compared:
+        ratio = time_ratio(item.old, item.new)
+        if item.basis != "times" or not ratio or not _is_judged(item) or ratio.value == 1:
+            continue  # the same to the last digit: one measurement, which both sides have
+        if item.new and is_one_thread(item.new):
+            yield math.log(ratio.value), item.limits[0]
+
+
+def joined_limits(one: Limits, other: Limits) -> Limits:
+    """Return the limits of the difference of two runs of different setups."""
+    if one == other:
+        return one
+    return tuple(math.hypot(a, b) / math.sqrt(2) for a, b in zip(one, other, strict=True))
+
+
+def without_shared(ratio: Ratio, shared: Shared) -> Ratio:
+    """Return old time over new time without what the two runs share."""
+    part = math.exp(-shared.taken)
+    return Ratio(ratio.value * part, ratio.low * part, ratio.high * part, ratio.least)
+
+
+def chance_unchanged(
+    ratio: Ratio | None, limits: Limits, shared: Shared, basis: Basis | None
+) -> float:
+    """Return the chance of a ratio so far from 1x where nothing has changed; 1 where its interval
+    has 1x in it. What the runs share may be wrong by its error."""
+    if ratio is None or ratio.low <= 1 <= ratio.high:
+        return 1.0
+    doubt = NORMAL_95 * shared.error if basis == "times" else 0.0
+    return chance_of(abs(math.log(ratio.value)) - doubt, limits)
 
 
 def why_not_judged(
@@ -406,40 +509,9 @@ def ratio_in_turn(old: Row | None, new: Row | None, moved: Ratio | None) -> Rati
         return None
     if old.is_disturbed or new.is_disturbed or not moved.has_interval:
         return None
-    if verdict_of(moved, BASELINE_MOVED) in ("faster", "slower"):
+    if not moved.low <= 1 <= moved.high and moved.factor >= BASELINE_MOVED:
         return None
     return independent_quotient(new.speedup, old.speedup)
-
-
-def scatter_of(ratios: Iterable[Ratio | None]) -> float | None:
-    """How much the times of unchanged cases scatter from one run to another, relative: 0.015 is
-    1.5 %; ``None`` of fewer than ``LEAST_CASES``.
-
-    Rounds of a process do not show this. It is the median absolute deviation of the logarithms of
-    the ratios, as a standard deviation (Rousseeuw and Croux, JASA 88, 1993). Changed cases matter
-    little while they are fewer than half, and ``LARGEST_SCATTER`` bounds what more of them can do.
-    """
-    logs = [math.log(ratio.value) for ratio in ratios if ratio and ratio.has_interval]
-    if len(logs) < LEAST_CASES:
-        return None
-    middle = median(logs)
-    return min(NORMAL_MAD * median(abs(log - middle) for log in logs), LARGEST_SCATTER)
-
-
-def apart_from(scatter: float | None, basis: Basis = "times") -> float:
-    """Least factor between two medians where unchanged ones scatter so much: 99 % of these are
-    within ``NORMAL_99`` of it.
-
-    Too few cases do not tell. Then it is ``APART_IN_TURN`` of pairs, or else ``SAME``: where
-    processes scatter by 1.5 %, and their rounds by 0.9 %, two unchanged cases of one process each
-    are 2 % apart, with intervals that are, in 36 of 100 comparisons, and 5 % in 2 (of two processes
-    each in 18, and in 0.2; 20,000 simulated). Two speedups of setups that differ are of four
-    processes: they always count from ``BETWEEN_PROCESSES`` on.
-    """
-    least = BETWEEN_PROCESSES if basis == "speedups" else APART
-    if scatter is None:
-        return max(least, APART_IN_TURN if basis == "pairs" else SAME)
-    return max(least, math.exp(NORMAL_99 * scatter))
 
 
 def time_ratio(old: Row | None, new: Row | None) -> Ratio | None:
@@ -453,20 +525,18 @@ def time_ratio(old: Row | None, new: Row | None) -> Ratio | None:
     return Ratio(old.seconds / new.seconds, low, high)
 
 
-def verdict_of(ratio: Ratio, apart: float = APART, factor: float = 1.0) -> ComparisonVerdict:
+def verdict_of(ratio: Ratio, is_changed: bool, factor: float = 1.0) -> ComparisonVerdict:
     """Verdict of two times by their ratio, old over new.
 
-    ``faster``, ``slower``: the interval excludes 1x, and the medians are ``apart`` by that factor,
-    and by more than ``factor``. ``same``: else, where it lies within ``SAME`` of 1x, or within a
-    larger ``factor``. Everything else, and an unknown interval: ``unclear``.
+    ``faster``, ``slower``: it is a change (``find_changes``) by more than ``factor``. ``same``:
+    else, where the interval lies within ``SAME`` of 1x, or within a larger ``factor``. Everything
+    else, and an unknown interval: ``unclear``.
     """
     same = max(SAME, factor)
     if not ratio.has_interval:
         return "unclear"
-    if ratio.low > 1 and ratio.value >= apart and ratio.value > factor:
-        return "faster"
-    if ratio.high < 1 and ratio.value <= 1 / apart and ratio.value < 1 / factor:
-        return "slower"
+    if is_changed and ratio.factor > factor:
+        return "faster" if ratio.value > 1 else "slower"
     return "same" if ratio.low >= 1 / same and ratio.high <= same else "unclear"
 
 

@@ -238,8 +238,8 @@ def choose(
 @click.option(
     "--fail-on",
     type=click.Choice(["slower", "failed", "counts"]),
-    help="Exit with 1 where a case has failed; with 'slower', also where one became slower; with "
-    "'counts', also where a count of its work grew.",
+    help="Exit with 1 where a case has failed; with 'slower', also where one is surely slower; "
+    "with 'counts', where a count of its work grew.",
 )
 @click.option(
     "--allow",
@@ -269,12 +269,13 @@ def compare(
     A and B are what git takes for a commit (a branch, a tag, HEAD~1, a hash or its beginning), or
     folders like .asv/results, of which the newest commit counts. Git's names go before folders'
     names: ./NAME is a folder. The implementations' own times are compared: one is slower or faster
-    where the interval of their ratio excludes 1x and the medians are 2 % apart (5 % of fewer than
-    ten cases, which do not tell how much runs scatter), else the same where the whole interval is
-    within 5 %. Where machine, processor or environment differ, speedups are compared, from 10 % on.
-    Counts of the device in software are exact: each that grew is listed, and each that improved.
+    where the interval of their ratio excludes 1x and they differ by more than unchanged times do
+    between runs on the machine, which its history tells; else the same where the whole interval is
+    within 5 %. That is corrected for the number of cases: at most one in ten of those called slower
+    or faster is unchanged, and one in a hundred of those called sure. Where machine, processor or
+    environment differ, speedups are compared. Counts of the device in software are exact: each that grew is listed, and each that improved.
     """
-    from gpubench.analysis.comparison import compare_rows, paired
+    from gpubench.analysis.comparison import compare_rows, known_scatters, paired
     from gpubench.analysis.count_changes import CountedSnapshot, compare_counts
     from gpubench.report.comparison_view import comparison_view, markdown
     from gpubench.report.count_view import counts_json, counts_markdown
@@ -290,7 +291,13 @@ def compare(
     )
     views = [
         comparison_view(
-            compare_rows(*pair, before.table.rows(pair[0]), after.table.rows(pair[1]), factor),
+            compare_rows(
+                *pair,
+                before.table.rows(pair[0]),
+                after.table.rows(pair[1]),
+                factor,
+                known_scatters(before.table, after.table, pair),
+            ),
             everything=everything or as_json,
         )
         for pair in paired(before, after)
@@ -314,7 +321,8 @@ def compare(
     if fail_on and not any(view.counts for view in views):
         raise GpubenchError(f"{old} and {new} have no case in common: nothing was compared")
     refused = ("failed", "slower") if fail_on == "slower" else ("failed",) if fail_on else ()
-    if any(verdict in view.counts for view in views for verdict in refused):
+    alarms = [{**view.sure, "failed": view.counts.get("failed", 0)} for view in views]
+    if any(counts.get(verdict, 0) for counts in alarms for verdict in refused):
         sys.exit(1)
     if fail_on == "counts":
         _refuse_counts(old, new, counted)

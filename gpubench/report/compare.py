@@ -17,9 +17,8 @@ import msgspec
 import numpy as np
 
 from gpubench.analysis.comparison import (
-    APART,
-    APART_IN_TURN,
     BASELINE_MOVED,
+    CHANGED_RATE,
     COMPARISON_VERDICTS,
     CORE_FACTS,
     DIFFERING,
@@ -29,32 +28,43 @@ from gpubench.analysis.comparison import (
     GPU_DEVICES,
     GPU_FACTS,
     IN_TURN,
-    LARGEST_SCATTER,
-    LEAST_CASES,
+    MAX_CHANCE,
     NO_INTERVAL,
     NO_SPEEDUP,
-    NORMAL_99,
-    NORMAL_MAD,
     OTHER_BASELINE,
     OTHER_DEVICE,
     OTHER_THREADS,
     REPLACED,
+    RESTS_ON,
     SAME,
+    SURE_RATE,
     UNTIMED,
     compare_rows,
 )
 from gpubench.analysis.count_changes import CountedSnapshot, compare_counts
+from gpubench.analysis.scatter import (
+    LEVELS,
+    MAX_SHARED,
+    MIN_CASES_FOR_SHARED,
+    NORMAL_90,
+    NORMAL_95,
+    SHARED_STEPS,
+    is_one_thread,
+    scatter_sources,
+)
 from gpubench.names import Value
 from gpubench.report import text
 from gpubench.report.comparison_view import (
+    CHANGED,
     MARKER,
     MOST_IN_MARKDOWN,
     OTHER_VERSION,
     RULE,
-    SCATTER,
     SETUP_LABELS,
     SETUPS,
+    SHARED,
     SIGNS,
+    SURE,
     UNCOMMITTED,
     ComparisonView,
     comparison_view,
@@ -64,11 +74,10 @@ from gpubench.report.comparison_view import (
 from gpubench.report.count_view import counts_markdown
 from gpubench.report.findings import case_words
 from gpubench.report.lists import FIRST
-from gpubench.report.machines import fact_words
+from gpubench.report.machines import fact_words, scatter_in_words
 from gpubench.report.site import Navigation, Site, State, setup_label
 from gpubench.results import ABSENT, STATUSES, History, Setup, Snapshot
 from gpubench.results.facts import explains
-from gpubench.results.ratio import BETWEEN_PROCESSES
 
 MOST_ROWS = 200
 """Rows of one comparison on the page; the file of Markdown and the command say more."""
@@ -174,9 +183,10 @@ def build(history: History, site: Site) -> ComparePage:
 
 
 def stamp(history: History, site: Site) -> str:
-    """Changes with the snapshots that the page compares."""
+    """Changes with the snapshots that the page compares, and with what is known of their setups."""
     compared = (*history.snapshots[-2:], *_others(history, site))
-    return repr([snapshot.digest for snapshot in compared])
+    known = [scatter_sources(site.table, snapshot.setup) for snapshot in compared]
+    return repr([*(snapshot.digest for snapshot in compared), *dict.fromkeys(known)])
 
 
 def _others(history: History, site: Site) -> list[Snapshot]:
@@ -186,7 +196,9 @@ def _others(history: History, site: Site) -> list[Snapshot]:
 
 
 def _compared(old: Snapshot, new: Snapshot, site: Site, most: int) -> ComparisonView:
-    return comparison_view(compare_rows(old, new, site.rows(old), site.rows(new)), most=most)
+    scatters = site.scatter(old.setup), site.scatter(new.setup)
+    rows = site.rows(old), site.rows(new)
+    return comparison_view(compare_rows(old, new, *rows, scatters=scatters), most=most)
 
 
 def _verdict(newest: ShownComparison | None) -> str:
@@ -241,23 +253,33 @@ def setup_key(setup: Setup) -> str:
 
 def index_stamp(site: Site) -> str:
     """Changes with what there is to choose from."""
-    return repr([(setup, history.commits) for setup, history in site.measured.items()])
+    return repr(
+        [
+            (setup, history.commits, scatter_sources(site.table, setup))
+            for setup, history in site.measured.items()
+        ]
+    )
 
 
 def index_script(site: Site) -> str:
     """What there is to choose from, and all rules and words of a comparison as data."""
     rules = {
         "same": SAME,
-        "apart": APART,
-        "apart_in_turn": APART_IN_TURN,
-        "apart_elsewhere": BETWEEN_PROCESSES,
         "baseline_moved": BASELINE_MOVED,
         "in_turn": IN_TURN,
-        "least_cases": LEAST_CASES,
-        "largest_scatter": LARGEST_SCATTER,
-        "normal_mad": NORMAL_MAD,
-        "normal_99": NORMAL_99,
-        "scatter": SCATTER,
+        "levels": LEVELS,
+        "changed_rate": CHANGED_RATE,
+        "sure_rate": SURE_RATE,
+        "max_chance": MAX_CHANCE,
+        "normal_90": NORMAL_90,
+        "normal_95": NORMAL_95,
+        "max_shared": MAX_SHARED,
+        "min_cases_for_shared": MIN_CASES_FOR_SHARED,
+        "shared_steps": SHARED_STEPS,
+        "shared": SHARED,
+        "rests_on": RESTS_ON,
+        "sure": SURE,
+        "changed": CHANGED,
         "verdicts": COMPARISON_VERDICTS,
         "differing": DIFFERING,
         "signs": SIGNS,
@@ -285,6 +307,7 @@ def index_script(site: Site) -> str:
                 "environment": setup.environment,
                 "label": setup_label(setup),
                 "in_script": _in_script(history),
+                "scatter": scatter_in_words(site.scatter(setup)),
                 "commits": [(c.short, c.date, c.subject) for c in site.labels(history)],
             }
             for setup, history in site.measured.items()
@@ -297,15 +320,31 @@ def cases_script(history: History, site: Site) -> str:
     """Labels of all cases of a setup, in the order of its snapshots' scripts, and their baselines.
 
     A baseline is an index into the labels, -1 without one, as at the newest commit with the case.
-    ``on_gpu`` are the indices of cases on a GPU.
+    ``on_gpu`` are the indices of cases on a GPU, ``one_thread`` those that tell what a whole run
+    shares. ``limits`` and ``ratio_limits`` are what ``RunScatter`` has of times and speedups,
+    ``LEVELS`` numbers for each case, as 32-bit floats in base64.
     """
     on_gpu = site.table.cases_on(GPU_DEVICES)
+    scatter = site.scatter(history.setup)
+    rows = site.table.newest_rows(history.setup)
     cases = {
         "labels": list(map(case_words, history.names)),
         "baselines": history.newest.baselines.tolist(),
         "on_gpu": [row for row, name in enumerate(history.names) if name in on_gpu],
+        "one_thread": [row for row, name in enumerate(history.names) if is_one_thread(rows[name])],
+        "limits": _floats([scatter.limits_of(rows[name], False) for name in history.names]),
+        "ratio_limits": _floats([scatter.limits_of(rows[name], True) for name in history.names]),
     }
     return _script("cases", [setup_key(history.setup.place), cases])
+
+
+def cases_stamp(history: History, site: Site) -> str:
+    """Changes with what ``cases_script`` is made from."""
+    return repr((history.digest_now, scatter_sources(site.table, history.setup)))
+
+
+def _floats(values: Sequence[Sequence[float]]) -> str:
+    return b64encode(np.array(values, "<f4").tobytes()).decode("ascii")
 
 
 def snapshots_together(history: History) -> list[tuple[Snapshot, ...]]:

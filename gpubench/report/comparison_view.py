@@ -2,52 +2,52 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 from gpubench.analysis.causes import FactChange
 from gpubench.analysis.comparison import (
-    APART,
-    APART_IN_TURN,
+    CHANGED_RATE,
     GPU_FACTS,
-    LEAST_CASES,
     PROCESSOR_FACTS,
     SAME,
+    SURE_RATE,
     ComparisonVerdict,
     Difference,
     SetupDifference,
     SnapshotComparison,
 )
+from gpubench.analysis.scatter import MAX_SHARED, NORMAL_95, Shared
 from gpubench.report import text
 from gpubench.report.findings import case_words, counts_in_words, unfinished
 from gpubench.report.lists import listed
-from gpubench.report.machines import fact_words
+from gpubench.report.machines import fact_words, scatter_in_words
 from gpubench.report.site import CommitLabel, snapshot_label
-from gpubench.results import Row, Snapshot
-from gpubench.results.ratio import BETWEEN_PROCESSES
-
-_APART, _FEW, _IN_TURN, _ELSEWHERE = (
-    f"{(least - 1) * 100:.0f} %" for least in (APART, SAME, APART_IN_TURN, BETWEEN_PROCESSES)
-)
+from gpubench.results import Ratio, Row, Snapshot
 
 RULE = (
     "An implementation's own time is compared, old over new. Faster and slower: its interval "
-    f"excludes 1{text.TIMES} and the medians are at least {_APART} apart, or more where unchanged "
-    f"cases scatter, and {_FEW} where fewer than {LEAST_CASES} cases tell of that. What was "
-    "measured in turn with its baseline both times is compared by its speedups, and of fewer cases "
-    f"counts from {_IN_TURN} on. Where machine, processor or environment differ, speedups are "
-    f"compared, from {_ELSEWHERE} on; a case without one on both sides is not judged. Same: else, "
-    f"where the whole interval is within {_FEW}, as much as repeated runs of one commit often "
-    "differ. Unclear: neither, or other work disturbed it; measure with more samples on a quiet "
-    "machine."
+    f"excludes 1{text.TIMES}, and it differs by more than unchanged times of its kind and of its "
+    "own do between runs on this machine. That is corrected for the number of cases (Benjamini and "
+    f"Hochberg): of the cases called so at most {100 * CHANGED_RATE:.0f} of 100 are unchanged, and "
+    f"of those that are sure {100 * SURE_RATE:.0f} of 100. Where machine, processor or environment "
+    "differ, speedups are compared; a case without one on both sides is not judged. A verdict "
+    "rests on the same run where speedups are compared, each against a baseline of its run, and "
+    "else between runs. Same: else, where the whole interval is within "
+    f"{100 * (SAME - 1):.0f} %. Unclear: neither, or other work disturbed it; more runs on a quiet "
+    "machine tell more."
 )
 
 SIGNS: dict[ComparisonVerdict, str] = {"slower": "▼", "faster": "▲", "failed": "!", "mended": "✓"}
 
-SCATTER = (
-    "Between these two commits unchanged cases scatter by {scatter} %, so a change counts from "
-    "{apart} %."
-)
+SHARED = {
+    "taken": "All one-thread cases together became {factor} (±{error} %): the "
+    "machine, not the code. It is taken out of every time.",
+    "much": "All one-thread cases together became {factor}, more than runs of one machine share: "
+    "nothing is taken out.",
+}
+"""What the two runs share, by what follows."""
 
 SETUPS = {
     "all": "The two sides differ in {what}. So speedups are compared, not times, and a case "
@@ -59,6 +59,12 @@ SETUPS = {
 
 SETUP_LABELS = {"machine": "machine", "environment": "environment", **PROCESSOR_FACTS, **GPU_FACTS}
 """What can differ between setups, in the order in which it is stated."""
+
+CHANGED: tuple[ComparisonVerdict, ...] = ("slower", "faster")
+"""Verdicts of which it is said what they rest on."""
+
+SURE = ", sure"
+"""After the verdict of an alarm."""
 
 UNCOMMITTED = "{side} was measured with uncommitted changes in {paths}"
 
@@ -114,7 +120,11 @@ class ComparisonView:
     uncommitted: tuple[str, ...]
     """Of each side that was measured with uncommitted changes: in which files."""
     scatter: str
-    """How much unchanged cases scatter, a sentence; empty where it is not known."""
+    """How much times differ between runs on the machine, a sentence."""
+    shared: str
+    """What both runs share, a sentence; empty where that may be chance."""
+    sure: dict[str, int]
+    """How many of the slower and the faster cases are sure."""
     factor: float
     """Least factor of a change that the user asked for; 1 without."""
     rows: tuple[Difference, ...]
@@ -128,7 +138,7 @@ class ComparisonView:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What a reader has to know before the verdicts."""
-        return tuple(filter(None, (self.setups, *self.uncommitted)))
+        return tuple(filter(None, (self.setups, *self.uncommitted, self.shared)))
 
 
 def comparison_view(
@@ -153,11 +163,6 @@ def comparison_view(
         title = f"{new.commit.short} against {old.commit.short} on {after}"
     lone = {"only before": only_old.count, "only after": only_new.count}
     counts = comparison.counts | {side: count for side, count in lone.items() if count}
-    scatter = ""
-    if comparison.scatter is not None and comparison.apart is not None:
-        scatter = SCATTER.format(
-            scatter=f"{100 * comparison.scatter:.1f}", apart=f"{100 * (comparison.apart - 1):.1f}"
-        )
     stopped = (
         (old, unfinished(row.old for row in comparison.differences)),
         (new, unfinished(row.new for row in comparison.differences)),
@@ -170,7 +175,9 @@ def comparison_view(
         counts_line=counts_in_words(counts) or "nothing to compare",
         setups=setups_in_words(comparison.setups),
         uncommitted=_uncommitted(comparison.old, comparison.new),
-        scatter=scatter,
+        scatter=scatter_in_words(comparison.scatter),
+        shared=shared_in_words(comparison.shared),
+        sure=comparison.sure,
         factor=comparison.factor,
         rows=shown[:most],
         more=len(shown) - len(shown[:most]),
@@ -205,6 +212,16 @@ def setups_in_words(setups: SetupDifference) -> str:
     )
     concerned = "gpu" if pairs.keys() <= GPU_FACTS.keys() else "all"
     return SETUPS[concerned].format(what=text.join(words))
+
+
+def shared_in_words(shared: Shared) -> str:
+    """Say what both runs share; empty where that may be chance."""
+    if not shared.is_seen:
+        return ""
+    which = "taken" if abs(shared.log) <= MAX_SHARED else "much"
+    value = math.exp(shared.log)
+    error = f"{100 * math.expm1(NORMAL_95 * shared.error):.1f}"
+    return SHARED[which].format(factor=text.factor(Ratio(value, value, value)), error=error)
 
 
 def factor_in_words(factor: float) -> str:
@@ -249,6 +266,17 @@ def baseline_words(row: Difference) -> str:
     return f"its baseline became {text.factor(row.baseline)}" if row.baseline else ""
 
 
+def reason_words(row: Difference) -> str:
+    """Say what a verdict rests on, and what stands behind it."""
+    rests_on = row.rests_on if row.verdict in CHANGED else ""
+    return "; ".join(filter(None, (rests_on, row.note)))
+
+
+def note_words(row: Difference) -> str:
+    """Say what a verdict rests on, and how the baseline's time changed."""
+    return "; ".join(filter(None, (reason_words(row), baseline_words(row))))
+
+
 def speedups_words(row: Difference) -> str:
     """Its speedups before and after; empty where a side has none."""
     speedups = [side.speedup if side else None for side in (row.old, row.new)]
@@ -286,8 +314,14 @@ def markdown(view: ComparisonView) -> str:
             lines.append(f"- only {where}: {cases.count:,}, such as {examples}")
     lines += [f"- {escaped(f.label)}: {escaped(f.old)} → {escaped(f.new)}" for f in view.facts]
     lines += [""] if view.facts else []
-    rule = " ".join(filter(None, (RULE, view.scatter, factor_in_words(view.factor))))
+    rule = " ".join(filter(None, (RULE, escaped(view.scatter), factor_in_words(view.factor))))
     return "\n".join([*lines, f"<sub>{rule}</sub>", ""])
+
+
+def verdict_words(row: Difference) -> str:
+    """The verdict with its sign, and whether it is sure."""
+    sign = SIGNS.get(row.verdict, "")
+    return f"{sign} {row.verdict}{SURE if row.is_sure else ''}".strip()
 
 
 def _markdown_row(row: Difference) -> str:
@@ -295,13 +329,13 @@ def _markdown_row(row: Difference) -> str:
     if row.ratio and row.ratio.has_interval:
         factor += f" ({text.factor_interval(row.ratio)})"
     cells = (
-        f"{SIGNS.get(row.verdict, '')} {row.verdict}".strip(),
+        verdict_words(row),
         escaped(case_words(row.name)),
         factor,
         side_words(row.old),
         side_words(row.new),
         speedups_words(row),
-        escaped("; ".join(filter(None, (row.note, baseline_words(row))))),
+        escaped(note_words(row)),
     )
     return f"| {' | '.join(cells)} |"
 

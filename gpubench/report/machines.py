@@ -5,11 +5,13 @@ And facts in words, wherever they are shown: ``fact_words``, ``machine_panel``.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gpubench.analysis.noise import Noise
+from gpubench.analysis.scatter import RunScatter
 from gpubench.names import Value
 from gpubench.record import APPENDED, UNCOMMITTED
 from gpubench.report import exports, text
@@ -83,6 +85,18 @@ _REPLACED = {"num_cpu": "cpu_threads", "ram": "memory_bytes"}
 _HIDDEN = {"host", "machine", "run", APPENDED, "version"}
 
 _MOST_VALUES = 4
+
+SCATTER = (
+    "Between runs on this machine unchanged times differ by up to these percents, 99 of 100 of a "
+    "kind: {kinds}."
+)
+
+SEEN_ONLY = (
+    "No runs on this machine tell yet how much its times differ between runs: what other machines "
+    "showed counts, which is up to {most} % of unchanged cases of a kind."
+)
+
+SCATTER_OF_KIND = "{kind}: {percent} %"
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,11 +282,35 @@ def _setup(history: History, site: Site) -> SetupFacts:
         uncommitted=tuple(label for label in reversed(site.labels(history)) if label.uncommitted),
         times=sum(row.seconds is not None for row in rows),
         threads=text.join(map(str, sorted(threads))),
-        noise=_noise(site.noise(history), history.by_speedup),
+        noise=(*_noise(site.noise(history), history.by_speedup), *_scatter(history, site)),
         machines=tuple(_machines(history)),
         requirements=tuple(fact_words(name, value) for name, value in params),
         devices=tuple(_devices(rows)),
     )
+
+
+def _scatter(history: History, site: Site) -> Iterator[str]:
+    words = scatter_in_words(site.scatter(history.setup))
+    if words:
+        yield words
+
+
+def scatter_in_words(scatter: RunScatter) -> str:
+    """Say how much unchanged times differ between runs on a machine, by kind: 99 of 100."""
+    known = [kind for kind in scatter.kinds if kind.differences]
+    if not known and not scatter.calibrated:
+        most = max((kind.limits[1] for kind in scatter.kinds), default=0.0)
+        return SEEN_ONLY.format(most=_percent(most)) if most else ""
+    words = [
+        SCATTER_OF_KIND.format(kind=kind.kind, percent=_percent(kind.limits[1]))
+        for kind in (known or scatter.kinds)
+    ]
+    notes = "".join(f". Note: {note}" for note in scatter.notes)
+    return SCATTER.format(kinds="; ".join(words) + notes)
+
+
+def _percent(limit: float) -> str:
+    return text.digits(100 * math.expm1(limit), 2)
 
 
 def _machines(history: History) -> Iterator[str]:

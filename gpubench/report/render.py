@@ -217,7 +217,9 @@ def _compared_files(history: History, site: Site) -> Iterator[ReportFile]:
     """Scripts of all commits of a machine and environment, from which a reader chooses two."""
     start = f"{compare.FOLDER}/{compare.setup_key(history.setup.place)}"
     yield ReportFile(
-        f"{start}.js", history.digest_now, partial(compare.cases_script, history, site)
+        f"{start}.js",
+        compare.cases_stamp(history, site),
+        partial(compare.cases_script, history, site),
     )
     names = hashlib.sha256(repr(history.names).encode()).hexdigest()
     for number, snapshots in enumerate(compare.snapshots_together(history)):
@@ -336,12 +338,13 @@ def _environment(overrides: Path | None) -> Environment:
         text.factor_interval, text.level, text.rate, text.digits, text.error, text.score,
         text.plural, text.status_label, text.time_label, text.sizes, text.share, text.launch,
         text.layouts, text.disturbed, text.memory,
-        comparison_view.baseline_words, comparison_view.side_words,
+        comparison_view.note_words, comparison_view.side_words,
         comparison_view.difference_listed, lists.grouped,
         figures.history_figure, figures.size_figure, figures.roofline_figure,
     )  # fmt: skip
     environment.filters |= {function.__name__: function for function in filters}
     environment.globals["signs"] = comparison_view.SIGNS
+    environment.globals["sure"] = comparison_view.SURE
     return environment
 
 

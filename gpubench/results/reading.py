@@ -32,7 +32,7 @@ from gpubench.results.unfinished import with_unfinished
 
 RESULT_SUFFIX = ".json"
 NO_RESULTS = ("machine.json", "benchmarks.json")
-"""asv's files of another kind in the folders of results."""
+"""Files of asv's in the folders of results that hold none."""
 
 LINK = "a symbolic link that leads out of the results, which is not followed; copy the file"
 

@@ -439,6 +439,17 @@ class Table:
             self._outlines[setup] = History(setup, snapshots, names, newest)
         return self._outlines[setup]
 
+    def newest_rows(self, setup: Setup) -> dict[CaseName, Row]:
+        """Each case of a setup at the newest snapshot that has it."""
+        outline = self.outline(setup)
+        names_at: dict[int, list[CaseName]] = defaultdict(list)
+        for name, place in zip(outline.names, outline.newest.places.tolist(), strict=True):
+            names_at[place].append(name)
+        rows: dict[CaseName, Row] = {}
+        for place, names in names_at.items():
+            rows |= self.rows(outline.snapshots[place], names)
+        return rows
+
     def _rows_of(self, cases: Sequence[int]) -> NDArray[np.int32]:
         """Index into these cases by their numbers; -1 for another, and at the end for none."""
         rows = np.full(max(self._names, default=0) + 2, -1, np.int32)

@@ -17,8 +17,10 @@ from gpubench.report.comparison_view import (
     ComparisonView,
     baseline_words,
     factor_in_words,
+    reason_words,
     side_words,
     speedups_words,
+    verdict_words,
 )
 from gpubench.report.exports import plain
 from gpubench.report.findings import case_words
@@ -40,7 +42,7 @@ def comparison_report(view: ComparisonView) -> Iterator[RenderableType]:
         yield Text("No case is known to differ.")
     else:
         yield Text("Nothing was compared: no case is on both sides.")
-    reasons = Counter((row.verdict, row.note) for row in view.rows if row.note)
+    reasons = Counter((row.verdict, note) for row in view.rows if (note := reason_words(row)))
     for (verdict, note), count in reasons.items():
         yield Text(f"{verdict}, {text.plural(count, 'case')}: {note}")
     for where, cases in (("before", view.only_old), ("after", view.only_new)):
@@ -58,7 +60,7 @@ def differences_table(view: ComparisonView) -> Table:
     for row in view.rows:
         has_interval = row.ratio is not None and row.ratio.has_interval
         cells = (
-            f"{SIGNS.get(row.verdict, ' ')} {row.verdict}",
+            verdict_words(row) if row.verdict in SIGNS else f"  {row.verdict}",
             case_words(row.name),
             "" if row.verdict == "same" else text.factor(row.ratio),
             text.factor_interval(row.ratio) if has_interval else "",
@@ -89,6 +91,8 @@ def comparison_row(view: ComparisonView) -> dict[str, Any]:
             "setups": view.setups or None,
             "uncommitted": view.uncommitted,
             "scatter": view.scatter or None,
+            "shared": view.shared or None,
+            "sure": view.sure,
             "factor": view.factor,
             "cases": [
                 {
@@ -96,7 +100,9 @@ def comparison_row(view: ComparisonView) -> dict[str, Any]:
                     "case": row.name.case,
                     "verdict": row.verdict,
                     "ratio": _ratio(row.ratio),
+                    "sure": row.is_sure,
                     "compared": row.basis,
+                    "rests_on": row.rests_on or None,
                     "old": _side(row.old),
                     "new": _side(row.new),
                     "note": row.note,

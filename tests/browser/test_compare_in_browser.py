@@ -10,17 +10,18 @@ import pytest
 from opened_pages import Open, until
 from playwright.sync_api import Page
 from report_sample import write_sample
-from result_files import CommitFiles
+from result_files import CommitFiles, write_calibration
 
-from gpubench.analysis.comparison import Difference, compare_rows
+from gpubench.analysis.comparison import Difference, compare_rows, known_scatters
 from gpubench.report import text
 from gpubench.report.compare import pair_address
 from gpubench.report.comparison_view import (
     SIGNS,
+    SURE,
     ComparisonView,
-    baseline_words,
     comparison_view,
     markdown,
+    note_words,
     side_words,
 )
 from gpubench.report.findings import case_words
@@ -41,7 +42,9 @@ def snapshots(table: Table) -> list[Snapshot]:
 
 
 def in_python(table: Table, old: Snapshot, new: Snapshot, **how: Any) -> ComparisonView:
-    return comparison_view(compare_rows(old, new, table.rows(old), table.rows(new)), **how)
+    scatters = known_scatters(table, table, (old, new))
+    rows = table.rows(old), table.rows(new)
+    return comparison_view(compare_rows(old, new, *rows, scatters=scatters), **how)
 
 
 def markdown_on(page: Page) -> str:
@@ -80,6 +83,7 @@ def write_every_status(directory: Path) -> None:
     """
     for index in range(8):
         machine = "a,b&c" if index < 7 else "<i>other"
+        write_calibration(directory, machine)
         files = CommitFiles(directory, f"{index:x}" * 40, DAY * (index + 1), machine)
         blas = {"numpy_blas": "other"} if index else {}
         where = {
@@ -108,7 +112,7 @@ def write_every_status(directory: Path) -> None:
         files.time(NAMES[0], "s=1", 3.0).time(NAMES[1], "s=1", 1.4 if index == 5 else 1.0)
         files.record(
             NAMES[2], "paired=1", baseline_benchmark=NAMES[0], baseline_case="paired=1",
-            pair_ratios=tuple(ratio * (1.0, 1.04, 1.2)[index % 3] for ratio in ratios),
+            pair_ratios=tuple(ratio * (1.3 if index > 3 else 1.0) for ratio in ratios),
         )  # fmt: skip
         files.time("suites.scale__numpy.time_kernel", "n=1", 1.0 + index)
         files.versions["suites.scale__numpy.time_kernel"] = "v0" if index < 2 else "v1"
@@ -136,7 +140,7 @@ def cells(row: Difference) -> list[str]:
     if row.ratio:
         factor, interval = text.factor(row.ratio), text.factor_interval(row.ratio)
         if row.verdict in ("slower", "faster"):
-            change = [factor, interval]
+            change = [factor, *([SURE.strip()] if row.is_sure else []), interval]
         else:
             change = [row.verdict, f"{factor}, {interval}"]
     speedups = [text.speedup(side.speedup) if side else "" for side in (row.old, row.new)]
@@ -146,7 +150,7 @@ def cells(row: Difference) -> list[str]:
         _side(row.old),
         _side(row.new),
         " → ".join(speedups) if all(speedups) else "",
-        "; ".join(filter(None, (row.note, baseline_words(row)))),
+        note_words(row),
     ]
 
 

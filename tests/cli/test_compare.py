@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from result_files import CommitFiles
+from result_files import CommitFiles, write_calibration
 
 from gpubench.cli import main
 
@@ -25,6 +25,7 @@ def compare(*arguments: str, code: int = 0) -> Result:
 
 
 def write(folder: Path, commit: str, numba: float, machine: str = "runner") -> CommitFiles:
+    write_calibration(folder, machine)
     files = CommitFiles(folder, commit, 86_400 * (1 + (commit > A)), machine)
     return files.time(NUMPY, "n=4", 4.0).time(NUMBA, "n=4", numba).write()
 
@@ -43,10 +44,15 @@ def test_two_commits_show_what_differs_and_count_the_rest(project: Path) -> None
 
     assert lines[0] == "bbbbbbbb against aaaaaaaa on runner, virtualenv-py3.11"
     assert lines[2].split() == [
-        "▼", "slower", "add", "numba", "n=4", "2.00×", "slower", "1.96–2.04×", "1.00", "s",
+        "▼", "slower,", "sure", "add", "numba", "n=4", "2.00×", "slower", "1.96–2.04×", "1.00", "s",
         "2.00", "s",
     ]  # fmt: skip
-    assert lines[3:] == ["1 slower and 1 same"]
+    assert lines[3] == "slower, 1 case: between runs"
+    assert lines[4].startswith(
+        "Between runs on this machine unchanged times differ by up to these percents, 99 of 100 of a "
+        "kind: one thread, bytes not known: "
+    )
+    assert lines[-1] == "1 slower and 1 same"
 
 
 def test_it_says_that_nothing_was_compared_where_no_case_is_on_both_sides(project: Path) -> None:
@@ -128,13 +134,13 @@ def test_markdown_is_for_a_pull_request(project: Path) -> None:
     text = compare("aaaa", "bbbb", "--markdown").stdout
 
     assert text.startswith("<!-- gpubench compare -->\n### bbbbbbbb against aaaaaaaa")
-    assert "| ▼ slower | add numba n=4 | 2.00× slower" in text
+    assert "| ▼ slower, sure | add numba n=4 | 2.00× slower" in text
 
 
 def test_two_folders_are_compared_at_their_newest_commits(project: Path) -> None:
     write(project / "elsewhere", "c" * 40, 4.0)
 
-    text = compare(".asv/results", "elsewhere").stdout
+    text = compare(".asv/results", "elsewhere", "--all").stdout
 
     assert text.startswith("cccccccc against bbbbbbbb on runner, virtualenv-py3.11\n")
     assert "2.00× slower" in text
@@ -172,6 +178,7 @@ def test_other_versions_are_not_comparable(project: Path) -> None:
 
 
 def write_on(folder: Path, commit: str, cpu: str, numpy: float, numba: float) -> None:
+    write_calibration(folder, "runner")
     files = CommitFiles(folder, commit, 86_400 * (1 + (commit > A))).facts(cpu=cpu)
     files.time(NUMPY, "n=4", numpy).time(NUMBA, "n=4", numba).write()
 

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from result_files import CommitFiles
+from result_files import CommitFiles, write_calibration
 
-from gpubench.analysis.comparison import APART, SAME, compare_rows
+from gpubench.analysis.comparison import SAME, compare_rows, known_scatters
+from gpubench.analysis.scatter import LEVELS
 from gpubench.report import compare
 from gpubench.report.compare import ComparePage, pair_address, setup_key
 from gpubench.report.comparison_view import baseline_words, comparison_view, escaped, markdown
@@ -33,6 +34,7 @@ def commit(directory: Path, letter: str, day: int, machine: str = "runner") -> C
 
 def three_cases(directory: Path) -> Table:
     """One case slower, one wrong, one the same; the baseline became faster, Numba was updated."""
+    write_calibration(directory, "runner")
     old = commit(directory, "a", 1).facts(numba="0.65.0")
     new = commit(directory, "b", 2).facts(numba="0.68.1")
     for files, seconds in ((old, 4.0), (new, 2.0)):
@@ -103,11 +105,11 @@ def test_the_markdown_can_be_pasted_as_it_is(tmp_path: Path) -> None:
     ]
     narrow = "\N{NARROW NO-BREAK SPACE}"
     assert lines[7:10] == [
-        f"| ▼ slower | add numba n=4 | 1.50× slower (1.47–1.53×) | 1.00{narrow}s | 1.50{narrow}s "
-        "| 4.00× → 1.33× | its baseline became 2.00× faster |",
+        f"| ▼ slower, sure | add numba n=4 | 1.50× slower (1.47–1.53×) | 1.00{narrow}s "
+        f"| 1.50{narrow}s | 4.00× → 1.33× | between runs; its baseline became 2.00× faster |",
         f"| ! failed | add numba n=16 |  | 2.00{narrow}s | wrong |  | off by \\| one |",
-        f"| ▲ faster | add numpy n=4 | 2.00× faster (1.96–2.04×) | 4.00{narrow}s | 2.00{narrow}s "
-        "|  |  |",
+        f"| ▲ faster, sure | add numpy n=4 | 2.00× faster (1.96–2.04×) | 4.00{narrow}s "
+        f"| 2.00{narrow}s |  | between runs |",
     ]
     assert "- Numba: 0.65.0 → 0.68.1" in lines
     assert lines[-1].startswith("<sub>An implementation's own time is compared")
@@ -121,6 +123,7 @@ def test_markdown_takes_nothing_for_markup() -> None:
 
 def test_a_long_comparison_is_cut_and_says_so(tmp_path: Path) -> None:
     old, new = commit(tmp_path, "a", 1), commit(tmp_path, "b", 2)
+    write_calibration(tmp_path, "runner")
     for n in range(60):
         old.time(NUMBA, f"n={n}", 1.0)
         new.time(NUMBA, f"n={n}", 2.0)
@@ -129,7 +132,8 @@ def test_a_long_comparison_is_cut_and_says_so(tmp_path: Path) -> None:
     table = open_table(tmp_path)
     pair = table.snapshots(table.setups[0])
 
-    view = comparison_view(compare_rows(*pair, *map(table.rows, pair)), most=55)
+    scatters = known_scatters(table, table, pair)
+    view = comparison_view(compare_rows(*pair, *map(table.rows, pair), scatters=scatters), most=55)
 
     assert (len(view.rows), view.more) == (55, 5)
     assert "and 10 more" in markdown(view).splitlines()
@@ -153,6 +157,7 @@ def test_other_machines_are_set_against_this_one_at_their_newest_commits(tmp_pat
 
 def test_of_other_machines_as_many_rows_are_listed_as_a_long_list_shows(tmp_path: Path) -> None:
     for machine, seconds in (("runner", 1.0), ("other", 2.0)):
+        write_calibration(tmp_path / "results", machine)
         files = commit(tmp_path / "results", "a", 1, machine)
         for n in range(FIRST + 5):
             files.time(NUMPY, f"n={n}", 1.0).time(NUMBA, f"n={n}", seconds)
@@ -259,7 +264,7 @@ def test_the_index_names_every_setup_and_its_commits(tmp_path: Path) -> None:
     (setup,) = index["setups"]
     assert (setup["machine"], setup["label"]) == ("runner", "runner, virtualenv-py3.11")
     assert setup["commits"] == [["aaaaaaaa", "1970-01-02", ""], ["bbbbbbbb", "1970-01-03", ""]]
-    assert (index["same"], index["apart"]) == (SAME, APART)
+    assert (index["same"], index["levels"]) == (SAME, [*LEVELS])
     assert index["untimed"]["ow"] == ["failed", "{new}"]
     assert index["untimed"]["to"] == ["mended", "timed out before: {old}"]
     assert index["untimed"]["ss"] == ["not compared", "skipped on both sides"]

@@ -25,6 +25,7 @@ from gpubench.record import (
     record_name,
     to_line,
 )
+from gpubench.results.kinds import KINDS
 
 AT = "2026-03-01T10:00:00+00:00"
 
@@ -166,3 +167,12 @@ def write_machine(directory: Path, machine: str, **facts: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     content = {"machine": machine, "cpu": "Example 9000", "num_cpu": "2", "version": 1, **facts}
     (folder / "machine.json").write_text(json.dumps(content), encoding="utf-8")
+
+
+def write_calibration(directory: Path, machine: str, scatter: float = 0.002) -> None:
+    """What `gpubench calibrate` writes on a quiet machine."""
+    folder = directory / machine
+    folder.mkdir(parents=True, exist_ok=True)
+    kinds = {kind: {"scatter": scatter, "runs": 1000} for kind in KINDS}
+    content = {"format": 1, "kinds": kinds, "date": "2026-01-31", "versions": {}}
+    (folder / "calibration.gpubench").write_text(json.dumps(content), encoding="utf-8")
