@@ -47,8 +47,8 @@ COMPARISON_VERDICTS: tuple[ComparisonVerdict, ...] = get_args(ComparisonVerdict)
 DIFFERING: tuple[ComparisonVerdict, ...] = COMPARISON_VERDICTS[:5]
 """Verdicts that a reader of a comparison should see one by one."""
 
-Basis = Literal["times", "pairs", "speedups"]
-"""What a ratio was made of. ``pairs``: two speedups, each measured in turn with the baseline on the
+Basis = Literal["times", "pairs", "speedups", "in turn"]
+"""What a ratio was made of. ``in turn``: processes of both sides that took turns. ``pairs``: two speedups, each measured in turn with the baseline on the
 same setup. ``speedups``: two speedups of setups that differ."""
 
 BASES: tuple[Basis, ...] = ("pairs", "times", "speedups")
@@ -190,6 +190,8 @@ class Difference:
     """What stands behind the verdict where no ratio of two times does."""
     basis: Basis | None
     """What ``ratio`` was made of; ``None`` without one."""
+    pairs: int | None = None
+    """Pairs of processes that took turns; ``None`` of stored results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +215,8 @@ class SnapshotComparison:
     """Least factor for a change where cases scatter so much; ``None`` without ``scatter``."""
     factor: float
     """Least factor for a change that the user asked for; 1 without."""
+    method: str = ""
+    """How both were measured in turn, a sentence or two; empty for stored results."""
 
     @property
     def counts(self) -> dict[str, int]:

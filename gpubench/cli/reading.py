@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 import sys
 import time
 import webbrowser
@@ -19,6 +20,7 @@ import click
 from gpubench.cli import options
 from gpubench.cli.console import (
     ERR,
+    INTERRUPTED,
     OUT,
     again_with_a_new_table,
     echo,
@@ -27,6 +29,7 @@ from gpubench.cli.console import (
     printable,
 )
 from gpubench.cli.options import RESULTS, SUITES
+from gpubench.cli.planning import chosen_cases
 from gpubench.errors import GpubenchError
 from gpubench.links import stay_inside
 from gpubench.names import pattern_fault
@@ -39,6 +42,9 @@ if TYPE_CHECKING:  # a command imports what reads results only when it runs: --h
 
 TEMPLATES = Path("reports")
 """Of the project: they replace those of the package by name."""
+
+MAX_MEASURE_SECONDS = 86_400.0
+"""Of ``compare --measure``: what differs between days is what it is there to avoid."""
 
 output_option = options.path("--output", Path("reports/html"), "Where the pages are written.")
 open_option = click.option(
@@ -55,6 +61,15 @@ def _finite(context: click.Context, option: click.Parameter, value: float) -> fl
     if not math.isfinite(value):
         raise click.BadParameter(f"{value} is no finite number; give a ratio such as 1.1")
     return value
+
+
+def _duration(context: click.Context, option: click.Parameter, given: str) -> float:
+    """Return seconds of a text such as ``90s``, ``3m``, ``1.5h`` or ``90``."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|h)?", given.strip())
+    seconds = float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2] or "s"] if match else 0.0
+    if not 0 < seconds <= MAX_MEASURE_SECONDS:
+        raise click.BadParameter(f"{given!r} is no duration up to a day; give 90s, 3m or 1h")
+    return seconds
 
 
 def _patterns(
@@ -202,9 +217,27 @@ def choose(
 @click.command()
 @click.argument("old", metavar="A")
 @click.argument("new", metavar="B", required=False)
+@click.argument("targets", metavar="[SUITE[::KERNEL]]...", nargs=-1)
 @options.path("--results", RESULTS, "asv's results directory, where A and B are commits.")
 @options.machine
 @options.environment
+@click.option(
+    "--measure",
+    is_flag=True,
+    help="Measure both commits now, a process of each in turn, instead of reading results.",
+)
+@click.option(
+    "--time",
+    "seconds",
+    default="3m",
+    show_default=True,
+    metavar="DURATION",
+    callback=_duration,
+    help="With --measure: how long at most, such as 90s, 3m or 1h; making environments is extra.",
+)
+@options.preset
+@options.where
+@options.axes
 @click.option("--all", "everything", is_flag=True, help="List every case, not only what differs.")
 @click.option(
     "-f",
@@ -224,9 +257,15 @@ def choose(
 def compare(
     old: str,
     new: str | None,
+    targets: tuple[str, ...],
     results: Path,
     machine: str | None,
     environment: str | None,
+    measure: bool,
+    seconds: float,
+    preset: str | None,
+    where: str | None,
+    axes: tuple[str, ...],
     everything: bool,
     factor: float,
     fail_on: str | None,
@@ -241,6 +280,11 @@ def compare(
     where the interval of their ratio excludes 1x and the medians are 2 % apart (5 % of fewer than
     ten cases, which do not tell how much runs scatter), else the same where the whole interval is
     within 5 %. Where machine, processor or environment differ, speedups are compared, from 10 % on.
+
+    With --measure nothing stored is read: asv installs both commits, and processes of both take
+    turns until each verdict is sure at 99 % or the time is over. That is what decides for pull
+    requests: between stored runs a machine changes. SUITE::KERNEL, --preset, --where and -a choose
+    cases, all where none is named. Ctrl-C ends it with what there is.
     """
     from gpubench.analysis.comparison import compare_rows, paired
     from gpubench.report.comparison_view import comparison_view, markdown
@@ -249,17 +293,32 @@ def compare(
 
     if new is None:
         raise click.UsageError(range_fault(old) or "Missing argument 'B'.")
-    open_once = cache(read_table)  # both sides are mostly of one folder
-    before, after = (
-        _side(name, results, open_once).on(machine, environment) for name in (old, new)
-    )
-    views = [
-        comparison_view(
-            compare_rows(*pair, before.table.rows(pair[0]), after.table.rows(pair[1]), factor),
-            everything=everything or as_json,
+    interrupted = False
+    if measure:
+        from gpubench.cli.comparing import measured_in_turn
+
+        if machine:
+            raise click.UsageError("--measure measures on this machine: leave --machine out")
+        for name in (old, new):
+            if fault := range_fault(name):
+                raise GpubenchError(fault)
+        cases = chosen_cases(targets, preset, where, axes)
+        comparison, interrupted = measured_in_turn(
+            (old, new), cases, environment, preset, seconds, factor
         )
-        for pair in paired(before, after)
-    ]
+        comparisons = [comparison]
+    else:
+        if targets or where or axes:
+            raise click.UsageError("SUITE, --where and -a choose what --measure measures")
+        open_once = cache(read_table)  # both sides are mostly of one folder
+        before, after = (
+            _side(name, results, open_once).on(machine, environment) for name in (old, new)
+        )
+        comparisons = [
+            compare_rows(*pair, before.table.rows(pair[0]), after.table.rows(pair[1]), factor)
+            for pair in paired(before, after)
+        ]
+    views = [comparison_view(one, everything=everything or as_json) for one in comparisons]
     if as_json:
         print_json(list(map(comparison_row, views)))
     elif as_markdown:
@@ -267,6 +326,8 @@ def compare(
     else:
         for view in views:
             OUT.print(*comparison_report(view), sep="\n")
+    if interrupted:
+        sys.exit(INTERRUPTED)
     if fail_on and not any(view.counts for view in views):
         raise GpubenchError(f"{old} and {new} have no case in common: nothing was compared")
     refused = ("failed", "slower") if fail_on == "slower" else (fail_on,)

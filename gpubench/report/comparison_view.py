@@ -124,6 +124,8 @@ class ComparisonView:
     facts: tuple[FactRow, ...]
     unfinished: tuple[str, ...]
     """Of each side that has some: times of a run that was not finished."""
+    method: str = ""
+    """How both were measured in turn; empty for stored results."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -183,6 +185,7 @@ def comparison_view(
             for side, words in stopped
             if words
         ),
+        method=comparison.method,
     )
 
 
@@ -286,7 +289,7 @@ def markdown(view: ComparisonView) -> str:
             lines.append(f"- only {where}: {cases.count:,}, such as {examples}")
     lines += [f"- {escaped(f.label)}: {escaped(f.old)} → {escaped(f.new)}" for f in view.facts]
     lines += [""] if view.facts else []
-    rule = " ".join(filter(None, (RULE, view.scatter, factor_in_words(view.factor))))
+    rule = " ".join(filter(None, (view.method or RULE, view.scatter, factor_in_words(view.factor))))
     return "\n".join([*lines, f"<sub>{rule}</sub>", ""])
 
 

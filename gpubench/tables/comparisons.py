@@ -47,7 +47,7 @@ def comparison_report(view: ComparisonView) -> Iterator[RenderableType]:
         if cases.count:
             examples = "; ".join(cases.examples)
             yield Text(f"only {where}: {text.plural(cases.count, 'case')}, such as {examples}")
-    yield from map(Text, filter(None, (view.scatter, factor_in_words(view.factor))))
+    yield from map(Text, filter(None, (view.method, view.scatter, factor_in_words(view.factor))))
     yield from map(Text, view.unfinished)
     yield Text(view.counts_line, style="bold")
 
@@ -64,11 +64,12 @@ def differences_table(view: ComparisonView) -> Table:
             text.factor_interval(row.ratio) if has_interval else "",
             side_words(row.old),
             side_words(row.new),
+            "" if row.pairs is None else str(row.pairs),
             speedups_words(row) if row.basis == "speedups" else "",
             baseline_words(row).removeprefix("its baseline became "),
         )
         rows.append([Text(cell, _STYLES.get(row.verdict, "")) for cell in cells])
-    right = ("factor", "interval", "before", "after", "speedup")
+    right = ("factor", "interval", "before", "after", "pairs", "speedup")
     columns = ("", "case", *right, "baseline")
     used = [place for place in range(len(columns)) if any(cells[place] for cells in rows)]
     names = [columns[place] for place in used]
@@ -89,6 +90,7 @@ def comparison_row(view: ComparisonView) -> dict[str, Any]:
             "setups": view.setups or None,
             "uncommitted": view.uncommitted,
             "scatter": view.scatter or None,
+            "method": view.method or None,
             "factor": view.factor,
             "cases": [
                 {
@@ -97,6 +99,7 @@ def comparison_row(view: ComparisonView) -> dict[str, Any]:
                     "verdict": row.verdict,
                     "ratio": _ratio(row.ratio),
                     "compared": row.basis,
+                    "pairs": row.pairs,
                     "old": _side(row.old),
                     "new": _side(row.new),
                     "note": row.note,
