@@ -48,8 +48,8 @@ DIFFERING: tuple[ComparisonVerdict, ...] = COMPARISON_VERDICTS[:5]
 """Verdicts that a reader of a comparison should see one by one."""
 
 Basis = Literal["times", "pairs", "speedups", "in turn"]
-"""What a ratio was made of. ``in turn``: processes of both sides that took turns. ``pairs``: two speedups, each measured in turn with the baseline on the
-same setup. ``speedups``: two speedups of setups that differ."""
+"""What a ratio was made of. ``in turn``: processes of both sides that took turns. ``pairs``: two
+speedups, each measured in turn with the baseline on the same setup. ``speedups``: two speedups of setups that differ."""
 
 BASES: tuple[Basis, ...] = ("pairs", "times", "speedups")
 """In the order in which their scatter is stated: what scatters least first."""

@@ -339,7 +339,7 @@ def _discover(side: CommitSide, config: Any, wanted: set[str]) -> Mapping[str, M
     with tempfile.TemporaryDirectory() as folder, environment(side.variables):
         result = Path(folder, "benchmarks.json")
         variables = {**os.environ, **side.environment.env_vars}
-        arguments = ["discover", os.path.abspath(config.benchmark_dir), str(result)]
+        arguments = ["discover", str(Path(config.benchmark_dir).resolve()), str(result)]
         try:
             side.environment.run(
                 [runner.BENCHMARK_RUN_SCRIPT, *arguments], cwd=folder, env=variables, dots=False
