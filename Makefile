@@ -25,6 +25,7 @@ help:  ## List the jobs
 
 bench: $(VENV)/installed  ## Measure this commit on a quick preset and write the report
 	@test -f $(HOME)/.asv-machine.json || $(BIN)/asv machine --yes
+	@ls .asv/results/*/calibration.gpubench >/dev/null 2>&1 || echo "Once for each machine: $(BIN)/gpubench calibrate measures for two minutes how much its runs differ"
 	GPUBENCH_PRESET=$(PRESET) $(BIN)/asv run $(COMMITS)
 	$(BIN)/gpubench report
 

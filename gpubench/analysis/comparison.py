@@ -49,7 +49,8 @@ DIFFERING: tuple[ComparisonVerdict, ...] = COMPARISON_VERDICTS[:5]
 
 Basis = Literal["times", "pairs", "speedups", "in turn"]
 """What a ratio was made of. ``in turn``: processes of both sides that took turns. ``pairs``: two
-speedups, each measured in turn with the baseline on the same setup. ``speedups``: two speedups of setups that differ."""
+speedups, each measured in turn with the baseline on the same setup. ``speedups``: two speedups of
+setups that differ."""
 
 BASES: tuple[Basis, ...] = ("pairs", "times", "speedups")
 """In the order in which their scatter is stated: what scatters least first."""

@@ -287,6 +287,7 @@ def compare(
     cases, all where none is named. Ctrl-C ends it with what there is.
     """
     from gpubench.analysis.comparison import compare_rows, paired
+    from gpubench.analysis.in_turn import judge_interleaved
     from gpubench.report.comparison_view import comparison_view, markdown
     from gpubench.results.commits import range_fault
     from gpubench.tables.comparisons import comparison_report, comparison_row
@@ -315,7 +316,9 @@ def compare(
             _side(name, results, open_once).on(machine, environment) for name in (old, new)
         )
         comparisons = [
-            compare_rows(*pair, before.table.rows(pair[0]), after.table.rows(pair[1]), factor)
+            judge_interleaved(
+                compare_rows(*pair, before.table.rows(pair[0]), after.table.rows(pair[1]), factor)
+            )
             for pair in paired(before, after)
         ]
     views = [comparison_view(one, everything=everything or as_json) for one in comparisons]

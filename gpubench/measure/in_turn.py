@@ -92,15 +92,17 @@ def measure_in_turn(
     there is time at all. A side that has no time ends its job.
     """
     end = clock() + seconds
+    round_seconds = 0.0
     turns = [Turns(job) for job in work]
     unsure = [*range(len(work))]
     for number in count():
         unsure.sort(key=lambda place: doubt(turns[place].logs), reverse=True)
-        fitting = [place for place in unsure if clock() + turns[place].pair_seconds < end]
-        if not fitting:
+        began = clock()
+        if all(began + round_seconds + turns[place].pair_seconds >= end for place in unsure):
             return
         bench.begin_round()
-        for place in fitting:
+        round_seconds = clock() - began
+        for place in unsure:
             job, its = work[place], turns[place]
             began = clock()
             if began + its.pair_seconds >= end:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import islice, takewhile
+from itertools import islice, pairwise, takewhile
 
 import numpy as np
 import pytest
@@ -122,7 +122,7 @@ def test_the_looks_share_the_error_and_each_can_be_reached(error: float) -> None
     looks = [*islice(plan_looks(error), 30)]
     assert sum(share for _, share in looks) <= error
     assert all(2 / 2**pairs <= share for pairs, share in looks)
-    assert all(one < other for (one, _), (other, _) in zip(looks, looks[1:], strict=False))
+    assert all(one < other for (one, _), (other, _) in pairwise(looks))
 
 
 def test_between_two_looks_the_interval_is_that_of_the_last_one() -> None:
