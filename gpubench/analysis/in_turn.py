@@ -25,9 +25,9 @@ UNSURE = "the time was over before its verdict was sure; give more with --time"
 
 
 INTERLEAVED_METHOD = (
-    "In turn: {count} of these cases by the pairs of processes that asv took with "
-    "--interleave-rounds. Slower and faster hold at 99 % for all of them together, same at 99 % for "
-    "each."
+    "In turn: {count} of these cases by pairs of the processes that asv took with "
+    "--interleave-rounds. Their slower and faster hold at 99 % for all of them together, their "
+    "same at 99 % for each."
 )
 
 

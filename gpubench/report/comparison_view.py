@@ -289,7 +289,14 @@ def markdown(view: ComparisonView) -> str:
             lines.append(f"- only {where}: {cases.count:,}, such as {examples}")
     lines += [f"- {escaped(f.label)}: {escaped(f.old)} → {escaped(f.new)}" for f in view.facts]
     lines += [""] if view.facts else []
-    rule = " ".join(filter(None, (view.method or RULE, view.scatter, factor_in_words(view.factor))))
+    is_all_in_turn = bool(view.method) and all(row.basis in (None, "in turn") for row in view.rows)
+    parts = (
+        "" if is_all_in_turn else RULE,
+        view.method,
+        view.scatter,
+        factor_in_words(view.factor),
+    )
+    rule = " ".join(filter(None, parts))
     return "\n".join([*lines, f"<sub>{rule}</sub>", ""])
 
 
