@@ -90,5 +90,25 @@ def test_two_commits_in_turn(two):
     assert "differs" in ran["cases"]["fresh"]["note"]
     assert not two.results.exists()
 
+    # Of what is installed already, and what nobody changed.
     unchanged = compare(two, "before", "after", "s", "-a", "implementation=plain", "--time", "15s")
     assert unchanged["cases"]["plain"]["verdict"] in ("same", "unclear")
+
+
+def test_a_commit_that_cannot_be_installed_ends_it_with_what_failed(two):
+    failing = "python -c \"import sys; sys.exit('the compiler is missing')\""
+    two.configure(matrix={"req": {name: [] for name in SMALL_MATRIX}}, build=(failing,))
+    two.save("not installable")
+
+    printed = two.run(
+        "gpubench", "compare", "--measure", "HEAD", "HEAD", "s", code=2
+    ).stdout.splitlines()
+
+    assert any("cannot be installed, so that nothing is compared" in line for line in printed)
+    assert printed[-1] == "the compiler is missing"
+    assert not any(line.startswith("Traceback") for line in printed)
+
+
+def test_a_commit_that_git_does_not_know(two):
+    printed = two.run("gpubench", "compare", "--measure", "nowhere", "HEAD", "s", code=2).stdout
+    assert "git knows no commit 'nowhere'" in printed
