@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import re
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -127,6 +128,8 @@ class TwoCommits:
 
     def take(self, side: int, job: Job) -> Measured:
         """Measure a job in one process of a side."""
+        from asv.util import UserError
+
         of, spawner = self.sides[side], self._spawners[side]
         found = of.find(job)
         assert found is not None  # only jobs that both sides have are taken
@@ -134,14 +137,18 @@ class TwoCommits:
         limit = benchmark.get("timeout") or of.environment._default_benchmark_timeout
         with tempfile.TemporaryDirectory() as folder, environment(of.variables), _quiet():
             result = Path(folder, "result.json")
-            printed, code = spawner.run(
-                name=f"{benchmark['name']}-{number}",
-                params_str=json.dumps(dict(ATTRIBUTES)),
-                profile_path="None",
-                result_file_name=str(result),
-                timeout=limit,
-                cwd=folder,
-            )
+            try:
+                printed, code = spawner.run(
+                    name=f"{benchmark['name']}-{number}",
+                    params_str=json.dumps(dict(ATTRIBUTES)),
+                    profile_path="None",
+                    result_file_name=str(result),
+                    timeout=limit,
+                    cwd=folder,
+                )
+            except (UserError, OSError, RuntimeError) as error:  # the server has ended with it
+                self.begin_round()
+                printed, code = str(error), -signal.SIGKILL
             samples: tuple[float, ...] = ()
             with suppress(OSError, ValueError, TypeError, KeyError):  # none where it failed
                 samples = tuple(map(float, json.loads(result.read_text())["samples"]))
@@ -175,8 +182,8 @@ class TwoCommits:
         elif record.status in ("started", "ok") and not (code == 0 and taken):
             how = how_it_ended(code) if code else "it gave no time"
             status: RecordedStatus = "failed" if code >= 0 else "killed"
-            words = _tail(printed, 1) or f"its process ended without an outcome ({how})"
-            record = replace(record, status=status, reason=words)
+            words = (f"its process ended without an outcome ({how})", _tail(printed, 1))
+            record = replace(record, status=status, reason=": ".join(filter(None, words)))
         elif record.status == "started":  # a release that kept no record
             record = replace(record, status="ok")
         if record.status != "ok":
