@@ -27,7 +27,7 @@ from itertools import takewhile
 
 import numpy as np
 
-from gpubench.analysis.comparison import APART, SAME, ComparisonVerdict
+from gpubench.analysis.comparison import SAME, ComparisonVerdict
 from gpubench.results.ratio import Ratio, signed_rank_interval
 
 ERROR = 0.01
@@ -38,6 +38,10 @@ GROWTH = 1.2
 """Pairs at a look over those at the look before. With less the shares of the error shrink faster
 than pairs are won; with more a case that is nearly sure waits long for its next look."""
 
+
+MIN_CHANGE_FACTOR = 1.02
+"""Least factor of what is called slower or faster: two environments that asv made alike may differ
+by a few per mille, in where files and code lie, and nobody looks for so little."""
 
 TINY = 1e-9
 """Doubt that is left where pairs of a script are all alike."""
@@ -68,7 +72,7 @@ def interval_at_last_look(logs: Sequence[float], error: float) -> Ratio:
         pairs, share = reached[-1]
         _, low, high = signed_rank_interval(np.asarray(logs[:pairs], np.float64), share)
     middle = signed_rank_interval(np.asarray(logs, np.float64), ERROR)[0] if logs else math.nan
-    return Ratio(math.exp(middle), math.exp(low), math.exp(high), least=APART)
+    return Ratio(math.exp(middle), math.exp(low), math.exp(high), least=MIN_CHANGE_FACTOR)
 
 
 def doubt_of(logs: Sequence[float], cases: int, factor: float = 1.0) -> float:
@@ -85,14 +89,14 @@ def verdict_in_turn(
     """Return the verdict of one of so many cases, and its ratio with the interval it rests on.
 
     ``faster``, ``slower``: the interval that is corrected for all cases excludes 1x, and the middle
-    is ``APART`` from it, and beyond ``factor``. ``same``: the case's own interval at 99 % lies
+    is ``MIN_CHANGE_FACTOR`` from it, and beyond ``factor``. ``same``: the case's own interval at 99 % lies
     within ``SAME`` of 1x, or within a larger ``factor``, and the case is not on the way to be
     called slower or faster. Everything else: ``unclear``.
     """
     ratio = interval_at_last_look(logs, ERROR)
     if not logs:
         return "unclear", ratio
-    least = max(APART, factor)
+    least = max(MIN_CHANGE_FACTOR, factor)
     if ratio.factor >= least and not ratio.low <= 1 <= ratio.high:
         corrected = interval_at_last_look(logs, ERROR / cases)
         if not corrected.low <= 1 <= corrected.high:
