@@ -89,9 +89,9 @@ def verdict_in_turn(
     """Return the verdict of one of so many cases, and its ratio with the interval it rests on.
 
     ``faster``, ``slower``: the interval that is corrected for all cases excludes 1x, and the middle
-    is ``MIN_CHANGE_FACTOR`` from it, and beyond ``factor``. ``same``: the case's own interval at 99 % lies
-    within ``SAME`` of 1x, or within a larger ``factor``, and the case is not on the way to be
-    called slower or faster. Everything else: ``unclear``.
+    is ``MIN_CHANGE_FACTOR`` from it, and beyond ``factor``. ``same``: the case's own interval at
+    99 % lies within ``SAME`` of 1x, or within a larger ``factor``, and the case is not on the way
+    to be called slower or faster. Everything else: ``unclear``.
     """
     ratio = interval_at_last_look(logs, ERROR)
     if not logs:

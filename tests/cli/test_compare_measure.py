@@ -124,8 +124,8 @@ def test_what_is_slower_is_found_and_says_what_it_rests_on(run: Run) -> None:
     lines = [line.rstrip() for line in run(ScriptedCommits()).stdout.splitlines()]
     assert lines[0] == "bbbbbbbb against aaaaaaaa on runner, virtualenv-py3.11"
     words = lines[2].split()
-    assert words[:6] == ["▼", "slower", "s.k", "kernel", "n=8", "2.00×"]
-    assert words[-1] == "11"
+    assert words[0] == "▼"
+    assert {"s.k", "kernel", "n=8", "2.00×", "11"} < {*words}
     assert "In turn: 3 cases, 29 pairs of processes of both commits in" in "\n".join(lines)
     assert lines[-1] == "1 slower and 2 same"
 
