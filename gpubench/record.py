@@ -39,6 +39,10 @@ APPENDED = "append_samples"
 """Fact of a run: true where asv adds its samples to those it has stored (``--append-samples``);
 absent elsewhere."""
 
+INTERLEAVED = "interleaved_processes"
+"""Fact of a run: how many processes asv gives each case, where it takes those of several commits in
+turn (``--interleave-rounds -a rounds=10``); absent elsewhere."""
+
 MAX_LINE = 2**22
 """Bytes of a line: the longest has some 20 for each sample, and nobody takes 200,000."""
 

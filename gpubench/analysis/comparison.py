@@ -58,17 +58,19 @@ COMPARISON_VERDICTS: tuple[ComparisonVerdict, ...] = get_args(ComparisonVerdict)
 DIFFERING: tuple[ComparisonVerdict, ...] = COMPARISON_VERDICTS[:5]
 """Verdicts that a reader of a comparison should see one by one."""
 
-Basis = Literal["times", "pairs", "speedups"]
-"""What a ratio was made of. ``pairs``: two speedups, each measured in turn with the baseline on the
-same setup. ``speedups``: two speedups of setups that differ."""
+Basis = Literal["times", "pairs", "speedups", "in turn"]
+"""What a ratio was made of. ``in turn``: processes of both sides that took turns. ``pairs``: two
+speedups, each measured in turn with the baseline on the same setup. ``speedups``: two speedups of
+setups that differ."""
 
 RESTS_ON: Mapping[Basis, str] = {
     "pairs": "same run",
     "times": "between runs",
     "speedups": "same run",
+    "in turn": "in turn",
 }
-"""What a verdict rests on: times of two runs, or speedups, each against a baseline of the same
-run."""
+"""What a verdict rests on: times of two runs, speedups, each against a baseline of the same run, or
+processes of both sides that took turns."""
 
 FAILURES: tuple[Status, ...] = ("wrong", "failed", "timed_out", "killed")
 
@@ -196,6 +198,8 @@ class Difference:
     """What stands behind the verdict where no ratio of two times does."""
     basis: Basis | None
     """What ``ratio`` was made of; ``None`` without one."""
+    pairs: int | None = None
+    """Pairs of processes that took turns; ``None`` of stored results."""
 
     @property
     def rests_on(self) -> str:
@@ -217,12 +221,15 @@ class SnapshotComparison:
     """What differs in hardware, software and settings."""
     setups: SetupDifference
     """What of that keeps times from being compared."""
-    scatter: RunScatter
-    """How much times of the newer side's setup differ between runs."""
+    scatter: RunScatter | None
+    """How much times of the newer side's setup differ between runs; ``None`` of sides that were
+    measured in turn."""
     shared: Shared
     """What all one-thread times of the two runs share."""
     factor: float
     """Least factor for a change that the user asked for; 1 without."""
+    method: str = ""
+    """How both were measured in turn, a sentence or two; empty for stored results."""
 
     @property
     def counts(self) -> dict[str, int]:

@@ -6,6 +6,7 @@ import click
 
 from gpubench import __version__
 from gpubench.cli.advise import advise
+from gpubench.cli.calibrating import calibrate
 from gpubench.cli.console import ERR, Commands
 from gpubench.cli.fleet import fleet
 from gpubench.cli.measuring import count, time, verify
@@ -18,7 +19,7 @@ from gpubench.distribution import describe_conflict
     cls=Commands,
     commands=[
         *(init, add, check, plan, devices, grid, schema),
-        *(verify, count, time, fleet),
+        *(verify, count, time, calibrate, fleet),
         *(report, serve, choose, advise, compare, query),
     ],
     context_settings={"help_option_names": ["-h", "--help"]},

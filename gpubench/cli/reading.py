@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 import sys
 import time
 import webbrowser
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,7 @@ import click
 from gpubench.cli import options
 from gpubench.cli.console import (
     ERR,
+    INTERRUPTED,
     OUT,
     again_with_a_new_table,
     echo,
@@ -27,6 +30,7 @@ from gpubench.cli.console import (
     printable,
 )
 from gpubench.cli.options import RESULTS, SUITES
+from gpubench.cli.planning import chosen_cases
 from gpubench.errors import GpubenchError
 from gpubench.links import stay_inside
 from gpubench.names import pattern_fault
@@ -40,6 +44,9 @@ if TYPE_CHECKING:  # a command imports what reads results only when it runs: --h
 
 TEMPLATES = Path("reports")
 """Of the project: they replace those of the package by name."""
+
+MAX_MEASURE_SECONDS = 86_400.0
+"""Of ``compare --measure``: what differs between days is what it is there to avoid."""
 
 output_option = options.path("--output", Path("reports/html"), "Where the pages are written.")
 open_option = click.option(
@@ -76,6 +83,15 @@ def _allowances(
         if not (percent.endswith("%") and 0 <= allowed[name] < math.inf):
             raise click.BadParameter(f"{each!r} is no share; give one such as {name}=1%")
     return allowed
+
+
+def _duration(context: click.Context, option: click.Parameter, given: str) -> float:
+    """Return seconds of a text such as ``90s``, ``3m``, ``1.5h`` or ``90``."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|h)?", given.strip())
+    seconds = float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2] or "s"] if match else 0.0
+    if not 0 < seconds <= MAX_MEASURE_SECONDS:
+        raise click.BadParameter(f"{given!r} is no duration up to a day; give 90s, 3m or 1h")
+    return seconds
 
 
 def _patterns(
@@ -223,9 +239,27 @@ def choose(
 @click.command()
 @click.argument("old", metavar="A")
 @click.argument("new", metavar="B", required=False)
+@click.argument("targets", metavar="[SUITE[::KERNEL]]...", nargs=-1)
 @options.path("--results", RESULTS, "asv's results directory, where A and B are commits.")
 @options.machine
 @options.environment
+@click.option(
+    "--measure",
+    is_flag=True,
+    help="Measure both commits now, a process of each in turn, instead of reading results.",
+)
+@click.option(
+    "--time",
+    "seconds",
+    default="3m",
+    show_default=True,
+    metavar="DURATION",
+    callback=_duration,
+    help="With --measure: how long at most, such as 90s, 3m or 1h; making environments is extra.",
+)
+@options.preset
+@options.where
+@options.axes
 @click.option("--all", "everything", is_flag=True, help="List every case, not only what differs.")
 @click.option(
     "-f",
@@ -254,9 +288,15 @@ def choose(
 def compare(
     old: str,
     new: str | None,
+    targets: tuple[str, ...],
     results: Path,
     machine: str | None,
     environment: str | None,
+    measure: bool,
+    seconds: float,
+    preset: str | None,
+    where: str | None,
+    axes: tuple[str, ...],
     everything: bool,
     factor: float,
     fail_on: str | None,
@@ -273,10 +313,17 @@ def compare(
     between runs on the machine, which its history tells; else the same where the whole interval is
     within 5 %. That is corrected for the number of cases: at most one in ten of those called slower
     or faster is unchanged, and one in a hundred of those called sure. Where machine, processor or
-    environment differ, speedups are compared. Counts of the device in software are exact: each that grew is listed, and each that improved.
+    environment differ, speedups are compared. Counts of the device in software are exact: each
+    that grew is listed, and each that improved.
+
+    With --measure nothing stored is read: asv installs both commits, and processes of both take
+    turns until each verdict is sure at 99 % or the time is over. That is what decides for pull
+    requests: between stored runs a machine changes. SUITE::KERNEL, --preset, --where and -a choose
+    cases, all where none is named. Ctrl-C ends it with what there is.
     """
     from gpubench.analysis.comparison import compare_rows, known_scatters, paired
     from gpubench.analysis.count_changes import CountedSnapshot, compare_counts
+    from gpubench.analysis.in_turn import judge_interleaved
     from gpubench.report.comparison_view import comparison_view, markdown
     from gpubench.report.count_view import counts_json, counts_markdown
     from gpubench.results.commits import range_fault
@@ -285,39 +332,54 @@ def compare(
 
     if new is None:
         raise click.UsageError(range_fault(old) or "Missing argument 'B'.")
-    open_once = cache(read_table)  # both sides are mostly of one folder
-    before, after = (
-        _side(name, results, open_once).on(machine, environment) for name in (old, new)
-    )
-    views = [
-        comparison_view(
-            compare_rows(
-                *pair,
-                before.table.rows(pair[0]),
-                after.table.rows(pair[1]),
-                factor,
-                known_scatters(before.table, after.table, pair),
-            ),
-            everything=everything or as_json,
+    interrupted = False
+    counted: list[CountComparison] = []
+    if measure:
+        from gpubench.cli.comparing import measured_in_turn
+
+        if machine:
+            raise click.UsageError("--measure measures on this machine: leave --machine out")
+        if fail_on == "counts":
+            raise click.UsageError("--measure takes times, and counts nothing: leave one out")
+        for name in (old, new):
+            if fault := range_fault(name):
+                raise GpubenchError(fault)
+        cases = chosen_cases(targets, preset, where, axes)
+        comparison, interrupted = measured_in_turn(
+            (old, new), cases, environment, preset, seconds, factor
         )
-        for pair in paired(before, after)
-    ]
-    counted = [
-        compare_counts(
-            CountedSnapshot.of(before.table, pair[0]),
-            CountedSnapshot.of(after.table, pair[1]),
-            allowed,
+        comparisons = [comparison]
+    else:
+        if targets or where or axes:
+            raise click.UsageError("SUITE, --where and -a choose what --measure measures")
+        open_once = cache(read_table)  # both sides are mostly of one folder
+        before, after = (
+            _side(name, results, open_once).on(machine, environment) for name in (old, new)
         )
-        for pair in paired(before, after)
-    ]
-    both = [*zip(views, counted, strict=True)]
+        comparisons = []
+        for pair in paired(before, after):
+            rows = before.table.rows(pair[0]), after.table.rows(pair[1])
+            scatters = known_scatters(before.table, after.table, pair)
+            comparisons.append(judge_interleaved(compare_rows(*pair, *rows, factor, scatters)))
+            was = CountedSnapshot.of(before.table, pair[0])
+            now = CountedSnapshot.of(after.table, pair[1])
+            counted.append(compare_counts(was, now, allowed))
+    views = [comparison_view(one, everything=everything or as_json) for one in comparisons]
+    both = [*zip_longest(views, counted)]
     if as_json:
-        print_json([comparison_row(view) | {"counted": counts_json(of)} for view, of in both])
+        compared = (
+            comparison_row(view) | ({"counted": counts_json(of)} if of else {}) for view, of in both
+        )
+        print_json([*compared])
     elif as_markdown:
-        echo("\n".join(markdown(view) + counts_markdown(of) for view, of in both), nl=False)
+        texts = (markdown(view) + (counts_markdown(of) if of else "") for view, of in both)
+        echo("\n".join(texts), nl=False)
     else:
         for view, of in both:
-            OUT.print(*comparison_report(view), *count_report(of), sep="\n")
+            report = [*comparison_report(view), *(count_report(of) if of else ())]
+            OUT.print(*report, sep="\n")
+    if interrupted:
+        sys.exit(INTERRUPTED)
     if fail_on and not any(view.counts for view in views):
         raise GpubenchError(f"{old} and {new} have no case in common: nothing was compared")
     refused = ("failed", "slower") if fail_on == "slower" else ("failed",) if fail_on else ()

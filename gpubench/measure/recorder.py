@@ -19,7 +19,16 @@ from gpubench.errors import GpubenchError
 from gpubench.files import MOST_BYTES, TooLarge, append_lines, read_regular
 from gpubench.measure.asv_settings import asv_settings
 from gpubench.names import Value
-from gpubench.record import APPENDED, CaseRecord, CountsRecord, Line, RunRecord, parse_line, to_line
+from gpubench.record import (
+    APPENDED,
+    INTERLEAVED,
+    CaseRecord,
+    CountsRecord,
+    Line,
+    RunRecord,
+    parse_line,
+    to_line,
+)
 
 SOFTWARE = (DISTRIBUTION, "numpy", "asv-runner")
 """Distributions whose versions explain a change of any time; backends name theirs."""
@@ -55,7 +64,10 @@ class Recorder:
         last = next((one.facts for one in runs), None)
         if last is not None and run and last.get("run") == run:
             return
-        asked: dict[str, Value | None] = {APPENDED: True} if asv_settings().append_samples else {}
+        settings = asv_settings()
+        asked: dict[str, Value | None] = {APPENDED: True} if settings.append_samples else {}
+        if settings.interleaved_processes:
+            asked[INTERLEAVED] = settings.interleaved_processes
         facts = {"run": run, **asked, **run_facts(), **(of_code or {})}
         if facts != last:
             backends = registry.usable()

@@ -134,6 +134,8 @@ class ComparisonView:
     facts: tuple[FactRow, ...]
     unfinished: tuple[str, ...]
     """Of each side that has some: times of a run that was not finished."""
+    method: str = ""
+    """How both were measured in turn; empty for stored results."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -175,7 +177,7 @@ def comparison_view(
         counts_line=counts_in_words(counts) or "nothing to compare",
         setups=setups_in_words(comparison.setups),
         uncommitted=_uncommitted(comparison.old, comparison.new),
-        scatter=scatter_in_words(comparison.scatter),
+        scatter=scatter_in_words(comparison.scatter) if comparison.scatter else "",
         shared=shared_in_words(comparison.shared),
         sure=comparison.sure,
         factor=comparison.factor,
@@ -190,6 +192,7 @@ def comparison_view(
             for side, words in stopped
             if words
         ),
+        method=comparison.method,
     )
 
 
@@ -314,7 +317,14 @@ def markdown(view: ComparisonView) -> str:
             lines.append(f"- only {where}: {cases.count:,}, such as {examples}")
     lines += [f"- {escaped(f.label)}: {escaped(f.old)} → {escaped(f.new)}" for f in view.facts]
     lines += [""] if view.facts else []
-    rule = " ".join(filter(None, (RULE, escaped(view.scatter), factor_in_words(view.factor))))
+    is_all_in_turn = bool(view.method) and all(row.basis in (None, "in turn") for row in view.rows)
+    parts = (
+        "" if is_all_in_turn else RULE,
+        view.method,
+        escaped(view.scatter),
+        factor_in_words(view.factor),
+    )
+    rule = " ".join(filter(None, parts))
     return "\n".join([*lines, f"<sub>{rule}</sub>", ""])
 
 

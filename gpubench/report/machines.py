@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from gpubench.analysis.noise import Noise
 from gpubench.analysis.scatter import RunScatter
 from gpubench.names import Value
-from gpubench.record import APPENDED, UNCOMMITTED
+from gpubench.record import APPENDED, INTERLEAVED, UNCOMMITTED
 from gpubench.report import exports, text
 from gpubench.report.exports import ExportFile
 from gpubench.report.findings import running_states
@@ -82,7 +82,7 @@ _UNITS = {
 _REPLACED = {"num_cpu": "cpu_threads", "ram": "memory_bytes"}
 """What asv's ``machine.json`` says and the record says better."""
 
-_HIDDEN = {"host", "machine", "run", APPENDED, "version"}
+_HIDDEN = {"host", "machine", "run", APPENDED, INTERLEAVED, "version"}
 
 _MOST_VALUES = 4
 

@@ -225,20 +225,26 @@ def paired_speedup(ratios: Sequence[float], rounds: Sequence[int] = ()) -> Ratio
     counted = counted[(counted > 0) & (counted < math.inf)]
     if not counted.size:
         return None
-    logs = np.log(counted)
+    value, low, high = signed_rank_interval(np.log(counted), PAIRED_ERROR)
+    return Ratio(math.exp(value), math.exp(low), math.exp(high), least=IN_TURN)
+
+
+def signed_rank_interval(logs: NDArray[np.float64], error: float) -> tuple[float, float, float]:
+    """Return the middle of logarithms of ratios, and both ends of its interval at this ``error``,
+    infinite where there are too few; see ``paired_speedup``."""
     if logs.size > MOST_COUNTED:
         logs = np.array([np.median(part) for part in np.array_split(logs, MOST_COUNTED)])
     one, other = np.triu_indices(logs.size)
     means = np.sort(logs[one] + logs[other]) / 2
-    k = _signed_rank(logs.size)
-    low, high = np.exp(means[[k - 1, -k]]).tolist() if k else (0.0, math.inf)
-    return Ratio(math.exp(np.median(means)), low, high, least=IN_TURN)
+    k = _signed_rank(logs.size, error)
+    low, high = means[[k - 1, -k]].tolist() if k else (-math.inf, math.inf)
+    return float(np.median(means)), low, high
 
 
 @lru_cache(maxsize=256)
-def _signed_rank(count: int) -> int:
+def _signed_rank(count: int, error: float) -> int:
     """The largest ``k`` for which the ``k``-th means of two from either end, of so many values,
-    enclose the middle with 99.5 %; 0 where none do.
+    enclose the middle but for a chance of ``error``; 0 where none do.
 
     The test's statistic is a sum of those ranks 1 to ``count`` that a fair coin picks.
     """
@@ -248,7 +254,7 @@ def _signed_rank(count: int) -> int:
         without = chances / 2
         chances = without.copy()
         chances[rank:] += without[:-rank]
-    return int(np.searchsorted(2 * np.cumsum(chances), PAIRED_ERROR, side="right"))
+    return int(np.searchsorted(2 * np.cumsum(chances), error, side="right"))
 
 
 def geometric_mean(ratios: Sequence[Ratio]) -> Ratio | None:

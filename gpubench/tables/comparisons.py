@@ -49,7 +49,7 @@ def comparison_report(view: ComparisonView) -> Iterator[RenderableType]:
         if cases.count:
             examples = "; ".join(cases.examples)
             yield Text(f"only {where}: {text.plural(cases.count, 'case')}, such as {examples}")
-    yield from map(Text, filter(None, (view.scatter, factor_in_words(view.factor))))
+    yield from map(Text, filter(None, (view.method, view.scatter, factor_in_words(view.factor))))
     yield from map(Text, view.unfinished)
     yield Text(view.counts_line, style="bold")
 
@@ -66,11 +66,12 @@ def differences_table(view: ComparisonView) -> Table:
             text.factor_interval(row.ratio) if has_interval else "",
             side_words(row.old),
             side_words(row.new),
+            "" if row.pairs is None else str(row.pairs),
             speedups_words(row) if row.basis == "speedups" else "",
             baseline_words(row).removeprefix("its baseline became "),
         )
         rows.append([Text(cell, _STYLES.get(row.verdict, "")) for cell in cells])
-    right = ("factor", "interval", "before", "after", "speedup")
+    right = ("factor", "interval", "before", "after", "pairs", "speedup")
     columns = ("", "case", *right, "baseline")
     used = [place for place in range(len(columns)) if any(cells[place] for cells in rows)]
     names = [columns[place] for place in used]
@@ -93,6 +94,7 @@ def comparison_row(view: ComparisonView) -> dict[str, Any]:
             "scatter": view.scatter or None,
             "shared": view.shared or None,
             "sure": view.sure,
+            "method": view.method or None,
             "factor": view.factor,
             "cases": [
                 {
@@ -103,6 +105,7 @@ def comparison_row(view: ComparisonView) -> dict[str, Any]:
                     "sure": row.is_sure,
                     "compared": row.basis,
                     "rests_on": row.rests_on or None,
+                    "pairs": row.pairs,
                     "old": _side(row.old),
                     "new": _side(row.new),
                     "note": row.note,

@@ -1,0 +1,389 @@
+"""Two commits of the project, each in an environment of asv's, measured process by process.
+
+asv makes the environments, checks out, builds and installs, as for ``asv run``; both commits stay
+installed beside each other, in folders whose names have the same length, as a path's length moves
+what lies in memory. Suites are those of the working tree, kernels those of each commit. Processes
+are started by asv's own code, so that a commit with another release of gpubench is measured too:
+what both sides share is asv's protocol and the record. Nothing is kept among asv's results.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import os
+import re
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from gpubench.backends.pools import how_it_ended
+from gpubench.environment import environment
+from gpubench.errors import GpubenchError
+from gpubench.fleet.checkout import machine_name
+from gpubench.git import ask_git, named_repository
+from gpubench.measure.asv_settings import VARIABLE, AsvSettings
+from gpubench.measure.conditions import why_stopped
+from gpubench.measure.direct import Job, Measured
+from gpubench.measure.preparation import case_record
+from gpubench.record import (
+    SUFFIX,
+    CaseRecord,
+    RecordedStatus,
+    RoundsRecord,
+    RunRecord,
+    parse_line,
+)
+
+ATTRIBUTES: Mapping[str, Any] = {"rounds": 1, "repeat": 5}
+"""Attributes of asv that hold for every process. Five samples, each in a round of its own: what
+differs between processes, 1 to 10 %, is more than what more samples of one would settle."""
+
+FOLDERS = ("in-turn-1", "in-turn-2")
+"""Of environments, in asv's ``env_dir``: before and after."""
+
+TAIL_LINES = 12
+"""Last lines of a command that stand in the message of its failure."""
+
+Say = Callable[[str], object]
+"""Is called with what is done now."""
+
+
+@dataclass
+class CommitSide:
+    """One commit, installed in its environment."""
+
+    label: str
+    """As the user named it."""
+    commit: str
+    date: float
+    """Seconds since 1970."""
+    subject: str | None
+    machine: str
+    environment: Any
+    """``asv.environment.Environment``."""
+    variables: Mapping[str, str]
+    """With which its processes are started."""
+    records: Path
+    """Folder that its processes write their records into."""
+    benchmarks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What asv discovers, by name."""
+    run: RunRecord | None = None
+    """Facts of its last process that gave any."""
+
+    def find(self, job: Job) -> tuple[Mapping[str, Any], int] | None:
+        """Return asv's description of a job's benchmark and the case's number in it; ``None`` where
+        this side does not have it."""
+        benchmark = self.benchmarks.get(job.case.benchmark(job.time).asv_name)
+        (cases,) = benchmark["params"] if benchmark else ((),)
+        identity = repr(job.case.identity)
+        return (benchmark, cases.index(identity)) if benchmark and identity in cases else None
+
+
+class TwoCommits:
+    """Two commits whose processes can be taken in turn; a ``Bench``."""
+
+    def __init__(self, sides: Sequence[CommitSide], benchmark_dir: str, method: str) -> None:
+        """``method``: asv's ``launch_method``."""
+        self.sides = sides
+        self._folder, self._method = benchmark_dir, method
+        self._spawners: list[Any] = []
+
+    def begin_round(self) -> None:
+        """Start servers that processes are forked from anew, where asv has such: forks of one lie
+        alike in memory, which would be in all pairs alike."""
+        from asv import runner
+        from asv.util import UserError
+
+        self.close()
+        for side in self.sides:
+            with environment(side.variables), _quiet():
+                try:
+                    spawner = runner.get_spawner(side.environment, self._folder, self._method)
+                except (UserError, RuntimeError) as error:
+                    raise GpubenchError(f"no process starts for {side.label}: {error}") from error
+            self._spawners.append(spawner)
+        with ThreadPoolExecutor(len(self.sides)) as threads:
+            imports = [*threads.map(lambda spawner: spawner.preimport(), self._spawners)]
+        for side, (imported, words) in zip(self.sides, imports, strict=True):
+            if not imported:
+                raise GpubenchError(
+                    f"the benchmarks cannot be imported at {side.label} ({side.commit[:8]}):\n"
+                    f"{_tail(words)}"
+                )
+
+    def close(self) -> None:
+        """End the servers, and what they measure."""
+        for spawner in self._spawners:
+            spawner.interrupted = True  # else it prints what its processes have printed
+            spawner.close()
+        self._spawners = []
+
+    def take(self, side: int, job: Job) -> Measured:
+        """Measure a job in one process of a side."""
+        from asv.util import UserError
+
+        of, spawner = self.sides[side], self._spawners[side]
+        found = of.find(job)
+        assert found is not None  # only jobs that both sides have are taken
+        benchmark, number = found
+        limit = benchmark.get("timeout") or of.environment._default_benchmark_timeout
+        with tempfile.TemporaryDirectory() as folder, environment(of.variables), _quiet():
+            result = Path(folder, "result.json")
+            try:
+                printed, code = spawner.run(
+                    name=f"{benchmark['name']}-{number}",
+                    params_str=json.dumps(dict(ATTRIBUTES)),
+                    profile_path="None",
+                    result_file_name=str(result),
+                    timeout=limit,
+                    cwd=folder,
+                )
+            except (UserError, OSError, RuntimeError) as error:  # the server has ended with it
+                self.begin_round()
+                printed, code = str(error), -signal.SIGKILL
+            samples: tuple[float, ...] = ()
+            with suppress(OSError, ValueError, TypeError, KeyError):  # none where it failed
+                samples = tuple(map(float, json.loads(result.read_text())["samples"]))
+        return self._outcome(of, job, samples, printed, code, limit)
+
+    def _outcome(
+        self,
+        side: CommitSide,
+        job: Job,
+        samples: Sequence[float],
+        printed: str,
+        code: int,
+        limit: float,
+    ) -> Measured:
+        """Return what a process put on record; where it ended before, how it did."""
+        from asv.util import TIMEOUT_RETCODE
+
+        last: CaseRecord | None = None
+        rounds: RoundsRecord | None = None
+        for line in self._take_lines(side):
+            if isinstance(line, RunRecord):
+                side.run = line
+            elif isinstance(line, RoundsRecord):
+                rounds = line
+            elif last is None or last.status != "wrong":
+                last = line
+        record = last or case_record(job.case, job.time, "started")
+        taken = rounds.rounds if rounds and rounds.rounds else samples
+        if code == TIMEOUT_RETCODE:
+            record = replace(record, status="timed_out", reason=why_stopped(limit))
+        elif record.status in ("started", "ok") and not (code == 0 and taken):
+            how = how_it_ended(code) if code else "it gave no time"
+            status: RecordedStatus = "failed" if code >= 0 else "killed"
+            words = (f"its process ended without an outcome ({how})", _tail(printed, 1))
+            record = replace(record, status=status, reason=": ".join(filter(None, words)))
+        elif record.status == "started":  # a release that kept no record
+            record = replace(record, status="ok")
+        if record.status != "ok":
+            return Measured(record)
+        each_round = tuple((seconds,) for seconds in taken)
+        return Measured(record, (each_round,), (rounds.disturbance if rounds else None,))
+
+    def _take_lines(self, side: CommitSide) -> Iterator[Any]:
+        """Yield what the last process of a side put on record, and remove it."""
+        for path in side.records.rglob(f"*{SUFFIX}"):
+            lines = path.read_bytes().splitlines()
+            path.unlink()
+            for line in lines:
+                with suppress(GpubenchError):  # of a later release
+                    yield parse_line(line)
+
+
+@contextmanager
+def two_commits(
+    labels: tuple[str, str],
+    work: Sequence[Job],
+    environment_name: str | None = None,
+    preset: str | None = None,
+    say: Say = lambda words: None,
+) -> Iterator[TwoCommits]:
+    """Install two commits, each in an environment of its own, for these jobs.
+
+    ``environment_name``: asv's name of the environment, where its matrix has several. Raises
+    ``GpubenchError`` where there is no configuration of asv, git does not know a commit, or an
+    environment cannot be made.
+    """
+    from asv import util
+    from asv.repo import NoSuchNameError
+
+    with ExitStack() as stack:
+        temporary = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpubench-")))
+        sides: list[CommitSide] = []
+        with _quiet():
+            config = _load_config()
+            try:
+                from asv.repo import get_repo
+
+                repository = get_repo(config)
+                repository.pull()
+            except (util.UserError, util.ProcessError) as error:
+                raise GpubenchError(f"asv cannot use the repository: {_words(error)}") from error
+            started = f"{os.getpid()}-{time.time():.0f}"
+            wanted = sorted({job.case.benchmark(job.time).asv_name for job in work})
+            for label, folder in zip(labels, FOLDERS, strict=True):
+                try:
+                    commit = repository.get_hash_from_name(label)
+                except NoSuchNameError as error:
+                    raise GpubenchError(f"git knows no commit {label!r}") from error
+                records = temporary / folder
+                records.mkdir()
+                settings = AsvSettings(
+                    run=started,
+                    results_dir=str(records),
+                    machine=machine_name(),
+                    repository=repository._path if repository.dvcs == "git" else None,
+                    attributes=ATTRIBUTES,
+                    benchmarks=tuple(f"^{re.escape(name)}\\b" for name in wanted),
+                    timeout=config.default_benchmark_timeout,
+                )
+                with environment({VARIABLE: None}):
+                    settings.export()
+                    variables = {VARIABLE: os.environ[VARIABLE]}
+                if preset:
+                    variables["GPUBENCH_PRESET"] = preset
+                sides.append(
+                    CommitSide(
+                        label,
+                        commit,
+                        repository.get_date(commit) / 1000,
+                        _subject(repository, commit),
+                        settings.machine,
+                        _environment(config, folder, environment_name),
+                        variables,
+                        records,
+                    )
+                )
+            for side in sides:
+                say(f"installing {side.label} ({side.commit[:8]})")
+                _install(side, config, repository)
+                side.benchmarks = _discover(side, config, set(wanted))
+        bench = TwoCommits(sides, config.benchmark_dir, config.launch_method or "auto")
+        stack.callback(bench.close)
+        yield bench
+
+
+def _load_config() -> Any:
+    """Return asv's configuration of the working folder, with its plugins imported."""
+    from asv import util
+    from asv.config import Config
+    from asv.plugin_manager import plugin_manager
+
+    if not any(Path(name).is_file() for name in ("asv.conf.json", "asv.conf.jsonc")):
+        raise GpubenchError(
+            f"there is no asv.conf.json in {Path.cwd()}, which says how commits are installed: "
+            "go to its folder, or start with `gpubench init`"
+        )
+    try:
+        config = Config.load()
+        for plugin in config.plugins:
+            plugin_manager.import_plugin(plugin)
+    except (util.UserError, ImportError) as error:
+        raise GpubenchError(f"asv cannot use asv.conf.json: {error}") from error
+    return config
+
+
+def _environment(config: Any, folder: str, name: str | None) -> Any:
+    """Return the environment of asv's matrix that has this name, or the only one, in a folder of
+    its own."""
+    from asv.environment import EnvironmentUnavailable, get_environments, is_existing_only
+
+    of_side = copy.copy(config)
+    of_side.env_dir = str(Path(config.env_dir, folder))
+    try:
+        found = [*get_environments(of_side, None)]
+    except EnvironmentUnavailable as error:
+        raise GpubenchError(f"asv has no such environment: {error}") from error
+    names = [one.name for one in found]
+    kept = [one for one in found if name in (None, one.name)]
+    if not kept:
+        there = ", ".join(names) or "none that can be made here"
+        raise GpubenchError(f"asv.conf.json has no environment {name or ''}: it has {there}")
+    if len(kept) > 1:
+        raise GpubenchError(
+            f"asv.conf.json has {len(kept)} environments; name one with --environment: "
+            f"{', '.join(names)}"
+        )
+    if is_existing_only(kept):
+        raise GpubenchError(
+            "a Python that exists already holds one commit: to measure two in turn, let "
+            "asv.conf.json name an environment_type that asv makes, such as virtualenv"
+        )
+    return kept[0]
+
+
+def _install(side: CommitSide, config: Any, repository: Any) -> None:
+    """Make the environment and install the commit there, where it is not so yet."""
+    from asv import util
+    from asv.environment import EnvironmentUnavailable
+
+    try:
+        with environment(side.variables):
+            side.environment.create()
+            side.environment.install_project(config, repository, side.commit)
+    except (util.UserError, util.ProcessError, EnvironmentUnavailable, OSError) as error:
+        raise GpubenchError(
+            f"{side.label} ({side.commit[:8]}) cannot be installed, so that nothing is compared: "
+            f"{_words(error)}"
+        ) from error
+
+
+def _discover(side: CommitSide, config: Any, wanted: set[str]) -> Mapping[str, Mapping[str, Any]]:
+    """Return what asv finds of the wanted benchmarks at this commit, by name."""
+    from asv import runner, util
+
+    with tempfile.TemporaryDirectory() as folder, environment(side.variables):
+        result = Path(folder, "benchmarks.json")
+        variables = {**os.environ, **side.environment.env_vars}
+        arguments = ["discover", str(Path(config.benchmark_dir).resolve()), str(result)]
+        try:
+            side.environment.run(
+                [runner.BENCHMARK_RUN_SCRIPT, *arguments], cwd=folder, env=variables, dots=False
+            )
+            found = json.loads(result.read_text())
+        except (util.ProcessError, OSError, ValueError) as error:
+            raise GpubenchError(
+                f"asv finds no benchmarks at {side.label} ({side.commit[:8]}): {_words(error)}"
+            ) from error
+    return {one["name"]: one for one in found if one["name"] in wanted}
+
+
+def _subject(repository: Any, commit: str) -> str | None:
+    if repository.dvcs != "git":
+        return None
+    printed = ask_git(named_repository(Path(repository._path)), "show", "-s", "--format=%s", commit)
+    return printed.decode(errors="replace").strip() or None
+
+
+def _words(error: BaseException) -> str:
+    """Return what went wrong, with the last lines of the command that did."""
+    printed = "\n".join(
+        words.decode(errors="replace") if isinstance(words, bytes) else words
+        for words in (getattr(error, "stdout", None), getattr(error, "stderr", None))
+        if words
+    )
+    return "\n".join(filter(None, (str(error), _tail(printed))))
+
+
+def _tail(printed: str, lines: int = TAIL_LINES) -> str:
+    return "\n".join([line for line in printed.splitlines() if line.strip()][-lines:])
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep asv from printing inside the block: what goes wrong is raised."""
+    from asv.console import log
+
+    with log.set_level(logging.CRITICAL):
+        yield
