@@ -9,6 +9,7 @@ import pytest
 from builders import case_of, plan_of
 
 from gpubench.asv_benchmarks import benchmark_class
+from gpubench.backends.numpy import NumpyBackend
 from gpubench.backends.scripted import ScriptedBackend
 from gpubench.measure import cold_start
 from gpubench.measure.cold_start import ColdStartSampler
@@ -92,7 +93,8 @@ def test_what_is_kept_between_processes_is_used(tmp_path, monkeypatch):
     assert second != "as it is" and not Path(second).exists()
 
 
-def test_cases_that_are_alike_start_once_and_other_backends_never(tmp_path):
+def test_cases_that_are_alike_start_once_and_other_backends_never(tmp_path, monkeypatch):
+    monkeypatch.setattr(NumpyBackend, "times", ("kernel",))
     plan = plan_of(tmp_path, kernel("twice"))
     started = [job for job in jobs(plan.cases()) if job.time == "start"]
     names = [(job.case.implementation_name, job.case.identity) for job in started]
