@@ -9,7 +9,6 @@ import click
 
 from gpubench.cli import options
 from gpubench.cli.console import errors_first
-from gpubench.cli.planning import chosen_cases
 from gpubench.cli.reading import read_table
 
 
@@ -86,8 +85,7 @@ def advise(
     """
     from gpubench.analysis.advice import Ask, Process
     from gpubench.cli import advising
-    from gpubench.measure.direct import jobs
-    from gpubench.report.site import Site, kernel_label
+    from gpubench.report.site import Site
 
     process: Process = "warm" if warm else "cached" if cached else "fresh"
     had = tuple(filter(None, (one.strip() for one in (have or "").split(","))))
@@ -95,29 +93,13 @@ def advise(
         site = Site(table)
         there = site.histories_of_first_branch
         histories = [one for one in there if one.setup.fits(machine, environment)]
+        plan = advising.Measuring(target, preset, where, samples)
         if verify:
             history = advising.find_history_of_here(histories)
-            work = jobs(chosen_cases([target], preset, where, axes), samples)
-            advising.verify(work, site, history, as_json)
+            advising.verify(plan.find_jobs(axes), site, history, as_json)
             return
-        question = advising.Question(
-            target,
-            advising.read_values(axes),
-            Ask({}, calls, source == "host", process, had),
-            advising.read_prices(cost),
-        )
-        key = advising.find_kernel(target, site, histories)
-        its = [one for one in histories if key in site.kernels(one)]
-        if measure:
-            its = [advising.find_history_of_here(its)]
-        answers = advising.answer_all(question, key, site, its)
-        if measure:
-            sizes = answers[0].ask.sizes
-            values = {**question.values, **{name: f"{sizes[name]:.0f}" for name in sizes}}
-            texts = tuple(f"{name}={value}" for name, value in values.items())
-            work = jobs(chosen_cases([target], preset, where, texts), samples)
-            answers = [advising.measure_answer(answers[0], work)]
-        label = kernel_label(key)
-        if not any(one.has_ranking for one in answers):
-            advising.raise_no_ranking(question, label, answers)
-    (advising.show_json if as_json else advising.show)(question, label, answers)
+        ask = Ask({}, calls, source == "host", process, had)
+        values, prices = advising.read_values(axes), advising.read_prices(cost)
+        question = advising.Question(target, values, ask, prices, plan if measure else None)
+        answers = advising.answer_question(question, site, histories)
+    (advising.show_json if as_json else advising.show)(question, answers)

@@ -18,9 +18,10 @@ from gpubench.analysis.advice import COPIES, Advice, Ask, advise, fits
 from gpubench.analysis.estimates import AND, CURVES, ONCE, Way, build_ways
 from gpubench.cli.console import ERR, OUT, print_json
 from gpubench.cli.measuring import measured_now
+from gpubench.cli.planning import chosen_cases
 from gpubench.errors import GpubenchError
 from gpubench.files import TooLarge, read_regular
-from gpubench.measure.direct import Job
+from gpubench.measure.direct import Job, jobs
 from gpubench.measure.recorder import now, run_facts
 from gpubench.names import parse_identity
 from gpubench.report import text
@@ -45,6 +46,20 @@ class Prices:
 
 
 @dataclass(frozen=True, slots=True)
+class Measuring:
+    """What is measured now, and how."""
+
+    target: str
+    preset: str | None
+    where: str | None
+    samples: int | None
+
+    def find_jobs(self, axes: Iterable[str]) -> list[Job]:
+        """Find every labelled time at these values of the axes, as ``-a`` takes them."""
+        return jobs(chosen_cases([self.target], self.preset, self.where, tuple(axes)), self.samples)
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """What is asked on the command line."""
 
@@ -54,12 +69,16 @@ class Question:
     ask: Ask
     """Without sizes."""
     prices: Prices
+    measuring: Measuring | None
+    """``None`` where nothing is measured now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What one setup says."""
 
+    label: str
+    """Of the kernel."""
     history: History
     known: Known
     ask: Ask
@@ -67,6 +86,8 @@ class Answer:
     notes: tuple[str, ...]
     measured: Mapping[str, Advice]
     """By their parameters, where the size was measured now."""
+    disturbed: int = 0
+    """How many of those times other work disturbed."""
 
     @property
     def has_ranking(self) -> bool:
@@ -180,7 +201,23 @@ def answer(question: Question, key: Key, site: Site, history: History) -> Answer
     if known.disturbed:
         notes.append(disturbed_words(known, key))
     advices = () if known.is_refused else advise(ways, ask)
-    return Answer(history, known, ask, advices, tuple(notes), {})
+    return Answer(label, history, known, ask, advices, tuple(notes), {})
+
+
+def answer_question(question: Question, site: Site, histories: Sequence[History]) -> list[Answer]:
+    """Answer from each setup that has the kernel; raises ``GpubenchError`` without any ranking."""
+    key = find_kernel(question.target, site, histories)
+    its = [one for one in histories if key in site.kernels(one)]
+    if question.measuring:
+        its = [find_history_of_here(its)]
+    answers = answer_all(question, key, site, its)
+    if question.measuring:
+        sizes = {name: f"{size:.0f}" for name, size in answers[0].ask.sizes.items()}
+        texts = (f"{name}={value}" for name, value in {**question.values, **sizes}.items())
+        answers = [measure_answer(answers[0], question.measuring.find_jobs(texts))]
+    if not any(one.has_ranking for one in answers):
+        raise_no_ranking(question, answers)
+    return answers
 
 
 def answer_all(
@@ -228,7 +265,7 @@ def price_notes(ways: Iterable[Way], ask: Ask) -> Iterator[str]:
         yield f"prices of {text.some(unknown)} are of no way here; names are {names}"
 
 
-def raise_no_ranking(question: Question, label: str, answers: Sequence[Answer]) -> None:
+def raise_no_ranking(question: Question, answers: Sequence[Answer]) -> None:
     """Raise why no setup has a ranking, with the command that measures what is missing."""
     lines = []
     for one in answers:
@@ -238,7 +275,7 @@ def raise_no_ranking(question: Question, label: str, answers: Sequence[Answer]) 
             lines += [f"{prefix}{line}" for line in verified_lines(one.known, question.target)]
             continue
         sizes = text.sizes(one.ask.sizes)
-        lines.append(f"{prefix}no ranking of {label} at {sizes}")
+        lines.append(f"{prefix}no ranking of {one.label} at {sizes}")
         unranked = [each for advice in one.advices for each in advice.unranked]
         lines += [f"{each.label}: {each.reason}" for each in unranked[:MAX_REASONS]]
         lines += [f"and {len(unranked) - MAX_REASONS} more"] * (len(unranked) > MAX_REASONS)
@@ -255,7 +292,7 @@ def raise_no_ranking(question: Question, label: str, answers: Sequence[Answer]) 
     raise GpubenchError("\n".join(dict.fromkeys(lines)))
 
 
-def show(question: Question, label: str, answers: Sequence[Answer]) -> None:
+def show(question: Question, answers: Sequence[Answer]) -> None:
     """Print what each setup says: what verification found first, then the ranking."""
     for one in answers:
         if len(answers) > 1:
@@ -263,19 +300,17 @@ def show(question: Question, label: str, answers: Sequence[Answer]) -> None:
         for line in verified_lines(one.known, question.target):
             OUT.print(line)
         for advice in one.advices:
-            for line in advice_lines(advice, one.ask, label, question.prices.currency):
+            for line in advice_lines(advice, one.ask, one.label, question.prices.currency):
                 OUT.print(line)
-            if not advice.totals:
-                OUT.print("  no way is ranked")
         for parameters, measured in one.measured.items():
             said = next((each for each in one.advices if each.parameters == parameters), None)
-            for line in measured_lines(said, measured):
+            for line in measured_lines(said, measured, one.disturbed > 0):
                 OUT.print(line)
         for note in one.notes:
             OUT.print(note)
 
 
-def show_json(question: Question, label: str, answers: Sequence[Answer]) -> None:
+def show_json(question: Question, answers: Sequence[Answer]) -> None:
     """Print all of it as JSON."""
     ask = answers[0].ask
     listed: list[dict[str, Any]] = []
@@ -286,7 +321,7 @@ def show_json(question: Question, label: str, answers: Sequence[Answer]) -> None
             listed.append(content | {"measured": plain(measured.totals) if measured else None})
     print_json(
         {
-            "kernel": label,
+            "kernel": answers[0].label,
             "sizes": ask.sizes,
             "calls": ask.calls,
             "from": "host" if ask.from_host else "device",
@@ -326,23 +361,34 @@ def measure_answer(one: Answer, work: Sequence[Job]) -> Answer:
     times = {*CURVES, *(ONCE if one.ask.process != "warm" else ())}
     rows = measure_rows([job for job in work if job.time in times], "measuring")
     if not rows:
-        raise GpubenchError(
-            "nothing was measured: other work disturbed all times, or no case could run\n"
-            "`gpubench time` has the reasons"
-        )
+        raise GpubenchError("nothing was measured: no case could run\n`gpubench time` says why")
+    disturbed = sum(row.is_disturbed for row in rows)
+    notes = [f"other work disturbed {disturbed} of {text.plural(len(rows), 'time')} measured now"]
+    # They are shown all the same, as medians: who asks wants to see them, and is told.
+    ends = dict.fromkeys(("disturbed", "low", "high", "q25", "q75"))
+    rows = [replace(row, **ends) for row in rows]
     # Parts that were left out of the prediction are left out of what was measured.
     counted = {part for advice in one.advices for part in ONCE if part not in advice.left_out}
     its = [row for row in rows if not one.advices or row.name.time in {*CURVES, *counted}]
     ways = build_ways(its, [*one.ask.sizes])
-    return replace(one, measured={each.parameters: each for each in advise(ways, one.ask)})
+    return replace(
+        one,
+        measured={each.parameters: each for each in advise(ways, one.ask)},
+        notes=(*one.notes, *(notes if disturbed else ())),
+        disturbed=disturbed,
+    )
 
 
 def measure_rows(work: Sequence[Job], what: str) -> list[Row]:
-    """Measure these jobs now; without those that other work disturbed."""
+    """Measure these jobs now, and return those that have a time."""
     rows, interrupted = measured_now(work, what)
     if interrupted:
         raise GpubenchError(f"interrupted while {what}: nothing is kept")
-    rows = [row for row in rows if row.seconds]
+    return [row for row in rows if row.seconds]
+
+
+def leave_out_disturbed(rows: Sequence[Row]) -> list[Row]:
+    """Return the times that nothing disturbed, and print how many do not count."""
     fresh = [row for row in rows if not row.is_disturbed]
     if len(fresh) < len(rows):
         ERR.print(
@@ -374,7 +420,7 @@ def verify(work: Sequence[Job], site: Site, history: History, as_json: bool) -> 
             "there is nothing to hide\nthree sizes of a kernel at least have to be measured with "
             "`asv run`, and be cases here too (see --preset)"
         )
-    fresh, when = measure_rows(wanted, "verifying"), now()
+    fresh, when = leave_out_disturbed(measure_rows(wanted, "verifying")), now()
     predictions = {}
     for one in hidden:
         rows = [row for row in fresh if (row.name.suite, row.name.kernel) == one.key]

@@ -24,7 +24,9 @@ def ask_words(ask: Ask, label: str, parameters: str) -> str:
 def advice_lines(one: Advice, ask: Ask, label: str, currency: str) -> Iterator[str]:
     """One advice for the kernel of that label."""
     yield f"{ask_words(ask, label, one.parameters)}:"
-    width = max(len(total.label) for total in one.totals)
+    if not one.totals:
+        yield "  no way is ranked"
+    width = max((len(total.label) for total in one.totals), default=0)
     for number, total in enumerate(one.totals, 1):
         interval = text.seconds_interval(total.low, total.high)
         line = f"  {number:>2} {total.label:{width}}  {text.seconds(total.seconds)} ({interval})"
@@ -65,10 +67,11 @@ def stretch_lines(stretches: Sequence[Stretch], name: str, where: str) -> Iterat
         yield f"  {span}: {one.label} is clearly the fastest, {where}"
 
 
-def measured_lines(predicted: Advice | None, measured: Advice) -> Iterator[str]:
-    """Prediction and truth side by side, fastest first as measured."""
+def measured_lines(predicted: Advice | None, measured: Advice, disturbed: bool) -> Iterator[str]:
+    """Prediction and truth side by side, fastest first as measured. Of disturbed times it is not
+    said how good the choice was."""
     said: dict[str, Total] = {t.label: t for t in predicted.totals} if predicted else {}
-    width = max(len(total.label) for total in measured.totals)
+    width = max((len(total.label) for total in measured.totals), default=0)
     yield "measured now:"
     for number, total in enumerate(measured.totals, 1):
         line = f"  {number:>2} {total.label:{width}}  {text.seconds(total.seconds)}"
@@ -83,7 +86,7 @@ def measured_lines(predicted: Advice | None, measured: Advice) -> Iterator[str]:
             f"{line}, predicted {text.seconds(one.seconds)} ({interval}): "
             f"{text.digits(factor)}x off, {within} its interval"
         )
-    if predicted and predicted.totals:
+    if predicted and predicted.totals and not disturbed:
         chosen = predicted.totals[0].label
         its = next((t for t in measured.totals if t.label == chosen), None)
         if its:

@@ -15,6 +15,8 @@ from gpubench.measure import cold_start
 from gpubench.measure.cold_start import ColdStartSampler
 from gpubench.measure.direct import Job, bench, jobs, take_turn
 from gpubench.measure.sampling import COMPILATIONS, sample_plan
+from gpubench.plan.asked import declare
+from gpubench.plan.expansion import case_named, cases_of
 
 KERNEL = """
 sizes: {n: [8, 64]}
@@ -133,3 +135,14 @@ def test_a_process_that_fails_ends_the_case_with_its_cause(tmp_path, monkeypatch
     record = take_turn(Job(case, "start")).record
     assert record.status == "failed"
     assert record.reason == f"the fresh process for start failed: {cause}"
+
+
+def test_a_fresh_process_finds_a_case_that_no_suite_declares(tmp_path):
+    groups = plan_of(tmp_path, kernel("twice")).groups()
+    declared = [case for group in groups for case in cases_of(group)]
+    asked = declare(groups, declared, ["n=5", "dtype=int32"])
+    group = next(one for one in asked if one.implementation_name == "candidate")
+
+    case = case_named(group, "n=5 dtype=int32")
+
+    assert ColdStartSampler(case, "start").seconds(1) > 0
