@@ -234,8 +234,13 @@ class Curve:
         its = tuple(sorted(points))
         grid = Grid.of(point.at for point in its)
         logs, halves = {}, {}
-        for point in its:
-            highest = max(other.log for other in its if is_within(other.at, point.at))
+        for place, point in enumerate(its):
+            before = its[:place]  # of one axis all are smaller
+            if len(grid.axes) > 1:
+                before = tuple(other for other in before if is_within(other.at, point.at))
+            else:
+                before = before[-1:]
+            highest = max([point.log, *(logs[other.at] for other in before)])
             logs[point.at] = highest
             halves[point.at] = math.hypot(point.half, highest - point.log)
         bounds = {point.at: point.bound for point in its if point.bound is not None}
