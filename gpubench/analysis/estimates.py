@@ -233,7 +233,8 @@ class Curve:
         """Build the curve through these points."""
         its = tuple(sorted(points))
         grid = Grid.of(point.at for point in its)
-        logs, halves = {}, {}
+        logs: dict[Place, float] = {}
+        halves: dict[Place, float] = {}
         for place, point in enumerate(its):
             before = its[:place]  # of one axis all are smaller
             if len(grid.axes) > 1:
@@ -438,7 +439,7 @@ def get_variant(row: Row) -> str:
 
 def _point(at: Place, row: Row, known: Conditions) -> Point:
     seconds = row.seconds or 0.0
-    rate, bound = known.bandwidth(row.device), None
+    rate, bound = known.bandwidth(get_key(row)[1]), None
     if rate and row.bytes and row.name.time != "transfer":
         bound = math.log(row.bytes / rate)
     array_bytes = row.conditions.get("array_bytes")

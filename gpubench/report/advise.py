@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -26,6 +27,7 @@ from gpubench.analysis.advice_checks import (
     verification_path,
 )
 from gpubench.analysis.estimates import (
+    AND,
     BEND_BEYOND,
     CURVES,
     GAP_WORDS,
@@ -179,13 +181,16 @@ def find_conditions(history: History, key: KernelKey, site: Site) -> Conditions:
     ]
     facts = next((one.facts for one in reversed(history.snapshots) if one.facts), {})
 
+    @cache
     def bandwidth(device: str) -> float | None:
+        if AND in device:  # their memories move bytes at once
+            return None
         ceiling = memory_ceiling(device, rows, facts, streams)
         return ceiling.bytes_per_second if ceiling else None
 
     def memory(device: str) -> float | None:
         kind = device.partition(":")[0]
-        if " " in device or "://" in device:  # several devices, each with a part; or another host
+        if AND in device or "://" in device:  # several devices, each with a part; or another host
             return None
         name = "gpu_memory_bytes" if kind in GPU_KINDS else "memory_bytes"
         values = [row.conditions.get(name) for row in rows if row.device == device]
