@@ -1,74 +1,76 @@
 """Times between the sizes that were measured, with intervals that say how wrong they may be.
 
-**The estimate.** Straight lines between neighbouring sizes, both on logarithms. What costs a power
-of the size is a straight line there, whichever power, and a cache that overflows bends two segments
-and no other: a curve through all sizes would swing. A fixed cost beside a linear one is a line that
-bends slowly. So where the lines bend the same way at both ends of a segment, the estimate does too,
-by the smaller of the two (the limiter of Harten, Engquist, Osher and Chakravarthy, J. Comput. Phys.
-71, 1987, called minmod); where they do not, or nothing lies beyond, it is straight.
+**The estimate.** Straight lines between neighbouring sizes, both on logarithms: what costs a power
+of the size is a straight line there, whichever power. Before that, each time is raised to the
+longest of all smaller sizes, so that no estimate is below the time of a smaller size. Several sizes
+span a grid, and an estimate needs all corners of its cell. Up to ``MAX_FACTOR`` beyond the grid a
+line goes on as steeply as over its last such factor, and never falls. Farther away there is none.
+
+**The bound.** No estimate is below the bytes that have to move over the bandwidth that was measured
+of the device's memory. A measured time that is shorter shows that a cache holds its arrays: the
+bound does not apply there, nor at smaller sizes.
 
 **Its interval** has two parts, which add by their squares. One is the ends' own: the interval of
-each time, and the factor by which times differ at another hour: ``BASELINE_MOVED``, or what
-verifications on this setup found where that is more (``advice_checks.drifts_of``). The other is
-what lies between: a line that bends by a slope somewhere between two sizes misses it by up to that
-slope times ``reach``, which is ``h t (1 - t)`` at the share ``t`` of a gap of ``h`` (logarithms),
-and beyond the last size the distance to it. How much lines bend is learned by hiding each size in
-turn and predicting it from the others: the mean square of ``error / reach`` of a curve, with that
-of its whole kernel as one more. Then all intervals of a kernel are widened by one factor, so that
-they hold ``LEVEL`` of the hidden sizes, each judged without itself (conformal prediction with a
-local scale: Lei, G'Sell, Rinaldo, Tibshirani and Wasserman, JASA 113, 2018, section 5.2). A kernel
-with few sizes bends by ``USUAL_BEND``.
+each time, and the factor by which times differ at another hour. The other is what lies between: a
+line that bends by a power of the size somewhere misses it by up to ``h t (1 - t)`` at the share
+``t`` of a gap of ``h`` (logarithms), and beyond the last size by ``BEND_BEYOND`` times the
+distance.
+The interval ends at those of the neighbouring sizes, since a time grows with the size. One that is
+wider than ``MAX_FACTOR`` tells nothing: such a time is not known.
+
+The page *Advise* calculates the same in the browser (``reports/advise.js``); a test holds the two
+together.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, pairwise
-from statistics import fmean, median
+from statistics import median
 from typing import Literal, NamedTuple, get_args
 
 from gpubench.analysis.choice import compilation
 from gpubench.analysis.comparison import BASELINE_MOVED
-from gpubench.analysis.scaling import workers_of
-from gpubench.names import format_identity, parse_identity
+from gpubench.names import CPU, format_identity, parse_identity
 from gpubench.results import Row
 
-Kind = Literal["measured", "predicted", "wide", "extrapolated"]
+Kind = Literal["measured", "predicted", "extrapolated"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""What an estimate rests on: that very size; sizes on both sides at most ``MOST_APART`` apart;
-sizes on both sides that are farther apart; sizes on one side only. The worst comes last."""
+"""What an estimate rests on: that very size; sizes on both sides; sizes on one side. The worst
+comes last."""
 
-MOST_APART = 4.0
-"""Largest factor between two neighbouring sizes for an estimate between them to be a prediction."""
+Gap = Literal["far", "corner", "single"]
+"""Why there is no estimate; ``GAP_WORDS`` has the words."""
 
-LEVEL = 0.95
-"""Share of the hidden sizes that the intervals of a kernel hold. They are of the same run; at
-another hour times differ by more, and ``advice_checks.LEAST_COVERAGE`` is what has to be left."""
+GAP_WORDS: Mapping[Gap, str] = {
+    "far": "a size is more than 4x from every measured one",
+    "corner": "the sizes around it were not all measured",
+    "single": "one size was measured, and another is asked for",
+}
 
-FEWEST = 9
-"""Hidden sizes of a kernel from which its intervals are calibrated: of fewer not even the largest
-error holds nine of ten."""
+MAX_FACTOR = 4.0
+"""Largest factor between a size and the nearest measured one for an estimate, and largest between
+the ends of an interval for a time to be known."""
 
-REFERENCES = 5
-"""Sizes of a way that are measured again to tell what times have become since. Of the library, four
-hours later, estimates were wrong by 8.4 % at the median with three, 5.8 % with four and 4.5 % with
-five (``docs/measurements.md``)."""
+BEND_BEYOND = 0.5
+"""Powers of the size by which a line may bend beyond the last size. Between two sizes it is one
+power. ``docs/measurements.md`` says how many hidden sizes these intervals held."""
 
-LEAST_DRIFT = math.log(BASELINE_MOVED)
+MIN_DRIFT = math.log(BASELINE_MOVED)
 """Logarithm of the factor by which times differ at another hour, where no more is known."""
 
 CURVES = ("kernel", "end_to_end", "transfer")
 """Labelled times that are estimated between sizes."""
 
-ONCE = ("compile", "start")
+ONCE = ("start", "compile")
 """Labelled times that a process pays once, whatever the size."""
 
-LARGEST = 300.0
-"""Logarithm of what is calculated with: the square of more is no number."""
+GPU_KINDS = ("cuda", "cl")
+"""Kinds of devices with a memory of their own."""
 
 TOGETHER = "together"
 """Backend of implementations whose parts do the work at once."""
@@ -76,46 +78,8 @@ TOGETHER = "together"
 AND = " and "
 """Between the devices of these parts."""
 
-WORKERS = "workers"
-"""Axis of the number of threads, processes or nodes, beside the sizes."""
-
-
-class Guess(NamedTuple):
-    """Logarithm of a time, with what its interval is made of."""
-
-    log: float
-    half: float
-    """Half width by the times that it is made of."""
-    reach: float = 0.0
-    """Half width for each unit by which the line may bend; 0 at a measured size."""
-    kind: Kind = "measured"
-
-
-class Point(NamedTuple):
-    """The fastest launch of an implementation at one size."""
-
-    at: tuple[float, ...]
-    """Values of the axes."""
-    guess: Guess
-    variant: str = ""
-    """What of its identity is no problem, threads and device aside: ``block=256``."""
-
-
-class Bend(NamedTuple):
-    """How wrong the lines of a curve are."""
-
-    slope: float
-    """By which they may bend; ``inf``: not known."""
-    factor: float
-    """By which intervals are widened; at least 1."""
-
-
-UNKNOWN = Bend(math.inf, 1.0)
-
-USUAL_BEND = Bend(1.0, 1.0)
-"""Of a kernel of which fewer than ``FEWEST`` sizes tell: as if times that did not depend on the
-size became proportional to it within a factor of e. Intervals by it held 94 % of 1,399 hidden sizes
-of the library and of the suites of systems, 2x apart, and 95 % of 549 that were 4x apart."""
+Place = tuple[float, ...]
+"""Sizes, in the order of the axes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,55 +88,217 @@ class Estimate:
 
     seconds: float
     low: float
-    """0 where the interval is not known."""
     high: float
-    """``inf`` where the interval is not known."""
     kind: Kind
 
     def times(self, factor: float) -> Estimate:
         return Estimate(self.seconds * factor, self.low * factor, self.high * factor, self.kind)
 
 
-def worst(kinds: Iterable[Kind]) -> Kind:
-    """What a sum of estimates rests on."""
+def get_worst(kinds: Iterable[Kind]) -> Kind:
+    """Return what a sum of estimates rests on."""
     return max(kinds, key=KINDS.index)
 
 
-def within(seconds: float, factor: float, kind: Kind) -> Estimate:
-    """An estimate that may be wrong by a factor to either side."""
+def estimate_within(seconds: float, factor: float, kind: Kind) -> Estimate:
+    """Return an estimate that may be wrong by a factor to either side."""
     return Estimate(seconds, seconds / factor, seconds * factor, kind)
+
+
+class Point(NamedTuple):
+    """The fastest launch of an implementation at one size."""
+
+    at: Place
+    log: float
+    """Logarithm of the seconds."""
+    half: float
+    """Half width of the interval of ``log``."""
+    variant: str = ""
+    """What of its identity is no problem, threads and device aside: ``block=256``."""
+    bound: float | None = None
+    """Logarithm of the seconds that its bytes take at the measured bandwidth; ``None``: unknown."""
+    held: float | None = None
+    """Logarithm of the bytes of memory that it needs; ``None``: unknown."""
+
+
+class Spot(NamedTuple):
+    """Where a place lies on a grid."""
+
+    corners: tuple[tuple[Place, float], ...]
+    """Measured places with their weights; the smallest is first, the largest last."""
+    reach: float
+    """Half width of the interval for each power by which a line may bend; 0 at a measured place."""
+    beyond: tuple[float, ...]
+    """By axis the logarithm of the factor to the last size; negative below the first."""
+
+    def mix(self, values: Mapping[Place, float], slopes: Slopes = ()) -> float:
+        """Return the value on the lines through these."""
+        inside = sum(values[at] * weight for at, weight in self.corners)
+        ways_out = zip(self.beyond, slopes, strict=False)
+        return inside + sum(out * pair[out > 0] for out, pair in ways_out if out)
+
+
+Slopes = Sequence[tuple[float, float]]
+"""By axis below the first size and beyond the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The places at which something was measured."""
+
+    axes: tuple[tuple[float, ...], ...]
+    """The values along each axis, smallest first."""
+    places: frozenset[Place]
+
+    @classmethod
+    def of(cls, places: Iterable[Place]) -> Grid:
+        kept = frozenset(places)
+        return cls(tuple(tuple(sorted({*values})) for values in zip(*kept, strict=True)), kept)
+
+    def find(self, place: Place) -> Spot | Gap:
+        """Return the cell that a place lies in or next to, or why there is none."""
+        corners: list[tuple[Place, float]] = [((), 1.0)]
+        reach, beyond = 0.0, []
+        for value, axis in zip(place, self.axes, strict=True):
+            nearest = min(abs(math.log(value / measured)) for measured in axis)
+            if nearest > math.log(MAX_FACTOR) * (1 + 1e-9):
+                return "far"
+            if nearest and len(axis) == 1:
+                return "single"
+            inner = min(max(value, axis[0]), axis[-1])
+            beyond.append(math.log(value / inner))
+            above = axis[bisect_left(axis, inner)]
+            sides = [(above, 1.0)]
+            if above != inner:
+                below = axis[bisect_left(axis, inner) - 1]
+                gap = math.log(above / below)
+                t = math.log(inner / below) / gap
+                reach += gap * t * (1 - t)
+                sides = [(below, 1 - t), (above, t)]
+            corners = [
+                ((*at, side), weight * share) for at, weight in corners for side, share in sides
+            ]
+        if any(at not in self.places for at, _ in corners):
+            return "corner"
+        return Spot(tuple(corners), reach, tuple(beyond))
+
+    def get_slopes(self, values: Mapping[Place, float]) -> Slopes:
+        """Return how steep lines are at both ends of each axis, over a factor of ``MAX_FACTOR``
+        where there is one: the median of all lines along it."""
+        slopes = []
+        for k, axis in enumerate(self.axes):
+            ends = []
+            for end, others in ((axis[0], axis[1:]), (axis[-1], axis[-2::-1])):
+                far = (o for o in others if max(o / end, end / o) >= MAX_FACTOR * (1 - 1e-9))
+                other = next(far, others[-1] if others else end)
+                pairs = ((at, (*at[:k], other, *at[k + 1 :])) for at in self.places if at[k] == end)
+                steps = [
+                    (values[at] - values[to]) / math.log(end / other)
+                    for at, to in pairs
+                    if to in self.places and to != at
+                ]
+                ends.append(median(steps or [0.0]))
+            slopes.append((ends[0], ends[1]))
+        return slopes
+
+
+def is_within(one: Place, other: Place) -> bool:
+    """Whether a place is larger along no axis than another."""
+    return all(a <= b for a, b in zip(one, other, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One labelled time over the axes of its way."""
+    """One labelled time over the sizes."""
 
     points: tuple[Point, ...]
-    inside: Bend = UNKNOWN
-    """Between two sizes, and at one."""
-    beyond: Bend = UNKNOWN
-    """Beyond the last size."""
+    """As measured, in the order of their places; at least one."""
+    grid: Grid
+    logs: Mapping[Place, float]
+    """Raised, so that none is below that of a smaller size."""
+    halves: Mapping[Place, float]
+    """Of these; they reach down to what was measured there."""
+    slopes: Slopes
+    bounds: Mapping[Place, float] = field(default_factory=dict)
+    """Empty where bytes or bandwidth are not known."""
+    bound_slopes: Slopes = ()
+    cached: tuple[Place, ...] = ()
+    """Places whose times are shorter than their bound, as a cache holds their arrays."""
+    held: Mapping[Place, float] = field(default_factory=dict)
+    """Logarithms of the bytes of memory that it needs; empty where they are not known."""
+    held_slopes: Slopes = ()
 
-    def at(self, place: Sequence[float]) -> Estimate | None:
-        """``None`` where the axes have no points on both sides, or two on one side."""
-        guess = interpolated(self.points, place)
-        if guess is None:
+    @classmethod
+    def through(cls, points: Iterable[Point]) -> Curve:
+        """Build the curve through these points."""
+        its = tuple(sorted(points))
+        grid = Grid.of(point.at for point in its)
+        logs: dict[Place, float] = {}
+        halves: dict[Place, float] = {}
+        for place, point in enumerate(its):
+            before = its[:place]  # of one axis all are smaller
+            if len(grid.axes) > 1:
+                before = tuple(other for other in before if is_within(other.at, point.at))
+            else:
+                before = before[-1:]
+            highest = max([point.log, *(logs[other.at] for other in before)])
+            logs[point.at] = highest
+            halves[point.at] = math.hypot(point.half, highest - point.log)
+        bounds = {point.at: point.bound for point in its if point.bound is not None}
+        held = {point.at: point.held for point in its if point.held is not None}
+        return cls(
+            its,
+            grid,
+            logs,
+            halves,
+            grid.get_slopes(logs),
+            bounds if (is_bounded := len(bounds) == len(its)) else {},
+            grid.get_slopes(bounds) if is_bounded else (),
+            tuple(at for at, bound in bounds.items() if logs[at] < bound),
+            held if (is_held := len(held) == len(its)) else {},
+            grid.get_slopes(held) if is_held else (),
+        )
+
+    def estimate(self, place: Place) -> Estimate | Gap:
+        """Estimate the time at a place, or say why there is no estimate."""
+        spot = self.grid.find(place)
+        if not isinstance(spot, Spot):
+            return spot
+        out = sum(map(abs, spot.beyond))
+        half = math.hypot(spot.mix(self.halves), spot.reach + BEND_BEYOND * out)
+        log = spot.mix(self.logs, self.slopes)
+        low, high = log - half, log + half
+        (smallest, _), (largest, _) = spot.corners[0], spot.corners[-1]
+        if all(each >= 0 for each in spot.beyond):
+            log = max(log, self.logs[smallest])
+            low = max(low, self.logs[smallest] - self.halves[smallest])
+        if all(each <= 0 for each in spot.beyond):
+            log = min(log, self.logs[largest])
+            high = min(high, self.logs[largest] + self.halves[largest])
+        if self.bounds and not any(is_within(place, at) for at in self.cached):
+            bound = spot.mix(self.bounds, self.bound_slopes)
+            log, low, high = max(log, bound), max(low, bound), max(high, bound)
+        kind: Kind = "extrapolated" if out else "predicted" if spot.reach else "measured"
+        return Estimate(math.exp(log), math.exp(low), math.exp(high), kind)
+
+    def get_held_bytes(self, place: Place) -> float | None:
+        """Return the bytes of memory that a place needs; ``None`` where they are not known."""
+        spot = self.grid.find(place)
+        if not self.held or not isinstance(spot, Spot):
             return None
-        bend = self.beyond if guess.kind == "extrapolated" else self.inside
-        # At a measured size nothing bends, whether it is known how much or not.
-        half = bend.factor * math.hypot(guess.half, guess.reach and bend.slope * guess.reach)
-        seconds = math.exp(max(min(guess.log, LARGEST), -LARGEST))
-        if half == math.inf:
-            return Estimate(seconds, 0.0, math.inf, guess.kind)
-        return within(seconds, math.exp(min(half, LARGEST)), guess.kind)
+        return math.exp(spot.mix(self.held, self.held_slopes))
 
-    def variant(self, place: Sequence[float]) -> str:
-        """The launch that was fastest at the nearest size."""
+    def get_variant(self, place: Place) -> str:
+        """Return the launch that was fastest at the nearest size."""
 
         def distance(point: Point) -> float:
             return sum(abs(math.log(a / b)) for a, b in zip(point.at, place, strict=True))
 
         return min(self.points, key=distance).variant
+
+
+WayKey = tuple[str, str, int | None, str]
+"""Implementation, device, threads and parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,84 +307,61 @@ class Way:
 
     implementation: str
     device: str
-    """Of pools and clusters without the number of workers: ``processes``. Of parts that do the work
-    at once all: ``cpu and cuda:0``."""
+    """``cuda:0``, ``processes:4``. Of parts that do the work at once all: ``cpu and cuda:0``."""
+    threads: int | None
+    """``None`` where the suite gives it no number."""
     parameters: str
     """Identity of what the kernel varies beside sizes."""
-    place: str
-    """Machine and environment."""
-    axes: tuple[str, ...]
-    """Sizes; last ``WORKERS`` where they are counted."""
     curves: Mapping[str, Curve]
     """By the labelled time, those of ``CURVES`` that were measured."""
     once: Mapping[str, Estimate] = field(default_factory=dict)
     """``compile``, and of ``start`` what is more than the first call."""
+    workers: int | None = None
+    """Of a pool or cluster, by its record."""
     compiles: bool = False
-    divides: bool = False
-    """Whether several implementations do the work at once."""
+    memory: float | None = None
+    """Bytes of the memory that its arrays have to fit in; ``None``: unknown."""
+    bench: str = ""
+    """What ``asv run --bench`` takes for it."""
+
+    @property
+    def label(self) -> str:
+        """``dask on dask:8``, ``numba on cpu with 4 threads``."""
+        on = f" on {self.device}" if self.device else ""
+        counted = f" with {self.threads} thread{'s' * (self.threads != 1)}" if self.threads else ""
+        return f"{self.implementation}{on}{counted}"
 
     @property
     def key(self) -> WayKey:
-        """As ``time_of_way`` gives it of a row."""
-        return self.implementation, self.device, self.parameters, WORKERS in self.axes
-
-    @property
-    def counts(self) -> tuple[float, ...]:
-        """Numbers of workers that were measured; empty where they are not counted."""
-        if WORKERS not in self.axes:
-            return ()
-        return tuple(sorted({p.at[-1] for curve in self.curves.values() for p in curve.points}))
+        return self.implementation, self.device, self.threads, self.parameters
 
     @property
     def copies(self) -> bool:
         """Whether arrays of the host have to be copied."""
-        return self.device.partition(":")[0] not in ("", "cpu") or "end_to_end" in self.curves
+        return self.device.partition(":")[0] not in ("", CPU) or "end_to_end" in self.curves
+
+    def needs(self, part: str) -> bool:
+        """Whether a fresh process pays one of ``ONCE``."""
+        return part != "compile" or self.compiles
 
 
-def interpolated(points: Sequence[Point], place: Sequence[float], axis: int = 0) -> Guess | None:
-    """Along one axis between guesses along those after it; ``None`` where there are too few."""
-    if axis == len(place):
-        return points[0].guess if points else None
-    groups: dict[float, list[Point]] = defaultdict(list)
-    for point in points:
-        groups[point.at[axis]].append(point)
-    value = place[axis]
-    known = [
-        (key, guess)
-        for key in sorted(groups)
-        if (guess := interpolated(groups[key], place, axis + 1))
-    ]
-    for key, guess in known:
-        if key == value:
-            return guess
-    if len(known) < 2:
-        return None
-    after = min(max(bisect([key for key, _ in known], value), 1), len(known) - 1)
-    (a, one), (b, other) = known[after - 1], known[after]
-    gap = math.log(b / a)
-    t = math.log(value / a) / gap
-    inside = 0 <= t <= 1
-    near: Kind = "predicted" if gap <= math.log(MOST_APART) * (1 + 1e-9) else "wide"
-    reach = gap * t * (1 - t) if inside else gap * max(-t, t - 1)
-    sag = 0.0
-    if inside and 1 < after < len(known) - 1:
-        xs, ys = zip(*((math.log(x), g.log) for x, g in known[after - 2 : after + 2]), strict=True)
-        slopes = [(ys[k + 1] - ys[k]) / (xs[k + 1] - xs[k]) for k in range(3)]
-        bends = [(slopes[k + 1] - slopes[k]) / (xs[k + 2] - xs[k]) for k in range(2)]
-        sag = min(bends, key=abs) if bends[0] * bends[1] > 0 else 0.0
-    return Guess(
-        (1 - t) * one.log + t * other.log - sag * gap * reach,
-        abs(1 - t) * one.half + abs(t) * other.half,
-        abs(1 - t) * one.reach + abs(t) * other.reach + reach,
-        worst((near if inside else "extrapolated", one.kind, other.kind)),
-    )
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What is known of a setup beside its times."""
+
+    drift: float = MIN_DRIFT
+    """Logarithm of the factor by which times differ at another hour."""
+    bandwidth: Callable[[str], float | None] = lambda device: None
+    """Bytes a second that the memory of a device was measured to move; ``None``: unknown."""
+    memory: Callable[[str], float | None] = lambda device: None
+    """Bytes of memory of a device; ``None``: unknown."""
 
 
 # --- ways, from rows
 
 
-def axes_of(rows: Iterable[Row], asked: Iterable[str] = ()) -> tuple[str, ...]:
-    """Sizes that tell the problems of a kernel apart, those that are asked for first.
+def find_axes(rows: Iterable[Row], asked: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the sizes that tell the problems of a kernel apart, those that are asked for first.
 
     A size that is always the same is none of them, nor one that grows with another.
     """
@@ -279,93 +382,95 @@ def _grows(of_rows: Iterable[Mapping[str, float]], name: str, other: str) -> boo
     return all(a[0] != b[0] and a[1] <= b[1] for a, b in pairwise(pairs))
 
 
-def ways_of(
-    rows: Iterable[Row], axes: Sequence[str], place: str = "", drift: float = LEAST_DRIFT
+def build_ways(
+    rows: Iterable[Row], axes: Sequence[str], conditions: Conditions | None = None
 ) -> tuple[Way, ...]:
-    """Every implementation on every device that has a time, in the order of the rows, with
-    intervals that are calibrated over all of them; rows of one kernel on one setup. ``drift`` is
-    the logarithm of the factor by which times differ at another hour."""
+    """Build every way that has a time which nothing disturbed, in the order of the rows, which are
+    of one kernel on one setup."""
+    known = conditions or Conditions()
     ways = []
-    for (implementation, device, parameters, counted), group in of_ways(rows, axes).items():
-        points: dict[str, dict[tuple[float, ...], Point]] = defaultdict(dict)
-        for it, row in sorted(group, key=lambda one: one[1].seconds or 0.0):
-            if it.at not in points[it.time]:
-                points[it.time][it.at] = Point(it.at, _guess(row, drift), it.variant)
-        curves = {t: Curve(tuple(sorted(points[t].values()))) for t in CURVES if t in points}
+    for key, group in group_by_way(rows, axes).items():
+        points: dict[str, dict[Place, Point]] = defaultdict(dict)
+        for at, row in sorted(group, key=lambda one: one[1].seconds or 0.0):
+            points[row.name.time].setdefault(at, _point(at, row, known))
+        curves = {t: Curve.through(points[t].values()) for t in CURVES if t in points}
         if not curves:
             continue
+        its = [row for _, row in group]
+        counted = its[0].conditions.get("workers")
         ways.append(
             Way(
-                implementation,
-                device,
-                parameters,
-                place,
-                (*axes, WORKERS) if counted else (*axes,),
+                *key,
                 curves,
-                _once([row for _, row in group], drift),
-                compiles=any(row.compiled or row.backend == TOGETHER for _, row in group),
-                divides=any(row.backend == TOGETHER for _, row in group),
+                _once(its, known.drift),
+                counted if isinstance(counted, int) and ":" in key[1] else None,
+                compiles=any(row.compiled or row.backend == TOGETHER for row in its),
+                memory=known.memory(key[1]),
+                bench=its[0].bench or its[0].name.benchmark.class_name,
             )
         )
-    return calibrated(ways)
+    return tuple(ways)
 
 
-WayKey = tuple[str, str, str, bool]
-"""Implementation, device, parameters, and whether workers are counted."""
-
-
-class TimeOfWay(NamedTuple):
-    """Which time of which way a row has."""
-
-    way: WayKey
-    at: tuple[float, ...]
-    """Values of the axes."""
-    time: str
-    variant: str
-    """As of ``Point``."""
-
-
-def of_ways(rows: Iterable[Row], axes: Sequence[str]) -> dict[WayKey, list[tuple[TimeOfWay, Row]]]:
-    """Rows that have a time by the way that they are of."""
-    groups: dict[WayKey, list[tuple[TimeOfWay, Row]]] = defaultdict(list)
+def group_by_way(rows: Iterable[Row], axes: Sequence[str]) -> dict[WayKey, list[tuple[Place, Row]]]:
+    """Return rows that have a time which nothing disturbed, with their places, by their way."""
+    groups: dict[WayKey, list[tuple[Place, Row]]] = defaultdict(list)
     for row in rows:
-        if row.seconds and (time := time_of_way(row, axes)):
-            groups[time.way].append((time, row))
+        at = tuple(row.sizes.get(axis, 0.0) for axis in axes)
+        if row.seconds and not row.is_disturbed and all(value > 0 for value in at):
+            groups[get_key(row)].append((at, row))
     return groups
 
 
-def time_of_way(row: Row, axes: Sequence[str]) -> TimeOfWay | None:
-    """``None`` where a row has none of these sizes above 0."""
-    at = tuple(row.sizes.get(axis, 0.0) for axis in axes)
-    if not all(value > 0 for value in at):
-        return None
-    workers = workers_of(row)
-    device = row.device if workers is None else row.device.partition(":")[0]
+def get_key(row: Row) -> WayKey:
+    """Return the way that a row is of."""
+    device = row.device
     if row.backend == TOGETHER:
         device = str(row.conditions.get("devices", device))
-    at += () if workers is None else (float(workers),)
-    way = (row.name.implementation, device, row.parameters, workers is not None)
+    return row.name.implementation, device, row.threads, row.parameters
+
+
+def get_variant(row: Row) -> str:
+    """Return what of a row's identity is no problem, threads and device aside."""
     problem = {*parse_identity(row.problem), "device", "threads"}
     identity = parse_identity(row.name.case)
-    variant = {name: value for name, value in identity.items() if name not in problem}
-    return TimeOfWay(way, at, row.name.time, format_identity(variant))
+    return format_identity({name: value for name, value in identity.items() if name not in problem})
 
 
-def _guess(row: Row, drift: float) -> Guess:
-    """A measured time. Where it has no interval, its quartiles tell how much samples scatter."""
+def _point(at: Place, row: Row, known: Conditions) -> Point:
+    seconds = row.seconds or 0.0
+    rate, bound = known.bandwidth(get_key(row)[1]), None
+    if rate and row.bytes and row.name.time != "transfer":
+        bound = math.log(row.bytes / rate)
+    array_bytes = row.conditions.get("array_bytes")
+    # What a run holds comes on top of its arrays.
+    held = (row.peak_bytes or 0) + (array_bytes if isinstance(array_bytes, int) else 0)
+    return Point(
+        at,
+        math.log(seconds),
+        math.hypot(_spread(row), known.drift),
+        get_variant(row),
+        bound,
+        math.log(held) if held > 0 else None,
+    )
+
+
+def _spread(row: Row) -> float:
+    """Half width of the interval of a measured time. Where it has none, its quartiles tell."""
     seconds = row.seconds or 0.0
     ends = row.low, row.high
     if not (ends[0] and ends[1] and ends[0] > 0 and ends[1] < math.inf):
         ends = row.q25, row.q75
-    spread = max((abs(math.log(end / seconds)) for end in ends if end), default=0.0)
-    return Guess(math.log(seconds), math.hypot(spread, drift))
+    return max((abs(math.log(end / seconds)) for end in ends if end and end > 0), default=0.0)
 
 
 def _once(group: Sequence[Row], drift: float) -> dict[str, Estimate]:
-    """What a process pays once. ``start`` ends with a first call, which is not counted twice."""
+    """Return what a process pays once. ``start`` ends with a first call, which is not counted
+    twice."""
     once: dict[str, Estimate] = {}
-    for row in once_rows(group):
-        estimate = as_stored(row, drift)
+    for row in _once_rows(group):
+        factor = math.exp(math.hypot(_spread(row), drift))
+        estimate = estimate_within(row.seconds or 0.0, factor, "measured")
         if row.name.time == "start":
             calls = {r.name.time: r.seconds for r in group if r.name.case == row.name.case}
             called = calls.get("end_to_end") or calls.get("kernel") or 0.0
@@ -376,116 +481,8 @@ def _once(group: Sequence[Row], drift: float) -> dict[str, Estimate]:
     return once
 
 
-def once_rows(group: Sequence[Row]) -> Iterator[Row]:
-    """The rows of one way by which it is known what a process pays once."""
+def _once_rows(group: Sequence[Row]) -> Iterator[Row]:
     for time in ONCE:
         row = compilation(max(group, key=lambda row: row.size), group, time)
         if row is not None and row.seconds:
             yield row
-
-
-def as_stored(row: Row, drift: float) -> Estimate:
-    """A time as it will be measured again, at another hour."""
-    return within(row.seconds or 0.0, math.exp(_guess(row, drift).half), "measured")
-
-
-# --- at another hour
-
-
-def references(ways: Iterable[Way]) -> set[TimeOfWay]:
-    """Times that tell of all others of their ways: some sizes, spread evenly."""
-    times = set()
-    for way in ways:
-        for time, curve in way.curves.items():
-            last = len(curve.points) - 1
-            for number in range(REFERENCES):
-                point = curve.points[round(number * last / (REFERENCES - 1))]
-                times.add(TimeOfWay(way.key, point.at, time, point.variant))
-    return times
-
-
-def refreshed(way: Way, fresh: Mapping[TimeOfWay, float]) -> Way:
-    """The same with times of a label as much longer or shorter as those, in seconds, that were
-    measured again: between two of these by what lies between, elsewhere by their median."""
-    curves = {}
-    for time, curve in way.curves.items():
-        moves = [
-            Point(point.at, Guess(math.log(seconds) - point.guess.log, 0.0))
-            for point in curve.points
-            if (seconds := fresh.get(TimeOfWay(way.key, point.at, time, point.variant)))
-        ]
-        points = tuple(_moved(point, moves) for point in curve.points) if moves else curve.points
-        curves[time] = replace(curve, points=points)
-    return replace(way, curves=curves)
-
-
-def _moved(point: Point, moves: Sequence[Point]) -> Point:
-    between = interpolated(moves, point.at)
-    if between is None or between.kind == "extrapolated":
-        by = median(move.guess.log for move in moves)
-    else:
-        by = between.log
-    return point._replace(guess=point.guess._replace(log=point.guess.log + by))
-
-
-# --- calibration
-
-
-class Residual(NamedTuple):
-    """What was wrong of a hidden size: the difference of the logarithms, and the guess's parts."""
-
-    error: float
-    half: float
-    reach: float
-    is_beyond: bool
-    """Predicted from one side only."""
-
-
-def calibrated(ways: Sequence[Way]) -> tuple[Way, ...]:
-    """The ways of a kernel with what their lines bend, so that the intervals hold ``LEVEL`` of the
-    sizes that are hidden one by one."""
-    curves = [curve for way in ways for curve in way.curves.values()]
-    residuals = [[*_residuals(curve)] for curve in curves]
-    inside = _bends([[one for one in own if not one.is_beyond] for own in residuals], USUAL_BEND)
-    beyond = _bends([[one for one in own if one.is_beyond] for own in residuals], UNKNOWN)
-    bent = (
-        replace(curve, inside=one, beyond=other)
-        for curve, one, other in zip(curves, inside, beyond, strict=True)
-    )
-    return tuple(replace(way, curves={time: next(bent) for time in way.curves}) for way in ways)
-
-
-def _residuals(curve: Curve) -> Iterator[Residual]:
-    """Of each point as predicted from the others, where these tell."""
-    for place, point in enumerate(curve.points):
-        others = curve.points[:place] + curve.points[place + 1 :]
-        guess = interpolated(others, point.at)
-        if guess and guess.reach:
-            error = abs(guess.log - point.guess.log)
-            yield Residual(error, guess.half, guess.reach, guess.kind == "extrapolated")
-
-
-def _bends(of_curves: Sequence[Sequence[Residual]], few: Bend) -> list[Bend]:
-    """How wrong the lines of each curve are by its residuals, shrunk to the mean of all by one;
-    ``few`` where there are fewer than ``FEWEST``."""
-    slopes = [[(one.error / one.reach) ** 2 for one in own] for own in of_curves]
-    every = [*chain.from_iterable(slopes)]
-    if len(every) < FEWEST:
-        return [few] * len(of_curves)
-    shared = fmean(every)
-
-    def slope(own: Sequence[float]) -> float:
-        return math.sqrt((shared + sum(own)) / (1 + len(own)))
-
-    factor = largest_of_level(
-        one.error / math.hypot(one.half, slope([*own[:place], *own[place + 1 :]]) * one.reach)
-        for residuals, own in zip(of_curves, slopes, strict=True)
-        for place, one in enumerate(residuals)
-    )
-    return [Bend(slope(own), max(1.0, factor)) for own in slopes]
-
-
-def largest_of_level(values: Iterable[float]) -> float:
-    """What holds ``LEVEL`` of these and, with that probability, another one of their kind."""
-    ordered = sorted(values)
-    return ordered[min(math.ceil(LEVEL * (len(ordered) + 1)), len(ordered)) - 1]

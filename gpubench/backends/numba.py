@@ -64,7 +64,7 @@ class NumbaSession(HostSession):
 class NumbaBackend(HostBackend):
     name = "numba"
     title = "Numba on the CPU"
-    times = ("kernel", "compile", "cold")
+    times = ("kernel", "compile", "cold", "start")
     capabilities = ("in_place", "compiles")
     requires = ("numba",)
     takes_launch = False

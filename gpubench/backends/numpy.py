@@ -45,7 +45,7 @@ class NumpySession(HostSession):
 class NumpyBackend(HostBackend):
     name = "numpy"
     title = "NumPy"
-    times = ("kernel", "cold")
+    times = ("kernel", "cold", "start")
     capabilities = ("in_place",)
     requires = ("numpy", "threadpoolctl")
     takes_launch = False

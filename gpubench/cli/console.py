@@ -129,9 +129,34 @@ def interruptible() -> Iterator[list[str]]:
         signal.signal(signal.SIGTERM, before)
 
 
+_held_back: list[list[str]] = []
+"""Warnings that wait for the end of ``errors_first``, the innermost block last."""
+
+
+@contextmanager
+def errors_first() -> Iterator[None]:
+    """Print an error of ours before the warnings of the same block, which are otherwise long past
+    when it comes."""
+    _held_back.append([])
+    try:
+        yield
+    except (SuiteError, DamagedTable):
+        raise
+    except GpubenchError as error:
+        ERR.print(f"gpubench: {error}")
+        raise click.exceptions.Exit(2) from error
+    finally:
+        for line in _held_back.pop():
+            ERR.print(line)
+
+
 def print_faults(faults: Iterable[Fault], prefix: str = "") -> None:
     for fault in faults:
-        ERR.print(str(replace(fault, message=prefix + fault.message)))
+        line = str(replace(fault, message=prefix + fault.message))
+        if _held_back and prefix:
+            _held_back[-1].append(line)
+        else:
+            ERR.print(line)
 
 
 def echo(text: str, *, nl: bool = True) -> None:

@@ -36,7 +36,8 @@ axes = click.option(
     "axes",
     multiple=True,
     metavar="NAME=VALUES",
-    help="Keep these values of an axis: -a n=1024,4096 -a implementation=numpy. Repeatable.",
+    help="Keep these values of an axis, declared or not: -a n=1024,5000 -a implementation=numpy. "
+    "Repeatable.",
 )
 results = path("--results", RESULTS, "asv's results directory.")
 suites = path(

@@ -65,10 +65,12 @@ def chosen_cases(
     gpu_count: int | None = None,
 ) -> list[Case]:
     """Cases of the suites and kernels that are named, all where none is, as far as the options
-    keep them; faults of the suites are printed as warnings.
+    keep them; faults of the suites are printed as warnings. A value of ``axes`` that no suite
+    declares makes cases of that value.
 
     They are for running: from here on modules of the working folder can be imported, as in Python.
     """
+    from gpubench.plan.asked import declare
     from gpubench.plan.expansion import cases_of
     from gpubench.plan.rules import selected
 
@@ -85,7 +87,10 @@ def chosen_cases(
             raise GpubenchError(f"{path} has no kernel {kernel!r}; it has {names}")
         kept |= {group for group in of_path if kernel in (None, group.kernel_name)}
     sys.path.insert(0, str(Path.cwd()))
-    cases = (case for group in groups if group in kept for case in cases_of(group))
+    chosen = [group for group in groups if group in kept]
+    cases = [case for group in chosen for case in cases_of(group)]
+    if (more := declare(chosen, cases, axes)) != chosen:
+        cases = [case for group in more for case in cases_of(group)]
     return selected(cases, where, axes)
 
 

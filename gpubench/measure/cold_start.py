@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 import time
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,10 @@ from gpubench.backends.clusters import temporary_folder
 from gpubench.errors import KernelError
 from gpubench.measure.execution import opened
 from gpubench.measure.inputs import draw_inputs
+from gpubench.names import format_value
+from gpubench.plan.asked import declare
 from gpubench.plan.case import Case
-from gpubench.plan.expansion import case_named
+from gpubench.plan.expansion import case_named, cases_of
 from gpubench.plan.plan import build_plan
 from gpubench.suite.loading import load_suite
 
@@ -46,7 +49,9 @@ class ColdStartSampler:
         """Of ``runs`` fresh processes together; raises ``KernelError`` where one fails."""
         group = self._case.group
         suite = str(group.loaded.path), group.loaded.preset, group.gpu_count
-        place = json.dumps([self._time, *suite, group.class_name, self._case.identity])
+        values = [f"{name}={format_value(each)}" for name, each in self._case.values.items()]
+        values.append(f"device={self._case.device}")
+        place = json.dumps([self._time, *suite, group.class_name, self._case.identity, values])
         total = 0.0
         for _ in range(runs):
             with temporary_folder("cache") as cache:
@@ -103,9 +108,13 @@ def main() -> None:
     why there are none: compilers end messages of many lines with the least of them."""
     answer: dict[str, Any]
     try:
-        label, path, preset, gpu_count, benchmark, identity = json.load(sys.stdin)
-        plan = build_plan([load_suite(path, preset)], gpu_count)
-        answer = {"seconds": SECONDS[label](case_named(plan.group(benchmark), identity))}
+        label, path, preset, gpu_count, benchmark, identity, values = json.load(sys.stdin)
+        group = build_plan([load_suite(path, preset)], gpu_count).group(benchmark)
+        of_kernel = [one for one in group.of_kernel.values() if one.has_cases]
+        # A value may be in no suite, if a person asked for it.
+        asked = declare(of_kernel, chain.from_iterable(map(cases_of, of_kernel)), values)
+        named = next(one for one in asked if one.class_name == benchmark)
+        answer = {"seconds": SECONDS[label](case_named(named, identity))}
     except (Exception, SystemExit) as error:  # a kernel may call sys.exit()
         answer = {"error": f"{type(error).__name__}: {error}"}
     print(f"\n{json.dumps(answer)}")

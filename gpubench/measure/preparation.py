@@ -189,11 +189,12 @@ class Preparation:
             pairs = take_pairs(measurement, case, opponent, inputs, plan, declared, self._look)
         facts = session.facts()
         attained = bandwidth(session, case.device, self.time, self.recorder)
+        held = {"array_bytes": execution.inputs.nbytes}
         limit = {"memory_limit_bytes": case.memory_limit} if case.memory_limit else {}
         self._write(
             "ok",
             **errors,
-            conditions={**facts, **floor_condition, **attained, **limit},
+            conditions={**facts, **floor_condition, **attained, **held, **limit},
             method=measurement.method,
             runs_per_sample=measurement.runs,
             warnings=(

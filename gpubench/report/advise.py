@@ -8,42 +8,51 @@ that was opened from disk may not fetch files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
+from functools import cache
 from typing import Any
 
 import msgspec
 
 from gpubench.analysis import advice
 from gpubench.analysis.advice_checks import (
-    LEAST_COVERAGE,
+    MAX_REGRET_FACTOR,
+    MIN_COVERAGE,
     Checked,
-    checked,
-    drifts_of,
-    left_out,
+    check,
+    get_drift,
+    leave_out,
     verification_path,
 )
 from gpubench.analysis.estimates import (
+    AND,
+    BEND_BEYOND,
     CURVES,
+    GAP_WORDS,
+    GPU_KINDS,
     KINDS,
-    LARGEST,
-    MOST_APART,
-    WORKERS,
+    MAX_FACTOR,
+    ONCE,
+    Conditions,
+    Curve,
     Way,
-    axes_of,
-    ways_of,
+    build_ways,
+    find_axes,
 )
 from gpubench.analysis.headline import KernelKey
+from gpubench.analysis.roofline import STREAMS, memory_ceiling
+from gpubench.names import BenchmarkName
 from gpubench.report import text
 from gpubench.report.compare import FOLDER, setup_key
 from gpubench.report.site import Navigation, Site, State, kernel_label, setup_label
-from gpubench.results import History
+from gpubench.results import History, Row
 
 KIND_WORDS = {
     "measured": "",
     "predicted": "",
-    "wide": "between sizes more than 4x apart: no prediction",
-    "extrapolated": "extrapolated",
+    "extrapolated": "beyond the measured sizes",
 }
 
 
@@ -68,14 +77,13 @@ def build(history: History, site: Site) -> AdvisePage:
     kernels = tuple(
         KernelAsked(kernel_label(key), address) for address, key in scripts(history, site).items()
     )
-    held = [outcome for its in site.verified(history).values() if (outcome := checked(its))]
+    held = [outcome for its in site.verified(history).values() if (outcome := check(its))]
     verified = "No kernel was verified: gpubench advise --verify SUITE::KERNEL does it."
     if held:
         verified = (
             f"{text.plural(len(held), 'kernel')} of {len(kernels):,} "
             f"{'was' if len(held) == 1 else 'were'} verified: sizes were hidden, predicted and "
-            f"measured afresh; the intervals of {sum(one.holds for one in held):,} held "
-            f"{LEAST_COVERAGE:.0%} of the times or more."
+            f"measured afresh; {sum(one.holds for one in held):,} may be ranked."
         )
     state = State(
         "Nothing to ask for", "No kernel has two implementations with a time here.", "asv run"
@@ -90,13 +98,17 @@ def build(history: History, site: Site) -> AdvisePage:
         kernels=kernels,
         rules={
             "kinds": KINDS,
-            "most_apart": MOST_APART,
-            "largest": LARGEST,
-            "workers": WORKERS,
-            "steps": advice.STEPS,
-            "halvings": advice.HALVINGS,
-            "most_calls": advice.MOST_CALLS,
             "kind_words": KIND_WORDS,
+            "gap_words": GAP_WORDS,
+            "curves": CURVES,
+            "once": ONCE,
+            "max_factor": MAX_FACTOR,
+            "bend_beyond": BEND_BEYOND,
+            "steps": advice.STEPS,
+            "max_calls": advice.MAX_CALLS,
+            "wide": advice.WIDE,
+            "memory": advice.MEMORY,
+            "copies": advice.COPIES,
         },
         states=() if kernels else (state,),
     )
@@ -122,107 +134,173 @@ def scripts(history: History, site: Site) -> dict[str, KernelKey]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a kernel on a setup."""
+
+    axes: tuple[str, ...]
+    rows: tuple[Row, ...]
+    """Those that have a time which nothing disturbed."""
+    ways: tuple[Way, ...]
+    disturbed: int
+    """How many times are left out, because other work on the machine disturbed them."""
+    verified: Checked | None
+    """What the newest verification found; ``None`` without one."""
+    stored: Checked | None
+    """What hiding each of the stored sizes in turn comes to."""
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether verification forbids a ranking."""
+        return self.verified is not None and not self.verified.holds
+
+
+def know(history: History, key: KernelKey, site: Site, asked: Iterable[str] = ()) -> Known:
+    """Collect what is known of a kernel; axes that are asked for come first."""
+    of_kernel = site.current(history)[key].cases.values() if key in site.current(history) else ()
+    every = [row for row in of_kernel if row.seconds]
+    rows = [row for row in every if not row.is_disturbed]
+    axes = find_axes((row for row in rows if row.name.time in CURVES), asked)
+    ways = build_ways(rows, axes, find_conditions(history, key, site))
+    return Known(
+        axes,
+        tuple(rows),
+        ways,
+        len(every) - len(rows),
+        check(site.verified(history).get(key, ())),
+        check(leave_out(key, axes, ways)),
+    )
+
+
+def find_conditions(history: History, key: KernelKey, site: Site) -> Conditions:
+    """Find what is known of a setup beside the times of a kernel."""
+    current = site.current(history)
+    rows = [*current[key].cases.values()] if key in current else []
+    streams = [
+        row for (_, name), now in current.items() if name in STREAMS for row in now.cases.values()
+    ]
+    facts = next((one.facts for one in reversed(history.snapshots) if one.facts), {})
+
+    @cache
+    def bandwidth(device: str) -> float | None:
+        if AND in device:  # their memories move bytes at once
+            return None
+        ceiling = memory_ceiling(device, rows, facts, streams)
+        return ceiling.bytes_per_second if ceiling else None
+
+    def memory(device: str) -> float | None:
+        kind = device.partition(":")[0]
+        if AND in device or "://" in device:  # several devices, each with a part; or another host
+            return None
+        name = "gpu_memory_bytes" if kind in GPU_KINDS else "memory_bytes"
+        values = [row.conditions.get(name) for row in rows if row.device == device]
+        known = [one for one in (*values, facts.get(name)) if isinstance(one, int) and one > 0]
+        return float(known[0]) if known else None
+
+    return Conditions(get_drift(site.verified(history).values()), bandwidth, memory)
+
+
 def script(history: History, key: KernelKey, site: Site) -> str:
-    """Points of every way to a kernel's result, and how wrong estimates between them were; numbers
-    that are not known are ``null``."""
-    rows = [row for row in site.current(history)[key].cases.values() if row.seconds]
-    timed = [row for row in rows if row.name.time in CURVES]
-    axes = axes_of(timed)
-    verified = site.verified(history)
-    ways = ways_of(rows, axes, drift=drifts_of(verified.values()).stored)
-    outcome = checked(verified.get(key, ()))
-    refused = outcome is not None and not outcome.holds
+    """Build the script of what the page calculates from: the curves of every way to a kernel's
+    result; numbers that are not known are ``null``."""
+    known = know(history, key, site)
     data = {
         "axes": [
             {"name": axis, "low": min(values), "high": max(values)}
-            for axis in axes
-            if (values := [row.sizes[axis] for row in timed if axis in row.sizes])
+            for axis in known.axes
+            if (values := [row.sizes[axis] for row in known.rows if axis in row.sizes])
         ],
-        "ways": list(map(_way, ways)),
-        "refused": refused,
-        "verified": refusal(outcome)
-        if outcome and refused
-        else verified_words(outcome, checked(left_out(key, ways)), "::".join(key)),
+        "ways": list(map(_way, known.ways)),
+        "refused": known.is_refused,
+        "verified": "; ".join(verified_lines(known, "::".join(key))),
+        "disturbed": disturbed_words(known, key),
     }
     return f"gpubenchAdvice.kernel({msgspec.json.encode(data).decode()});\n"
 
 
 def _way(way: Way) -> dict[str, Any]:
     return {
+        "label": way.label,
         "implementation": way.implementation,
         "device": way.device,
         "parameters": way.parameters,
-        "place": way.place,
-        "axes": way.axes,
+        "workers": way.workers,
         "compiles": way.compiles,
-        "divides": way.divides,
         "copies": way.copies,
+        "memory": way.memory,
         "once": way.once,
-        "times": {
-            time: {
-                "at": [point.at for point in curve.points],
-                "log": [point.guess.log for point in curve.points],
-                "half": [point.guess.half for point in curve.points],
-                "variant": [point.variant for point in curve.points],
-                "inside": curve.inside,
-                "beyond": curve.beyond,
-            }
-            for time, curve in way.curves.items()
-        },
+        "times": {time: _curve(curve) for time, curve in way.curves.items()},
     }
 
 
-def verified_words(outcome: Checked | None, stored: Checked | None, target: str) -> str:
-    """What verification found, or that there was none, and what stands in for it."""
-    if outcome:
-        return f"verified {outcome.at[:16].replace('T', ' ')}: {checked_words(outcome)}"
-    words = f"not verified: run `gpubench advise --verify {target}`"
-    if stored:
-        words += f"; each size left out of the stored results in turn: {checked_words(stored)}"
-    return words
+def _curve(curve: Curve) -> dict[str, Any]:
+    places = [point.at for point in curve.points]
+    return {
+        "at": places,
+        "axes": curve.grid.axes,
+        "variant": [point.variant for point in curve.points],
+        "log": [curve.logs[at] for at in places],
+        "half": [curve.halves[at] for at in places],
+        "slopes": curve.slopes,
+        "bound": [curve.bounds[at] for at in places] if curve.bounds else None,
+        "bound_slopes": curve.bound_slopes,
+        "cached": curve.cached,
+        "held": [curve.held[at] for at in places] if curve.held else None,
+        "held_slopes": curve.held_slopes,
+    }
 
 
-def checked_words(outcome: Checked) -> str:
-    """``of 24 estimates between sizes the median error was 4.1 %, and 96 % were within ...``."""
-    once = (
-        f", of {outcome.once} of compile and start {outcome.once_error:.1%}" if outcome.once else ""
+def verified_lines(known: Known, target: str) -> tuple[str, ...]:
+    """Return what verification found, or that there was none, and what stands in for it."""
+    outcome, stored = known.verified, known.stored
+    command = f"`gpubench advise --verify {target}`"
+    if outcome is None:
+        hidden = f"hiding each stored size in turn, {wrong_words(stored)}" if stored else ""
+        return tuple(filter(None, (f"not verified: run {command}", hidden)))
+    first = f"{wrong_words(outcome)}, on {_day(outcome.at)}"
+    if outcome.holds:
+        return first, *within_lines(outcome)
+    return (
+        f"no ranking: {first}",
+        *within_lines(outcome),
+        f"{MIN_COVERAGE:.0%} within are needed, and less than {MAX_REGRET_FACTOR:g}x of the best",
+        "measure more sizes, closer to each other, with `asv run`",
+        f"then verify again: {command}",
     )
-    words = (
-        f"of {text.plural(outcome.count, 'estimate')} between sizes the median error was "
-        f"{outcome.error:.1%}{once}, and {outcome.coverage:.0%} were within their intervals"
-    )
-    if outcome.at:
-        words += (
-            f"; the times themselves had changed by {outcome.change:.2f}x since they were stored, "
-            f"and against the stored ones the error was {outcome.line_error:.1%}"
-        )
-    if outcome.choices:
-        words += (
-            f"; the chosen way took {outcome.regret:.1%} longer than the best (median of "
-            f"{outcome.choices}; mean {outcome.mean_regret:.1%})"
-        )
-    if outcome.extrapolated:
-        words += (
-            f"; {outcome.extrapolated} extrapolated: wrong by {outcome.extrapolated_error:.0%} "
-            f"(median), {outcome.extrapolated_worst:.0%} at most"
-        )
-    if later := outcome.refreshed:
-        words += (
-            f"; with some sizes measured again first (--refresh) the error was {later.error:.1%}, "
-            f"{later.coverage:.0%} were within, and the chosen way took {later.regret:.1%} longer "
-            f"(mean {later.mean_regret:.1%})"
-        )
-    return words
 
 
-def refusal(outcome: Checked) -> str:
-    """Why there is no advice, and what mends it."""
-    words = (
-        f"no advice: verified {outcome.at[:10]}, its intervals held {outcome.coverage:.0%} of "
-        f"{text.plural(outcome.count, 'time')}, and {LEAST_COVERAGE:.0%} are needed; measure more "
-        "sizes, closer to each other, with `asv run`, and verify again, which also widens "
-        "intervals where times differ from hour to hour"
+def wrong_words(outcome: Checked) -> str:
+    """``wrong by 9% at the median, 2.4x at most``."""
+    return f"wrong by {outcome.error:.0%} at the median, {text.digits(outcome.worst, 2)}x at most"
+
+
+def within_lines(outcome: Checked) -> tuple[str, ...]:
+    """Return how many times intervals held, and how the chosen ways compare with the best."""
+    times = text.plural(outcome.count, "time")
+    within = f"{outcome.coverage:.0%} of {times} were within their intervals"
+    if not outcome.choices:
+        return (within,)
+    usual, worst = (text.digits(1 + each) for each in (outcome.regret, outcome.worst_regret))
+    chosen = f"the chosen way took {usual}x the time of the best at the median, {worst}x at most"
+    return within, chosen
+
+
+def disturbed_words(known: Known, key: KernelKey) -> str:
+    """Return how many times are left out since other work disturbed them; empty for none."""
+    if not known.disturbed:
+        return ""
+    times = text.plural(known.disturbed, "stored time")
+    suite, kernel = key
+    return (
+        f"{times} left out, because other work disturbed {'it' if known.disturbed == 1 else 'them'}"
+        f": `asv run --bench {BenchmarkName(suite, kernel, '', '').class_name}` on a quiet machine"
     )
-    if outcome.refreshed and outcome.refreshed.holds:
-        words += f"; with --refresh they held {outcome.refreshed.coverage:.0%}: ask with it"
-    return words
+
+
+def _day(at: str) -> str:
+    """``16 October 2026``; what is no date as it stands."""
+    try:
+        day = date.fromisoformat(at[:10])
+    except ValueError:
+        return at[:10]
+    return f"{day.day} {day:%B %Y}"

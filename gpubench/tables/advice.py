@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from gpubench.analysis.advice import Advice, Ask, Crossing, Total, apart
+from gpubench.analysis.advice import Advice, Ask, Stretch, Total
 from gpubench.report import text
 from gpubench.report.advise import KIND_WORDS
 
+MAX_REASONS = 6
+"""Ways without a place that a message names."""
 
-def advice_lines(one: Advice, ask: Ask, label: str, currency: str, several: bool) -> Iterator[str]:
-    """One advice for the kernel of that label; ``several``: the ways are of several setups."""
-    words = [label, one.parameters, text.sizes(ask.sizes), text.plural(ask.calls, "call")]
+
+def ask_words(ask: Ask, label: str, parameters: str) -> str:
+    """``vector_add, n = 50,000,000, 20 calls, arrays on the host, a fresh process``."""
+    process = {"fresh": "a fresh process", "cached": "a fresh process, compiled before"}
+    words = [label, parameters, text.sizes(ask.sizes), text.plural(ask.calls, "call")]
     words += [f"arrays on the {'host' if ask.from_host else 'device'}"]
-    words += {"fresh": ["a fresh process"], "cached": ["a fresh process, compiled before"]}.get(
-        ask.process, ["a running process"]
-    )
-    yield ", ".join(filter(None, words)) + ":"
-    width = max(len(_name(total, several)) for total in one.totals)
-    for place, total in enumerate(one.totals, 1):
-        known = total.high < math.inf
-        interval = text.seconds_interval(total.low, total.high) if known else "no interval"
-        name = f"{_name(total, several):{width}}"
-        line = f"  {place:>2} {name}  {text.seconds(total.seconds)} ({interval})"
-        if total.price is not None:
-            line += f", {text.digits(total.price)} {currency}".rstrip()
+    words += [process.get(ask.process, "a running process")]
+    return ", ".join(filter(None, words))
+
+
+def advice_lines(one: Advice, ask: Ask, label: str, currency: str) -> Iterator[str]:
+    """One advice for the kernel of that label."""
+    yield f"{ask_words(ask, label, one.parameters)}:"
+    if not one.totals:
+        yield "  no way is ranked"
+    width = max((len(total.label) for total in one.totals), default=0)
+    for number, total in enumerate(one.totals, 1):
+        interval = text.seconds_interval(total.low, total.high)
+        line = f"  {number:>2} {total.label:{width}}  {text.seconds(total.seconds)} ({interval})"
+        if ask.prices:
+            price = "no price" if total.price is None else text.digits(total.price)
+            line += f", {price}{f' {currency}' if currency and total.price is not None else ''}"
         if KIND_WORDS[total.kind]:
             line += f", {KIND_WORDS[total.kind]}"
         if total in one.equals:
@@ -35,57 +42,53 @@ def advice_lines(one: Advice, ask: Ask, label: str, currency: str, several: bool
             parts = (f"{p.name} {text.seconds(p.estimate.seconds)}" for p in total.parts)
             launch = f"; {total.variant}" if total.variant else ""
             yield f"     {' ' * width}  = {' + '.join(parts)}{launch}"
-    for crossings, unit in ((one.over_size, "size"), (one.over_calls, "calls")):
-        name = next(iter(ask.sizes), "") if unit == "size" else "calls"
-        at = f" at {text.plural(ask.calls, 'call')}" if unit == "size" else " at this size"
-        yield from (f"  {crossing_words(c, name)}{at}" for c in crossings)
-    yield from (f"  {words}" for words in together_words(one))
-    for time in ("compile", "start"):
-        without = [total.label for total in one.totals if time in total.missing]
-        if without and len(without) < len(one.totals):
-            yield f"  without {time}, which was not measured: {text.join(without)}"
-        elif without:
-            yield f"  {time} was not measured of any, and is left out: add it to measure"
-    yield from (f"  left out: {words}" for words in one.left_out)
+    name = next(iter(ask.sizes), "")
+    yield from stretch_lines(one.over_size, name, f"at {text.plural(ask.calls, 'call')}")
+    yield from stretch_lines(one.over_calls, "calls", "at this size")
+    for part, labels in one.left_out.items():
+        yield f"  {part} is added to no way: it was not measured of {text.some(labels)}"
+    yield from unranked_lines(one)
 
 
-def together_words(one: Advice) -> Iterator[str]:
-    """What devices at once could take, and what dividing the work took where it was measured."""
-    divided, alone = one.divided, one.alone
-    if one.together:
-        unknown = "" if divided else "; dividing the work was not measured"
+def unranked_lines(one: Advice) -> Iterator[str]:
+    """Ways without a place, those with the same reason together."""
+    reasons: dict[str, list[str]] = {}
+    for each in one.unranked:
+        reasons.setdefault(each.reason, []).append(each.label)
+    for reason, labels in reasons.items():
+        yield f"  not ranked: {text.some(labels)}: {reason}"
+
+
+def stretch_lines(stretches: Sequence[Stretch], name: str, where: str) -> Iterator[str]:
+    """``n from 1,024 to 12,000: numpy on cpu is the fastest, at 20 calls``."""
+    for one in stretches:
+        first, last = text.whole(one.first), text.whole(one.last)
+        span = f"{name} = {first}" if first == last else f"{name} from {first} to {last}"
+        yield f"  {span}: {one.label} is clearly the fastest, {where}"
+
+
+def measured_lines(predicted: Advice | None, measured: Advice, disturbed: bool) -> Iterator[str]:
+    """Prediction and truth side by side, fastest first as measured. Of disturbed times it is not
+    said how good the choice was."""
+    said: dict[str, Total] = {t.label: t for t in predicted.totals} if predicted else {}
+    width = max((len(total.label) for total in measured.totals), default=0)
+    yield "measured now:"
+    for number, total in enumerate(measured.totals, 1):
+        line = f"  {number:>2} {total.label:{width}}  {text.seconds(total.seconds)}"
+        if total.label not in said:
+            yield f"{line}, no prediction"
+            continue
+        one = said[total.label]
+        factor = max(one.seconds / total.seconds, total.seconds / one.seconds)
+        within = "within" if one.low <= total.seconds <= one.high else "outside"
+        interval = text.seconds_interval(one.low, one.high)
         yield (
-            f"{text.join(one.together.labels)} at once: {text.seconds(one.together.seconds)} at "
-            f"best, a bound from their speeds{unknown}"
+            f"{line}, predicted {text.seconds(one.seconds)} ({interval}): "
+            f"{text.digits(factor)}x off, {within} its interval"
         )
-    if divided is None or alone is None:
-        return
-    words = f"dividing the work was measured: {divided.label} takes {text.seconds(divided.seconds)}"
-    if divided.missing:
-        yield f"{words} without {text.join(divided.missing)}"
-        return
-    ratio = divided.seconds / alone.seconds
-    verdict = "it gains" if ratio < 1 else "it loses"
-    yield (
-        f"{words}, {text.digits(ratio)}x the time of {alone.label} alone: "
-        f"{verdict if apart(divided, alone) else 'no clear difference'}"
-    )
-
-
-def _name(total: Total, several: bool) -> str:
-    return f"{total.label} ({total.place})" if several else total.label
-
-
-def crossing_words(crossing: Crossing, name: str) -> str:
-    """``from n = 3,100,000 (2,600,000 to 3,700,000) on numba_cuda, before numba_parallel``."""
-
-    def rounded(value: float) -> str:
-        if name == "calls":
-            return text.whole(math.ceil(value * (1 - 1e-9)))
-        return text.whole(round(value, 2 - math.floor(math.log10(value))))
-
-    ends = crossing.low, crossing.high
-    low, high = ("?" if end is None else rounded(end) for end in ends)
-    span = "" if ends == (None, None) else f" ({low} to {high})"
-    value = f"{name} = {rounded(crossing.value)}"
-    return f"from {value}{span} on {crossing.after}, before it {crossing.before}"
+    if predicted and predicted.totals and not disturbed:
+        chosen = predicted.totals[0].label
+        its = next((t for t in measured.totals if t.label == chosen), None)
+        if its:
+            ratio = its.seconds / measured.totals[0].seconds
+            yield f"  the way that was chosen, {chosen}, took {text.digits(ratio)}x of the fastest"

@@ -16,12 +16,14 @@ from advise_sample import write_divided, write_scale
 from playwright.sync_api import Page, sync_playwright
 from result_files import CommitFiles
 
-from gpubench.analysis.advice import Ask, advise
-from gpubench.analysis.estimates import Way, axes_of, ways_of
+from gpubench.analysis.advice import MEMORY, Ask, advise
+from gpubench.analysis.estimates import Way
+from gpubench.report.advise import know
 from gpubench.report.exports import plain
 from gpubench.report.render import write_report
+from gpubench.report.site import Site
 from gpubench.results import Table, open_table
-from gpubench.tables.advice import together_words
+from gpubench.tables.advice import stretch_lines
 
 pytestmark = pytest.mark.browser
 
@@ -48,11 +50,35 @@ def write_grid(files: CommitFiles) -> None:
             )  # fmt: skip
 
 
+def write_moves(files: CommitFiles) -> None:
+    """A kernel that moves 8 bytes for each element, on a GPU of 1 GB/s with room for 400 KB."""
+    conditions = {"copy_bytes_per_second": 1e9, "gpu_memory_bytes": 400_000}
+    for name, device in (("numpy", "cpu"), ("cuda", "cuda:0")):
+        for n in (1000, 2000, 4000, 16_000):
+            benchmark = f"suites.moves__{name}.time_kernel"
+            case = f"n={n}" + ("" if device == "cpu" else " device=cuda:0")
+            files.time(benchmark, case, 2e-6 if n < 4000 else n * 1.1e-8, spread=0.02)
+            baseline = {"baseline_benchmark": "suites.moves__numpy.time_kernel"}
+            files.record(
+                benchmark, case, values={"n": n}, sizes=("n",), device=device, bytes=8 * n,
+                conditions={"array_bytes": 8 * n, **(conditions if name == "cuda" else {})},
+                **({**baseline, "baseline_case": f"n={n}"} if name == "cuda" else {}),
+            )  # fmt: skip
+            files.time(benchmark.replace("kernel", "end_to_end"), case, n * 3e-8, spread=0.02)
+            files.record(
+                benchmark.replace("kernel", "end_to_end"), case, values={"n": n}, sizes=("n",),
+                device=device, bytes=8 * n, conditions={"array_bytes": 8 * n},
+                **({**baseline, "baseline_case": f"n={n}"} if name == "cuda" else {}),
+            )  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
     directory = tmp_path_factory.mktemp("advise") / "results"
     write_scale(
-        directory, noise=0.04, others=lambda files: (write_grid(files), write_divided(files))
+        directory,
+        noise=0.04,
+        others=lambda files: (write_grid(files), write_divided(files), write_moves(files)),
     )
     return open_table(directory)
 
@@ -77,9 +103,8 @@ def page(table: Table, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pag
 
 
 def ways_of_kernel(table: Table, kernel: str) -> tuple[Way, ...]:
-    rows = table.rows(table.snapshots(table.setups[0])[-1]).values()
-    its = [row for row in rows if row.name.kernel == kernel and row.seconds]
-    return ways_of(its, axes_of(its))
+    site = Site(table)
+    return know(site.histories[0], (kernel, kernel), site).ways
 
 
 def loaded(page: Page, kernel: str) -> None:
@@ -95,10 +120,8 @@ def in_browser(page: Page, ask: Ask) -> list[dict[str, Any]]:
       return JSON.parse(JSON.stringify(gpubenchAdvice.advise(data, ask), finite));
     }"""
     advices: list[dict[str, Any]] = page.evaluate(script, asked)
-    for one in advices:
-        one["left_out"] = len(one["left_out"])
-        for part in (part for total in one["totals"] for part in total["parts"]):
-            del part["kind"]
+    for part in (p for one in advices for total in one["totals"] for p in total["parts"]):
+        del part["kind"]
     return advices
 
 
@@ -107,14 +130,12 @@ def in_python(ways: tuple[Way, ...], ask: Ask) -> list[dict[str, Any]]:
     made = []
     for one in advise(ways, ask):
         content = plain(one)
-        for total, shown in zip(one.totals, content["totals"], strict=True):
-            shown["label"] = total.label
+        for shown in content["totals"]:
             shown["parts"] = [{"name": p["name"], **p["estimate"]} for p in shown["parts"]]
-            for name in ("implementation", "workers", "place", "price"):
+            for name in ("implementation", "price"):
                 del shown[name]
             for part in shown["parts"]:
                 del part["kind"]
-        content["left_out"] = len(one.left_out)  # the page does not say why
         made.append(content)
     return made
 
@@ -138,7 +159,7 @@ def compared(one: Any, other: Any, path: str = "") -> None:
 def test_every_ask_is_answered_as_in_python(page: Page, table: Table) -> None:
     ways = ways_of_kernel(table, "scale")
     loaded(page, "scale")
-    sizes = (512.0, 2**14, 50_000.0, 3_000_000.0, 2**24, 10**9)
+    sizes = (200.0, 512.0, 2**14, 50_000.0, 3_000_000.0, 2**24, 50_000_000.0, 10**9)
     haves = ((), ("cpu",), ("cuda:0", "processes:8"), ("processes:3", "nothing:2"))
     asks = product(sizes, (1, 20, 1000), (True, False), ("fresh", "cached", "warm"), haves)
     answered = 0
@@ -163,27 +184,38 @@ def test_a_grid_of_sizes_and_parameters_too(page: Page, table: Table) -> None:
         compared(python, in_browser(page, ask))
 
 
-def test_what_dividing_the_work_took_is_said_as_on_the_command_line(
-    page: Page, table: Table
-) -> None:
-    ways = ways_of_kernel(table, "divided")
-    loaded(page, "divided")
-    for n, verdict in ((20_000, "it loses"), (10_000_000, "it gains")):
-        ask = Ask({"n": float(n)}, from_host=False, process="warm")
+def test_bound_memory_and_caches_count_in_the_browser_too(page: Page, table: Table) -> None:
+    """The sample of a kernel that moves bytes, of which small sizes stay in a cache."""
+    ways = ways_of_kernel(table, "moves")
+    loaded(page, "moves")
+    reasons = set()
+
+    for n in (900, 1500, 2500, 20_000, 40_000, 60_000, 100_000):
+        ask = Ask({"n": float(n)}, 2, process="warm")
         python = in_python(ways, ask)
-        assert [total["divides"] for total in python[0]["totals"]].count(True) == 1
+        reasons |= {each["reason"] for one in python for each in one["unranked"]}
         compared(python, in_browser(page, ask))
 
-        page.fill("input[name=size-n]", str(n))
-        page.select_option("select[name=from]", "device")
-        page.select_option("select[name=process]", "warm")
-        page.dispatch_event("input[name=size-n]", "change")
+    assert MEMORY in reasons
+    (kernel,) = [way.curves["kernel"] for way in ways if way.implementation == "cuda"]
+    assert kernel.cached and kernel.bounds and kernel.held
 
-        (one,) = advise(ways, ask)
-        (said,) = list(together_words(one))[1:]
-        assert said.endswith(f"x the time of cuda on cuda:0 alone: {verdict}")
-        assert said in page.inner_text("#advice .sentences")
-    page.select_option("select[name=from]", "host")  # as the other tests find it
+
+def test_where_a_way_is_the_fastest_is_said_as_on_the_command_line(
+    page: Page, table: Table
+) -> None:
+    ways = ways_of_kernel(table, "scale")
+    loaded(page, "scale")
+    page.fill("input[name=size-n]", "3000000")
+    page.select_option("select[name=process]", "warm")
+    page.dispatch_event("input[name=size-n]", "change")
+
+    (one,) = advise(ways, Ask({"n": 3_000_000.0}, process="warm"))
+    said = list(stretch_lines(one.over_size, "n", "at 1 call"))
+    assert said
+    for line in said:
+        assert line.strip() in page.inner_text("#advice .sentences")
+    page.select_option("select[name=process]", "fresh")  # as the other tests find it
 
 
 def test_the_page_shows_what_is_asked_for_and_keeps_it_in_its_address(page: Page) -> None:
@@ -235,7 +267,7 @@ def test_what_is_no_size_is_said(page: Page) -> None:
     page.fill("input[name=calls]", "0")
     page.dispatch_event("input[name=calls]", "change")
 
-    assert "Sizes and calls are numbers above 0." in page.inner_text("#advice")
+    assert "Sizes and calls are whole numbers above 0." in page.inner_text("#advice")
     page.fill("input[name=calls]", "1")
     page.dispatch_event("input[name=calls]", "change")
 
@@ -246,6 +278,7 @@ def test_the_script_of_a_kernel_stands_beside_the_pages(page: Page) -> None:
 
     assert sorted(name.rpartition("-")[2] for name in names) == [
         "divided.js",
+        "moves.js",
         "rows.js",
         "scale.js",
     ]

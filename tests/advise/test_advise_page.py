@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from advise_sample import SIZES, write_scale
+from result_files import CommitFiles
 
 from gpubench.analysis.advice_checks import Prediction, keep, verification_path
+from gpubench.record import CaseRecord
 from gpubench.report import advise
+from gpubench.report.advise import find_conditions
 from gpubench.report.render import write_report
 from gpubench.report.site import Site
 from gpubench.results import Setup, open_table
@@ -56,6 +60,7 @@ def test_the_page_gets_every_way_with_the_fastest_launch_of_each_size(results: P
     assert content["axes"] == [{"name": "n", "low": SIZES[0], "high": SIZES[-1]}]
     ways = {way["implementation"]: way for way in content["ways"]}
     assert set(ways) == {"numpy", "numba", "cuda", "pool"}
+    assert len(content["ways"]) == 6  # three pools
     kernel = ways["cuda"]["times"]["kernel"]
     assert [at for (at,) in kernel["at"]] == list(SIZES)
     assert set(kernel["variant"]) == {"block=256"}
@@ -68,12 +73,15 @@ def test_a_verification_is_told_and_may_refuse(results: Path) -> None:
     verify(results, 1.5)
     content = data(results)
     assert not content["refused"]
-    assert content["verified"].startswith("verified 2026-03-01 10:00: of 20 estimates")
+    assert content["verified"].startswith(
+        "wrong by 33% at the median, 1.5x at most, on 1 March 2026"
+    )
 
     verify(results, 2.5)  # of the same moment: twenty of forty do not hold
     content = data(results)
     assert content["refused"]
-    assert "its intervals held 50% of 40 times" in content["verified"]
+    assert content["verified"].startswith("no ranking: wrong by ")
+    assert "; 50% of 40 times were within their intervals; " in content["verified"]
 
 
 def test_pages_are_made_again_after_a_verification(results: Path, tmp_path: Path) -> None:
@@ -88,13 +96,11 @@ def test_pages_are_made_again_after_a_verification(results: Path, tmp_path: Path
     page, script = written()
 
     assert "1 kernel of 1 was verified" in page
-    assert "verified 2026-03-01" in script
+    assert "on 1 March 2026" in script
     assert "No kernel was verified" in before[0]
 
 
 def test_a_kernel_with_one_implementation_is_nothing_to_choose_from(tmp_path: Path) -> None:
-    from result_files import CommitFiles
-
     CommitFiles(tmp_path, "a" * 40, 86_400).time(
         "suites.add__numpy.time_kernel", "n=8", 1.0
     ).write()
@@ -105,3 +111,23 @@ def test_a_kernel_with_one_implementation_is_nothing_to_choose_from(tmp_path: Pa
     assert page.kernels == ()
     assert page.verdict == "Nothing to ask for: no kernel has two implementations with a time here."
     assert [state.title for state in page.states] == ["Nothing to ask for"]
+
+
+def test_bandwidth_and_memory_are_of_the_device_of_a_way(results: Path) -> None:
+    def on_gpu(files: CommitFiles) -> None:
+        rates = {"copy_bytes_per_second": 1e9, "triad_bytes_per_second": 2e9}
+        files.lines = [
+            replace(line, conditions={**line.conditions, **rates, "gpu_memory_bytes": 1000})
+            if isinstance(line, CaseRecord) and line.device == "cuda:0"
+            else line
+            for line in files.lines
+        ]
+        files.facts(memory_bytes=2000)
+
+    write_scale(results, others=on_gpu)
+    site = Site(open_table(results))
+    known = find_conditions(site.histories[0], KEY, site)
+
+    devices = ("cuda:0", "cpu", "processes:4", "cpu and cuda:0")
+    assert [known.bandwidth(one) for one in devices] == [2e9, None, None, None]
+    assert [known.memory(one) for one in devices] == [1000, 2000, 2000, None]

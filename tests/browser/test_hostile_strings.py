@@ -75,16 +75,15 @@ def test_a_long_list_has_it_in_tags_and_in_a_search_of_the_address(
     assert watched.faults == []
 
 
-def test_advise_shows_it_where_sizes_were_measured_again(html: Path, open_page: Open) -> None:
+def test_advise_shows_it_in_what_verification_found(html: Path, open_page: Open) -> None:
     watched = open_page(html / "advise.html")
     advice = watched.page.locator("#advice")
 
     watched.page.select_option("select[name=kernel]", label="norm")
     watched.page.select_option("select[name=from]", "device")
     advice.get_by_text(f"numba on {HOSTILE}").first.wait_for()
-    assert f"verified {HOSTILE[:16]}: of 10 estimates" in advice.inner_text()
-    assert "(--refresh)" in advice.inner_text()
+    assert f"on {HOSTILE[:10]}; 100% of 10 times" in advice.inner_text()
     watched.page.select_option("select[name=kernel]", label=HOSTILE)
-    advice.get_by_text(f"no advice: verified {HOSTILE[:10]}").wait_for()
-    assert "ask with it" in advice.inner_text()
+    advice.get_by_text("no ranking: wrong by ").wait_for()
+    assert f"at most, on {HOSTILE[:10]}; " in advice.inner_text()
     assert watched.faults == []

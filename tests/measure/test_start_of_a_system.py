@@ -9,11 +9,14 @@ import pytest
 from builders import case_of, plan_of
 
 from gpubench.asv_benchmarks import benchmark_class
+from gpubench.backends.numpy import NumpyBackend
 from gpubench.backends.scripted import ScriptedBackend
 from gpubench.measure import cold_start
 from gpubench.measure.cold_start import ColdStartSampler
 from gpubench.measure.direct import Job, bench, jobs, take_turn
 from gpubench.measure.sampling import COMPILATIONS, sample_plan
+from gpubench.plan.asked import declare
+from gpubench.plan.expansion import case_named, cases_of
 
 KERNEL = """
 sizes: {n: [8, 64]}
@@ -92,7 +95,8 @@ def test_what_is_kept_between_processes_is_used(tmp_path, monkeypatch):
     assert second != "as it is" and not Path(second).exists()
 
 
-def test_cases_that_are_alike_start_once_and_other_backends_never(tmp_path):
+def test_cases_that_are_alike_start_once_and_other_backends_never(tmp_path, monkeypatch):
+    monkeypatch.setattr(NumpyBackend, "times", ("kernel",))
     plan = plan_of(tmp_path, kernel("twice"))
     started = [job for job in jobs(plan.cases()) if job.time == "start"]
     names = [(job.case.implementation_name, job.case.identity) for job in started]
@@ -131,3 +135,14 @@ def test_a_process_that_fails_ends_the_case_with_its_cause(tmp_path, monkeypatch
     record = take_turn(Job(case, "start")).record
     assert record.status == "failed"
     assert record.reason == f"the fresh process for start failed: {cause}"
+
+
+def test_a_fresh_process_finds_a_case_that_no_suite_declares(tmp_path):
+    groups = plan_of(tmp_path, kernel("twice")).groups()
+    declared = [case for group in groups for case in cases_of(group)]
+    asked = declare(groups, declared, ["n=5", "dtype=int32"])
+    group = next(one for one in asked if one.implementation_name == "candidate")
+
+    case = case_named(group, "n=5 dtype=int32")
+
+    assert ColdStartSampler(case, "start").seconds(1) > 0

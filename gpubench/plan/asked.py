@@ -1,0 +1,123 @@
+"""Cases of values that no suite declares: whoever measures at once asks for them by ``-a``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from gpubench.errors import PlanError
+from gpubench.names import Value, format_value, parse_value
+from gpubench.plan.case import Case
+from gpubench.plan.group import Group, kernel_groups
+from gpubench.suite.model import Kernel, Range, Zip, axis_values
+from gpubench.suite.types import AxisValue, DeviceName, SizeValue
+
+SIZE = TypeAdapter[Any](SizeValue)
+PARAMETER = TypeAdapter[Any](AxisValue)
+DEVICE = TypeAdapter[Any](DeviceName)
+
+
+def declare(groups: Sequence[Group], cases: Iterable[Case], texts: Iterable[str]) -> list[Group]:
+    """Return the groups with the values of ``NAME=VALUE,VALUE`` that none of the cases has.
+
+    A value of a size, a parameter or ``device`` becomes one of every kernel that has the name, and
+    its cases have to keep the limits of the suite like all others. A name that no kernel has is
+    left alone. Raises ``PlanError`` for a value that cannot be one.
+    """
+    every = list(cases)
+    asked: dict[str, list[str]] = {}
+    for text in texts:
+        name, _, listed = (part.strip() for part in text.partition("="))
+        asked[name] = [value.strip() for value in listed.split(",") if value.strip()]
+    new = {
+        name: values
+        for name, values in asked.items()
+        if not {*values} <= {_text(case, name) for case in every}
+    }
+    if not new:
+        return list(groups)
+    made: list[Group] = []
+    for _, of_kernel in groupby(groups, lambda group: id(group.of_kernel)):
+        its = [*of_kernel]
+        loaded, kernel_name, kernel = its[0].loaded, its[0].kernel_name, its[0].kernel
+        if (changed := _with_values(kernel, new, asked)) is not kernel:
+            suite = loaded.suite
+            of_suite = suite.model_copy(update={"kernels": {**suite.kernels, kernel_name: changed}})
+            fresh = kernel_groups(replace(loaded, suite=of_suite), kernel_name, its[0].gpu_count)
+            its = [group for group in fresh if group.has_cases]
+        made += its
+    return made
+
+
+def _text(case: Case, name: str) -> str | None:
+    value = case.device if name == "device" else case.values.get(name)
+    return None if value is None else format_value(value)
+
+
+def _with_values(
+    kernel: Kernel, new: Mapping[str, Sequence[str]], asked: Mapping[str, Sequence[str]]
+) -> Kernel:
+    """Return the kernel with more values on its axes; itself where it has none of the names."""
+    sizes, parameters = dict(kernel.sizes), dict(kernel.parameters)
+    update: dict[str, Any] = {}
+    for name, declared in kernel.sizes.items():
+        if isinstance(declared, Zip):
+            if not new.keys().isdisjoint(declared.zip):
+                sizes[name] = _with_rows(declared, asked)
+                update["sizes"] = sizes
+        elif name in new:
+            sizes[name] = _extend(declared, [_read(SIZE, name, text) for text in new[name]])
+            update["sizes"] = sizes
+    for name, axis in kernel.parameters.items():
+        if name in new:
+            parameters[name] = _extend(axis, [_read(PARAMETER, name, text) for text in new[name]])
+            update["parameters"] = parameters
+    if "device" in new:
+        devices = [_read(DEVICE, "device", text) for text in new["device"]]
+        update["devices"] = tuple(dict.fromkeys((*kernel.devices, *devices)))
+    return kernel.model_copy(update=update) if update else kernel
+
+
+def _with_rows(declared: Zip, asked: Mapping[str, Sequence[str]]) -> Zip:
+    """Return axes that move together with one row more for each value of theirs."""
+    names = list(declared.zip)
+    counts = {len(asked.get(name, ())) for name in names}
+    if len(counts) > 1 or 0 in counts:
+        example = " ".join(f"-a {name}=..." for name in names)
+        raise PlanError(
+            f"{', '.join(names)} move together: give equally many values of each, {example}"
+        )
+    columns = [[_read(PARAMETER, name, text) for text in asked[name]] for name in names]
+    there = {*zip(*map(axis_values, declared.zip.values()), strict=True)}
+    rows = [row for row in zip(*columns, strict=True) if row not in there]
+    axes = {
+        name: _extend(axis, [row[place] for row in rows], again=True)
+        for place, (name, axis) in enumerate(declared.zip.items())
+    }
+    return declared.model_copy(update={"zip": axes})
+
+
+def _extend(axis: Iterable[Value] | Range, values: Sequence[Value], again: bool = False) -> Any:
+    """Return an axis with more values; ``again``: also such as it has."""
+    there = axis_values(axis)
+    every = (*there, *(value for value in dict.fromkeys(values) if value not in there))
+    if again:
+        every = (*there, *values)
+    if not isinstance(axis, Range):
+        return every
+    forms = dict.fromkeys(("pow2", "geometric", "linear"))
+    return axis.model_copy(update={**forms, "values": every})
+
+
+def _read(kind: TypeAdapter[Any], name: str, text: str) -> Value:
+    """Read a value as a suite would; raises ``PlanError`` with what is allowed."""
+    try:
+        value: Value = kind.validate_python(text if kind is DEVICE else parse_value(text))
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"]
+        raise PlanError(f"-a {name}={text}: {reason}") from error
+    return value
