@@ -122,7 +122,8 @@ def test_columns_of_one_name_are_all_there(project: Path) -> None:
 
 
 def test_cells_stand_below_each_other_whatever_they_hold(project: Path) -> None:
-    sql = "select * from (values ('数字', 1.25::double, null), (e'two\nlines', 10, '[bold]x')) t(a, b, c)"
+    rows = "('数字', 1.25::double, null), (e'two\nlines', 10, '[bold]x')"
+    sql = f"select * from (values {rows}) t(a, b, c)"
     assert run(sql).stdout.splitlines() == [
         "a         b  c",
         "数字   1.25",
