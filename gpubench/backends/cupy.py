@@ -28,7 +28,7 @@ from gpubench.backends.opencl_program import defines, does_not_compile
 from gpubench.backends.protocol import Call, DeviceError, Launch, Limits, Native
 from gpubench.distribution import require_extra
 from gpubench.errors import BackendError, KernelError
-from gpubench.layouts import Layout, refused_layout
+from gpubench.layouts import Layout, array_in, refused_layout, span_bytes
 from gpubench.names import Value
 
 
@@ -38,9 +38,7 @@ class CupySession(CudaSession):
     Raises ``BackendError`` where CuPy cannot use the device.
     """
 
-    # CuPy copies arrays with gaps by kernels of its own. On the device in software the copies of
-    # some were read before these kernels had run, and no GPU was at hand to try them.
-    layouts: ClassVar[tuple[Layout, ...]] = ("C", "F")
+    layouts: ClassVar[tuple[Layout, ...]] = ("C", "F", "strided", "backwards", "overlapping")
 
     def __init__(self, device: str, limits: Limits) -> None:
         self.cupy: Any = import_module("cupy")
@@ -59,9 +57,10 @@ class CupySession(CudaSession):
         self._cleanup.callback(cuda.Device(before).use)
         with self._errors:
             self._cleanup.callback(cuda.get_current_stream().use)
-            # Without the default stream, so that nothing else waits for it or has it wait.
-            stream = cuda.Stream(non_blocking=True)
-            stream.use()
+            # Without the default stream, so that nothing else waits for it or has it wait. CuPy
+            # keeps a stack of streams by `with`, which `use` is no part of: after the next `with`,
+            # as in CuPy's own copies of arrays with gaps, the default stream would be current.
+            stream = self._cleanup.enter_context(cuda.Stream(non_blocking=True))
             pool = self._pool = cuda.MemoryPool()
             self._cleanup.callback(pool.free_all_blocks)
             self._cleanup.enter_context(cuda.using_allocator(pool.malloc))
@@ -73,7 +72,14 @@ class CupySession(CudaSession):
             array = np.ascontiguousarray(array)
         with self._errors:
             try:
-                native = self.cupy.array(array, copy=True, order="K")
+                if array.flags.forc:
+                    native = self.cupy.array(array, copy=True, order="K")
+                else:
+                    memory = np.empty(span_bytes(array), np.uint8)
+                    place = array_in(memory, array)
+                    place[...] = array
+                    start = self.cupy.array(memory).data + (place.ctypes.data - memory.ctypes.data)
+                    native = self.cupy.ndarray(array.shape, array.dtype, start, array.strides)
             except (TypeError, ValueError) as error:
                 raise KernelError(
                     f"CuPy has no dtype like {array.dtype}: {error}; use a number of 8 to 64 bits, "

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import re
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -165,9 +166,35 @@ def echo(text: str, *, nl: bool = True) -> None:
     click.echo(printable(text), nl=nl)
 
 
-def print_json(content: object) -> None:
-    """Print it on standard output; what JSON has no kind for (a path) as text."""
-    click.echo(json.dumps(content, indent=2, default=str))
+def print_json(content: object, indent: int | None = 2) -> None:
+    """Print it on standard output; what JSON has no kind for (a path, NaN) as text."""
+    try:
+        text = json.dumps(content, indent=indent, default=str, allow_nan=False)
+    except (TypeError, ValueError):  # a key that is no text; a number that is not finite
+        text = json.dumps(_in_json(content), indent=indent, default=str, allow_nan=False)
+    click.echo(text)
+
+
+def _in_json(value: Any) -> Any:
+    """Replace numbers that JSON has not by ``NaN``, ``Infinity`` and ``-Infinity``, the texts by
+    which Protocol Buffers write them into JSON, and keys that are no texts by their texts."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {str(key): _in_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_in_json(item) for item in value]
+    return value
+
+
+def print_answer(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print the answer to a query as a table, its first line bold on a terminal."""
+    from gpubench.tables.table import answer_lines
+
+    header, *lines = answer_lines(columns, rows)
+    OUT.print(header, style="bold")
+    if lines:
+        echo("\n".join(lines))
 
 
 @dataclass

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import shlex
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cache, partial
 from importlib.util import find_spec
@@ -13,10 +14,13 @@ from typing import Any
 import click
 
 from gpubench.cli import options
-from gpubench.cli.console import ERR, INTERRUPTED, OUT, interruptible, print_json
+from gpubench.cli.console import ERR, INTERRUPTED, OUT, interruptible, print_answer, print_json
 from gpubench.cli.planning import planned
 from gpubench.distribution import require_extra
-from gpubench.errors import GpubenchError
+from gpubench.environment import environment
+from gpubench.errors import GpubenchError, did_you_mean
+from gpubench.fleet.addresses import listening_place, scheduler_address
+from gpubench.suite.folder import VARIABLE as SUITES_VARIABLE
 
 LOGS = Path(".asv/fleet")
 """A file for each machine, beside the results."""
@@ -24,15 +28,24 @@ LOGS = Path(".asv/fleet")
 DEFINITIONS = ("benchmarks", "suites", "asv.conf.json")
 """What says what is measured: machines have it as it is committed."""
 
-VARIABLES = ("GPUBENCH_PRESET", "GPUBENCH_SUITES")
-"""Environment variables that say what is measured; they go to the machines."""
-
+PRESET_VARIABLE = "GPUBENCH_PRESET"
 ADDRESS = "DASK_SCHEDULER_ADDRESS"
+
+
+def _address(_: click.Context, __: click.Parameter, value: str) -> str:
+    return scheduler_address(value)
+
+
+def _host(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    return None if value is None else listening_place(value)
+
+
 scheduler_option = click.option(
     "--scheduler",
     required=True,
     envvar=ADDRESS,
     metavar="ADDRESS",
+    callback=_address,
     help=f"Of Dask's: tcp://127.0.0.1:8786, tls://host:8786; also the variable {ADDRESS}.",
 )
 
@@ -73,6 +86,22 @@ def fleet() -> None:
 @fleet.command()
 @click.argument("commits", default="HEAD^!")
 @scheduler_option
+@click.option(
+    "--suite",
+    "chosen",
+    multiple=True,
+    metavar="SUITE[::KERNEL]",
+    help="Only this suite, or this kernel of it: vector_add, vector_add::saxpy. Repeatable.",
+)
+@click.option("--kernel", multiple=True, metavar="NAME", help="Only kernels called so. Repeatable.")
+@options.preset
+@click.option(
+    "--suites",
+    envvar=SUITES_VARIABLE,
+    metavar="FOLDER",
+    help="Folder of suites inside the project, suites/systems for example; also the variable "
+    f"{SUITES_VARIABLE}.  [default: suites]",
+)
 @click.option("--skip-existing", "-k", is_flag=True, help="Leave out what has results here.")
 @click.option(
     "--share",
@@ -81,6 +110,7 @@ def fleet() -> None:
     "this name.",
 )
 @click.option("--only", multiple=True, metavar="MACHINE", help="Only this machine. Repeatable.")
+@click.option("--wait", is_flag=True, help="Wait while another run measures on this fleet.")
 @click.option(
     "--repository",
     metavar="URL",
@@ -91,9 +121,14 @@ def fleet() -> None:
 def run(
     commits: str,
     scheduler: str,
+    chosen: tuple[str, ...],
+    kernel: tuple[str, ...],
+    preset: str | None,
+    suites: str | None,
     skip_existing: bool,
     share: str | None,
     only: tuple[str, ...],
+    wait: bool,
     repository: str | None,
     results: Path,
     **tls: Any,
@@ -106,55 +141,133 @@ def run(
     connection = _connected(scheduler, tls)
     from gpubench.fleet import coordinator
     from gpubench.fleet.checkout import git
-    from gpubench.fleet.cluster import is_loopback
+    from gpubench.fleet.cluster import SchedulerStopped, is_loopback, measure
     from gpubench.fleet.parcels import merge, remove_leftovers
 
     here, say = Path(), ERR.print
-    plans = cache(partial(planned, (), os.environ.get("GPUBENCH_PRESET") or None))
-    plan = plans(0)  # faults of suites are told first
-    chosen = git(here, "rev-list", "--first-parent", *commits.split(), "--").split()
-    if changed := git(here, "status", "--porcelain", "--", *DEFINITIONS):
-        raise GpubenchError(
-            f"{changed.splitlines()[0][3:]} is not committed, and machines measure what is "
-            "committed: commit it first"
-        )
-    head = git(here, "rev-parse", "HEAD")
-    if repository is None:
-        is_here = is_loopback(scheduler)
-        repository = str(here.resolve()) if is_here else git(here, "remote", "get-url", "origin")
-    with interruptible() as interrupted, connection as client:
-        remove_leftovers(results)
-        coordinator.keep_logs(client, LOGS)
-        machines, refused = coordinator.machines_of(client, repository, head, only, say)
-        keepers, notes = {machine.name: machine.name for machine in machines}, dict[str, str]()
-        if share is not None:
-            keepers, notes = coordinator.keepers_of(client, machines, plan, share, say)
-        shares = coordinator.shares_of(
-            machines, keepers, plans, chosen, results, skip_existing=skip_existing
-        )
+    # By these a process knows what it is asked for, here and on the machines. Empty, they mean
+    # nothing, whatever a machine has set.
+    variables = {PRESET_VARIABLE: preset or "", SUITES_VARIABLE: suites or ""}
+    with environment(variables):
+        plans = cache(partial(planned, (), preset))
+        kept = _chosen_groups(plans(0), chosen, kernel)  # faults of suites are told first
+        asked = git(here, "rev-list", "--first-parent", *commits.split(), "--").split()
+        if not asked:
+            raise GpubenchError(
+                f"{commits!r} is no commit: HEAD^! is the newest one, HEAD~3..HEAD are three"
+            )
+        if changed := git(
+            here, "status", "--porcelain", "--", *DEFINITIONS, *filter(None, [suites])
+        ):
+            raise GpubenchError(
+                f"{changed.splitlines()[0][3:]} is not committed, and machines measure what is "
+                "committed: commit it first"
+            )
+        head = git(here, "rev-parse", "HEAD")
+        if repository is None:
+            is_here = is_loopback(scheduler)
+            repository = (
+                str(here.resolve()) if is_here else git(here, "remote", "get-url", "origin")
+            )
+    dispatch, refused, shares = None, list[str](), list[Any]()
+    try:
+        with environment(variables), interruptible() as interrupted, connection as client:
+            coordinator.claim_or_wait(client, commits, say, wait=wait)
+            remove_leftovers(results)
+            progress = coordinator.keep_logs(client, LOGS)
+            say(f"preparing checkouts and environments; what machines write is in {LOGS}/")
+            machines, refused = coordinator.machines_of(client, repository, head, only, say)
+            keepers, notes = {machine.name: machine.name for machine in machines}, dict[str, str]()
+            if share is not None:
+                keepers, notes = coordinator.keepers_of(
+                    client, machines, plans(0), share, say, variables
+                )
+            shares = coordinator.shares_of(
+                machines, keepers, plans, asked, results, kept, skip_existing=skip_existing
+            )
+            say(coordinator.expectation(shares, keepers))
 
-        def keep(parcel: Any, share: Any, machine: Any, begun: Any) -> int:
-            facts = {"fleet": notes[machine.name]} if machine.name in notes else {}
-            return merge(parcel, share, machine.environments, results, facts, begun)
+            def keep(parcel: Any, share: Any, machine: Any, begun: Any) -> int:
+                facts = {"fleet": notes[machine.name]} if machine.name in notes else {}
+                return merge(parcel, share, machine.environments, results, facts, begun)
 
-        variables = {name: os.environ[name] for name in VARIABLES if os.environ.get(name)}
-        outcome = coordinator.Dispatch(
-            client, machines, keepers, shares, results, keep, say, variables=variables
-        ).run()
+            dispatch = coordinator.Dispatch(
+                client,
+                machines,
+                keepers,
+                shares,
+                results,
+                keep,
+                say,
+                task=partial(measure, repository, head),
+                variables=variables,
+                progress=progress,
+            )
+            dispatch.run()
+    except SchedulerStopped:
+        done = dispatch.outcome.kept if dispatch else 0
+        say(
+            f"gpubench: the scheduler at {scheduler} stopped: {done} of {len(shares)} shares are "
+            f"kept in {results}, and of the others the cases that were finished; start it again, "
+            f"let the workers join, and go on with `{_go_on(skip_existing)}`"
+        )
+        sys.exit(1)
     if interrupted:
         sys.exit(INTERRUPTED)
-    say(f"{outcome.kept} of {len(shares)} shares are measured and kept in {results}")
+    outcome = dispatch.outcome
+    if shares:
+        say(f"{outcome.kept} of {len(shares)} shares are measured and kept in {results}")
+    elif skip_existing:
+        say(f"nothing is left to measure: all that machines can of {commits} is in {results}")
+    else:
+        say(f"nothing of {commits} can be measured by these machines: all of it needs a GPU")
     for line in refused:
         say(line)
     for lost, why in outcome.lost:
         say(f"not measured: {lost.title} for {lost.keeper}: {why}")
     if refused or outcome.lost:
-        say("measure the rest with `gpubench fleet run --skip-existing`")
+        say(f"measure the rest with `{_go_on(skip_existing)}`")
+    if refused or outcome.lost or not (shares or skip_existing):
         sys.exit(1)
 
 
+def _go_on(skip_existing: bool) -> str:
+    """The command that was given, and the option by which it leaves out what it has."""
+    words = ["gpubench", *sys.argv[1:], *([] if skip_existing else ["--skip-existing"])]
+    return shlex.join(words)
+
+
+def _chosen_groups(
+    plan: Any, suites: Sequence[str], kernels: Sequence[str]
+) -> Callable[[Any], bool]:
+    """Return whether a group of a plan is of these suites (``SUITE`` or ``SUITE::KERNEL``) and
+    kernels, of any where none is named; raises ``GpubenchError`` for a name that nothing has."""
+    pairs = [(group.loaded.suite.suite, group.kernel_name) for group in plan.groups()]
+    asked = [name.partition("::")[::2] for name in suites]
+    for suite, kernel in asked:
+        _require("suite", suite, [suite for suite, _ in pairs])
+        if kernel:
+            _require(f"kernel of {suite}", kernel, [k for s, k in pairs if s == suite])
+    of_suites = [k for s, k in pairs if not asked or (s, "") in asked or (s, k) in asked]
+    for kernel in kernels:
+        _require("kernel of these suites", kernel, of_suites)
+
+    def is_chosen(group: Any) -> bool:
+        suite, kernel = group.loaded.suite.suite, group.kernel_name
+        is_of_suites = not asked or (suite, "") in asked or (suite, kernel) in asked
+        return is_of_suites and (not kernels or kernel in kernels)
+
+    return is_chosen
+
+
+def _require(what: str, name: str, there: Sequence[str]) -> None:
+    if name not in there:
+        hint = did_you_mean(name, there) or f"; there are {', '.join(dict.fromkeys(there))}"
+        raise GpubenchError(f"there is no {what} {name!r}{hint}")
+
+
 @fleet.command()
-@click.argument("scheduler", metavar="ADDRESS", envvar=ADDRESS)
+@click.argument("scheduler", metavar="ADDRESS", envvar=ADDRESS, callback=_address)
 @click.option(
     "--checkout",
     type=click.Path(path_type=Path, file_okay=False),
@@ -169,7 +282,14 @@ def run(
     help="A Python that measures what is checked out, in place of asv's environments.",
 )
 @click.option("--name", help="Dask's name for the worker (default: the machine's).")
-@click.option("--host", help="Where it listens: an address of this machine, with :PORT or not.")
+@click.option(
+    "--host",
+    callback=_host,
+    help="Where it listens: an address of this machine, with :PORT or not.",
+)
+@click.option(
+    "--retry", is_flag=True, help="Wait for a scheduler that is not there yet, or has stopped."
+)
 @tls_options
 def worker(
     scheduler: str,
@@ -178,6 +298,7 @@ def worker(
     python: str | None,
     name: str | None,
     host: str | None,
+    retry: bool,
     **tls: Any,
 ) -> None:
     """Measure on this machine what `gpubench fleet run` asks for, until Ctrl-C."""
@@ -189,7 +310,7 @@ def worker(
 
     place = Checkout(checkout.resolve(), machine or machine_name(), python)
     ERR.print(f"{place.machine} measures in {place.folder} (Ctrl-C ends it)")
-    asyncio.run(serve(scheduler, security, place, name, host))
+    asyncio.run(serve(scheduler, security, place, name, host, retry=retry, say=ERR.print))
 
 
 @fleet.command()
@@ -200,7 +321,6 @@ def status(scheduler: str, as_json: bool, **tls: Any) -> None:
     """Show the machines, what they do, and how far the last run has come."""
     connection = _connected(scheduler, tls)
     from gpubench.fleet import coordinator
-    from gpubench.tables.table import answer_table
 
     with connection as client:
         machines = coordinator.described(client)
@@ -209,9 +329,10 @@ def status(scheduler: str, as_json: bool, **tls: Any) -> None:
         print_json({"machines": machines, "run": run})
         return
     columns = ("machine", "does", "progress", "address", "checkout")
-    OUT.print(answer_table(columns, [[one[name] or "-" for name in columns] for one in machines]))
+    print_answer(columns, [[one[name] or "-" for name in columns] for one in machines])
     if run:
+        left = f"; {run['left']} left" if run.get("left") and run["kept"] < run["shares"] else ""
         OUT.print(
             f"{run['kept']} of {run['shares']} shares are kept, {run['lost']} lost; "
-            f"{run['asked_again']} came damaged and were asked for again"
+            f"{run['asked_again']} came damaged and were asked for again{left}"
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 import re
 import sys
@@ -25,6 +24,7 @@ from gpubench.cli.console import (
     OUT,
     again_with_a_new_table,
     echo,
+    print_answer,
     print_faults,
     print_json,
     printable,
@@ -422,7 +422,6 @@ def query(
     gpubench query "select kernel, max(speedup) from results where device = 'cpu' group by 1"
     """
     from gpubench.results import table_path
-    from gpubench.tables.table import answer_table
 
     if (sql is not None) + as_path > 1 or as_json + as_csv > 1:
         raise click.UsageError("give SQL or --path, and --json or --csv")
@@ -434,13 +433,26 @@ def query(
             return
         columns, rows = table.query(sql) if sql is not None else table.described()
     if as_json:
-        click.echo(json.dumps([dict(zip(columns, row, strict=True)) for row in rows], default=str))
+        names = _without_repetitions(columns)
+        print_json([dict(zip(names, row, strict=True)) for row in rows], indent=None)
     elif as_csv:
         if sys.stdout.isatty():  # elsewhere texts stay as they are
             rows = [tuple(printable(v) if isinstance(v, str) else v for v in row) for row in rows]
         csv.writer(sys.stdout, lineterminator="\n").writerows([columns, *rows])
     else:
-        OUT.print(answer_table(columns, rows))
+        print_answer(columns, rows)
+
+
+def _without_repetitions(columns: Sequence[str]) -> list[str]:
+    """Return names that are all different, as DuckDB makes them: ``kernel``, ``kernel_1``."""
+    names: dict[str, None] = {}
+    for column in columns:
+        name, number = column, 0
+        while name in names or (number and name in columns):
+            number += 1
+            name = f"{column}_{number}"
+        names[name] = None
+    return list(names)
 
 
 def _side(name: str, results: Path, open_once: Callable[[Path], Table]) -> ComparisonSide:

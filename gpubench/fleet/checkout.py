@@ -121,10 +121,11 @@ class Checkout:
         # 2: a benchmark has failed, which its result tells.
         self.run([sys.executable, "-P", "-u", "-c", ASV, "run", *options], variables, ok=(0, 2))
 
-    def times(self, command: Sequence[str]) -> list[dict[str, Any]]:
+    def times(self, command: Sequence[str], variables: Mapping[str, str]) -> list[dict[str, Any]]:
         """``gpubench time`` with these arguments: its cases."""
         python = self.python or sys.executable
-        lines = self.run([python, "-P", "-m", "gpubench", "time", *command, "--json"], ok=(0, 1))
+        words = [python, "-P", "-m", "gpubench", "time", *command, "--json"]
+        lines = self.run(words, variables, ok=(0, 1))
         cases: list[dict[str, Any]] = json.loads("\n".join(lines[lines.index("{") :]))["cases"]
         return cases
 

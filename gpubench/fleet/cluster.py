@@ -6,10 +6,12 @@ Only here and in ``coordinator`` is ``distributed`` imported.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from ipaddress import ip_address
 from pathlib import Path
@@ -43,8 +45,15 @@ REACHABLE = 10.0
 """Seconds in which a scheduler has to answer: a hundred times what a connection across a continent
 takes."""
 
-_PROGRESS = re.compile(r"\[\s*([\d.]+)%\]")
+RETRY_SECONDS = 5.0
+"""Between two attempts to join a scheduler that is not there: a restart takes about as long."""
+
+PROGRESS = re.compile(r"\[\s*([\d.]+)%\]")
 """Of asv's lines."""
+
+
+class SchedulerStopped(GpubenchError):
+    """The connection to the scheduler broke: what it knew of the run is lost."""
 
 
 def security_for(
@@ -103,9 +112,25 @@ def connected(address: str, security: Security) -> Iterator[Client]:
             f"no scheduler of Dask answers at {address} within {REACHABLE:g} s "
             f"({type(error).__name__}); start one with `dask scheduler --host 127.0.0.1`"
         ) from error
+    _silence_dask()
     with client:
         _refuse_open(client.scheduler_info(n_workers=0)["address"], security)
-        yield client
+        try:
+            yield client
+        except GpubenchError:
+            raise
+        except (CancelledError, OSError, RuntimeError, ValueError) as error:
+            # Dask says it in many ways, by the call that was under way.
+            if client.status == "running" and not isinstance(error, CancelledError):
+                raise
+            raise SchedulerStopped(f"the scheduler at {address} stopped") from error
+
+
+def _silence_dask() -> None:
+    """Keep Dask's log to itself, unless its configuration says what to log: we say what happens."""
+    if dask.config.get("logging", None) is None:
+        for name in ("distributed", "distributed.client"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 # --- a worker
@@ -175,8 +200,8 @@ class Measuring(WorkerPlugin):  # type: ignore[misc]
 
     def said(self, line: str) -> None:
         """A process wrote a line: it goes to who listens."""
-        if match := _PROGRESS.search(line):
-            self.progress = f"{match[1]} %"
+        if match := PROGRESS.search(line):
+            self.progress = f"{float(match[1]):.0f} %"
         said = {"machine": self.checkout.machine, "line": f"{self.doing}: {line}"}
         self._worker.log_event(LINES, said)
 
@@ -196,11 +221,21 @@ def join(repository: str, head: str) -> Machine:
 
 
 def measure(
-    share: Share, variables: Mapping[str, str] | None, begun: Mapping[str, bytes]
+    repository: str,
+    head: str,
+    share: Share,
+    variables: Mapping[str, str] | None,
+    begun: Mapping[str, bytes],
 ) -> Parcel:
     """On a worker: measure a share, and give what asv kept of it; without ``variables``, the
-    environment's, give it again. ``begun`` are the lines of each record that there are of it."""
+    environment's, give it again. ``begun`` are the lines of each record that there are of it.
+
+    The checkout is brought to ``head`` before each share: what is there now, another run or a
+    restart of the worker may have left.
+    """
     with _measuring().task(share.title) as checkout:
+        if variables is not None:
+            checkout.update(repository, head)
         results_dir, environments = checkout.environments(share.keeper)
         if variables is not None:
             folder, names = results_dir / share.keeper, record_names(share, environments)
@@ -210,11 +245,11 @@ def measure(
         return pack(results_dir, share, environments)
 
 
-def time_cases(commands: Sequence[Sequence[str]]) -> CaseTimes:
-    """On a worker: times of the cases of ``gpubench time`` with these arguments."""
+def time_cases(commands: Sequence[Sequence[str]], variables: Mapping[str, str]) -> CaseTimes:
+    """On a worker: times of the cases of ``gpubench time`` with these arguments and variables."""
     times: dict[str, tuple[float, ...]] = {}
     with _measuring().task("comparing machines") as checkout:
-        for case in (case for command in commands for case in checkout.times(command)):
+        for case in (case for command in commands for case in checkout.times(command, variables)):
             if seconds := case["seconds"]:
                 ends = (seconds[name] for name in ("median", "low", "high"))
                 times[case["name"]] = tuple(float("nan" if e is None else e) for e in ends)
@@ -238,45 +273,113 @@ async def serve(
     checkout: Checkout,
     name: str | None,
     host: str | None,
+    *,
+    retry: bool,
+    say: Callable[[str], object],
 ) -> None:
-    """Be a measuring worker until Ctrl-C, SIGTERM or the scheduler's end.
+    """Be a measuring worker until Ctrl-C, SIGTERM or the scheduler's end; with ``retry`` wait for a
+    scheduler that is not there yet, or that has stopped, and join it again.
 
-    ``host``: where it listens, with a port or without. Raises ``GpubenchError`` where there is no
-    scheduler, where that has a worker of that name, and where others could reach the worker without
-    TLS.
+    ``host``: where it listens, with a port or without. Raises ``GpubenchError`` where others could
+    reach the worker without TLS and, without ``retry``, where there is no scheduler, or one that
+    has a worker of that name.
     """
     if not security.tls_ca_file and not is_loopback(host or "127.0.0.1"):
         raise GpubenchError(
             f"--host {host}: without TLS a worker listens on the loopback interface alone, at "
             "127.0.0.1; give --tls-ca-file, --tls-cert and --tls-key"
         )
+    _silence_dask()
+    interrupted = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):  # Windows
+            asyncio.get_running_loop().add_signal_handler(number, interrupted.set)
     # Dask would look a hundred times a second at what its threads do.
     settings = {"distributed.worker.profile.enabled": False}
     with dask.config.set(settings), temporary_folder("fleet") as folder:
-        try:
-            connection = security.get_connection_args("worker")
-            async with rpc(address, connection_args=connection) as scheduler:
-                _refuse_open((await scheduler.identity(n_workers=0))["address"], security)
-            worker = await Worker(
-                address,
-                nthreads=1,
-                name=name or checkout.machine,
-                resources=resources(len(known_gpus())),
-                plugins=(Measuring(checkout),),
-                memory_limit=0,
-                security=security,
-                host=host or ("127.0.0.1" if is_loopback(address) else None),
-                dashboard_address="127.0.0.1:0",  # its HTTP server has a port all the same
-                local_directory=str(folder),
+        said = None
+        while not interrupted.is_set():
+            joining = asyncio.ensure_future(
+                _joined(address, security, checkout, name, host, folder)
             )
-        except (OSError, ValueError, RuntimeError) as error:
-            raise GpubenchError(
-                f"{checkout.machine} cannot join the fleet at {address}: {error}"
-            ) from error
-        interrupted = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with suppress(NotImplementedError):  # Windows
-                asyncio.get_running_loop().add_signal_handler(number, interrupted.set)
-        ends = [asyncio.create_task(interrupted.wait()), asyncio.create_task(worker.finished())]
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        await worker.close()
+            await _first_of(interrupted.wait(), joining)
+            if interrupted.is_set():  # Dask tries to reach a scheduler for half a minute
+                with suppress(_CannotJoin, asyncio.CancelledError):
+                    await (await joining).close()
+                return
+            try:
+                worker = joining.result()
+            except _CannotJoin as error:
+                if not retry:
+                    raise
+                if str(error) != said:
+                    say(f"{error}; trying every {RETRY_SECONDS:g} s until it can (--retry)")
+                said = str(error)
+            else:
+                say(f"{checkout.machine} has joined the fleet at {address}")
+                await _first_of(interrupted.wait(), worker.finished())
+                await worker.close()
+                if interrupted.is_set():
+                    return
+                said = (
+                    f"{checkout.machine}: the scheduler at {address} stopped, and what it measured"
+                )
+                said += " ended"
+                if not retry:
+                    say(f"{said}; a worker with --retry waits until the scheduler is back")
+                    return
+                say(f"{said}; waiting until the scheduler is back (--retry)")
+            await _first_of(interrupted.wait(), asyncio.sleep(RETRY_SECONDS))
+
+
+class _CannotJoin(GpubenchError):
+    """A scheduler that is not there, or refuses: later it may be and may not."""
+
+
+async def _joined(
+    address: str,
+    security: Security,
+    checkout: Checkout,
+    name: str | None,
+    host: str | None,
+    folder: Path,
+) -> Worker:
+    """Return a worker that takes part; raises ``_CannotJoin`` where it does not, and
+    ``GpubenchError`` where the scheduler listens to others without TLS."""
+    name = name or checkout.machine
+    try:
+        connection = security.get_connection_args("worker")
+        async with rpc(address, connection_args=connection) as scheduler:
+            _refuse_open((await scheduler.identity(n_workers=0))["address"], security)
+        return await Worker(
+            address,
+            nthreads=1,
+            name=name,
+            resources=resources(len(known_gpus())),
+            plugins=(Measuring(checkout),),
+            memory_limit=0,
+            security=security,
+            host=host or ("127.0.0.1" if is_loopback(address) else None),
+            dashboard_address="127.0.0.1:0",  # its HTTP server has a port all the same
+            local_directory=str(folder),
+        )
+    except (OSError, ValueError, RuntimeError) as error:
+        cause: BaseException = error
+        while cause.__cause__ is not None:  # the last says why, the others that it was so
+            cause = cause.__cause__
+        why = f"{cause}" or type(cause).__name__
+        if "name taken" in why:
+            why = f"it has a worker called {name} already; end that one, or give another --machine"
+            if name != checkout.machine:
+                why = why.replace("--machine", "--name")
+        raise _CannotJoin(
+            f"{checkout.machine} cannot join the fleet at {address}: {why}"
+        ) from error
+
+
+async def _first_of(*awaited: Awaitable[object]) -> None:
+    """Wait until one of these is done, and drop the others."""
+    tasks = [asyncio.ensure_future(one) for one in awaited]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()

@@ -6,11 +6,16 @@ sit on what others could do, and the longest would not come first.
 
 from __future__ import annotations
 
+import getpass
+import os
+import platform
 import re
+import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -18,7 +23,16 @@ from typing import Any
 from distributed import Client, Future, wait
 
 from gpubench.errors import GpubenchError
-from gpubench.fleet.cluster import LINES, RECORDS, describe, join, measure, time_cases
+from gpubench.fleet.cluster import (
+    LINES,
+    PROGRESS,
+    RECORDS,
+    SchedulerStopped,
+    describe,
+    join,
+    measure,
+    time_cases,
+)
 from gpubench.fleet.equality import groups_of, proof_commands
 from gpubench.fleet.parcels import (
     Damaged,
@@ -31,6 +45,7 @@ from gpubench.fleet.parcels import (
     stored,
 )
 from gpubench.fleet.shares import Machine, Share, divide, next_share, offer_of, resources
+from gpubench.plan.group import Group
 from gpubench.plan.plan import Plan
 
 Say = Callable[[str], object]
@@ -56,6 +71,12 @@ compiler is missing, and it would fail all others at once."""
 METADATA = ["gpubench", "fleet"]
 """Where Dask keeps the progress of the last run."""
 
+HOLDER = ["gpubench", "holder"]
+"""Where Dask keeps who measures: one run at a time, as a machine has one checkout."""
+
+TELL_SECONDS = 15.0
+"""Between two lines that say how far machines are within their shares."""
+
 MACHINE_NAME = re.compile(r"\w[\w.+ -]{0,99}")
 """It is the name of a folder: who joins is not to write elsewhere."""
 
@@ -71,6 +92,51 @@ class Outcome:
     """Parcels that came damaged."""
     lost: list[tuple[Share, str]] = field(default_factory=list)
     """Shares that nobody measured, and why."""
+
+
+# --- one run at a time
+
+
+def claim(client: Client, commits: str) -> dict[str, str] | None:
+    """Make this the fleet's one run, and return ``None``; else return who measures now. The claim
+    ends with the client, however that ends."""
+    mine = {
+        "client": client.id,
+        "commits": commits,
+        "by": f"{getpass.getuser()} on {platform.node()}, process {os.getpid()}",
+        "since": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    group, key = HOLDER
+
+    # It goes to the scheduler as code, since that may have no gpubench; nothing runs there between
+    # its lines.
+    def hold(dask_scheduler: Any) -> Any:
+        ours = dask_scheduler.task_metadata.setdefault(group, {})
+        holder = ours.get(key)
+        if holder and holder["client"] in dask_scheduler.clients and holder != mine:
+            return holder
+        ours[key] = mine
+        return None
+
+    holder: dict[str, str] | None = client.run_on_scheduler(hold)
+    return holder
+
+
+def claim_or_wait(client: Client, commits: str, say: Say, *, wait: bool) -> None:
+    """Make this the fleet's one run; where another one measures, ``wait`` for its end, or raise
+    ``GpubenchError``."""
+    told = None
+    while holder := claim(client, commits):
+        there = f"{holder['commits']}, since {holder['since']}, by {holder['by']}"
+        if not wait:
+            raise GpubenchError(
+                f"another run measures on this fleet: {there}; wait for its end with --wait, or "
+                "end it there with Ctrl-C"
+            )
+        if told != holder:
+            say(f"waiting for the run that measures now: {there}")
+        told = holder
+        time.sleep(POLL)
 
 
 # --- who takes part
@@ -120,6 +186,8 @@ def _asked(
     for name, future in futures.items():
         while not future.done() and addresses[name] in client.nthreads():
             wait_some([future])
+        if future.cancelled():  # by nobody here
+            raise SchedulerStopped("the scheduler stopped")
         try:
             gone = GpubenchError("it has vanished")
             answers[name] = future.result(timeout=FETCH) if future.done() else gone
@@ -129,7 +197,12 @@ def _asked(
 
 
 def keepers_of(
-    client: Client, machines: Sequence[Machine], plan: Plan, keeper: str, say: Say
+    client: Client,
+    machines: Sequence[Machine],
+    plan: Plan,
+    keeper: str,
+    say: Say,
+    variables: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Under which name the results of each machine are kept where equal ones divide the work, and
     what the page *Machines* says of it.
@@ -155,7 +228,7 @@ def keepers_of(
     commands = proof_commands(plan)
     say(f"comparing {', '.join(m.name for m in several[0])} by {len(commands)} kernels")
     addresses = {machine.name: machine.address for machine in several[0]}
-    answers = _asked(client, addresses, time_cases, commands)
+    answers = _asked(client, addresses, time_cases, commands, variables or {})
     times = {name: {} if isinstance(a, Exception) else a for name, a in answers.items()}
     groups, notes = groups_of(several[0], times, keeper)
     for note in dict.fromkeys(notes.values()):
@@ -172,10 +245,12 @@ def shares_of(
     plans: Callable[[int], Plan],
     commits: Sequence[str],
     results_dir: Path,
+    is_chosen: Callable[[Group], bool] = lambda group: True,
     *,
     skip_existing: bool,
 ) -> list[Share]:
-    """All shares: for each name under which results are kept, what its machines can measure.
+    """All shares: for each name under which results are kept, what its machines can measure of the
+    groups that are chosen.
 
     ``plans`` gives the plan for a number of CUDA devices.
     """
@@ -185,7 +260,7 @@ def shares_of(
             commit: versions_of(results_dir / keeper, commit, machine.environments)
             for commit in (commits if skip_existing else ())
         }
-        offers = map(offer_of, plans(len(machine.gpus)).groups())
+        offers = map(offer_of, filter(is_chosen, plans(len(machine.gpus)).groups()))
         can = [offer for offer in offers if machine.gpus or not offer.needs_cuda]
         shares += divide(keeper, can, commits, there, durations)
     return shares
@@ -212,6 +287,51 @@ def durations_of(results_dir: Path) -> dict[str, float]:
     return {name: seconds for name, (_, seconds) in last.items()}
 
 
+def expectation(shares: Sequence[Share], keepers: Mapping[str, str]) -> str:
+    """Say how many shares there are for how many machines, and how long they may take."""
+    new = sum(not share.was_measured for share in shares)
+    seconds = Pace().seconds_left(shares, keepers)
+    if seconds is not None:
+        how_long = f"some {duration(seconds)}, by what they took before"
+    else:
+        how_long = f"{new} of them were never measured, so how long they take is seen by the first"
+    plural = "" if len(shares) == 1 else "s"
+    machines = f"{len(keepers)} machine{'' if len(keepers) == 1 else 's'}"
+    return f"{len(shares)} share{plural} for {machines}: {how_long}"
+
+
+def duration(seconds: float) -> str:
+    """Return whole seconds, minutes or hours and minutes, for people."""
+    if seconds < 100:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+
+
+class Pace:
+    """How long shares take, by those that came back and by what benchmarks took before."""
+
+    def __init__(self) -> None:
+        self._took = self._expected = 0.0
+
+    def add(self, share: Share, seconds: float) -> None:
+        """A share took so long."""
+        self._took += seconds
+        self._expected += share.seconds
+
+    def seconds_left(self, shares: Collection[Share], keepers: Mapping[str, str]) -> float | None:
+        """Seconds until these are measured, those of one keeper divided by its machines; ``None``
+        where none came back yet and nothing is known of one of them."""
+        if not self._expected and not all(share.was_measured for share in shares):
+            return None
+        factor = self._took / self._expected if self._expected else 1.0
+        totals, machines = Counter[str](), Counter(keepers.values())
+        for share in shares:
+            totals[share.keeper] += share.seconds  # type: ignore[assignment]
+        each = (seconds / machines[keeper] for keeper, seconds in totals.items())
+        return factor * max(each, default=0.0)
+
+
 # --- measuring
 
 
@@ -233,8 +353,10 @@ class Dispatch:
         say: Say,
         task: Callable[..., Any] = measure,
         variables: Mapping[str, str] | None = None,
+        progress: MutableMapping[str, str] | None = None,
     ) -> None:
-        """``task`` measures a share on a worker, with these environment variables."""
+        """``task`` measures a share on a worker, with these environment variables. ``progress``
+        says how far each machine is within its share, by its name."""
         self.client, self.keepers, self.results_dir = client, keepers, results_dir
         self.keep, self.say, self.task, self.variables = keep, say, task, variables or {}
         self.idle, self.waiting = list(machines), list(shares)
@@ -250,6 +372,11 @@ class Dispatch:
         """Names of machines on which a share failed."""
         self.begun: dict[Share, dict[str, bytes]] = {}
         """Of each share that is begun and not kept yet, by any machine: lines of each record."""
+        self.progress: MutableMapping[str, str] = {} if progress is None else progress
+        self.pace = Pace()
+        self._told = time.monotonic(), ""
+        """When and how far machines were said to be."""
+        self._begun_at: dict[Future, float] = {}
         self.pieces: SimpleQueue[tuple[float, Mapping[str, Any]]] = SimpleQueue()
         client.subscribe_topic(RECORDS, self.pieces.put)
 
@@ -261,16 +388,38 @@ class Dispatch:
                 self.drop_vanished()
                 self.give_out()
                 progress = {**vars(self.outcome), "lost": len(self.outcome.lost)}
-                self.client.set_metadata(METADATA, progress)
+                self.client.set_metadata(METADATA, {**progress, "left": self.left()})
                 if not self.running:
                     return self.outcome
                 done = wait_some(self.running)
                 self.take_lines()  # what was written of a share comes before its parcel
+                if any(future.cancelled() for future in done):  # by nobody here
+                    raise SchedulerStopped("the scheduler stopped")
                 for future in done:
                     self.receive(future)
+                self.tell_progress()
         finally:
-            self.client.cancel(list(self.running))
             self.take_lines()
+            self.client.cancel(list(self.running))
+
+    def left(self) -> str | None:
+        """How long it goes on, for people; ``None`` where nothing says it yet."""
+        under_way = [share for _, share in self.running.values()]
+        seconds = self.pace.seconds_left([*self.waiting, *under_way], self.keepers)
+        return None if seconds is None else f"some {duration(seconds)}"
+
+    def tell_progress(self) -> None:
+        """Say now and then how far the machines are within their shares, where that is new."""
+        at, before = self._told
+        if time.monotonic() - at < TELL_SECONDS:
+            return
+        now = "; ".join(
+            f"{machine.name} {self.progress.get(machine.name, '0 %')} of {share.title}"
+            for machine, share in self.running.values()
+        )
+        if now and now != before:
+            self.say(f"measuring: {now}")
+        self._told = time.monotonic(), now
 
     def take_lines(self) -> None:
         """Keep lines that have come. What cannot be kept now comes with the share again."""
@@ -326,10 +475,13 @@ class Dispatch:
         where = {"workers": [machine.address], "resources": resources(len(machine.gpus))}
         future = self.client.submit(self.task, share, variables, begun, pure=False, **where)
         self.running[future] = machine, share
+        self._begun_at[future] = time.monotonic()
+        self.progress.pop(machine.name, None)  # it was of another share
 
     def receive(self, future: Future) -> None:
         """Keep what a machine has measured; then it is idle, unless it fails again and again."""
         machine, share = self.running.pop(future)
+        took = time.monotonic() - self._begun_at.pop(future)
         try:
             parcel = future.result(timeout=FETCH)
             count = self.keep(parcel, share, machine, self.begun[share])
@@ -348,8 +500,11 @@ class Dispatch:
             self.failures[machine.name] = 0
             self.outcome.kept += 1
             del self.begun[share]
+            self.pace.add(share, took)
             place = f"{self.outcome.kept + len(self.outcome.lost)}/{self.outcome.shares}"
-            self.say(f"[{place}] {machine.name}: {share.title}: {count} benchmarks")
+            left = f"; {self.left()} left" if self.waiting or self.running else ""
+            done = f"{count} benchmarks in {duration(took)}{left}"
+            self.say(f"[{place}] {machine.name}: {share.title}: {done}")
         if self.failures[machine.name] < IN_A_ROW:
             self.idle.append(machine)
         else:
@@ -374,17 +529,24 @@ def wait_some(futures: Iterable[Future]) -> list[Future]:
     return [future for future in futures if future.done()]
 
 
-def keep_logs(client: Client, folder: Path) -> None:
-    """Append what the processes of each machine write to ``<machine>.log``, as they write it."""
+def keep_logs(client: Client, folder: Path) -> MutableMapping[str, str]:
+    """Append what the processes of each machine write to ``<machine>.log``, as they write it.
+
+    Return how far each machine is within its share, by its name; that changes as they go on.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    progress: dict[str, str] = {}
 
     def append(event: tuple[float, Mapping[str, str]]) -> None:
         _, said = event
+        if match := PROGRESS.search(said["line"]):
+            progress[said["machine"]] = f"{float(match[1]):.0f} %"
         if MACHINE_NAME.fullmatch(said["machine"]):
             with (folder / f"{said['machine']}.log").open("a", encoding="utf-8") as file:
                 file.write(f"{said['line']}\n")
 
     client.subscribe_topic(LINES, append)
+    return progress
 
 
 def described(client: Client) -> list[dict[str, str]]:

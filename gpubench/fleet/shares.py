@@ -74,6 +74,8 @@ class Share:
     seconds: float
     """How long it may take, to order by."""
     skip_existing: bool = False
+    was_measured: bool = True
+    """Whether all of it took a known time before; else ``seconds`` only orders."""
 
     @property
     def title(self) -> str:
@@ -129,7 +131,8 @@ def divide(
                 for name in offer.versions
             )
             classes = tuple(offer.class_name for offer in of_suite)
-            shares.append(Share(commit, suite, classes, keeper, seconds, commit in there))
+            known = all(name in durations for offer in of_suite for name in offer.versions)
+            shares.append(Share(commit, suite, classes, keeper, seconds, commit in there, known))
     return sorted(shares, key=lambda share: -share.seconds)
 
 

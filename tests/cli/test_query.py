@@ -82,6 +82,57 @@ def test_json_columns_are_looked_into_with_sql(project: Path) -> None:
     assert rows(sql) == [{"threads": "3"}]
 
 
+def strict(text: str) -> object:
+    """Content of JSON as any reader takes it: without NaN, and with names that come once."""
+
+    def refuse(word: str) -> object:
+        raise AssertionError(f"{word} is not JSON")
+
+    def pairs(found: list[tuple[str, object]]) -> dict[str, object]:
+        assert len(dict(found)) == len(found), found
+        return dict(found)
+
+    return json.loads(text, parse_constant=refuse, object_pairs_hook=pairs)
+
+
+def test_numbers_that_json_has_not_are_texts_and_nulls_stay(project: Path) -> None:
+    sql = (
+        "select 'nan'::double a, 'inf'::float b, '-inf'::double c, null d, 1.5 e, "
+        "[1, 'nan'::double] f, {'x': 'inf'::double} g, map {1: 'nan'::double} h"
+    )
+    assert strict(run("--json", sql).stdout) == [
+        {
+            "a": "NaN", "b": "Infinity", "c": "-Infinity", "d": None, "e": "1.5",
+            "f": [1.0, "NaN"], "g": {"x": "Infinity"}, "h": {"1": "NaN"},
+        }
+    ]
+
+
+def test_columns_of_one_name_are_all_there(project: Path) -> None:
+    sql = "select 1 a, 2 a, 'x' a, 3 a_1, 4 b, 5 a_1"
+    assert strict(run("--json", sql).stdout) == [
+        {"a": 1, "a_2": 2, "a_3": "x", "a_1": 3, "b": 4, "a_1_1": 5}
+    ]
+    header, values = run(sql).stdout.splitlines()
+    assert (header.split(), values.split()) == (
+        ["a", "a", "a", "a_1", "b", "a_1"],
+        ["1", "2", "x", "3", "4", "5"],
+    )
+    assert run("--csv", sql).stdout == "a,a,a,a_1,b,a_1\n1,2,x,3,4,5\n"
+
+
+def test_cells_stand_below_each_other_whatever_they_hold(project: Path) -> None:
+    rows = "('数字', 1.25::double, null), (e'two\nlines', 10, '[bold]x')"
+    sql = f"select * from (values {rows}) t(a, b, c)"
+    assert run(sql).stdout.splitlines() == [
+        "a         b  c",
+        "数字   1.25",
+        "two      10  [bold]x",
+        "lines",
+    ]
+    assert run("select 1 a where false").stdout == "a\n"
+
+
 def test_csv_has_the_names_of_the_columns_first(project: Path) -> None:
     result = run("--csv", "select implementation, seconds from results order by 2")
 

@@ -124,9 +124,19 @@ class Fleet:
     python: tuple[str, ...] = ("--python", sys.executable)
     """Options of every worker; none where asv makes environments."""
     workers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    scheduler: subprocess.Popen[bytes] = field(init=False)
 
-    def start(self, name: str, first: str = "", **variables: str) -> None:
+    def start(
+        self, name: str, first: str = "", options: Sequence[str] = (), **variables: str
+    ) -> None:
         """A worker that joins; ``first`` is run in it before all else."""
+        self.begin_worker(name, first, options, **variables)
+        wait_until(lambda: name in self.machines(), self.said)
+
+    def begin_worker(
+        self, name: str, first: str = "", options: Sequence[str] = (), **variables: str
+    ) -> None:
+        """A worker, whether it can join or not."""
         home = self.folder / name
         home.mkdir(exist_ok=True)
         checkout = home / "checkout"
@@ -135,12 +145,31 @@ class Fleet:
             del environment["ASV_PYTHONPATH"]
         command = [*self.at.get(name, ()), sys.executable, "-c", first + WORKER, "fleet", "worker"]
         command += [self.address, "--checkout", str(checkout), "--machine", name]
-        command += [*self.python, *self.tls]
+        command += [*self.python, *self.tls, *options]
         with (home / "worker.log").open("ab") as log:
             self.workers[name] = subprocess.Popen(
                 command, cwd=home, env=environment, stdout=log, stderr=log, start_new_session=True
             )
-        wait_until(lambda: name in self.machines(), self.said)
+
+    def start_scheduler(self, host: str, port: str = "0") -> None:
+        """A scheduler, when it listens."""
+        file = self.folder / "scheduler.json"
+        file.unlink(missing_ok=True)
+        self.scheduler = subprocess.Popen(
+            [
+                *self.at.get("coordinator", ()),
+                *(sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", host),
+                *("--port", port, "--no-dashboard", "--dashboard-address", "127.0.0.1:0"),
+                *("--scheduler-file", str(file)),
+                *(("--protocol", "tls", *self.tls) if self.tls else ()),
+            ],
+            cwd=self.folder,
+            env=self.project.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        wait_until(lambda: file.exists() and bool(file.read_text()), lambda: "no scheduler")
+        self.address = json.loads(file.read_text())["address"]
 
     def said(self) -> str:
         logs = sorted(self.folder.glob("*/*.log"))
@@ -231,27 +260,12 @@ def fleet_at(
     home, path = folder / "coordinator", folder / "coordinator/project"
     home.mkdir(parents=True)
     project = make_fleet_project(path, machine_environment(home, path))
-    file = folder / "scheduler.json"
-    scheduler = subprocess.Popen(
-        [
-            *(at or {}).get("coordinator", ()),
-            *(sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", host),
-            *("--port", "0", "--no-dashboard", "--dashboard-address", "127.0.0.1:0"),
-            *("--scheduler-file", str(file)),
-            *(("--protocol", "tls", *tls) if tls else ()),
-        ],
-        cwd=folder,
-        env=project.environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    fleet = None
+    fleet = Fleet(folder, "", project, tls, at or {})
     try:
-        wait_until(lambda: file.exists() and bool(file.read_text()), lambda: "no scheduler")
-        fleet = Fleet(folder, json.loads(file.read_text())["address"], project, tls, at or {})
+        fleet.start_scheduler(host)
         yield fleet
     finally:
-        for process in (*(fleet.workers.values() if fleet else ()), scheduler):
+        for process in (*fleet.workers.values(), fleet.scheduler):
             process.send_signal(signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(PATIENCE)

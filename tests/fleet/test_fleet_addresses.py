@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from gpubench.cli import main
 from gpubench.errors import GpubenchError
+from gpubench.fleet.addresses import listening_place, scheduler_address
 from gpubench.fleet.cluster import security_for
 from gpubench.fleet.coordinator import MACHINE_NAME
 
@@ -106,3 +107,64 @@ def test_without_dask_it_says_what_to_install(monkeypatch: Any, tmp_path: Path) 
         2,
         "gpubench: a fleet needs Dask: pip install 'gpubench-suite[fleet]'\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("tcp://127.0.0.1:8786/", "tcp://127.0.0.1:8786"),
+        ("tcp://127.0.0.1:8786//", "tcp://127.0.0.1:8786"),
+        (" tcp://lab1:1\n", "tcp://lab1:1"),
+        ("lab1", "lab1:8786"),
+        ("TLS://lab1", "tls://lab1:8786"),
+        ("tcp://[::1]", "tcp://[::1]:8786"),
+        ("[fe80::1%eth0]:9", "[fe80::1%eth0]:9"),
+        ("tls://my_scheduler.lab.example:65535", "tls://my_scheduler.lab.example:65535"),
+    ],
+)
+def test_addresses_are_taken_as_people_write_them(written: str, meant: str) -> None:
+    assert scheduler_address(written) == meant
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ("", "it names no host"),
+        ("tcp://", "it names no host"),
+        ("tcp:///", "it names no host"),
+        ("http://lab1:8787/status", "http:// is not one of tcp:// and tls://"),
+        ("inproc://1", "inproc:// is not one of tcp:// and tls://"),
+        ("tcp:/lab1:8786", "'/lab1:8786' is not a port"),
+        ("tcp://lab1:8786/status", "'8786/status' is not a port"),
+        ("tcp://lab1/8786", "a host is a name or an address"),
+        ("tcp://lab 1:8786", "a host is a name or an address"),
+        ("tcp://lab1 :8786", "a host is a name or an address"),
+        ("tcp://lab1: 8786", "' 8786' is not a port"),
+        ("lab1:", "'' is not a port"),
+        ("lab1:0", "'0' is not a port"),
+        ("lab1:65536", "'65536' is not a port"),
+        ("lab1:-1", "'-1' is not a port"),
+        ("lab1:\u0663", "is not a port"),
+        ("::1", "write an IPv6 address in brackets"),
+        ("tcp://::1:8786", "write an IPv6 address in brackets"),
+        ("[::1", "a host is a name or an address"),
+        ("[lab1]:8786", "[lab1] is not an IPv6 address"),
+        ("[127.0.0.1]:8786", "[127.0.0.1] is not an IPv6 address"),
+        ("ann@lab1:8786", "a host is a name or an address"),
+    ],
+)
+def test_other_addresses_are_refused_in_one_line(written: str, why: str) -> None:
+    for words in (["status", "--scheduler", written], ["worker", written]):
+        result = CliRunner().invoke(main, ["fleet", *words])
+        assert result.exit_code == 2, result.output
+        assert result.output.startswith("gpubench: scheduler ")
+        assert why in result.output
+        assert result.output.count("\n") == 1
+
+
+def test_where_a_worker_listens_is_checked_too() -> None:
+    assert listening_place("127.0.0.1") == "127.0.0.1"
+    assert listening_place("[::1]:9001") == "[::1]:9001"
+    for written in ("127.0.0.1:9001/", "127.0.0.1:", "::1"):
+        with pytest.raises(GpubenchError, match=r"^--host .* write it as 127\.0\.0\.1:9001"):
+            listening_place(written)

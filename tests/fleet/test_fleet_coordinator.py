@@ -17,7 +17,17 @@ import distributed
 
 from gpubench.errors import GpubenchError
 from gpubench.fleet.cluster import RECORDS
-from gpubench.fleet.coordinator import ASKED_AGAIN, Dispatch, Outcome, keepers_of
+from gpubench.fleet.coordinator import (
+    ASKED_AGAIN,
+    Dispatch,
+    Outcome,
+    Pace,
+    claim,
+    claim_or_wait,
+    duration,
+    expectation,
+    keepers_of,
+)
 from gpubench.fleet.parcels import Damaged, digest
 from gpubench.fleet.shares import Machine, Share
 from gpubench.record import CaseRecord, RunRecord, to_line
@@ -239,6 +249,54 @@ def test_only_machines_of_one_kind_divide_the_work(scene: Scene) -> None:
     for name in ("a", "../a", ""):
         with pytest.raises(GpubenchError, match="give a name that no machine has"):
             asked(a, b, name=name)
+
+
+def test_how_long_it_takes_is_expected_by_what_it_took_before() -> None:
+    keepers = {"a": "lab", "b": "lab", "c": "c"}
+    known = [
+        Share("c0ffee00", "s", (), name, seconds) for name, seconds in (("lab", 90), ("c", 50))
+    ]
+    new = replace(known[0], was_measured=False)
+    expected = "2 shares for 3 machines: some 50 s, by what they took before"
+    assert expectation(known, keepers) == expected
+    assert expectation([new], {"a": "lab"}).startswith(
+        "1 share for 1 machine: 1 of them were never"
+    )
+    assert expectation([], keepers).startswith("0 shares for 3 machines: some 1 s")
+    pace = Pace()
+    assert pace.seconds_left([new], keepers) is None
+    pace.add(known[1], 100)  # it took twice as long
+    assert pace.seconds_left([new], keepers) == 90
+    assert [duration(s) for s in (0.2, 99, 100, 5400, 9000)] == [
+        *("1 s", "99 s", "2 min", "90 min", "2 h 30 min"),
+    ]
+
+
+def test_progress_within_shares_is_said(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpubench.fleet.coordinator.TELL_SECONDS", 0.0)
+
+    def task(name: str, share: Share, variables: Any) -> None:
+        if name == "a":
+            wait_for(lambda: any("measuring: " in line for line in scene.said))
+
+    assert scene.measure(task).kept == 6
+    (line, *_) = [line for line in scene.said if line.startswith("measuring: ")]
+    assert "a 0 % of c0ffee00 suite_0" in line
+    assert all(" benchmarks in " in line for line in scene.said if line.startswith("["))
+
+
+def test_a_second_run_is_refused_until_the_first_ones_client_is_gone(scene: Scene) -> None:
+    with distributed.Client(scene.cluster, set_as_default=False) as first:
+        assert claim(first, "HEAD^!") is None
+        assert claim(first, "HEAD^!") is None  # its own
+        with pytest.raises(GpubenchError, match=r"another run measures on this fleet: HEAD\^!, si"):
+            claim_or_wait(scene.client, "HEAD~2..HEAD", scene.said.append, wait=False)
+        ends = threading.Timer(0.5, first.close)
+        ends.start()
+        claim_or_wait(scene.client, "HEAD~2..HEAD", scene.said.append, wait=True)
+        ends.join()
+    assert len(scene.said) == 1
+    assert scene.said[0].startswith("waiting for the run that measures now: HEAD^!, since ")
 
 
 def lines_of(machine: str, share: Share) -> str:

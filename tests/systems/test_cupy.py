@@ -192,6 +192,20 @@ def test_a_session_gives_back_memory_stream_and_device() -> None:
 
 @needs_cupy
 @pytest.mark.gpu
+def test_the_sessions_stream_stays_current(session: CupySession) -> None:
+    """CuPy copies arrays with gaps `with` the stream that it is given. What came after went to the
+    default stream, for which the session's does not wait: copies were read too early."""
+    current = session.cupy.cuda.get_current_stream
+    with_gaps = session.to_native(np.arange(8.0)[::2])
+    np.testing.assert_array_equal(session.to_host(with_gaps), np.arange(0, 8, 2))
+    assert current().ptr == session.stream.ptr
+    with session.stream, session.cupy.cuda.Stream(non_blocking=True):  # as a launcher may
+        pass
+    assert current().ptr == session.stream.ptr
+
+
+@needs_cupy
+@pytest.mark.gpu
 def test_launches_over_the_limits_are_refused(session: CupySession) -> None:
     array = session.to_native(np.ones(N))
     with pytest.raises(DeviceError, match="the limit is 1024 threads per block"):

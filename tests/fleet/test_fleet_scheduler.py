@@ -1,0 +1,170 @@
+"""A scheduler that stops, one run at a time, and what is asked for by a run."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("distributed", reason="make test-systems has it")
+
+from fleet_project import PATIENCE, Fleet, fleet_at, statuses, wait_until
+
+pytestmark = [
+    pytest.mark.systems,
+    pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc"),
+]
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    with fleet_at(tmp_path / "fleet") as started:
+        yield started
+
+
+def lines(said: str) -> list[str]:
+    return [line.rstrip() for line in said.splitlines()]
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_after_the_end_of_the_scheduler_workers_wait_and_the_rest_is_measured(
+    fleet: Fleet, how: signal.Signals
+) -> None:
+    hanging = fleet.folder / "hanging"
+    fleet.start("alpha", options=["--retry"], FLEET_HANGS=str(hanging), FLEET_HANGS_IN="3e-3")
+    fleet.start("beta", options=["--retry"])
+    fleet.begin_worker("gamma")
+    wait_until(lambda: "gamma" in fleet.machines(), fleet.said)
+    run = fleet.begin("--only", "alpha", "--only", "beta")
+    fleet.wait_for_hanging(run, hanging)
+    fleet.scheduler.send_signal(how)
+    said, _ = run.communicate(timeout=PATIENCE)
+
+    assert run.returncode == 1, said
+    stopped = [line for line in lines(said) if "scheduler" in line]
+    assert len(stopped) == 1
+    assert lines(said)[-1] == stopped[0]
+    assert stopped[0].startswith(f"gpubench: the scheduler at {fleet.address} stopped: ")
+    assert " shares are kept in .asv/results" in stopped[0]
+    assert stopped[0].endswith("--skip-existing`")
+    assert "Traceback" not in said
+    assert fleet.workers["gamma"].wait(PATIENCE) == 0
+    log = (fleet.folder / "gamma/worker.log").read_text()
+    assert "a worker with --retry waits until the scheduler is back" in log
+    wait_until(lambda: not fleet.processes(), lambda: str(fleet.processes()))
+
+    host, _, port = fleet.address.removeprefix("tcp://").rpartition(":")
+    fleet.start_scheduler(host, port)
+    wait_until(lambda: set(fleet.machines()) == {"alpha", "beta"}, fleet.said)
+    done = fleet.run("run", "--skip-existing", "--only", "beta").stdout
+    assert "measured and kept in .asv/results" in done or "nothing is left to measure" in done
+    assert len(statuses(fleet.project, "beta")) == 18
+    assert "Traceback" not in fleet.said()
+
+
+def test_a_worker_waits_for_a_scheduler_that_is_not_there_yet(fleet: Fleet) -> None:
+    host, _, port = fleet.address.removeprefix("tcp://").rpartition(":")
+    fleet.scheduler.kill()
+    fleet.scheduler.wait(PATIENCE)
+    fleet.begin_worker("alpha", options=["--retry"])
+    log = fleet.folder / "alpha/worker.log"
+    wait_until(lambda: "trying every 5 s until it can (--retry)" in log.read_text(), fleet.said)
+    fleet.start_scheduler(host, port)
+    wait_until(lambda: "alpha" in fleet.machines(), fleet.said)
+    fleet.workers["alpha"].terminate()
+    assert fleet.workers["alpha"].wait(PATIENCE) == 0
+
+
+def test_a_name_that_is_taken_is_told_in_one_line(fleet: Fleet) -> None:
+    fleet.start("alpha")
+    first = fleet.workers["alpha"]
+    fleet.begin_worker("alpha")
+    second, fleet.workers["alpha"] = fleet.workers["alpha"], first
+    assert second.wait(PATIENCE) == 2
+    said = lines((fleet.folder / "alpha/worker.log").read_text())
+    assert said[-1] == (
+        f"gpubench: alpha cannot join the fleet at {fleet.address}: it has a worker called alpha "
+        "already; end that one, or give another --machine"
+    )
+    assert "Traceback" not in "\n".join(said)
+
+
+def test_one_run_at_a_time(fleet: Fleet) -> None:
+    hanging = fleet.folder / "hanging"
+    fleet.start("alpha", FLEET_HANGS=str(hanging))
+    first = fleet.begin()
+    fleet.wait_for_hanging(first, hanging)
+    refused = fleet.run("run", "HEAD^!", code=2).stdout
+    assert lines(refused)[-1].startswith("gpubench: another run measures on this fleet: HEAD^!, ")
+    assert "; wait for its end with --wait, or end it there with Ctrl-C" in refused
+    waits = fleet.begin("--wait", "--suite", "adding")
+    assert waits.stderr is None
+    assert waits.stdout is not None
+    while "waiting for the run that measures now" not in (line := waits.stdout.readline()):
+        assert line
+    first.kill()  # the claim ends with it
+    first.communicate(timeout=PATIENCE)
+    while "preparing" not in (line := waits.stdout.readline()):
+        assert line
+    waits.send_signal(signal.SIGINT)
+    waits.communicate(timeout=PATIENCE)
+    assert waits.returncode == 130
+
+
+STRAYS = """
+from gpubench.fleet import cluster
+from gpubench.fleet.checkout import git
+
+real = cluster.join
+
+def join(repository, head):
+    machine = real(repository, head)
+    with cluster._measuring().task("straying") as checkout:
+        git(checkout.folder, "checkout", "--quiet", "HEAD~1")
+    return machine
+
+join.__module__ = "gpubench.fleet.cluster"
+cluster.join = join
+"""
+"""Run first by a worker whose checkout is brought to another commit after it was prepared."""
+
+
+def test_a_share_is_measured_on_the_checkout_of_its_run(fleet: Fleet) -> None:
+    (fleet.project.path / "README").write_text("second")
+    fleet.project.commit("second", 2)
+    fleet.start("alpha", first=STRAYS)
+    said = fleet.run("run", "--suite", "adding").stdout
+    assert "1 of 1 shares are measured and kept" in said
+    assert len(statuses(fleet.project, "alpha")) == 6
+
+
+def test_suites_kernels_and_a_preset_are_chosen(fleet: Fleet) -> None:
+    fleet.start("alpha", GPUBENCH_PRESET="none-such")  # a machine's own is not meant
+    told = fleet.run("run", "--suite", "ading", code=2).stdout
+    assert "gpubench: there is no suite 'ading'; did you mean 'adding'?" in lines(told)
+    told = fleet.run("run", "--suite", "adding::halving", code=2).stdout
+    assert "gpubench: there is no kernel of adding 'halving'; did you mean 'adding'?" in lines(told)
+    told = fleet.run("run", "--kernel", "zzz", code=2).stdout
+    assert lines(told)[-1].endswith("'zzz'; there are adding, doubling, halving")
+    assert "none-such" in fleet.run("run", "--preset", "none-such", code=2).stdout
+
+    chosen = ("run", "--suite", "adding", "--suite", "halving::halving", "--kernel", "halving")
+    told = fleet.run(*chosen).stdout
+    assert "1 share for 1 machine: 1 of them were never measured" in told
+    assert "1 of 1 shares are measured and kept in .asv/results" in told
+    assert {name.split(".")[1].split("__")[0] for name, _ in statuses(fleet.project, "alpha")} == {
+        "halving"
+    }
+    told = fleet.run(*chosen, "--skip-existing").stdout
+    assert "nothing is left to measure: all that machines can of HEAD^! is in" in told
+
+
+@pytest.mark.parametrize("commits", ["HEAD..HEAD", "", " "])
+def test_a_range_without_commits_is_refused(fleet: Fleet, commits: str) -> None:
+    said = fleet.run("run", commits, code=2).stdout
+    assert lines(said)[-1] == (
+        f"gpubench: {commits!r} is no commit: HEAD^! is the newest one, HEAD~3..HEAD are three"
+    )
