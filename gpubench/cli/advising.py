@@ -365,8 +365,7 @@ def measure_answer(one: Answer, work: Sequence[Job]) -> Answer:
     disturbed = sum(row.is_disturbed for row in rows)
     notes = [f"other work disturbed {disturbed} of {text.plural(len(rows), 'time')} measured now"]
     # They are shown all the same, as medians: who asks wants to see them, and is told.
-    ends = dict.fromkeys(("disturbed", "low", "high", "q25", "q75"))
-    rows = [replace(row, **ends) for row in rows]
+    rows = [replace(row, disturbed=None, low=None, high=None, q25=None, q75=None) for row in rows]
     # Parts that were left out of the prediction are left out of what was measured.
     counted = {part for advice in one.advices for part in ONCE if part not in advice.left_out}
     its = [row for row in rows if not one.advices or row.name.time in {*CURVES, *counted}]
