@@ -67,6 +67,8 @@ def history_figure(chart: HistoryChart) -> Figure:
     ticks = _ticks(commits)
     few = 2 * commits * len(chart.series) <= _MOST_MARKERS
     lines, notes = _marks(chart)
+    # plotly draws shapes on an axis without a trace at places that are no numbers.
+    speedups = {"yaxis": {**_ratio_axis(ratios), "domain": _UPPER}} if curves else {}
     return {
         "data": [
             _history_trace(series, index, column, few)
@@ -82,9 +84,9 @@ def history_figure(chart: HistoryChart) -> Figure:
                 "anchor": "y2",
                 "title": {"text": "commit, oldest first"},
             },
-            "yaxis": {**_ratio_axis(ratios), "domain": _UPPER},
-            "yaxis2": {**_time_axis(times), "domain": _LOWER},
-            "shapes": [_ONE_LINE, *lines],
+            **speedups,
+            "yaxis2": {**_time_axis(times), "domain": _LOWER if curves else (0.0, 1.0)},
+            "shapes": [*([_ONE_LINE] if curves else []), *lines],
             "annotations": notes,
             "showlegend": True,
         },

@@ -191,6 +191,14 @@ def test_times_of_many_magnitudes_have_a_tick_for_each_power_of_ten() -> None:
 
 
 def test_a_chart_without_any_time_still_has_axes() -> None:
-    layout = history_figure(chart(series("numpy", 0, curve(NAN, NAN))))["layout"]
+    drawn = series("numba", 1, curve(NAN, NAN), curve(NAN, NAN))
+    layout = history_figure(chart(drawn))["layout"]
 
     assert all(math.isfinite(end) for name in ("yaxis", "yaxis2") for end in layout[name]["range"])
+
+
+def test_a_baseline_alone_has_no_axis_of_ratios() -> None:
+    layout = history_figure(chart(series("numpy", 0, curve(1e-5, 1e-5))))["layout"]
+
+    assert "yaxis" not in layout
+    assert (layout["shapes"], layout["yaxis2"]["domain"]) == ([], (0.0, 1.0))
