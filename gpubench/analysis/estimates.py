@@ -321,8 +321,6 @@ class Way:
     compiles: bool = False
     memory: float | None = None
     """Bytes of the memory that its arrays have to fit in; ``None``: unknown."""
-    bench: str = ""
-    """What ``asv run --bench`` takes for it."""
 
     @property
     def label(self) -> str:
@@ -406,7 +404,6 @@ def build_ways(
                 counted if isinstance(counted, int) and ":" in key[1] else None,
                 compiles=any(row.compiled or row.backend == TOGETHER for row in its),
                 memory=known.memory(key[1]),
-                bench=its[0].bench or its[0].name.benchmark.class_name,
             )
         )
     return tuple(ways)

@@ -14,7 +14,7 @@ import msgspec
 import yaml
 
 from gpubench.analysis import advice_checks as checks
-from gpubench.analysis.advice import COPIES, Advice, Ask, advise, fits
+from gpubench.analysis.advice import COPIES, MEMORY, Advice, Ask, advise, fits
 from gpubench.analysis.estimates import AND, CURVES, ONCE, Way, build_ways
 from gpubench.cli.console import ERR, OUT, print_json
 from gpubench.cli.measuring import measured_now
@@ -182,7 +182,7 @@ def answer(question: Question, key: Key, site: Site, history: History) -> Answer
     first = know(history, key, site)
     timed = [row for row in first.rows if row.name.time in CURVES]
     if not timed:
-        words = disturbed_words(first, key) or f"`gpubench choose {label}` has the reasons"
+        words = disturbed_words(first) or f"`gpubench choose {label}` has the reasons"
         raise GpubenchError(f"{label} has no times that can be ranked\n{words}")
     sizes = find_sizes(question, timed, label)
     known = know(history, key, site, sizes)
@@ -199,8 +199,9 @@ def answer(question: Question, key: Key, site: Site, history: History) -> Answer
     ways = [way for way in known.ways if fits_parameters(way.parameters, question.values)]
     notes = [*have_notes(ways, ask.have), *price_notes(ways, ask)]
     if known.disturbed:
-        notes.append(disturbed_words(known, key))
+        notes.append(disturbed_words(known))
     advices = () if known.is_refused else advise(ways, ask)
+    notes += missing_notes(question, known, advices)
     return Answer(label, history, known, ask, advices, tuple(notes), {})
 
 
@@ -244,6 +245,19 @@ def fits_parameters(parameters: str, values: Mapping[str, str]) -> bool:
     )
 
 
+def missing_notes(question: Question, known: Known, advices: Sequence[Advice]) -> Iterator[str]:
+    """Name the commands that measure what a ranking lacks."""
+    reasons = {each.reason for one in advices for each in one.unranked}
+    parts = [part for part in ONCE if any(one.totals and part in one.left_out for one in advices)]
+    if COPIES in reasons:
+        parts.append("end_to_end")
+    if parts:
+        yield f"to count {text.join(parts)}: list it under `measure` in the suite, {known.command}"
+    if reasons - {COPIES, MEMORY} and not question.measuring:
+        given = "".join(f" -a {name}={value}" for name, value in question.values.items())
+        yield f"measure it now: `gpubench advise {question.target}{given} --measure`"
+
+
 def have_notes(ways: Iterable[Way], have: Iterable[str]) -> Iterator[str]:
     """Say which of the devices that the asker has were not measured, and which were."""
     devices = {device: way for way in ways for device in way.device.split(AND)}
@@ -279,16 +293,11 @@ def raise_no_ranking(question: Question, answers: Sequence[Answer]) -> None:
         unranked = [each for advice in one.advices for each in advice.unranked]
         lines += [f"{each.label}: {each.reason}" for each in unranked[:MAX_REASONS]]
         lines += [f"and {len(unranked) - MAX_REASONS} more"] * (len(unranked) > MAX_REASONS)
-        lines += one.notes
         values = [row.sizes for row in one.known.rows]
         for name in one.ask.sizes:
             its = [sizes[name] for sizes in values if name in sizes]
             lines.append(f"measured: {name} from {text.whole(min(its))} to {text.whole(max(its))}")
-        if any(each.reason == COPIES for each in unranked):
-            lines.append("copies: add end_to_end to `measure` in the suite, then `asv run`")
-        given = "".join(f" -a {name}={value}" for name, value in question.values.items())
-        if unranked:
-            lines.append(f"measure it now: `gpubench advise {question.target}{given} --measure`")
+        lines += one.notes
     raise GpubenchError("\n".join(dict.fromkeys(lines)))
 
 

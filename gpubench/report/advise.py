@@ -148,6 +148,8 @@ class Known:
     """What the newest verification found; ``None`` without one."""
     stored: Checked | None
     """What hiding each of the stored sizes in turn comes to."""
+    command: str
+    """What measures the kernel, to be stored."""
 
     @property
     def is_refused(self) -> bool:
@@ -162,6 +164,7 @@ def know(history: History, key: KernelKey, site: Site, asked: Iterable[str] = ()
     rows = [row for row in every if not row.is_disturbed]
     axes = find_axes((row for row in rows if row.name.time in CURVES), asked)
     ways = build_ways(rows, axes, find_conditions(history, key, site))
+    named = next((row.bench for row in every if row.bench), None)
     return Known(
         axes,
         tuple(rows),
@@ -169,6 +172,7 @@ def know(history: History, key: KernelKey, site: Site, asked: Iterable[str] = ()
         len(every) - len(rows),
         check(site.verified(history).get(key, ())),
         check(leave_out(key, axes, ways)),
+        f"`asv run --bench {named or BenchmarkName(*key, '', '').class_name}`",
     )
 
 
@@ -213,7 +217,7 @@ def script(history: History, key: KernelKey, site: Site) -> str:
         "ways": list(map(_way, known.ways)),
         "refused": known.is_refused,
         "verified": "; ".join(verified_lines(known, "::".join(key))),
-        "disturbed": disturbed_words(known, key),
+        "disturbed": disturbed_words(known),
     }
     return f"gpubenchAdvice.kernel({msgspec.json.encode(data).decode()});\n"
 
@@ -285,16 +289,14 @@ def within_lines(outcome: Checked) -> tuple[str, ...]:
     return within, chosen
 
 
-def disturbed_words(known: Known, key: KernelKey) -> str:
+def disturbed_words(known: Known) -> str:
     """Return how many times are left out since other work disturbed them; empty for none."""
     if not known.disturbed:
         return ""
     times = text.plural(known.disturbed, "stored time")
-    suite, kernel = key
-    return (
-        f"{times} left out, because other work disturbed {'it' if known.disturbed == 1 else 'them'}"
-        f": `asv run --bench {BenchmarkName(suite, kernel, '', '').class_name}` on a quiet machine"
-    )
+    which = "it" if known.disturbed == 1 else "them"
+    words = f"{times} left out, because other work disturbed {which}"
+    return f"{words}: {known.command} on a quiet machine"
 
 
 def _day(at: str) -> str:

@@ -145,6 +145,18 @@ def test_devices_that_were_not_measured_are_told_with_those_that_were(project: P
     assert f"tpu was not measured; measured: {every}" in run(*asked, "tpu", code=2).stderr
 
 
+def test_parts_that_are_missing_are_told_with_the_command_that_measures_them(
+    project: Path,
+) -> None:
+    lines = shown("scale", "-a", "n=3000000")
+
+    labels = "cuda on cuda:0, numba on cpu and numpy on cpu"
+    assert f"  start is added to no way: it was not measured of {labels}" in lines
+    command = "`asv run --bench scale__`"
+    assert lines[-1] == f"to count start: list it under `measure` in the suite, {command}"
+    assert "start" not in " ".join(shown("scale", "-a", "n=3000000", "--warm"))
+
+
 @pytest.mark.parametrize(
     "content", ["currency: EUR", "per_hour: {cpu: much}", "per_hour: {cpu: -1}", "{", "[" * 2000]
 )
