@@ -49,8 +49,8 @@ def test_two_commits_show_what_differs_and_count_the_rest(project: Path) -> None
     ]  # fmt: skip
     assert lines[3] == "slower, 1 case: between runs"
     assert lines[4].startswith(
-        "Between runs on this machine unchanged times differ by up to these percents, 99 of 100 of "
-        "a kind: one thread, bytes not known: "
+        "Between runs on this machine unchanged times differ by up to these percents, 99 of 100 "
+        "of a kind: one thread, bytes not known: "
     )
     assert lines[-1] == "1 slower and 1 same"
 
