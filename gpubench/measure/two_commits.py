@@ -309,7 +309,8 @@ def _environment(config: Any, folder: str, name: str | None) -> Any:
     kept = [one for one in found if name in (None, one.name)]
     if not kept:
         there = ", ".join(names) or "none that can be made here"
-        raise GpubenchError(f"asv.conf.json has no environment {name or ''}: it has {there}")
+        which = f" {name}" if name else ""
+        raise GpubenchError(f"asv.conf.json has no environment{which}: it has {there}")
     if len(kept) > 1:
         raise GpubenchError(
             f"asv.conf.json has {len(kept)} environments; name one with --environment: "
