@@ -26,8 +26,8 @@ from gpubench.softcuda.build import UnavailableError, cache_folder, nvidia_folde
 Architecture = tuple[int, int]
 """A compute capability: (9, 0) for Hopper."""
 
-FORMAT = 1
-"""Version of what is cached; raise it with every change of what is read from a log."""
+CACHED_FORMAT = 1
+"""Version of what is cached; raise it with every change of what is read from a log or from code."""
 
 _ORIGIN_MARK = "//softcuda-linked-from"
 _ORIGIN = re.compile(rf"^{_ORIGIN_MARK} (\S+) (.*)\n?", re.MULTILINE)
@@ -373,7 +373,7 @@ def cached_file(name: str, image: str, architecture: Architecture, *tools: Path)
     for tool in tools:
         status = tool.stat()
         digest.update(f"{tool} {status.st_size} {status.st_mtime_ns}\n".encode())
-    digest.update(f"{FORMAT} {architecture_name(architecture)}".encode())
+    digest.update(f"{CACHED_FORMAT} {architecture_name(architecture)}".encode())
     return cache_folder() / f"{digest.hexdigest()[:32]}-{name}"
 
 
