@@ -136,11 +136,16 @@ class SoftwareDevice:
         """Faults that were found since the last call, oldest first."""
         return parse_reports(_read(self._driver.softcuda_reports))
 
+    def wait(self) -> None:
+        """Wait for the work of the calling thread's context; errors are the program's to see."""
+        self._driver.cuCtxSynchronize()
+
     def counts(self) -> list[LaunchCounts]:
         """Return what launches did since the last call, oldest first; see ``COUNTS``.
 
-        Launches count that ended while the option ``count`` was ``1``. One that failed, or whose
-        module was loaded before, is in the list with the reason why it has no counts.
+        A launch counts once it has ended, so synchronise first; and where the option ``count`` was
+        ``1`` then. One that failed, or whose module was loaded before, is in the list with the
+        reason why it has no counts.
         """
         return parse_launches(_read(self._driver.softcuda_counts), self._resources_of)
 

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from gpubench import softcuda
+from gpubench.softcuda.counts import format_table
 
 CHILDREN = Path(__file__).parent / "children"
 
@@ -21,13 +22,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m gpubench.softcuda",
         description="Run a program that uses CUDA on a CUDA device in software, and print the "
-        "faults that were found. Times mean nothing there.",
+        "faults that were found, or what its kernels did. Times mean nothing there.",
     )
     parser.add_argument(
         "--sanitize",
         action="store_true",
         help="find races, reads of memory that "
         "nothing was written to, and barriers that threads miss",
+    )
+    parser.add_argument(
+        "--count",
+        action="store_true",
+        help="print what the kernels of this process did: instructions, lanes, memory, operations",
     )
     parser.add_argument("--order", help="of threads and blocks: ascending, descending or a seed")
     parser.add_argument("-m", dest="module", action="store_true", help="PROGRAM is a module")
@@ -39,6 +45,8 @@ def main() -> int:
     os.environ["PYTHONPATH"] = os.pathsep.join(path)
     if given.sanitize:
         os.environ["SOFTCUDA_SANITIZE"] = "1"
+    if given.count:
+        os.environ["SOFTCUDA_COUNT"] = "1"
     if given.order:
         os.environ["SOFTCUDA_ORDER"] = given.order
     try:
@@ -56,9 +64,13 @@ def main() -> int:
         if end.code:
             raise
     finally:
+        if given.count:
+            device.wait()
         reports = device.reports()
         for report in reports:
             print(f"softcuda: {report}", file=sys.stderr)
+        if given.count:
+            print(*format_table(device.counts()), sep="\n", file=sys.stderr)
     return int(bool(reports))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -70,71 +70,93 @@ class LaunchCounts:
     """What the compiler made of it on that architecture; ``None`` where no linker is installed."""
 
 
-def _accesses(space: str, metric: str, kind: str, done: str) -> list[Count]:
-    """Return requests and sectors of one kind of access to global memory."""
-    load_or_store = f"{space}_{kind}"
+def _requests_and_sectors(space: str, kind: str, operation: str, done: str) -> list[Count]:
+    """Return the counts that accesses to global and to local memory share."""
+    metric = f"pipe_lsu_mem_{space}_op_{operation}.sum"
+    access = f"{space}_{kind}"
     return [
         Count(
-            f"{load_or_store}_requests",
+            f"{access}_requests",
             "requests",
             "warp",
-            f"l1tex__t_requests_pipe_lsu_mem_{metric}.sum",
-            f"instructions of a warp that {done} {space} memory, with at least one lane on",
+            f"l1tex__t_requests_{metric}",
+            f"instructions that {done} {space} memory, with at least one lane on",
         ),
         Count(
-            f"{load_or_store}_sectors",
+            f"{access}_sectors",
             "sectors",
             "warp",
-            f"l1tex__t_sectors_pipe_lsu_mem_{metric}.sum",
+            f"l1tex__t_sectors_{metric}",
             "different sectors of 32 bytes that the lanes of each request touch",
         ),
     ]
 
 
 def _global(kind: str, operation: str, done: str) -> list[Count]:
-    """Return the counts of one kind of access to global memory."""
     return [
-        *_accesses("global", f"global_op_{operation}", kind, done),
+        *_requests_and_sectors("global", kind, operation, done),
         Count(
             f"global_{kind}_ideal_sectors",
             "sectors",
             "warp",
-            "memory_l2_theoretical_sectors_global_ideal" if kind != "atomic" else None,
-            "sectors that the same bytes would take if they lay side by side",
+            None if kind == "atomic" else "memory_l2_theoretical_sectors_global_ideal",
+            "sectors that the different bytes of each request would take side by side",
         ),
     ]
 
 
-def _shared(kind: str, done: str) -> list[Count]:
-    """Return the counts of one kind of access to shared memory."""
+def _shared(kind: str, operation: str, done: str) -> list[Count]:
     return [
         Count(
             f"shared_{kind}_requests",
             "requests",
             "warp",
-            None,
-            f"instructions of a warp that {done} shared memory, with at least one lane on",
+            f"smsp__inst_executed_op_shared_{operation}.sum",
+            f"instructions that {done} shared memory, with at least one lane on",
         ),
         Count(
             f"shared_{kind}_wavefronts",
             "wavefronts",
             "warp",
-            "memory_l1_wavefronts_shared",
-            "passes that the 32 banks need, since each gives one word of 4 bytes a pass",
+            None if kind == "atomic" else "memory_l1_wavefronts_shared",
+            "passes in which each of 32 banks gives one word of 4 bytes",
         ),
         Count(
             f"shared_{kind}_ideal_wavefronts",
             "wavefronts",
             "warp",
-            "memory_l1_wavefronts_shared_ideal",
-            "passes that the same bytes would need without a conflict of banks",
+            None if kind == "atomic" else "memory_l1_wavefronts_shared_ideal",
+            "passes without any conflict of banks: 1, 2 or 4 for lanes of up to 4, 8 or 16 bytes",
         ),
     ]
 
 
-def _instructions(kind: str, which: str) -> Count:
-    return Count(f"ptx_{kind}", "instructions", "warp", None, f"of ptx_instructions, {which}")
+def _same_address(space: str) -> Count:
+    return Count(
+        f"{space}_atomic_same_address",
+        "lanes",
+        "thread",
+        None,
+        f"lanes of atomic requests to {space} memory whose address a lane before them has",
+    )
 
+
+def _flops(bits: int, precision: str, operations: str) -> Count:
+    return Count(
+        f"flops_float{bits}",
+        "operations",
+        "thread",
+        f"smsp__sass_thread_inst_executed_ops_{operations}_pred_on.sum",
+        f"additions, subtractions and multiplications in {precision} precision; an fma is two, "
+        "and each number of a packed instruction counts",
+    )
+
+
+def _instructions(kind: str, which: str) -> Count:
+    return Count(f"ptx_{kind}", "instructions", "warp", None, f"of ptx_instructions: {which}")
+
+
+_CHANGE = "change by an atomic operation"
 
 COUNTS: tuple[Count, ...] = (
     Count("warps", "warps", "launch", "smsp__warps_launched.sum", "warps of the launch"),
@@ -144,91 +166,70 @@ COUNTS: tuple[Count, ...] = (
         "instructions",
         "warp",
         None,
-        "instructions of PTX that warps execute, also where the guard is off for every lane",
+        "instructions of PTX that warps execute, also where the guard is off for all lanes",
     ),
     Count(
         "ptx_thread_instructions",
         "instructions",
         "thread",
         None,
-        "the same, each once for every lane that is active and whose guard is on",
+        "each of them once for every active lane, also where the lane's guard is off",
     ),
     *_global("load", "ld", "read"),
     *_global("store", "st", "write"),
-    *_global("atomic", "atom", "change by an atomic operation"),
-    Count(
-        "global_atomic_same_address",
-        "lanes",
-        "thread",
-        None,
-        "lanes of an atomic request to global memory whose address a lane before them has",
-    ),
-    *_shared("load", "read"),
-    *_shared("store", "write"),
-    *_shared("atomic", "change by an atomic operation"),
-    Count(
-        "shared_atomic_same_address",
-        "lanes",
-        "thread",
-        None,
-        "lanes of an atomic request to shared memory whose address a lane before them has",
-    ),
-    *_accesses("local", "local_op_ld", "load", "read"),
-    *_accesses("local", "local_op_st", "store", "write"),
+    *_global("atomic", "{atom,red}", _CHANGE),
+    _same_address("global"),
+    *_shared("load", "ld", "read"),
+    *_shared("store", "st", "write"),
+    *_shared("atomic", "atom", _CHANGE),
+    _same_address("shared"),
+    *_requests_and_sectors("local", "load", "ld", "read"),
+    *_requests_and_sectors("local", "store", "st", "write"),
     Count(
         "branches",
         "branches",
         "warp",
-        None,
-        "branches of PTX that may go two ways or more, by warps that execute them",
+        "smsp__sass_branch_targets.sum",
+        "branches that depend on a condition or an index",
     ),
     Count(
         "divergent_branches",
         "branches",
         "warp",
         "smsp__sass_branch_targets_threads_divergent.sum",
-        "branches at which lanes of the warp go different ways",
+        "branches at which lanes of a warp go different ways",
     ),
-    Count("barriers", "barriers", "warp", None, "barriers of a block at which a warp arrives"),
-    Count(
-        "flops_float16",
-        "operations",
-        "thread",
-        None,
-        "additions, subtractions and multiplications in half precision (float16 and bfloat16); "
-        "fma is two, packed instructions have two lanes",
-    ),
-    Count(
-        "flops_float32",
-        "operations",
-        "thread",
-        None,
-        "additions, subtractions and multiplications in single precision; fma is two",
-    ),
-    Count(
-        "flops_float64",
-        "operations",
-        "thread",
-        None,
-        "additions, subtractions and multiplications in double precision; fma is two",
-    ),
+    Count("barriers", "barriers", "warp", None, "arrivals of warps at barriers of the block"),
+    _flops(16, "half (float16, bfloat16)", "hadd_hmul_hfma"),
+    _flops(32, "single", "fadd_fmul_ffma"),
+    _flops(64, "double", "dadd_dmul_dfma"),
     Count(
         "special_functions",
         "operations",
         "thread",
         None,
-        "sin, cos, ex2, lg2, tanh, rcp, sqrt, rsqrt and div of floating-point numbers",
+        "div, rcp, sqrt, rsqrt, sin, cos, ex2, lg2 and tanh of floating-point numbers",
     ),
     _instructions("integer", "calculations and comparisons of integers and bits"),
     _instructions("float", "calculations and comparisons of floating-point numbers"),
     _instructions("move", "copies, choices and conversions of addresses"),
-    _instructions("convert", "conversions between types"),
-    _instructions("control", "branches, calls, returns, barriers and fences"),
-    _instructions("memory", "loads, stores, atomic operations and copies"),
+    _instructions("convert", "conversions of numbers"),
+    _instructions("control", "branches, calls and returns"),
+    _instructions("memory", "loads, stores and atomic operations, of parameters and constants too"),
     _instructions("special", "special functions"),
-    _instructions("other", "operations between the lanes of a warp, and hints"),
+    _instructions("other", "barriers, fences, operations between lanes, hints"),
 )
 """Every number, once, in the order of tables."""
+
+
+def format_reference() -> str:
+    """Return the definitions as a table in Markdown, for ``docs/counts.md``."""
+    head = "| count | level | meaning | at NVIDIA |\n| --- | --- | --- | --- |\n"
+    rows = []
+    for one in COUNTS:
+        metric = f"`{one.nvidia}`" if one.nvidia else ""
+        rows.append(f"| `{one.name}` | {one.level} | {one.meaning} | {metric} |\n")
+    return head + "".join(rows)
 
 
 # ---- from what the driver tells ----------------------------------------------------------------
@@ -340,3 +341,71 @@ def _lines(
     for place in sorted(places):
         if all(place):
             yield LineCounts(*place, {name: n for name, n in places[place].items() if n})
+
+
+# ---- a table -----------------------------------------------------------------------------------
+
+
+def sum_by_kernel(launches: Iterable[LaunchCounts]) -> dict[str, tuple[int, dict[str, int]]]:
+    """Return how often each kernel was launched and the sums of its counts, in the order in which
+    kernels came first. Launches without counts are left out."""
+    kernels: dict[str, tuple[int, dict[str, int]]] = {}
+    for one in launches:
+        if one.missing is not None:
+            continue
+        times, sums = kernels.get(one.kernel, (0, {}))
+        merged = {name: sums.get(name, 0) + number for name, number in one.counts.items()}
+        kernels[one.kernel] = times + 1, merged
+    return kernels
+
+
+def format_table(launches: Sequence[LaunchCounts]) -> list[str]:
+    """Return the lines of a table of what each kernel did in all its launches; below it, why
+    launches have no counts."""
+    rows = [list(_HEADINGS)]
+    for kernel, (times, sums) in sum_by_kernel(launches).items():
+        instructions = sums["ptx_instructions"]
+        flops = sum(sums[f"flops_float{bits}"] for bits in (16, 32, 64))
+        rows.append(
+            [
+                kernel,
+                f"{times:,}",
+                f"{instructions:,}",
+                _ratio(sums["ptx_thread_instructions"], instructions),
+                *(_ratio_of(sums, "global", kind, "sectors") for kind in ("load", "store")),
+                *(_ratio_of(sums, "shared", kind, "wavefronts") for kind in ("load", "store")),
+                f"{sums['divergent_branches']:,}",
+                f"{flops:,}",
+            ]
+        )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
+    ]
+    missing = Counter((one.kernel, one.missing) for one in launches if one.missing is not None)
+    for (kernel, why), times in missing.items():
+        lines.append(f"{kernel}: {times:,} without counts: {why}")
+    return lines
+
+
+_HEADINGS = (
+    "kernel",
+    "launches",
+    "PTX instructions",
+    "lanes of 32",
+    "sectors/load",
+    "sectors/store",
+    "wavefronts/load",
+    "wavefronts/store",
+    "divergent",
+    "flops",
+)
+"""Sectors are those of global memory, wavefronts those of shared memory."""
+
+
+def _ratio_of(sums: Mapping[str, int], space: str, kind: str, unit: str) -> str:
+    return _ratio(sums[f"{space}_{kind}_{unit}"], sums[f"{space}_{kind}_requests"])
+
+
+def _ratio(number: int, of: int) -> str:
+    return f"{number / of:.2f}" if of else "-"

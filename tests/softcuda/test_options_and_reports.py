@@ -37,6 +37,7 @@ def _initialise() -> str:
             "SOFTCUDA_MEMORY=4X means nothing; allowed: bytes, as",
         ),
         ("sanitize", "yes", "SOFTCUDA_SANITIZE=yes means nothing; allowed: 0 or 1"),
+        ("count", "all", "SOFTCUDA_COUNT=all means nothing; allowed: 0 or 1"),
         ("timeout", "-1", "SOFTCUDA_TIMEOUT=-1 means nothing; allowed: seconds, 0 for none"),
         ("faults", "oom@0", "SOFTCUDA_FAULTS=oom@0 means nothing; allowed: "),
         ("faults", "delay:5", "SOFTCUDA_FAULTS=delay:5 means nothing; allowed: "),

@@ -18,6 +18,7 @@ enum {
   MAX_BLOCKS = 1024,   /* of the trace of a lane */
   MIN_BLOCKS = 64,
   MAX_GROUPS = 4 * SC_WARP, /* see struct group */
+  MIN_AHEAD = 8,
   PATIENCE = 64,       /* passes without progress after which a trace may grow */
 };
 /* Of all traces of a launch, where that leaves MIN_BLOCKS to each. */
@@ -45,11 +46,13 @@ typedef struct group {
   int parent;        /* -1: none */
   uint32_t mask;
   uint32_t last;     /* the block that it executed last */
+  uint32_t ahead;    /* blocks to compare at once: few after lanes have parted */
   uint32_t meets;    /* where it joins its parent */
   int32_t depth, meets_depth; /* calls of functions around it, and around `meets` */
 } group;
 
 typedef struct warp {
+  lane lanes[SC_WARP];
   int top; /* groups beyond are not used */
   group groups[MAX_GROUPS];
 } warp;
@@ -59,16 +62,14 @@ typedef struct of_block {
 } of_block;
 
 struct sc_counts {
-  lane *lanes;
   warp *warps;
-  uint32_t lanes_of_block; /* how many traces a block has: all of it, or one warp after another */
-  uint32_t warps_of_block;
+  size_t warp_count;
+  uint32_t warps_of_block; /* how many of them a block has: all, or one for all in turn */
   of_block *of_blocks;
   sums (*of_accesses)[SC_SPACES];
   uint32_t idle_passes; /* since a lane got on otherwise than by waiting */
   bool failed;          /* no memory: the counts are not complete */
-  struct sc_pool lane_pool, warp_pool, trace_pool, block_pool, access_pool;
-  size_t lane_count;
+  struct sc_pool warp_pool, trace_pool, block_pool, access_pool;
 };
 
 /* ---- traces --------------------------------------------------------------------------------- */
@@ -78,22 +79,16 @@ static uint32_t count_lanes(const sc_grid *grid, uint32_t number) {
   return left < SC_WARP ? left : SC_WARP;
 }
 
-/* The lanes of a warp; where the warps of a block run one after another, all use the same. */
-static lane *lanes_of(const sc_block *block, uint32_t number) {
+/* Where the warps of a block run one after another, all of them use the same memory. */
+static warp *warp_of(const sc_block *block, uint32_t number) {
   const sc_counts *counts = block->grid->counts;
-  size_t first = (size_t)(block - block->grid->blocks) * counts->lanes_of_block;
-  return &counts->lanes[first + number * SC_WARP % counts->lanes_of_block];
+  if (counts->warps_of_block == 1) number = 0;
+  return &counts->warps[(size_t)(block - block->grid->blocks) * counts->warps_of_block + number];
 }
 
 static lane *lane_of(const sc_fiber *fiber) {
   uint32_t linear = fiber->thread.linear;
-  return &lanes_of(fiber->block, linear / SC_WARP)[linear % SC_WARP];
-}
-
-static warp *warp_of(const sc_block *block, uint32_t number) {
-  const sc_counts *counts = block->grid->counts;
-  size_t first = (size_t)(block - block->grid->blocks) * counts->warps_of_block;
-  return &counts->warps[first + number % counts->warps_of_block];
+  return &warp_of(fiber->block, linear / SC_WARP)->lanes[linear % SC_WARP];
 }
 
 static void give_trace(lane *l) {
@@ -110,8 +105,8 @@ static void take_trace(lane *l) {
 /* Moves what was not followed yet to the beginning. */
 static void keep_rest(lane *l) {
   uint32_t blocks = l->block_count - l->block_at, places = l->place_count - l->place_at;
-  memmove(l->blocks, l->blocks + l->block_at, blocks * sizeof *l->blocks);
-  memmove(l->places, l->places + l->place_at, places * sizeof *l->places);
+  if (l->block_at && blocks) memmove(l->blocks, l->blocks + l->block_at, blocks * sizeof *l->blocks);
+  if (l->place_at && places) memmove(l->places, l->places + l->place_at, places * sizeof *l->places);
   l->block_count = blocks;
   l->place_count = places;
   l->block_at = l->place_at = 0;
@@ -192,27 +187,39 @@ static enum sc_code_space space_of(const sc_block *block, const lane *l, uint64_
   return l->local && address - l->local < SC_LOCAL_ROOM ? SC_IN_LOCAL : SC_IN_GLOBAL;
 }
 
+/* Adds the lanes of `all` that do an access in one space. */
+static void count_some(const sc_block *block, const lane *lanes, uint32_t number,
+                       const request *all, enum sc_code_space space) {
+  const sc_code_access *access = &block->grid->module->accesses[number];
+  uint64_t window = (uint64_t)(uintptr_t)block->window;
+  request one;
+  one.count = 0;
+  for (uint32_t i = 0; i < all->count; i++) {
+    const lane *l = &lanes[all->lanes[i]];
+    uint64_t place = all->places[i];
+    if (!place) continue; /* its guard is off */
+    if (access->space == SC_IN_ANY && space_of(block, l, place) != space) continue;
+    one.lanes[one.count] = all->lanes[i];
+    one.places[one.count++] =
+        space == SC_IN_SHARED ? place - window : space == SC_IN_LOCAL ? place - l->local : place;
+  }
+  if (!one.count) return;
+  sums *sum = &block->grid->counts->of_accesses[number][space];
+  sc_add_request(sum, &one, access, space, sc_option.capability);
+}
+
 /* Lanes may use one instruction for several spaces, where it takes generic addresses. */
 static void count_access(const sc_block *block, const lane *lanes, uint32_t number,
-                         const uint8_t *numbers, const uint64_t *places, uint32_t count) {
-  const sc_grid *grid = block->grid;
-  const sc_code_access *access = &grid->module->accesses[number];
-  sums *of_spaces = grid->counts->of_accesses[number];
-  for (enum sc_code_space space = SC_IN_GLOBAL; space < SC_SPACES; space++) {
-    if (access->space != SC_IN_ANY && access->space != space) continue;
-    request one;
-    one.count = 0;
-    for (uint32_t i = 0; i < count; i++) {
-      const lane *l = &lanes[numbers[i]];
-      if (!places[i]) continue; /* its guard is off */
-      if (access->space == SC_IN_ANY && space_of(block, l, places[i]) != space) continue;
-      uint64_t base = space == SC_IN_SHARED ? (uint64_t)(uintptr_t)block->window
-                      : space == SC_IN_LOCAL ? l->local : 0;
-      one.lanes[one.count] = numbers[i];
-      one.places[one.count++] = places[i] - base;
-    }
-    if (one.count)
-      sc_add_request(&of_spaces[space], &one, access, space, sc_option.capability);
+                         const request *all) {
+  const sc_code_access *access = &block->grid->module->accesses[number];
+  if (access->space == SC_IN_GLOBAL && !access->guarded) {
+    sums *sum = &block->grid->counts->of_accesses[number][SC_IN_GLOBAL];
+    sc_add_request(sum, all, access, SC_IN_GLOBAL, sc_option.capability);
+  } else if (access->space != SC_IN_ANY) {
+    count_some(block, lanes, number, all, access->space);
+  } else {
+    for (enum sc_code_space space = SC_IN_GLOBAL; space <= SC_IN_LOCAL; space++)
+      count_some(block, lanes, number, all, space);
   }
 }
 
@@ -262,8 +269,9 @@ static void part(sc_block *block, warp *w, lane *lanes, int at) {
   bool nested = code->meets != SC_NO_BLOCK &&
                 (before.meets != code->meets || before.meets_depth != before.depth);
   group child = before;
+  child.ahead = MIN_AHEAD;
   if (nested) {
-    child = (group){.parent = at, .last = before.last, .meets = code->meets,
+    child = (group){.parent = at, .last = before.last, .ahead = MIN_AHEAD, .meets = code->meets,
                     .depth = before.depth, .meets_depth = before.depth};
     w->groups[at].mask = 0;
   } else {
@@ -289,7 +297,7 @@ static void part(sc_block *block, warp *w, lane *lanes, int at) {
 /* How many blocks the lanes of a group go through together from here on; -1 where a lane has to
  * run first. Lanes that have ended leave the group. */
 static int64_t count_together(group *g, const lane *lanes) {
-  uint32_t together = UINT32_MAX;
+  uint32_t together = g->ahead;
   EACH(l, g->mask) {
     const lane *one = &lanes[l];
     uint32_t left = one->block_count - one->block_at;
@@ -307,6 +315,8 @@ static int64_t count_together(group *g, const lane *lanes) {
     while (way[same] == other[same]) same++;
     together = same;
   }
+  g->ahead = together < g->ahead ? MIN_AHEAD : 2 * g->ahead;
+  if (g->ahead > MAX_BLOCKS) g->ahead = MAX_BLOCKS;
   return together;
 }
 
@@ -315,13 +325,14 @@ static uint32_t execute(sc_block *block, group *g, lane *lanes, uint32_t togethe
   const sc_module *module = block->grid->module;
   sc_counts *counts = block->grid->counts;
   const uint64_t *of_lanes[SC_WARP];
-  uint8_t numbers[SC_WARP];
-  uint32_t count = 0;
+  uint8_t first = (uint8_t)__builtin_ctz(g->mask);
+  request one;
+  one.count = 0;
   EACH(l, g->mask) {
-    of_lanes[count] = lanes[l].places + lanes[l].place_at;
-    numbers[count++] = (uint8_t)l;
+    of_lanes[one.count] = lanes[l].places + lanes[l].place_at;
+    one.lanes[one.count++] = (uint8_t)l;
   }
-  const lane *lead = &lanes[numbers[0]];
+  const lane *lead = &lanes[first];
   const uint32_t *way = lead->blocks + lead->block_at;
   uint32_t done = 0, places = 0;
   for (; done < together; done++) {
@@ -329,18 +340,17 @@ static uint32_t execute(sc_block *block, group *g, lane *lanes, uint32_t togethe
     if (number == g->meets && g->depth == g->meets_depth) break;
     const sc_code_block *code = &module->blocks[number];
     counts->of_blocks[number].warps++;
-    counts->of_blocks[number].lanes += count;
+    counts->of_blocks[number].lanes += one.count;
     for (uint32_t i = 0; i < code->count; i++, places++) {
-      uint64_t values[SC_WARP];
-      for (uint32_t k = 0; k < count; k++) values[k] = of_lanes[k][places];
-      count_access(block, lanes, code->first + i, numbers, values, count);
+      for (uint32_t k = 0; k < one.count; k++) one.places[k] = of_lanes[k][places];
+      count_access(block, lanes, code->first + i, &one);
     }
     g->depth += code->depth;
     g->last = number;
   }
-  for (uint32_t k = 0; k < count; k++) {
-    lanes[numbers[k]].block_at += done;
-    lanes[numbers[k]].place_at += places;
+  for (uint32_t k = 0; k < one.count; k++) {
+    lanes[one.lanes[k]].block_at += done;
+    lanes[one.lanes[k]].place_at += places;
   }
   return done;
 }
@@ -361,7 +371,8 @@ void sc_counts_begin_warp(sc_block *block, uint32_t number) {
   uint32_t mask = lanes == SC_WARP ? UINT32_MAX : (1u << lanes) - 1;
   warp *w = warp_of(block, number);
   w->top = 0;
-  add_group(w, (group){.parent = -1, .mask = mask, .last = SC_NO_BLOCK, .meets = SC_NO_BLOCK});
+  add_group(w, (group){.parent = -1, .mask = mask, .last = SC_NO_BLOCK, .ahead = MAX_BLOCKS,
+                       .meets = SC_NO_BLOCK});
 }
 
 
@@ -369,7 +380,7 @@ void sc_counts_warp(sc_block *block, uint32_t number) {
   const sc_counts *counts = block->grid->counts;
   uint32_t count = count_lanes(block->grid, number);
   warp *w = warp_of(block, number);
-  lane *lanes = lanes_of(block, number);
+  lane *lanes = w->lanes;
   for (uint32_t i = 0; i < count; i++)
     if (lanes[i].thread) take_trace(&lanes[i]);
   bool moved = !counts->failed;
@@ -392,7 +403,8 @@ void sc_counts_block(sc_block *block) {
 /* ---- a launch ------------------------------------------------------------------------------- */
 
 /* Gives each lane its trace; false: no memory. */
-static bool place_traces(sc_counts *counts, size_t lanes, uint32_t widest) {
+static bool place_traces(sc_counts *counts, uint32_t widest) {
+  size_t lanes = counts->warp_count * SC_WARP;
   size_t blocks = 2 * MAX_BLOCKS, places, each;
   do {
     blocks /= 2;
@@ -403,7 +415,7 @@ static bool place_traces(sc_counts *counts, size_t lanes, uint32_t widest) {
   } while (blocks > MIN_BLOCKS && lanes * each > MAX_TRACE_BYTES);
   char *at = sc_pool_take(&counts->trace_pool, lanes * each, false);
   for (size_t i = 0; at && i < lanes; i++, at += each)
-    counts->lanes[i] = (lane){.places = (uint64_t *)at,
+    counts->warps[i / SC_WARP].lanes[i % SC_WARP] = (lane){.places = (uint64_t *)at,
                               .blocks = (uint32_t *)(at + places * sizeof(uint64_t)),
                               .block_room = (uint32_t)blocks, .place_room = (uint32_t)places};
   return at;
@@ -417,33 +429,30 @@ bool sc_counts_begin(sc_grid *grid) {
   if (!counts) return false;
   bool together = grid->kernel->waits || grid->order == SC_PERMUTED;
   counts->warps_of_block = together ? grid->warps : 1;
-  counts->lanes_of_block = counts->warps_of_block * SC_WARP;
-  counts->lane_count = (size_t)grid->live_blocks * counts->lanes_of_block;
+  counts->warp_count = (size_t)grid->live_blocks * counts->warps_of_block;
   counts->idle_passes = 0;
   counts->failed = false;
-  size_t warps = (size_t)grid->live_blocks * counts->warps_of_block;
   size_t blocks = module->block_count, accesses = module->access_count;
-  counts->lanes =
-      sc_pool_take(&counts->lane_pool, counts->lane_count * sizeof *counts->lanes, false);
-  counts->warps = sc_pool_take(&counts->warp_pool, warps * sizeof *counts->warps, false);
+  counts->warps =
+      sc_pool_take(&counts->warp_pool, counts->warp_count * sizeof *counts->warps, false);
   counts->of_blocks =
       sc_pool_take(&counts->block_pool, blocks * sizeof *counts->of_blocks, true);
   counts->of_accesses =
       sc_pool_take(&counts->access_pool, (accesses + 1) * sizeof *counts->of_accesses, true);
-  if (!counts->lanes || !counts->warps || !counts->of_blocks || !counts->of_accesses) return false;
-  if (!place_traces(counts, counts->lane_count, module->widest)) return false;
+  if (!counts->warps || !counts->of_blocks || !counts->of_accesses) return false;
+  if (!place_traces(counts, module->widest)) return false;
   grid->counts = counts;
   return true;
 }
 
 static void forget_grown(sc_counts *counts) {
-  for (size_t i = 0; i < counts->lane_count; i++) free(counts->lanes[i].grown);
+  for (size_t i = 0; i < counts->warp_count; i++)
+    for (int l = 0; l < SC_WARP; l++) free(counts->warps[i].lanes[l].grown);
 }
 
 void sc_counts_forget(sc_worker *worker) {
   sc_counts *counts = worker->counts;
   if (!counts) return;
-  free(counts->lane_pool.at);
   free(counts->warp_pool.at);
   free(counts->trace_pool.at);
   free(counts->block_pool.at);

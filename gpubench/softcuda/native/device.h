@@ -91,6 +91,7 @@ enum sc_code_kind { SC_LOADS, SC_STORES, SC_CHANGES };
 
 typedef struct sc_code_access {
   uint8_t space, kind, size; /* bytes of a lane */
+  uint8_t guarded;           /* 0 stands for a lane that does not do it */
 } sc_code_access;
 
 #define SC_NO_BLOCK UINT32_MAX

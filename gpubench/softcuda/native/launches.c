@@ -178,8 +178,8 @@ void sc_run_launch(const sc_launch *launch, CUstream stream) {
   if (sc_commanded(SC_HANG, name, 0)) {
     error = hang(launch, stream);
   } else if (sc_commanded(SC_LOST, name, 0)) {
+    sc_counts_missing(launch, CUDA_ERROR_LAUNCH_FAILED); /* before a program may ask */
     lose_device(launch);
-    sc_counts_missing(launch, CUDA_ERROR_LAUNCH_FAILED);
   } else if (sc_commanded(SC_ILLEGAL, name, 0)) {
     report("out of bounds", launch, "an illegal address was used, on command");
     error = CUDA_ERROR_ILLEGAL_ADDRESS;

@@ -27,26 +27,35 @@ static void insert(set *s, uint64_t number) {
 }
 
 /* How many different numbers there are, each divided by 2^shift. */
-static uint32_t count_different(const uint64_t *numbers, uint32_t count, uint32_t shift) {
-  uint32_t steps = 1, falls = 0;
-  for (uint32_t i = 1; i < count; i++) {
-    uint64_t here = numbers[i] >> shift, before = numbers[i - 1] >> shift;
-    steps += here != before;
-    falls += here < before;
-  }
-  if (!falls) return steps; /* they ascend, as addresses mostly do */
+static uint32_t count_in_set(const uint64_t *numbers, uint32_t count, uint32_t shift) {
   set s;
   clear(&s);
   for (uint32_t i = 0; i < count; i++) insert(&s, numbers[i] >> shift);
   return s.count;
 }
 
+/* How many different addresses there are, and in how many sectors, where that is asked. */
+static uint32_t count_different(const uint64_t *numbers, uint32_t count, uint32_t *sectors) {
+  uint32_t steps = 1, sector_steps = 1, falls = 0;
+  for (uint32_t i = 1; i < count; i++) {
+    steps += numbers[i] != numbers[i - 1];
+    sector_steps += numbers[i] >> 5 != numbers[i - 1] >> 5;
+    falls |= numbers[i] < numbers[i - 1];
+  }
+  if (!falls) { /* they ascend, as addresses mostly do */
+    if (sectors) *sectors = sector_steps;
+    return steps;
+  }
+  if (sectors) *sectors = count_in_set(numbers, count, 5);
+  return count_in_set(numbers, count, 0);
+}
+
 /* ---- global and local memory ---------------------------------------------------------------- */
 
 /* Accesses are aligned to their width, so that each lies in one sector. */
 static void add_global(sums *sum, const request *one, uint32_t size) {
-  uint32_t different = count_different(one->places, one->count, 0);
-  sum->passes += count_different(one->places, one->count, 5);
+  uint32_t sectors, different = count_different(one->places, one->count, &sectors);
+  sum->passes += sectors;
   sum->ideal += (different * size + SECTOR - 1) / SECTOR;
   sum->same += one->count - different;
 }
@@ -59,7 +68,7 @@ static void add_local(sums *sum, const request *one, uint32_t size) {
   for (uint32_t i = 0; i < one->count; i++)
     sectors[i] = one->places[i] / WORD * (SC_WARP / lanes_of_sector) +
                  one->lanes[i] / lanes_of_sector;
-  uint64_t different = (uint64_t)words * count_different(sectors, one->count, 0);
+  uint64_t different = (uint64_t)words * count_different(sectors, one->count, NULL);
   sum->passes += different;
   sum->ideal += ((uint64_t)one->count * words * WORD + SECTOR - 1) / SECTOR;
 }
@@ -110,8 +119,8 @@ static bool pairs_agree(const request *one, uint32_t bit) {
 
 /* 128 bytes come back in a pass: lanes of 8 bytes go by halves of a warp, lanes of 16 bytes by
  * quarters. Devices of compute capability 7.x take twice as many lanes of a load together where
- * pairs of lanes, neighbours or those two apart, have one address (NVIDIA's developer forum, "Unexpected
- * shared memory bank conflict", 77228). */
+ * pairs of lanes, neighbours or those two apart, have one address (NVIDIA's developer forum,
+ * "Unexpected shared memory bank conflict", 77228). */
 static void add_shared(sums *sum, const request *one, const sc_code_access *access,
                        int capability) {
   bool atomic = access->kind == SC_CHANGES;
@@ -125,7 +134,7 @@ static void add_shared(sums *sum, const request *one, const sc_code_access *acce
     sum->passes += count_passes(one->places + begin, end - begin, access->size, atomic);
     sum->ideal++;
   }
-  if (atomic) sum->same += one->count - count_different(one->places, one->count, 0);
+  if (atomic) sum->same += one->count - count_different(one->places, one->count, NULL);
 }
 
 /* ---- a request ------------------------------------------------------------------------------ */

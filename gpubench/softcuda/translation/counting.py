@@ -360,7 +360,8 @@ def write_tables(blocks: Sequence[BasicBlock]) -> Iterator[str]:
         first = len(accesses)
         for one in block.accesses:
             kind = KINDS_OF_ACCESS.index(one.kind)
-            accesses.append(f"{{{SPACES.index(one.space)}, {kind}, {one.size}}}")
+            space, guarded = SPACES.index(one.space), int(one.guarded)
+            accesses.append(f"{{{space}, {kind}, {one.size}, {guarded}}}")
         count = len(accesses) - first
         rows.append(f"{{{block.meets}u, {block.depth}, {first}, {count}}}")
     if accesses:
