@@ -26,8 +26,8 @@ from gpubench.softcuda.build import UnavailableError, cache_folder, nvidia_folde
 Architecture = tuple[int, int]
 """A compute capability: (9, 0) for Hopper."""
 
-FORMAT = 1
-"""Version of what is cached; raise it with every change of what is read from a log."""
+CACHED_FORMAT = 1
+"""Version of what is cached; raise it with every change of what is read from a log or from code."""
 
 _ORIGIN_MARK = "//softcuda-linked-from"
 _ORIGIN = re.compile(rf"^{_ORIGIN_MARK} (\S+) (.*)\n?", re.MULTILINE)
@@ -61,7 +61,7 @@ class Resources:
     barriers: int = 0
     """Barriers of a block."""
     from_ptx: bool = False
-    """Whether PTX was assembled: the module came without the LTO-IR that a GPU would link."""
+    """Whether PTX was assembled, as for a module that has no LTO-IR."""
 
 
 @dataclass(frozen=True)
@@ -134,24 +134,29 @@ def link_module(
 
     ``options`` of the linker come to those that the module was linked with. The linker refuses
     LTO-IR that was made for a newer architecture, which ``recompile`` then makes for this one. Its
-    PTX is no substitute: the assembler gives it up to twice the registers.
+    PTX is no substitute: the assembler may give it twice the registers.
     """
     linker = find_linker()
     if linker is None:
         raise UnavailableError(_no_linker())
     if origin := _ORIGIN.findall(image):
         given = [value for kind, value in origin if kind == "option"]
-        inputs = [_Input(int(kind), _decode(data)) for kind, data in origin if kind.isdecimal()]
+        inputs = [
+            _make_input(int(kind), _decode(data), architecture)
+            for kind, data in origin
+            if kind.isdecimal()
+        ]
         if any(kind == "library" for kind, _ in origin):
             inputs += _device_runtime()
-        linked = _link(linker, inputs, (*given, *options), architecture, from_ptx=False)
+        from_ptx = all(one.kind != _LTOIR_INPUT for one in inputs)
+        linked = _link(linker, inputs, (*given, *options), architecture, from_ptx=from_ptx)
         if _IS_NEWER not in linked.error:
             return linked
         if recompile is None or (older := recompile(image, architecture)) is None:
             return replace(linked, error=_explain_newer(image, architecture))
         return link_module(older, architecture, None, options)
-    text = _lower_target(image, architecture).encode()
-    return _link(linker, [_Input(_PTX_INPUT, text)], options, architecture, from_ptx=True)
+    assembled = _make_input(_PTX_INPUT, image.encode(), architecture)
+    return _link(linker, [assembled], options, architecture, from_ptx=True)
 
 
 def replace_ltoir(image: str, ltoir: str) -> str:
@@ -280,6 +285,12 @@ def _decode(data: str) -> bytes:
         return b""  # a damaged file, which the linker refuses
 
 
+def _make_input(kind: int, data: bytes, architecture: Architecture) -> _Input:
+    if kind == _PTX_INPUT:
+        data = _lower_target(data.decode(errors="replace"), architecture).encode()
+    return _Input(kind, data)
+
+
 def _lower_target(ptx: str, architecture: Architecture) -> str:
     """Return PTX whose target is not newer than an architecture, nor meant for another one alone.
 
@@ -362,7 +373,7 @@ def cached_file(name: str, image: str, architecture: Architecture, *tools: Path)
     for tool in tools:
         status = tool.stat()
         digest.update(f"{tool} {status.st_size} {status.st_mtime_ns}\n".encode())
-    digest.update(f"{FORMAT} {architecture_name(architecture)}".encode())
+    digest.update(f"{CACHED_FORMAT} {architecture_name(architecture)}".encode())
     return cache_folder() / f"{digest.hexdigest()[:32]}-{name}"
 
 

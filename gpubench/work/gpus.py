@@ -19,7 +19,6 @@ Architecture = tuple[int, int]
 """A compute capability: (9, 0) for Hopper."""
 
 WARP_THREADS = 32
-SECTOR_BYTES = 32
 SUB_PARTITIONS = 4
 """Of a multiprocessor; each has a scheduler that issues one instruction a clock, from Volta on
 (Programming Guide, "Compute Capabilities", section of each one)."""

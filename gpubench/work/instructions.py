@@ -67,8 +67,10 @@ _PROCESSORS = (
 )
 
 
+ENDED = "ended"
 _Answers = list[dict[str, Any]]
-"""Of each case: ``missing``, why it has no counts, or ``counts``."""
+"""Of each case: ``missing``, why it has no counts, or ``counts``; ``ENDED`` where its process gave
+no answer."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,9 @@ def _count_twice(cases: Sequence[Case], counter: str, seconds: float) -> list[In
             start([cases[index] for index in ready], counter) for _ in range(2 * bool(ready))
         ]
         runs = [finish() for finish in started]
+    if len(cases) > 1 and any(ENDED in one for run in (compiled, *runs) for one in run):
+        # One of them ended the process of all; alone, each of the others has its number.
+        return [_count_twice([case], counter, seconds)[0] for case in cases]
     counted = {
         index: _agree([run[place] for run in runs], counter, processor)
         for place, index in enumerate(ready)
@@ -214,13 +219,14 @@ def _finish(process: subprocess.Popen[bytes], folder: Path, seconds: float, case
         process.kill()
         process.wait()
         reason = f"its process was ended after {seconds:g} seconds; take a smaller size"
-        return [{"missing": reason}] * cases
+        return [{"missing": reason, ENDED: True}] * cases
     try:
         answers: _Answers = json.loads((folder / ANSWERS).read_bytes())
     except (OSError, ValueError):
         said = (folder / "errors").read_text(encoding="utf-8", errors="replace").strip()
-        reason = f"its process ended with status {status}: {said[-_SHOWN_CHARACTERS:]}"
-        return [{"missing": reason}] * cases
+        shown = said[-_SHOWN_CHARACTERS:] or "it said nothing"
+        reason = f"its process ended with status {status}: {shown}"
+        return [{"missing": reason, ENDED: True}] * cases
     written = _read_dumps(folder)
     return [_pick(answer, written, index) for index, answer in enumerate(answers)]
 

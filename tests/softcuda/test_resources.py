@@ -26,6 +26,8 @@ from gpubench.softcuda.resources import (
 )
 
 ARCHITECTURES = ((7, 5), (8, 0), (8, 9), (9, 0), (10, 0))
+LIBRARY_ARCHITECTURES = {"sm_75": (7, 5), "sm_80": (8, 0), "sm_90a": (9, 0), "sm_100a": (10, 0)}
+"""Those of ``cuda_compiler``, which compiles the library."""
 needs_linker = pytest.mark.skipif(find_linker() is None, reason="nvJitLink is not installed")
 
 LOG = """\
@@ -173,7 +175,7 @@ def read_on_the_device() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, (kernel, signature) in make_kernels().items():
         mangled = kernel.compile(signature).entry_name
-        for architecture in ARCHITECTURES:
+        for architecture in LIBRARY_ARCHITECTURES.values():
             made = device.resources(mangled, architecture)
             assert made.missing is None, made.missing
             found[f"{name} {architecture}"] = asdict(made.kernels[mangled])
@@ -214,10 +216,9 @@ def run_without_the_device(function: Callable[[], Any]) -> Any:
 def test_numbas_kernels_take_what_they_take_on_a_gpu() -> None:
     """Older architectures than the device's too, for which Numba compiles again."""
     told, real = on_softcuda(read_on_the_device), run_without_the_device(read_as_on_a_gpu)
-    names = {"sm_75": (7, 5), "sm_80": (8, 0), "sm_90a": (9, 0), "sm_100a": (10, 0)}
     for kernel, by_architecture in real.items():
         for name, needs in by_architecture.items():
-            one = told[f"{kernel} {names[name]}"]
+            one = told[f"{kernel} {LIBRARY_ARCHITECTURES[name]}"]
             assert not one["from_ptx"]
             assert one["registers"] == needs["registers"], (kernel, name)
             assert one["shared_bytes"] == needs["shared_bytes"]
@@ -226,6 +227,27 @@ def test_numbas_kernels_take_what_they_take_on_a_gpu() -> None:
     assert told["tile (8, 0)"]["shared_bytes"] == 32 * 33 * 4
     assert told["local (8, 0)"]["local_bytes"] == 128 * 4
     assert told["spill (8, 0)"]["spill_store_bytes"] > 0
+
+
+def read_of_a_debugged_kernel() -> Any:
+    from numba import cuda, float32
+
+    from gpubench import softcuda
+
+    @cuda.jit(debug=True, opt=False, max_registers=32)
+    def copy(a, b):  # type: ignore[no-untyped-def]
+        b[cuda.grid(1)] = a[cuda.grid(1)]
+
+    name = copy.compile((float32[::1], float32[::1])).entry_name
+    return asdict(softcuda.start().resources(name, (7, 5)).kernels[name])
+
+
+@needs_linker
+def test_a_kernel_for_a_debugger_is_assembled_from_ptx_with_its_options() -> None:
+    """Numba links no LTO-IR for it; its PTX is for the device's newer architecture."""
+    one = on_softcuda(read_of_a_debugged_kernel)
+    assert one["from_ptx"]
+    assert 0 < one["registers"] <= 32
 
 
 @needs_linker

@@ -178,6 +178,17 @@ def test_a_process_that_ends_says_why(
     assert one.missing == "its process ended with status 1: valgrind: out of memory"
 
 
+def test_a_case_that_ends_its_process_does_not_end_the_others(
+    cases: dict[str, Case], pretend_to_count: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = "import os; os._exit(9)"
+    # Both together, then the first alone, which compiles and runs twice, then the second.
+    play(lambda n: ends if n in (0, 4) else [counts(100, [1200])], monkeypatch)
+    numpy, numba = count_instructions_of([cases["numpy 1000"], cases["numba 1000"]])
+    assert (numpy.count, numba.count) == (1100, None)
+    assert numba.missing == "its process ended with status 9: it said nothing"
+
+
 def test_a_process_that_takes_too_long_is_ended(
     cases: dict[str, Case], pretend_to_count: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -196,7 +196,7 @@ static int keep_linked(linker *l) {
     free(text);
   }
   if (l->ptx_bytes) append(&l->linked, &l->linked_bytes, l->ptx, l->ptx_bytes);
-  if (l->lto && l->linked) append(&l->linked, &l->linked_bytes, l->origin, l->origin_bytes);
+  if (l->linked && l->origin) append(&l->linked, &l->linked_bytes, l->origin, l->origin_bytes);
   return result;
 }
 
