@@ -1,19 +1,18 @@
 """How good `gpubench advise` is: error, coverage and regret, from stored results.
 
 For each kernel: of the sizes measured afresh by `gpubench advise --verify`, and of each size left
-out of the stored results in turn, those that would be ranked. Nothing is measured here. Beside the
-regret, the time of the chosen way over that of the best, stands that of an adviser that always says
-what was the fastest at the largest size (naive).
+out of the stored results in turn, those that would be ranked. Nothing is measured here. The
+regret is the time of the chosen way over that of the best, less 1.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 
 from rich.console import Console
 
@@ -32,7 +31,6 @@ from gpubench.tables.table import table
 
 COLUMNS = (
     "kernel", "estimates", "error", "at most", "coverage", "choices", "regret", "mean", "at most",
-    "naive", "mean of naive",
 )  # fmt: skip
 
 
@@ -54,49 +52,19 @@ def main() -> None:
                     stored += leave_out(key, known.axes, known.ways)
                     afresh += kept.get(key, [])
     console = Console(width=200)
-    naive = find_naive_choices(stored)
     for title, counted in {"measured afresh": afresh, "left out of stored results": stored}.items():
         kernels: dict[str, list[Prediction]] = defaultdict(list)
         for one in counted:
             kernels[kernel_label((one.suite, one.kernel))].append(one)
-        lines = [line(label, its, naive) for label, its in sorted(kernels.items())]
+        lines = [line(label, its) for label, its in sorted(kernels.items())]
         if lines:
-            lines.append(line("all", counted, naive))
+            lines.append(line("all", counted))
         console.print(table(COLUMNS, lines, set(COLUMNS[1:]), title=title, title_justify="left"))
 
 
-Way = tuple[str, str, int | None]
-
-
-def find_naive_choices(stored: Iterable[Prediction]) -> dict[tuple[str, ...], Way]:
-    """Return which way was the fastest at the largest size of each kernel."""
-    largest: dict[tuple[str, ...], tuple[float, float, Way]] = {}
-    for one in stored:
-        key = (one.suite, one.kernel, one.parameters, one.time)
-        candidate = (max(one.place.values(), default=0.0), -one.measured, way_of(one))
-        if key not in largest or candidate[:2] > largest[key][:2]:
-            largest[key] = candidate
-    return {key: way for key, (*_, way) in largest.items()}
-
-
-def way_of(one: Prediction) -> Way:
-    return one.implementation, one.device, one.threads
-
-
-def line(
-    label: str, its: Sequence[Prediction], naive: dict[tuple[str, ...], Way]
-) -> tuple[str, ...]:
+def line(label: str, its: Sequence[Prediction]) -> tuple[str, ...]:
     found = check(its)
     assert found is not None
-    groups: dict[tuple[object, ...], list[Prediction]] = defaultdict(list)
-    for one in its:
-        groups[one.problem].append(one)
-    of_naive = []
-    for group in groups.values():
-        key = group[0].suite, group[0].kernel, group[0].parameters, group[0].time
-        chosen = [one for one in group if way_of(one) == naive.get(key)]
-        if len(group) > 1 and chosen:
-            of_naive.append(chosen[0].measured / min(one.fastest for one in group) - 1)
     return (
         label,
         str(found.count),
@@ -107,8 +75,6 @@ def line(
         f"{found.regret:.1%}",
         f"{fmean(get_regrets(its) or [0.0]):.1%}",
         f"{found.worst_regret:.1%}",
-        f"{median(of_naive or [0.0]):.1%}",
-        f"{fmean(of_naive or [0.0]):.1%}",
     )
 
 

@@ -324,9 +324,11 @@ def show_json(question: Question, answers: Sequence[Answer]) -> None:
     ask = answers[0].ask
     listed: list[dict[str, Any]] = []
     for one in answers:
-        for advice in one.advices:
-            measured = one.measured.get(advice.parameters)
-            content = {"setup": setup_label(one.history.setup), **plain(advice)}
+        said = {each.parameters: each for each in one.advices}
+        for parameters in dict.fromkeys((*said, *one.measured)):
+            content: dict[str, Any] = {"setup": setup_label(one.history.setup)}
+            content |= plain(said[parameters]) if parameters in said else {"parameters": parameters}
+            measured = one.measured.get(parameters)
             listed.append(content | {"measured": plain(measured.totals) if measured else None})
     print_json(
         {
