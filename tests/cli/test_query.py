@@ -102,8 +102,14 @@ def test_numbers_that_json_has_not_are_texts_and_nulls_stay(project: Path) -> No
     )
     assert strict(run("--json", sql).stdout) == [
         {
-            "a": "NaN", "b": "Infinity", "c": "-Infinity", "d": None, "e": "1.5",
-            "f": [1.0, "NaN"], "g": {"x": "Infinity"}, "h": {"1": "NaN"},
+            "a": "NaN",
+            "b": "Infinity",
+            "c": "-Infinity",
+            "d": None,
+            "e": "1.5",
+            "f": [1.0, "NaN"],
+            "g": {"x": "Infinity"},
+            "h": {"1": "NaN"},
         }
     ]
 
