@@ -7,9 +7,12 @@ package to import and the command are called ``gpubench`` all the same.
 from __future__ import annotations
 
 import sys
-from importlib import metadata
+from typing import TYPE_CHECKING
 
 from gpubench.errors import GpubenchError
+
+if TYPE_CHECKING:  # it takes a third of the time until --help answers
+    from importlib import metadata
 
 DISTRIBUTION = "gpubench-suite"
 
@@ -32,6 +35,8 @@ def require_extra(*extras: str) -> str:
 
 def find_installed() -> metadata.Distribution:
     """Return the installed gpubench-suite; raises ``GpubenchError`` where there is none."""
+    from importlib import metadata
+
     try:
         return metadata.distribution(DISTRIBUTION)
     except metadata.PackageNotFoundError as error:
@@ -47,6 +52,8 @@ def describe_conflict() -> str | None:
 
     It and ours write the same files, and the one that was installed last wins.
     """
+    from importlib import metadata
+
     for other in metadata.distributions(name=OTHER_DISTRIBUTION):
         if other.read_text("RECORD") is not None:  # a build folder of a checkout has none
             return (

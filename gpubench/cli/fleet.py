@@ -151,7 +151,9 @@ def run(
     with environment(variables):
         plans = cache(partial(planned, (), preset))
         kept = _chosen_groups(plans(0), chosen, kernel)  # faults of suites are told first
-        asked = git(here, "rev-list", "--first-parent", *commits.split(), "--").split()
+        words = commits.split()
+        listed = git(here, "rev-list", "--first-parent", *words, "--") if words else ""
+        asked = listed.split()
         if not asked:
             raise GpubenchError(
                 f"{commits!r} is no commit: HEAD^! is the newest one, HEAD~3..HEAD are three"

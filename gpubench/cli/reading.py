@@ -34,7 +34,6 @@ from gpubench.cli.planning import chosen_cases
 from gpubench.errors import GpubenchError
 from gpubench.links import stay_inside
 from gpubench.names import pattern_fault
-from gpubench.parallel import processors, start_fork_server
 from gpubench.suite.folder import asked_folder
 
 if TYPE_CHECKING:  # a command imports what reads results only when it runs: --help answers at once
@@ -148,6 +147,8 @@ def report(
 
         print_json(view_models(read_table(results, suites, pairs)))
         return
+    from gpubench.parallel import processors, start_fork_server
+
     if processors() > 1:
         with suppress(OSError):  # then all is done here
             start_fork_server("gpubench.report.render")  # which imports while this process does

@@ -10,6 +10,7 @@ import click
 from gpubench.cli import options
 from gpubench.cli.console import ERR, OUT, echo, print_faults, print_json
 from gpubench.cli.planning import planned
+from gpubench.collecting import without_collecting
 from gpubench.errors import SuiteError
 from gpubench.suite.folder import asked_folder
 
@@ -17,6 +18,7 @@ from gpubench.suite.folder import asked_folder
 @click.command()
 @options.paths
 @options.preset
+@without_collecting()
 def check(paths: tuple[Path, ...], preset: str | None) -> None:
     """Check suite files and every function that they name.
 
@@ -42,6 +44,7 @@ def check(paths: tuple[Path, ...], preset: str | None) -> None:
 @click.option(
     "--explain", "explained", metavar="CASE", help="Say which line of which file set each value."
 )
+@without_collecting()
 def plan(
     paths: tuple[Path, ...],
     preset: str | None,

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from gpubench.names import format_shape
-from gpubench.results import Ratio, Row, Running
+
+if TYPE_CHECKING:  # which loads DuckDB; what only plans shows text too
+    from gpubench.results import Ratio, Row, Running
 
 _SPACE = "\N{NARROW NO-BREAK SPACE}"
 _DASH = "\N{EN DASH}"
@@ -86,7 +89,7 @@ def factor_interval(value: Ratio | None) -> str:
     """Interval of what ``factor`` says, upside down for slower, so that it reads the same way."""
     if value is None or not value.has_interval or value.value >= 1:
         return interval(value)
-    return interval(Ratio(1 / value.value, 1 / value.high, 1 / value.low))
+    return interval(type(value)(1 / value.value, 1 / value.high, 1 / value.low))
 
 
 def level(value: Ratio | None) -> int:

@@ -8,6 +8,8 @@ thing that is a class elsewhere too, what a file says is a ``DeclaredLaunch``, `
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from types import NoneType
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, model_validator
@@ -850,12 +852,21 @@ def formulas(part: object) -> Iterator[tuple[tuple[str | int, ...], Expression]]
     if isinstance(part, Expression):
         yield (), part
     elif isinstance(part, Model):
-        fields = type(part).model_fields.items()
-        steps = ((field.alias or name, getattr(part, name)) for name, field in fields)
+        steps = ((step, getattr(part, name)) for step, name in _steps(type(part)))
     elif isinstance(part, Mapping):
         steps = part.items()
     elif isinstance(part, list | tuple):
         steps = enumerate(part)
     for step, inner in steps:
-        for path, formula in formulas(inner):
-            yield (step, *path), formula
+        if type(inner) not in _LEAVES:  # most of what there is
+            for path, formula in formulas(inner):
+                yield (step, *path), formula
+
+
+_LEAVES = frozenset([str, int, float, bool, NoneType])
+
+
+@cache
+def _steps(model: type[Model]) -> tuple[tuple[str, str], ...]:
+    """Of each field of a model the name in a suite, and that in Python."""
+    return tuple((field.alias or name, name) for name, field in model.model_fields.items())
