@@ -17,11 +17,12 @@ from gpubench.distribution import describe_conflict
 
 @click.group(
     cls=Commands,
-    commands=[
-        *(init, add, check, plan, devices, grid, schema),
-        *(verify, count, time, calibrate, fleet),
-        *(report, serve, choose, advise, compare, query),
-    ],
+    sections={
+        "Write suites": (init, add, check, plan, schema),
+        "Run them": (verify, count, time, calibrate, fleet),
+        "Read results": (report, serve, compare, choose, advise, query),
+        "This machine": (devices, grid),
+    },
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="gpubench")

@@ -73,7 +73,7 @@ def advise(
     environment: str | None,
     as_json: bool,
 ) -> None:
-    """Rank what gets a result fastest, for a size that may not have been measured.
+    """Rank what gets a result fastest, for any size.
 
     It adds what is paid until the result is there: the start of a process, compilation, copies and
     calls, each estimated between the sizes that were measured (`asv run`), with an interval. It

@@ -40,7 +40,7 @@ VERSIONS = ("gpubench", "python", "numpy", "numba", "cpu", "cpu_threads", "os")
 @options.json
 @click.option("--one-run", is_flag=True, hidden=True)
 def calibrate(minutes: float, results: Path, as_json: bool, one_run: bool) -> None:
-    """Measure how much times of this machine differ from one run to the next.
+    """Measure how much times of this machine differ between runs.
 
     Control kernels, with NumPy and Numba, on one thread and on several, in cache and over memory,
     are measured in one new process after another. What is found is kept beside the results of this

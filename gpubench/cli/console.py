@@ -10,9 +10,10 @@ import re
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, TypeVar
 
 import click
@@ -69,6 +70,26 @@ class Commands(click.Group):
 
     So do errors of the system: a disk that is full, a name that is too long, memory that is not
     there."""
+
+    def __init__(
+        self, *args: Any, sections: Mapping[str, Sequence[click.Command]] | None = None, **more: Any
+    ) -> None:
+        """Group commands in ``--help`` by section, in this order."""
+        super().__init__(*args, **more)
+        self.sections = sections or {}
+        for command in chain(*self.sections.values()):
+            self.add_command(command)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max((len(name) for name in self.commands), default=0)
+        limit = formatter.width - 6 - width
+        for title, commands in self.sections.items():
+            lines = [
+                ((each.name or "").ljust(width), each.get_short_help_str(limit))
+                for each in commands
+            ]
+            with formatter.section(title):
+                formatter.write_dl(lines)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         # A character that a terminal cannot show becomes its number, and ends no command.

@@ -303,7 +303,7 @@ def worker(
     retry: bool,
     **tls: Any,
 ) -> None:
-    """Measure on this machine what `gpubench fleet run` asks for, until Ctrl-C."""
+    """Measure what `gpubench fleet run` asks for, until Ctrl-C."""
     security = _security(scheduler, tls)
     import asyncio  # which no other command needs
 
@@ -320,7 +320,7 @@ def worker(
 @options.json
 @tls_options
 def status(scheduler: str, as_json: bool, **tls: Any) -> None:
-    """Show the machines, what they do, and how far the last run has come."""
+    """Show the machines, what they do, and the last run."""
     connection = _connected(scheduler, tls)
     from gpubench.fleet import coordinator
 

@@ -237,7 +237,9 @@ def count(
     cpu: bool,
     as_json: bool,
 ) -> None:
-    """Count what CUDA kernels do: sectors, wavefronts, lanes, instructions. Takes no time.
+    """Count what CUDA kernels do, without a GPU.
+
+    Sectors, wavefronts, lanes, instructions; no time is taken.
 
     Each case runs once on softcuda, a CUDA device in software, also where there is a GPU, and is
     compared with its baseline; the numbers are the same every time. SUITE is a file, or the name of

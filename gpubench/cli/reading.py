@@ -174,7 +174,7 @@ def report(
 def serve(
     results: Path, output: Path, suites: Path, packaged: bool, port: int, open_browser: bool
 ) -> None:
-    """Show the report on 127.0.0.1, up to date while results, suites and templates change.
+    """Show the report on 127.0.0.1, and keep it up to date.
 
     Open pages load anew by themselves. The pages on disk are those of `gpubench report`. Ctrl-C
     ends it.
@@ -219,7 +219,7 @@ def choose(
     environment: str | None,
     as_json: bool,
 ) -> None:
-    """Say which implementation to use at which size, from what was measured.
+    """Say which implementation to use at which size.
 
     KERNEL is a kernel's name, or SUITE.KERNEL (default: all). For each machine and environment:
     the fastest at each size, from which size on an implementation beats the baseline, whether the
@@ -305,7 +305,7 @@ def compare(
     as_markdown: bool,
     as_json: bool,
 ) -> None:
-    """Compare two commits, or two results folders: A is before, B after.
+    """Compare two commits, or two results folders.
 
     A and B are what git takes for a commit (a branch, a tag, HEAD~1, a hash or its beginning), or
     folders like .asv/results, of which the newest commit counts. Git's names go before folders'

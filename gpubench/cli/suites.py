@@ -101,7 +101,7 @@ def devices(as_json: bool) -> None:
 @click.option("--device", default="cuda:0", show_default=True, help="Which GPU.")
 @options.json
 def grid(blocks: str, threads: str, device: str, as_json: bool) -> None:
-    """Launch a grid and show which block and thread has which element of an array.
+    """Launch a grid, and show which thread has which element.
 
     BLOCKS is the shape of the grid and THREADS that of a block, x first: `gpubench grid 2 4`,
     `gpubench grid 2x3 4x2`. Runs on a GPU, or where there is none on softcuda,
@@ -132,10 +132,11 @@ def schema(reference: bool) -> None:
 @click.option("--with", "systems", default="", help="Systems to install too: dask,ray,modin.")
 @click.option("--project", "name", help="Name of the project (default: as its build files say).")
 def init(directory: Path, systems: str, name: str | None) -> None:
-    """Start benchmarks in a project: asv.conf.json, benchmarks/, a first suite and its kernel.
+    """Start benchmarks in a project.
 
-    Overwrites nothing. Prints what was written and what to do next. Where no file states the
-    project's name, its build backend is asked, which runs code of the project.
+    Writes asv.conf.json, benchmarks/, a first suite and its kernel, and overwrites nothing. Prints
+    what was written and what to do next. Where no file states the project's name, its build backend
+    is asked, which runs code of the project.
     """
     from gpubench.scaffold.project import find_project, next_steps, write_project
 

@@ -62,6 +62,17 @@ def run(*arguments, code=0):
     return result
 
 
+def test_help_groups_commands_and_cuts_no_description():
+    shown = run("--help", "--help").stdout
+    lines = shown[shown.index("Write suites:") :].splitlines()
+    assert [line for line in lines if line.endswith(":")] == [
+        "Write suites:", "Run them:", "Read results:", "This machine:"
+    ]  # fmt: skip
+    listed = {line.split()[0] for line in lines if line.startswith("  ")}
+    assert listed == {*main.commands}
+    assert not [line for line in lines if line.endswith("...") or len(line) > 80]
+
+
 def test_check_prints_one_line_of_counts(project):
     assert run("check").stdout == "1 suite, 1 kernel, 2 implementations, 6 cases\n"
 
