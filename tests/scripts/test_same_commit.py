@@ -34,7 +34,7 @@ def test_coverage_scatter_and_false_verdicts_are_printed_for_each_kind(tmp_path:
     lines = [line.split() for line in result.stdout.splitlines()]
     # n=0 has the same time in every run, and tells nothing.
     assert ["all", "100.0%", "of", "33"] in lines
-    kind = "one thread, bytes not known".split()
+    kind = ["one", "thread,", "bytes", "not", "known"]
     assert any(line[:7] == [*kind, "11", "cases"] for line in lines)
     assert f"{folders[0]} {folders[1]}: 0 of 12, 0 sure" in result.stdout
     assert ["all", "0.00%", "of", "36;", "the", "worst", "pair", "0.00%"] in lines
