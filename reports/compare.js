@@ -68,6 +68,11 @@ const gpubench = (() => {
     return chanceOf(Math.abs(Math.log(ratio.value)) - doubt, limits);
   };
 
+  const median = (values) => {
+    const sorted = [...values].sort((a, b) => a - b);
+    return (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
+  };
+
   // What one-thread cases of two runs share, as shared_difference in gpubench/analysis/scatter.py.
   const sharedDifference = (rows) => {
     const found = { log: 0, error: 0 };
@@ -75,10 +80,17 @@ const gpubench = (() => {
       const logs = rows.map(({ ratio }) => Math.log(ratio.value));
       const squares = rows.map(({ limits }) => (limits[0] / index.normal_90) ** 2);
       const sum = (values) => values.reduce((total, value) => total + value, 0);
-      for (let step = 0; step < index.shared_steps; step += 1) {
-        const weights = squares.map((square, place) => 1 / (square + (logs[place] - found.log) ** 2));
-        found.log = sum(weights.map((weight, place) => weight * logs[place])) / sum(weights);
-      }
+      const climb = (start) => {
+        let location = start;
+        for (let step = 0; step < index.shared_steps; step += 1) {
+          const weights = squares.map((square, place) => 1 / (square + (logs[place] - location) ** 2));
+          location = sum(weights.map((weight, place) => weight * logs[place])) / sum(weights);
+        }
+        return location;
+      };
+      const [near, common] = [climb(0), climb(median(logs))];
+      const nearer = logs.filter((log) => Math.abs(log - common) < Math.abs(log - near)).length;
+      found.log = nearer >= index.min_share_of_shared * logs.length ? common : near;
       found.error = Math.sqrt(2 / sum(squares.map((square) => 1 / square)));
     }
     found.seen = Math.abs(found.log) > index.normal_95 * found.error;

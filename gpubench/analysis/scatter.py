@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Literal
 
 import numpy as np
@@ -72,6 +73,10 @@ MIN_UNKNOWN_SHARE = 1e-3
 MIN_CASES_FOR_SHARED = 10
 """One-thread cases from which it is estimated what a whole run shares; of fewer, one changed case
 could pass for it."""
+
+MIN_SHARE_OF_SHARED = 2 / 3
+"""Share of the cases that have to be nearer to what they share than to 0. Of fewer the others would
+be called changed in their place."""
 
 MAX_SHARED = math.log(1.3)
 """Logarithm of the largest factor that a whole run is taken to share. In the runs of ``SEEN`` it
@@ -324,19 +329,28 @@ class Shared:
 def shared_difference(differences: Sequence[tuple[float, float]]) -> Shared:
     """Estimate what cases share from the logarithms of their ratios, each with its limit of 90 %.
 
-    It is the location of Cauchy distributions with these scales, by its likelihood's maximum next
-    to 0: cases far off have next to no weight, and where half of them have changed, those that have
-    not decide. Its error is by Fisher's information, which is half of that of normal values.
+    It is the location of Cauchy distributions with these scales, by a maximum of its likelihood:
+    cases far off have next to no weight. Of the maximum next to 0 and the one next to the median
+    the latter counts where most cases are nearer to it (``MIN_SHARE_OF_SHARED``). The error is by
+    Fisher's information, which is half of that of normal values.
     """
     if len(differences) < MIN_CASES_FOR_SHARED:
         return Shared()
     logs = [log for log, _ in differences]
     squares = [(limit / NORMAL_90) ** 2 for _, limit in differences]
-    location = 0.0
+    near, common = (_location(start, logs, squares) for start in (0.0, median(logs)))
+    nearer = sum(abs(log - common) < abs(log - near) for log in logs)
+    location = common if nearer >= MIN_SHARE_OF_SHARED * len(logs) else near
+    return Shared(location, math.sqrt(2 / sum(1 / s for s in squares)), len(logs))
+
+
+def _location(start: float, logs: Sequence[float], squares: Sequence[float]) -> float:
+    """Climb the likelihood of Cauchy distributions with these squared scales."""
+    location = start
     for _ in range(SHARED_STEPS):
         weights = [1 / (s + (log - location) ** 2) for log, s in zip(logs, squares, strict=True)]
         location = sum(w * log for w, log in zip(weights, logs, strict=True)) / sum(weights)
-    return Shared(location, math.sqrt(2 / sum(1 / s for s in squares)), len(logs))
+    return location
 
 
 def learn_scatter(places: Iterable[tuple[Table, Setup]]) -> RunScatter:

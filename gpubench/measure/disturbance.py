@@ -26,7 +26,7 @@ T = TypeVar("T", int, float)
 
 WAITED = 0.02
 """Share of a sample's time from which its waiting disturbs it: two commits whose medians are so far
-apart count as changed (``analysis.comparison.APART``)."""
+apart were called changed when it was chosen."""
 
 OTHERS = 0.1
 """Share of the cores' time from which others are at work. The ticks that they are counted in are

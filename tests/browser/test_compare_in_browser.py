@@ -219,6 +219,28 @@ def test_versions_missing_baselines_and_few_samples_are_told_as_in_python(
         assert markdown_on(shown.page) == markdown(in_python(table, *pair))
 
 
+def test_what_two_runs_share_is_taken_out_as_in_python(tmp_path: Path, open_page: Open) -> None:
+    write_calibration(tmp_path / "results", "runner")
+    for index, factor in enumerate((1.0, 1.1, 2.0)):
+        files = CommitFiles(tmp_path / "results", f"{index:x}" * 40, DAY * (index + 1), "runner")
+        for place in range(14):
+            seconds = factor * (1 + 0.0007 * place * index) * (2.0 if index and place == 3 else 1.0)
+            files.time(NAMES[1], f"n={place}", seconds)
+        files.write()
+    table = open_table(tmp_path / "results")
+    site = write_report(table, tmp_path / "site").parent
+    sentences = ("It is taken out of every time.", "nothing is taken out.")
+
+    for new, sentence in zip((1, 2), sentences, strict=True):
+        pair = snapshots(table)[0], snapshots(table)[new]
+        shown = open_page(site / "compare.html", pair_address(*pair))
+        view = in_python(table, *pair)
+
+        assert view.shared.endswith(sentence)
+        assert "slower" in view.counts
+        assert markdown_on(shown.page) == markdown(view)
+
+
 def test_an_address_that_names_nothing_says_so(
     sample: Table, tmp_path: Path, open_page: Open
 ) -> None:
