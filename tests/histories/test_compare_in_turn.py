@@ -98,7 +98,7 @@ def test_two_commits_in_turn(two):
 def test_a_commit_that_cannot_be_installed_ends_it_with_what_failed(two):
     failing = "python -c \"import sys; sys.exit('the compiler is missing')\""
     two.configure(matrix={"req": {name: [] for name in SMALL_MATRIX}}, build=(failing,))
-    two.save("not installable")
+    two.save("broken")
 
     printed = two.run(
         "gpubench", "compare", "--measure", "HEAD", "HEAD", "s", code=2
