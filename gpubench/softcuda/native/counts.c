@@ -105,8 +105,10 @@ static void take_trace(lane *l) {
 /* Moves what was not followed yet to the beginning. */
 static void keep_rest(lane *l) {
   uint32_t blocks = l->block_count - l->block_at, places = l->place_count - l->place_at;
-  if (l->block_at && blocks) memmove(l->blocks, l->blocks + l->block_at, blocks * sizeof *l->blocks);
-  if (l->place_at && places) memmove(l->places, l->places + l->place_at, places * sizeof *l->places);
+  if (l->block_at && blocks)
+    memmove(l->blocks, l->blocks + l->block_at, blocks * sizeof *l->blocks);
+  if (l->place_at && places)
+    memmove(l->places, l->places + l->place_at, places * sizeof *l->places);
   l->block_count = blocks;
   l->place_count = places;
   l->block_at = l->place_at = 0;
