@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from gpubench.report.site import CommitLabel, Link, Site, kernel_label
 from gpubench.report.sparkline import Sparkline, sparkline
 from gpubench.results import CaseCounts, CaseName, History, LineCounts, Row, Snapshot
 from gpubench.work import derived
-from gpubench.work.bound import Bound, add_bounds, compute_bound, describe_bound
+from gpubench.work.bound import add_bounds, compute_bound, describe_bound, repeat_bound
 from gpubench.work.gpus import GPUS
 from gpubench.work.occupancy import compute_occupancy
 
@@ -321,7 +321,7 @@ def _bounds(counts: CaseCounts) -> Iterator[str]:
     for gpu in GPUS.values():
         try:
             bounds = (
-                _repeated(
+                repeat_bound(
                     compute_bound(gpu, launch.counts, launch.grid, launch.block), launch.times
                 )
                 for launch in counts.launches
@@ -329,11 +329,6 @@ def _bounds(counts: CaseCounts) -> Iterator[str]:
             yield describe_bound(add_bounds(bounds))
         except ValueError:  # a launch without threads, which only a damaged record has
             yield "no bound"
-
-
-def _repeated(bound: Bound, times: int) -> Bound:
-    parts = {name: times * seconds for name, seconds in bound.parts.items()}
-    return replace(bound, seconds=times * bound.seconds, parts=parts)
 
 
 def _work_map(launches: LaunchMap, counted: Counted) -> WorkMap:

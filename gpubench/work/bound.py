@@ -135,6 +135,12 @@ def add_bounds(bounds: Iterable[Bound]) -> Bound:
     return Bound(total.gpu, math.fsum(bound.seconds for bound in added), total.by, total.parts)
 
 
+def repeat_bound(bound: Bound, times: int) -> Bound:
+    """Return the bound of equal launches that run one after another."""
+    parts = {name: times * seconds for name, seconds in bound.parts.items()}
+    return Bound(bound.gpu, times * bound.seconds, bound.by, parts)
+
+
 def describe_bound(bound: Bound) -> str:
     """Return a bound in words that begin with "bound": nobody takes it for a time."""
     if not bound.by:

@@ -16,6 +16,7 @@ from gpubench.work.bound import (
     bound_to_json,
     compute_bound,
     describe_bound,
+    repeat_bound,
 )
 from gpubench.work.gpus import GPUS
 
@@ -146,3 +147,9 @@ def test_only_the_formatter_shows_the_seconds_of_a_bound() -> None:
         if reads.search(line)
     ]
     assert not found, "show a bound by describe_bound or bound_to_json"
+
+
+def test_equal_launches_one_after_another_add_up() -> None:
+    bound = compute_bound(GPUS["A100"], {"global_load_sectors": 4096}, (8, 1, 1), (256, 1, 1))
+
+    assert repeat_bound(bound, 3) == add_bounds([bound] * 3)
