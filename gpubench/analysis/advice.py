@@ -180,7 +180,8 @@ def _advise(parameters: str, ways: Sequence[Way], ask: Ask) -> Advice:
         each = (sum_up(way, one, counted) for way in ways)
         return [total if isinstance(total, Total) else None for total in each]
 
-    sizes = [p.at[0] for way in ways for curve in way.curves.values() for p in curve.points]
+    curves = [curve for way in ways for curve in way.curves.values()]
+    sizes = [size for curve in curves for axis in curve.grid.axes[:1] for size in axis]
     return Advice(
         parameters,
         tuple(totals),

@@ -189,3 +189,14 @@ def test_equals_are_those_whose_ratio_allows_1(ways: tuple[Way, ...]) -> None:
 
     assert [total.label for total in one.equals] == [one.totals[1].label]
     assert advice(ways, ask(10_000_000, process="warm", have=("cpu",))).equals == ()
+
+
+def test_a_kernel_of_one_size_is_ranked_as_it_was_measured(rows: list[Row]) -> None:
+    """Nothing tells its problems apart, so that no size is asked for."""
+    its = [row for row in rows if row.size == SIZES[0] and row.name.time == "kernel"]
+
+    (one,) = advise(build_ways(its, ()), Ask({}, from_host=False, process="warm"))
+
+    assert one.totals[0].label == "numpy on cpu"
+    assert one.totals[0].seconds == pytest.approx(numpy(SIZES[0]), rel=0.01)
+    assert one.over_size == ()
