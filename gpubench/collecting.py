@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collecting() -> Iterator[None]:
-    """No search meanwhile: it would take a tenth of a report, a sixth of ``gpubench check``, and get
-    between two samples."""
+    """No search meanwhile: it would take a tenth of a report and a sixth of ``gpubench check``, and
+    get between two samples."""
     collecting = gc.isenabled()
     gc.disable()
     try:
