@@ -5,7 +5,8 @@ pointers, ``__pyx_capi__``. ``connect`` puts functions of the same types into th
 modules read it; they call softcuda's driver (``native/cupy/runtime.c``). Why is in the README.
 
 What calls NVIDIA's runtime by itself does not run: cuBLAS, cuRAND, cuFFT, CUB and Thrust (products
-of matrices of floats, random numbers, ``fft``, ``sort``).
+of matrices of floats, random numbers, ``fft``). In place of Thrust's, arrays are sorted on the host
+(``cupy_sorting.py``).
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ _C_TYPES: dict[str, Any] = {
     "unsigned int": ctypes.c_uint,
     "size_t": ctypes.c_size_t,
     "intptr_t": ctypes.c_ssize_t,
+    "uintmax_t": ctypes.c_size_t,
+    "cudaMemcpyKind": ctypes.c_int,
     "float": ctypes.c_float,
 }
 _NEEDED = {"check_status", "malloc", "free", "memcpyAsync", "streamSynchronize", "eventRecord"}
@@ -60,6 +63,9 @@ class _Loader(SourceFileLoader):
         except UnavailableError as error:
             raise ImportError(str(error)) from error
         super().exec_module(module)
+        from gpubench.softcuda.cupy_sorting import replace_thrust  # which imports NumPy
+
+        replace_thrust()
 
 
 class _Finder(MetaPathFinder):
@@ -115,18 +121,31 @@ def connect() -> None:
         signature = _get_name(capsule)
         _signatures.append(signature)
         table[name] = _new_capsule(ctypes.cast(function, ctypes.c_void_p), signature, None)
-        if hasattr(runtime, name) and "struct" not in signature.decode():
+        if hasattr(runtime, name):
             setattr(runtime, name, _python_function(function, signature.decode()))
 
 
 def _python_function(function: Any, signature: str) -> Callable[..., Any]:
-    """The same function for Python: the number that Cython passes last is 0."""
+    """The same function for Python: the number that Cython passes after what is required is 0."""
     result, _, parameters = signature.partition("(")
     names = [name.strip() for name in parameters.rstrip(")").split(",")]
-    types = [_C_TYPES[name.removesuffix(" __pyx_skip_dispatch")] for name in names]
-    function.restype, function.argtypes = _C_TYPES[result.strip()], types
+    required = [name for name in names if "struct __pyx_opt_args" not in name]
+    types = [_type_of(name.removesuffix(" __pyx_skip_dispatch")) for name in required]
+    has_option = len(required) < len(names)
+    function.restype = _type_of(result.strip())
+    function.argtypes = [*types, ctypes.c_void_p] if has_option else types
+    count = len(types) - 1
 
-    def call(*arguments: Any) -> Any:
-        return function(*arguments, 0)
+    def call(*arguments: Any, **named: Any) -> Any:
+        given = (*arguments, *named.values())
+        if not has_option:
+            return function(*given, 0)
+        options = (ctypes.c_int * 2)(len(given) > count, *given[count:])
+        return function(*given[:count], 0, ctypes.addressof(options))
 
     return call
+
+
+def _type_of(name: str) -> Any:
+    """The type of a parameter or result: a struct of Cython's is an object of Python's."""
+    return ctypes.py_object if name.startswith("struct ") else _C_TYPES[name]

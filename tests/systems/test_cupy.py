@@ -229,6 +229,95 @@ def test_an_illegal_access_loses_the_device_and_leaving_is_silent() -> None:
     assert crash("cupy").startswith("lost: the work crashed on cuda:0: ")
 
 
+# --- what CuPy asks of the runtime beside arrays
+
+
+@needs_cupy
+@pytest.mark.gpu
+def test_work_is_captured_and_replayed(session: CupySession) -> None:
+    cupy, called = session.cupy, list[int]()
+    array = cupy.zeros(N)
+    cupy.add(array, 1, out=array)  # compiled before
+    session.stream.begin_capture()
+    cupy.add(array, 1, out=array)
+    session.stream.launch_host_func(called.append, 7)
+    graph = session.stream.end_capture()
+    session.synchronize()
+    assert called == []
+    graph.launch(session.stream)
+    graph.launch(session.stream)
+    session.synchronize()
+    np.testing.assert_array_equal(session.to_host(array), np.full(N, 3.0))
+    assert called == [7, 7]
+
+
+@needs_cupy
+@pytest.mark.gpu
+def test_functions_of_the_host_are_called_in_the_order_of_a_stream(session: CupySession) -> None:
+    called = list[Any]()
+    for number in range(50):
+        session.stream.launch_host_func(called.append, number)
+    session.stream.add_callback(lambda stream, status, data: called.append((status, data)), "x")
+    session.synchronize()
+    assert called == [*range(50), (0, "x")]
+
+
+@needs_cupy
+@pytest.mark.gpu
+def test_memory_is_managed_and_pooled(session: CupySession) -> None:
+    cuda = session.cupy.cuda
+    for take, kind in (
+        (cuda.malloc_managed, 3),
+        (cuda.MemoryAsyncPool().malloc, 2),
+        (cuda.malloc_async, 2),
+    ):
+        memory = take(8 * N)
+        array = session.cupy.ndarray(N, np.float64, memory)
+        array[...] = 2.5
+        np.testing.assert_array_equal(session.to_host(array), np.full(N, 2.5))
+        attributes = cuda.runtime.pointerGetAttributes(memory.ptr)
+        assert (attributes.type, attributes.device, attributes.devicePointer) == (
+            *(kind, 0, memory.ptr),
+        )
+    pool = cuda.MemoryAsyncPool()
+    assert pool.used_bytes() >= 0
+    pool.free_all_blocks()
+
+
+@needs_cupy
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["float32", "int64", "complex64", "bool", "uint8"])
+def test_arrays_are_sorted_along_every_axis(session: CupySession, dtype: str) -> None:
+    cupy, generator = session.cupy, np.random.default_rng(1)
+    array = generator.integers(0, 9, (4, 5, 6)).astype(dtype)
+    if dtype == "float32":
+        array[1, 2, 3] = np.nan
+    native = session.to_native(array)
+    for axis in (0, 1, -1):
+        sorted_, order = cupy.sort(native, axis=axis), cupy.argsort(native, axis=axis)
+        np.testing.assert_array_equal(session.to_host(sorted_), np.sort(array, axis=axis))
+        expected = np.argsort(array, axis=axis, kind="stable")
+        np.testing.assert_array_equal(session.to_host(order), expected)
+    np.testing.assert_array_equal(session.to_host(native), array)
+    keys = array[0]
+    np.testing.assert_array_equal(
+        session.to_host(cupy.lexsort(session.to_native(keys))), np.lexsort(keys)
+    )
+    np.testing.assert_array_equal(session.to_host(cupy.sort(cupy.zeros((0, 3)))), np.zeros((0, 3)))
+
+
+@needs_cupy
+@pytest.mark.gpu
+@pytest.mark.skipif(
+    bool(devices.known_gpus()) and devices.known_gpus()[0].name != "softcuda", reason="a GPU has it"
+)
+def test_what_softcuda_has_not_is_refused_with_its_name(session: CupySession) -> None:
+    texture = session.cupy.cuda.texture
+    channel = texture.ChannelFormatDescriptor(32, 0, 0, 0, 2)
+    with pytest.raises(NotImplementedError, match=r"softcuda, .* has no malloc(3D)?Array for CuPy"):
+        texture.CUDAarray(channel, 8)
+
+
 # --- the suites
 
 

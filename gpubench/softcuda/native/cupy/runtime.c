@@ -416,3 +416,255 @@ API PyObject *profilerStop(int skip) {
   (void)skip;
   return none_unless(RUN(cuProfilerStop()));
 }
+
+/* ---- functions with one optional argument: whether it was given, and its value ----------------*/
+
+struct optional {
+  int given;
+  int value;
+};
+
+static int option(const struct optional *options, int otherwise) {
+  return options && options->given ? options->value : otherwise;
+}
+
+/* "flags [...] defaults to cudaMemAttachGlobal" */
+API intptr_t mallocManaged(size_t size, int skip, struct optional *options) {
+  (void)skip;
+  CUdeviceptr address = 0;
+  unsigned flags = (unsigned)option(options, CU_MEM_ATTACH_GLOBAL);
+  if (!size) return 0; /* as malloc */
+  return failed(RUN(cuMemAllocManaged(&address, size, flags))) ? 0 : (intptr_t)address;
+}
+
+API PyObject *streamBeginCapture(intptr_t stream, int skip, struct optional *options) {
+  (void)skip;
+  CUstreamCaptureMode mode = (CUstreamCaptureMode)option(options, CU_STREAM_CAPTURE_MODE_RELAXED);
+  return none_unless(RUN(cuStreamBeginCapture((CUstream)stream, mode)));
+}
+
+API intptr_t streamEndCapture(intptr_t stream, int skip) {
+  (void)skip;
+  CUgraph graph = NULL;
+  return failed(RUN(cuStreamEndCapture((CUstream)stream, &graph))) ? 0 : (intptr_t)graph;
+}
+
+/* ---- graphs (Runtime API, 5.29) --------------------------------------------------------------*/
+
+API intptr_t graphInstantiate(intptr_t graph, int skip) {
+  (void)skip;
+  CUgraphExec made = NULL;
+  return failed(RUN(cuGraphInstantiate(&made, (CUgraph)graph, 0))) ? 0 : (intptr_t)made;
+}
+
+API PyObject *graphLaunch(intptr_t graph, intptr_t stream, int skip) {
+  (void)skip;
+  return none_unless(RUN(cuGraphLaunch((CUgraphExec)graph, (CUstream)stream)));
+}
+
+API PyObject *graphUpload(intptr_t graph, intptr_t stream, int skip) {
+  (void)skip;
+  return none_unless(RUN(cuGraphUpload((CUgraphExec)graph, (CUstream)stream)));
+}
+
+API PyObject *graphDestroy(intptr_t graph, int skip) {
+  (void)skip;
+  return none_unless(RUN(cuGraphDestroy((CUgraph)graph)));
+}
+
+API PyObject *graphExecDestroy(intptr_t graph, int skip) {
+  (void)skip;
+  return none_unless(RUN(cuGraphExecDestroy((CUgraphExec)graph)));
+}
+
+/* ---- functions of the host, which Python's lock lets in one by one ----------------------------*/
+
+struct call {
+  PyObject *function; /* or a tuple of it and what it is called with, in place of `argument` */
+  intptr_t stream, argument;
+  bool has_status; /* a callback: it gets the stream and a status too */
+  bool stays;      /* it is part of a graph, which may call it again */
+};
+
+static void call_python(struct call *call, CUresult status) {
+  PyGILState_STATE state = PyGILState_Ensure();
+  PyObject *answer =
+      PyTuple_Check(call->function)
+          ? PyObject_CallOneArg(PyTuple_GetItem(call->function, 0),
+                                PyTuple_GetItem(call->function, 1))
+      : call->has_status
+          ? PyObject_CallFunction(call->function, "nin", (Py_ssize_t)call->stream, (int)status,
+                                  (Py_ssize_t)call->argument)
+          : PyObject_CallFunction(call->function, "n", (Py_ssize_t)call->argument);
+  if (!answer) PyErr_WriteUnraisable(call->function);
+  Py_XDECREF(answer);
+  if (!call->stays) {
+    Py_DECREF(call->function);
+    PyMem_RawFree(call);
+  }
+  PyGILState_Release(state);
+}
+
+static void CUDA_CB call_function(void *data) { call_python(data, CUDA_SUCCESS); }
+
+static void CUDA_CB call_back(CUstream stream, CUresult status, void *data) {
+  (void)stream;
+  call_python(data, status);
+}
+
+static PyObject *queue_call(struct call wanted, unsigned flags) {
+  CUstream stream = (CUstream)wanted.stream;
+  CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
+  struct call *call = PyMem_RawMalloc(sizeof *call);
+  if (!call) return PyErr_NoMemory();
+  *call = wanted;
+  Py_INCREF(call->function);
+  CUresult result = RUN(cuStreamIsCapturing(stream, &capturing));
+  call->stays = capturing != CU_STREAM_CAPTURE_STATUS_NONE;
+  if (!result)
+    result = RUN(call->has_status ? cuStreamAddCallback(stream, call_back, call, flags)
+                                  : cuLaunchHostFunc(stream, call_function, call));
+  if (result) {
+    Py_DECREF(call->function);
+    PyMem_RawFree(call);
+  }
+  return none_unless(result);
+}
+
+API PyObject *launchHostFunc(intptr_t stream, PyObject *function, intptr_t argument, int skip) {
+  (void)skip;
+  return queue_call((struct call){.function = function, .stream = stream, .argument = argument}, 0);
+}
+
+/* For a stream that is captured: CuPy keeps the tuple of function and argument with the graph. */
+API PyObject *_launchHostFuncUnmanaged(intptr_t stream, PyObject *pair, int skip) {
+  (void)skip;
+  if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2) {
+    PyErr_SetString(PyExc_TypeError, "a function of the host comes with its argument");
+    return NULL;
+  }
+  return queue_call((struct call){.function = pair, .stream = stream}, 0);
+}
+
+API PyObject *streamAddCallback(intptr_t stream, PyObject *function, intptr_t argument, int skip,
+                                struct optional *options) {
+  (void)skip;
+  return queue_call((struct call){.function = function, .stream = stream, .argument = argument,
+                                  .has_status = true},
+                    (unsigned)option(options, 0));
+}
+
+/* ---- pools of memory (Runtime API, 5.12), and managed memory ---------------------------------*/
+
+API intptr_t deviceGetDefaultMemPool(int device, int skip) {
+  (void)skip;
+  CUmemoryPool pool = NULL;
+  return failed(RUN(cuDeviceGetDefaultMemPool(&pool, device))) ? 0 : (intptr_t)pool;
+}
+
+API intptr_t deviceGetMemPool(int device, int skip) {
+  (void)skip;
+  CUmemoryPool pool = NULL;
+  return failed(RUN(cuDeviceGetMemPool(&pool, device))) ? 0 : (intptr_t)pool;
+}
+
+API PyObject *deviceSetMemPool(int device, intptr_t pool, int skip) {
+  (void)skip;
+  return none_unless(RUN(cuDeviceSetMemPool(device, (CUmemoryPool)pool)));
+}
+
+API PyObject *memPoolDestroy(intptr_t pool, int skip) {
+  (void)skip;
+  return none_unless(RUN(cuMemPoolDestroy((CUmemoryPool)pool)));
+}
+
+API PyObject *memPoolTrimTo(intptr_t pool, size_t size, int skip) {
+  (void)skip;
+  return none_unless(RUN(cuMemPoolTrimTo((CUmemoryPool)pool, size)));
+}
+
+/* cudaMemPoolAttr has the numbers of CUmemPool_attribute; the first three are an int, the others
+ * 64 bits. */
+enum { LAST_INT_OF_A_POOL = 3 };
+
+API PyObject *memPoolGetAttribute(intptr_t pool, int attribute, int skip) {
+  (void)skip;
+  union {
+    int number;
+    cuuint64_t bytes;
+  } value = {.bytes = 0};
+  if (failed(RUN(cuMemPoolGetAttribute((CUmemoryPool)pool, (CUmemPool_attribute)attribute,
+                                       &value))))
+    return NULL;
+  return attribute <= LAST_INT_OF_A_POOL ? PyLong_FromLong(value.number)
+                                         : PyLong_FromUnsignedLongLong(value.bytes);
+}
+
+API PyObject *memPoolSetAttribute(intptr_t pool, int attribute, PyObject *given, int skip) {
+  (void)skip;
+  union {
+    int number;
+    cuuint64_t bytes;
+  } value = {.bytes = PyLong_AsUnsignedLongLong(given)};
+  if (PyErr_Occurred()) return NULL;
+  if (attribute <= LAST_INT_OF_A_POOL) value.number = (int)value.bytes;
+  return none_unless(RUN(cuMemPoolSetAttribute((CUmemoryPool)pool, (CUmemPool_attribute)attribute,
+                                               &value)));
+}
+
+API intptr_t mallocFromPoolAsync(size_t size, intptr_t pool, intptr_t stream, int skip) {
+  (void)skip;
+  CUdeviceptr address = 0;
+  return failed(RUN(cuMemAllocFromPoolAsync(&address, size, (CUmemoryPool)pool,
+                                            (CUstream)stream)))
+             ? 0
+             : (intptr_t)address;
+}
+
+API unsigned streamGetFlags(intptr_t stream, int skip) {
+  (void)skip;
+  unsigned flags = 0;
+  return failed(RUN(cuStreamGetFlags((CUstream)stream, &flags))) ? (unsigned)-1 : flags;
+}
+
+API int streamGetPriority(intptr_t stream, int skip) {
+  (void)skip;
+  int priority = 0;
+  return failed(RUN(cuStreamGetPriority((CUstream)stream, &priority))) ? -1 : priority;
+}
+
+/* ---- what softcuda has not, by its name -------------------------------------------------------*/
+
+#define REFUSED(type, name, failure)                                                               \
+  API type name(void) {                                                                            \
+    PyErr_SetString(PyExc_NotImplementedError,                                                     \
+                    "softcuda, the CUDA device in software, has no " #name                         \
+                    " for CuPy; use a GPU for this call, or do without it");                       \
+    return failure;                                                                                \
+  }
+
+REFUSED(uintmax_t, createSurfaceObject, 0)
+REFUSED(uintmax_t, createTextureObject, 0)
+REFUSED(PyObject *, destroySurfaceObject, NULL)
+REFUSED(PyObject *, destroyTextureObject, NULL)
+REFUSED(PyObject *, deviceEnablePeerAccess, NULL)
+REFUSED(PyObject *, freeArray, NULL)
+REFUSED(PyObject *, graphDebugDotPrint, NULL)
+REFUSED(intptr_t, malloc3DArray, 0)
+REFUSED(intptr_t, mallocArray, 0)
+REFUSED(PyObject *, memAdvise, NULL)
+REFUSED(intptr_t, memPoolCreate, 0)
+REFUSED(PyObject *, memPrefetchAsync, NULL)
+REFUSED(PyObject *, memcpy2D, NULL)
+REFUSED(PyObject *, memcpy2DAsync, NULL)
+REFUSED(PyObject *, memcpy2DFromArray, NULL)
+REFUSED(PyObject *, memcpy2DFromArrayAsync, NULL)
+REFUSED(PyObject *, memcpy2DToArray, NULL)
+REFUSED(PyObject *, memcpy2DToArrayAsync, NULL)
+REFUSED(PyObject *, memcpy3D, NULL)
+REFUSED(PyObject *, memcpy3DAsync, NULL)
+REFUSED(PyObject *, memcpyPeer, NULL)
+REFUSED(PyObject *, memcpyPeerAsync, NULL)
+REFUSED(PyObject *, deviceSetLimit, NULL)
+REFUSED(size_t, deviceGetLimit, 0)
+REFUSED(int, deviceGetByPCIBusId, -1)
