@@ -345,7 +345,8 @@ MEASURED = {
     "shared_store_wavefronts": (17_061_038, 0.02),
 }
 """A transpose of 4096 x 4096 doubles by tiles of 32 x 32: as Nsight Compute measured it on hardware
-(NVIDIA's developer forum, 217015), and how far counters are off that hold lost arbitration too. Each
+(NVIDIA's developer forum, 217015), and how far counters are off that hold lost arbitration too.
+Each
 of its 16,384 tiles does the same."""
 
 
