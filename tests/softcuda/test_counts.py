@@ -336,24 +336,36 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-PUBLISHED = {
-    "global_load_requests": 524_288,
-    "global_load_sectors": 4_194_304,
-    "global_store_requests": 524_288,
-    "global_store_sectors": 4_194_304,
-    "shared_store_requests": 524_288,
-    "shared_store_wavefronts": 16_777_216,
-    "shared_load_requests": 524_288,
-    "shared_load_wavefronts": 1_048_576,
+MEASURED = {
+    "global_load_requests": (524_288, 0.0),
+    "global_load_sectors": (4_194_304, 0.0),
+    "global_store_requests": (524_288, 0.0),
+    "global_store_sectors": (4_194_304, 0.0),
+    "shared_load_wavefronts": (1_048_664, 1e-4),
+    "shared_store_wavefronts": (17_061_038, 0.02),
 }
-"""A transpose of 4096 x 4096 doubles by tiles of 32 x 32: as Nsight Compute gives them (NVIDIA's
-developer forum, 217015). Each of the 16,384 tiles does the same."""
+"""A transpose of 4096 x 4096 doubles by tiles of 32 x 32: as Nsight Compute measured it on hardware
+(NVIDIA's developer forum, 217015), and how far counters are off that hold lost arbitration too.
+Each
+of its 16,384 tiles does the same."""
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_a_transpose_counts_what_nsight_compute_gives(name: str, counted: Any) -> None:
-    tiles = (256 // 32) ** 2
-    assert counted["transpose"][name] * (4096 // 32) ** 2 == PUBLISHED[name] * tiles
+@pytest.mark.parametrize("name", MEASURED)
+def test_a_transpose_counts_what_hardware_does(name: str, counted: Any) -> None:
+    number, tolerance = MEASURED[name]
+    whole = counted["transpose"][name] * (4096 // 256) ** 2
+    assert whole == pytest.approx(number, rel=tolerance, abs=0)
+
+
+def test_a_transpose_has_the_conflicts_that_theory_says(counted: Any) -> None:
+    requests = (256 // 32) ** 2 * 32
+    counts = counted["transpose"]
+    assert counts["shared_store_requests"] == counts["shared_load_requests"] == requests
+    assert counts["shared_store_wavefronts"] == 32 * requests
+    assert counts["shared_store_ideal_wavefronts"] == 2 * requests
+    assert (
+        counts["shared_load_wavefronts"] == counts["shared_load_ideal_wavefronts"] == 2 * requests
+    )
 
 
 @pytest.mark.parametrize(

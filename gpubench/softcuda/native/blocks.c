@@ -257,7 +257,8 @@ static void run_some_in_turn(sc_fiber *fiber) {
 /* Lets a fiber of run_some_in_turn go on; false: the kernel has ended by a fault. */
 static bool continue_turn(sc_grid *grid, sc_fiber *fiber) {
   fiber->idle = false;
-  if (!sc_fiber_resume(grid->worker, fiber, run_some_in_turn)) grid->error = CUDA_ERROR_OUT_OF_MEMORY;
+  if (!sc_fiber_resume(grid->worker, fiber, run_some_in_turn))
+    grid->error = CUDA_ERROR_OUT_OF_MEMORY;
   if (!is_fine(grid, fiber)) return false;
   if (fiber->status == SC_ENDED) sc_fiber_drop(grid->worker, fiber);
   else if (fiber->status != SC_RUNNABLE) grid->error = CUDA_ERROR_LAUNCH_FAILED; /* as below */

@@ -105,8 +105,10 @@ static void take_trace(lane *l) {
 /* Moves what was not followed yet to the beginning. */
 static void keep_rest(lane *l) {
   uint32_t blocks = l->block_count - l->block_at, places = l->place_count - l->place_at;
-  if (l->block_at && blocks) memmove(l->blocks, l->blocks + l->block_at, blocks * sizeof *l->blocks);
-  if (l->place_at && places) memmove(l->places, l->places + l->place_at, places * sizeof *l->places);
+  if (l->block_at && blocks)
+    memmove(l->blocks, l->blocks + l->block_at, blocks * sizeof *l->blocks);
+  if (l->place_at && places)
+    memmove(l->places, l->places + l->place_at, places * sizeof *l->places);
   l->block_count = blocks;
   l->place_count = places;
   l->block_at = l->place_at = 0;
@@ -469,6 +471,9 @@ static const char NOT_COMPILED[] =
     "its module was loaded before counting was asked for; load it afterwards";
 static char *text;
 static size_t text_bytes;
+/* Of what nobody asks for: as much as tens of thousands of launches take. */
+static const long MAX_TEXT_BYTES = (long)256 << 20;
+static const char NO_ROOM[] = "too many launches before it have counts that were not asked for";
 
 static void write_numbers(FILE *out, const uint64_t *numbers, size_t count) {
   for (size_t i = 0; i < count; i++)
@@ -533,6 +538,10 @@ static void keep(const sc_launch *launch, const sc_grid *grid, const char *missi
   if (!sc_option.count) return;
   pthread_mutex_lock(&lock);
   if (!lines) lines = open_memstream(&text, &text_bytes);
+  if (lines && grid && ftell(lines) > MAX_TEXT_BYTES) {
+    grid = NULL;
+    missing = NO_ROOM;
+  }
   if (lines) write_launch(lines, launch, grid, missing);
   pthread_mutex_unlock(&lock);
 }
