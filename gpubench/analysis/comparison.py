@@ -86,7 +86,7 @@ CHANGED_RATE = 0.1
 """Share of the cases called slower or faster that may be unchanged, on average. Where nothing has
 changed, one comparison in ten calls any case so. With 0.01 half of the cases that were 1.5 times
 slower were not seen between two runs of the machine in ``scatter.SEEN``, with 0.1 next to none that
-was unchanged was called so (``docs/measurements.md``)."""
+was unchanged was called so (``docs/measurement.md``)."""
 
 MAX_CHANCE = 0.02
 """Largest chance with which an unchanged case would differ as much as one called slower or faster:
