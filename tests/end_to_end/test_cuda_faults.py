@@ -85,7 +85,7 @@ def test_no_time_of_the_device_in_software_is_recorded(measured: Project) -> Non
     assert all(isinstance(seconds, float) and seconds > 0 for seconds in on_the_cpu.values())
     assert len(on_the_cpu) < len(times)
     for key, seconds in times.items():
-        if key not in on_the_cpu:
+        if key not in on_the_cpu and ".track_" not in key[0]:  # a count
             assert seconds is None or seconds != seconds, key
 
 
