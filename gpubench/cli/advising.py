@@ -28,6 +28,7 @@ from gpubench.report import text
 from gpubench.report.advise import Known, disturbed_words, find_conditions, know, verified_lines
 from gpubench.report.exports import plain
 from gpubench.report.site import Site, kernel_label, setup_label
+from gpubench.report.work import bounds_at_sizes
 from gpubench.results import History, Row
 from gpubench.suite.folder import MAX_BYTES
 from gpubench.tables.advice import MAX_REASONS, advice_lines, measured_lines
@@ -73,6 +74,10 @@ class Question:
     """``None`` where nothing is measured now."""
 
 
+BOUNDS_ARE = "Counted work allows no less than these bounds, which nobody has timed:"
+"""Stands above the bounds, apart from the ranking."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What one setup says."""
@@ -88,6 +93,8 @@ class Answer:
     """By their parameters, where the size was measured now."""
     disturbed: int = 0
     """How many of those times other work disturbed."""
+    bounds: tuple[str, ...] = ()
+    """What counts allow each implementation on each GPU: bounds, and no times."""
 
     @property
     def has_ranking(self) -> bool:
@@ -202,7 +209,8 @@ def answer(question: Question, key: Key, site: Site, history: History) -> Answer
         notes.append(disturbed_words(known))
     advices = () if known.is_refused else advise(ways, ask)
     notes += missing_notes(question, known, advices)
-    return Answer(label, history, known, ask, advices, tuple(notes), {})
+    bounds = tuple(bounds_at_sizes(site, history, key, ask.sizes))
+    return Answer(label, history, known, ask, advices, tuple(notes), {}, bounds=bounds)
 
 
 def answer_question(question: Question, site: Site, histories: Sequence[History]) -> list[Answer]:
@@ -317,6 +325,10 @@ def show(question: Question, answers: Sequence[Answer]) -> None:
                 OUT.print(line)
         for note in one.notes:
             OUT.print(note)
+        if one.bounds:
+            OUT.print("\n" + BOUNDS_ARE)
+        for line in one.bounds:
+            OUT.print(f"  {line}")
 
 
 def show_json(question: Question, answers: Sequence[Answer]) -> None:
@@ -343,6 +355,7 @@ def show_json(question: Question, answers: Sequence[Answer]) -> None:
                 for one in answers
             },
             "notes": [note for one in answers for note in one.notes],
+            "bounds": {setup_label(one.history.setup): one.bounds for one in answers},
             "advice": listed,
         }
     )

@@ -331,6 +331,26 @@ def _bounds(counts: CaseCounts) -> Iterator[str]:
             yield "no bound"
 
 
+def bounds_at_sizes(
+    site: Site, history: History, key: KernelKey, sizes: Mapping[str, float]
+) -> Iterator[str]:
+    """Return the bounds of each implementation that was counted at these sizes, in words."""
+    snapshot = history.snapshots[-1]
+    counted = {
+        name: counts
+        for name, counts in site.counts(snapshot).items()
+        if (name.suite, name.kernel) == key
+    }
+    rows = site.table.rows(snapshot, [*counted]).values() if counted else ()
+    its: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.sizes == sizes:
+            its.setdefault(row.name.implementation, []).append(row)
+    for implementation, cases in its.items():
+        if least := representative(cases, counted):
+            yield f"{implementation}: {'; '.join(_bounds(counted[least.name]))}"
+
+
 def _work_map(launches: LaunchMap, counted: Counted) -> WorkMap:
     return WorkMap(
         launches.implementation,

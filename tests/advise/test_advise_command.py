@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from advise_sample import write_divided, write_scale
+from advise_sample import SIZES, write_divided, write_scale
 from click.testing import CliRunner, Result
-from result_files import CommitFiles
+from result_files import CommitFiles, launch
 
 from gpubench.analysis.advice_checks import Prediction, keep, verification_path, verifications
 from gpubench.cli import main
+from gpubench.cli.advising import BOUNDS_ARE
 from gpubench.record import Disturbance, RoundsRecord
 from gpubench.report.render import view_models
 from gpubench.results import Setup, open_table
@@ -61,6 +62,26 @@ def test_it_ranks_all_ways_with_their_parts(project: Path) -> None:
     assert "first call with copies" in lines[4] and "19 calls" in lines[4]
     assert lines[4].endswith("; block=256")
     assert any(line.startswith("  n from ") and line.endswith(", at 20 calls") for line in lines)
+
+
+def test_bounds_of_counted_work_stand_apart_from_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    counted = launch(grid=4096, global_load_requests=32768, global_load_sectors=131072)
+    case = f"n={SIZES[-1]} block=256"
+    write_scale(
+        RESULTS, others=lambda files: files.counts("suites.scale__cuda.time_kernel", case, counted)
+    )
+
+    lines = shown("scale", "-a", f"n={SIZES[-1]}", "--warm")
+    here = lines.index(BOUNDS_ARE)
+    assert lines[here + 1].startswith("  cuda: bound ") and " on H100, by " in lines[here + 1]
+    assert not any("bound" in line for line in lines[:here])
+    content = json.loads(run("scale", "-a", f"n={SIZES[-1]}", "--warm", "--json").stdout)
+    assert list(content["bounds"].values()) == [[lines[here + 1].strip()]]
+
+    assert BOUNDS_ARE not in shown("scale", "-a", f"n={SIZES[0]}", "--warm")  # not counted there
 
 
 def test_near_beyond_the_sizes_it_says_so(project: Path) -> None:
