@@ -224,7 +224,8 @@ class TrackedBenchmark:
         case, recorder = case_named(self._group, identity), Recorder(asv_settings().record)
         counts = self._counts(case, recorder)
         if isinstance(counts, CaseRecord):
-            raise NotImplementedError(f"not counted: {counts.reason or counts.status}")
+            ended = "its process ended before" if counts.status == "started" else counts.status
+            raise NotImplementedError(f"not counted: {counts.reason or ended}")
         if counts.missing is not None:
             raise NotImplementedError(f"not counted: {counts.missing}")
         value = cost.value(counts)
@@ -237,7 +238,8 @@ class TrackedBenchmark:
         name, label = case.benchmark("kernel").asv_name, case.benchmark(self._group.times[0])
         return (
             recorder.counts_of_run(name, case.identity)
-            or recorder.outcome_of_run(label.asv_name, case.identity)
+            # One that was begun, no more, ended its process or was ended: it would do so again.
+            or recorder.last_of_run(label.asv_name, case.identity)
             or self._count(case, recorder)
         )
 

@@ -89,11 +89,16 @@ class Recorder:
 
     def outcome_of_run(self, benchmark: str, case: str) -> CaseRecord | None:
         """Return what became of a case in the present run; ``None`` where that is not known yet."""
+        line = self.last_of_run(benchmark, case)
+        return None if line is None or line.status == "started" else line
+
+    def last_of_run(self, benchmark: str, case: str) -> CaseRecord | None:
+        """Return the last line of a case in the present run, also that it was begun."""
         for line in self._of_case(benchmark, case, '"kind": "run"'):
             if isinstance(line, RunRecord):
                 return None
             if isinstance(line, CaseRecord):
-                return None if line.status == "started" else line
+                return line
         return None
 
     def counts_of_run(self, benchmark: str, case: str) -> CountsRecord | None:
