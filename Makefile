@@ -18,7 +18,7 @@ GPU_FIGURES ?= gpu-check.json
 UNINSTALL_FORMER := -m pip uninstall --quiet --quiet --yes gpubench
 .DEFAULT_GOAL := help
 
-.PHONY: help bench test test-systems lint types docs wheel gpu-check gpu-here figures faults fuzz robustness clean
+.PHONY: help bench test test-thorough test-systems lint types docs wheel gpu-check gpu-here figures faults fuzz robustness clean
 
 help:  ## List the jobs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -34,14 +34,17 @@ bench: $(VENV)/installed  ## Measure this commit on a quick preset and write the
 
 test: $(VENV)/installed-test  ## Run the tests; without a GPU, those for CUDA on one in software
 	@if $(BIN)/python scripts/gpu_here.py >/dev/null; then \
-	    $(BIN)/python -m pytest -m "not systems"; \
+	    $(BIN)/python -m pytest -m "not systems and not thorough"; \
 	else \
 	    code=0; \
 	    side_by_side="-n $(TESTERS) --no-loadscope-reorder"; \
-	    $(BIN)/python -m pytest $$side_by_side -m "not gpu and not systems" || code=1; \
-	    GPUBENCH_SOFTCUDA=1 $(BIN)/python -m pytest $$side_by_side -m "gpu and not gpu_time" || code=1; \
+	    $(BIN)/python -m pytest $$side_by_side -m "not gpu and not systems and not thorough" || code=1; \
+	    GPUBENCH_SOFTCUDA=1 $(BIN)/python -m pytest $$side_by_side -m "gpu and not gpu_time and not thorough" || code=1; \
 	    exit $$code; \
 	fi
+
+test-thorough: $(VENV)/installed-test  ## Run the tests that `make test` leaves out: rare layouts of projects
+	$(BIN)/python -m pytest -m "thorough and not systems"
 
 test-systems: $(SYSTEMS)/installed $(MODIN)/installed  ## Run the tests of PyTorch, Dask, pandas, scikit-learn, CuPy and others, in an environment with them (4 GB), and of Modin in another
 	$(SYSTEMS)/bin/python -m pytest tests/systems tests/fleet tests/backends/test_conformance.py -m "systems and not gpu"

@@ -32,6 +32,7 @@ def test_a_package_beside_its_configuration(history):
     assert history.uncommitted("after") is None
 
 
+@pytest.mark.thorough
 def test_a_package_in_src(history):
     history.package(
         "src/mini", module="mini", layout='packages = ["mini"]\npackage-dir = {"" = "src"}'
@@ -48,12 +49,14 @@ def test_a_package_that_is_renamed_when_it_is_built(history):
     assert times(history) == (BEFORE, AFTER)
 
 
+@pytest.mark.thorough
 def test_a_namespace_package(history):
     history.package("acme/mini", layout='packages = ["acme.mini"]')
     two_commits(history, "acme/mini/helper.py")
     assert times(history) == (BEFORE, AFTER)
 
 
+@pytest.mark.thorough
 def test_single_modules(history):
     history.package(layout='packages = []\npy-modules = ["kernels", "helper"]')
     history.put("kernels.py", KERNEL.format(imports="import helper", seconds="helper.SECONDS"))
@@ -74,6 +77,7 @@ def test_a_folder_of_a_larger_repository(history):
     assert times(history) == (BEFORE, AFTER)
 
 
+@pytest.mark.thorough
 def test_two_packages_of_one_repository(history):
     history.package(layout='packages = ["mini", "common"]')
     history.put("common/__init__.py", "")
@@ -83,6 +87,7 @@ def test_two_packages_of_one_repository(history):
     assert times(history) == (BEFORE, AFTER)
 
 
+@pytest.mark.thorough
 def test_a_setup_script_alone(history):
     history.package()
     (history.path / "pyproject.toml").unlink()
@@ -103,6 +108,7 @@ def test_an_editable_install_of_the_checkout(history):
     assert times(history) == (BEFORE, AFTER)
 
 
+@pytest.mark.thorough
 def test_data_that_the_kernel_reads(history):
     history.package(layout='packages = ["mini"]\npackage-data = {"mini" = ["*.json"]}')
     imports = "import json\nfrom pathlib import Path\n"
@@ -125,6 +131,7 @@ setup(name="mini", version="1.0", packages=["mini"])
 """
 
 
+@pytest.mark.thorough
 def test_a_build_that_writes_the_version_into_files(history):
     history.package()
     (history.path / "pyproject.toml").unlink()
@@ -135,6 +142,7 @@ def test_a_build_that_writes_the_version_into_files(history):
     assert times(history) == (BEFORE, AFTER)
 
 
+@pytest.mark.thorough
 def test_a_checkout_with_other_ends_of_lines(history):
     history.package()
     history.put(".gitattributes", "*.py text eol=crlf\n")
@@ -232,6 +240,7 @@ def test_uncommitted_code_is_not_measured_as_the_newest_commit(history):
     assert "mini/helper.py" in str(history.reason("after"))
 
 
+@pytest.mark.thorough
 def test_kernels_among_the_benchmarks_are_those_of_the_working_tree(history):
     history.package()
     kernels = KERNEL.format(imports="SECONDS = 0.001", seconds="SECONDS")
@@ -295,6 +304,7 @@ def test_a_compiled_function_of_another_module(history, install):
     assert times(history) == (BEFORE, AFTER)
 
 
+@pytest.mark.thorough
 def test_a_folder_for_compiled_code_that_the_user_names(history):
     with_compiled_helper(history)
     history.environment["NUMBA_CACHE_DIR"] = str(history.path.parent / "kept")
@@ -302,6 +312,7 @@ def test_a_folder_for_compiled_code_that_the_user_names(history):
     assert times(history) == (BEFORE, AFTER)
 
 
+@pytest.mark.thorough
 def test_kernels_that_another_module_of_the_benchmarks_has_imported(history):
     with_compiled_helper(history)
     install = "in-dir={env_dir} python -m pip install --no-deps --no-build-isolation -e {build_dir}"
@@ -311,6 +322,7 @@ def test_kernels_that_another_module_of_the_benchmarks_has_imported(history):
     assert times(history) == (BEFORE, AFTER)
 
 
+@pytest.mark.thorough
 def test_a_number_that_was_compiled_into_a_function(history):
     helper = "import json\nfrom pathlib import Path\nfrom numba import njit\n"
     helper += 'SECONDS = json.loads(Path(__file__).with_name("facts.json").read_text())\n'
@@ -325,6 +337,7 @@ def test_a_number_that_was_compiled_into_a_function(history):
     assert times(history) == (BEFORE, AFTER)
 
 
+@pytest.mark.thorough
 def test_a_process_for_each_case(history):
     with_compiled_helper(history)
     history.configure(launch_method="spawn", build=(BUILD,))
