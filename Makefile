@@ -43,8 +43,9 @@ test: $(VENV)/installed-test  ## Run the tests; without a GPU, those for CUDA on
 	    exit $$code; \
 	fi
 
-test-thorough: $(VENV)/installed-test  ## Run the tests that `make test` leaves out: rare layouts of projects
+test-thorough: $(VENV)/installed-test  ## Run the tests that `make test` leaves out: rare layouts of projects, all architectures
 	$(BIN)/python -m pytest -m "thorough and not systems"
+	GPUBENCH_EVERY_ARCHITECTURE=1 $(BIN)/python -m pytest tests/kernels/test_library_compiles_for_cuda.py
 
 test-systems: $(SYSTEMS)/installed $(MODIN)/installed  ## Run the tests of PyTorch, Dask, pandas, scikit-learn, CuPy and others, in an environment with them (4 GB), and of Modin in another
 	$(SYSTEMS)/bin/python -m pytest tests/systems tests/fleet tests/backends/test_conformance.py -m "systems and not gpu"

@@ -7,6 +7,7 @@ device meanwhile is its compute capability, which ``_device`` gives it.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,11 @@ from gpubench.backends import numba_cuda
 
 Capability = tuple[int, int]
 
-ARCHITECTURES: dict[Capability, str] = {
+EVERY_ARCHITECTURE = "GPUBENCH_EVERY_ARCHITECTURE"
+"""The variable that asks for all of them: `make docs` and `make test-thorough` set it. Each takes a
+quarter of the time that the library takes to be linked."""
+
+ALL_ARCHITECTURES: dict[Capability, str] = {
     (7, 5): "sm_75",
     (8, 0): "sm_80",
     (9, 0): "sm_90a",
@@ -28,6 +33,13 @@ ARCHITECTURES: dict[Capability, str] = {
 """Turing, Ampere, Hopper, Blackwell: the oldest that CUDA 13 compiles for, and data centres', with
 what numba-cuda asks the linker for. From Hopper on it asks for all that the architecture has, hence
 the ``a``."""
+
+ARCHITECTURES = {
+    capability: name
+    for capability, name in ALL_ARCHITECTURES.items()
+    if capability in ((7, 5), (9, 0)) or os.environ.get(EVERY_ARCHITECTURE)
+}
+"""Those that are linked for: the oldest, and one from which on numba-cuda asks for more."""
 
 SHOWN: Capability = (9, 0)
 """The architecture whose PTX is kept to be looked at."""
