@@ -13,6 +13,7 @@ from result_files import CommitFiles, launch
 
 from gpubench.analysis.costs import COST_NAMES
 from gpubench.cli import main
+from gpubench.cli.console import OUT
 from gpubench.record import LaunchRecord
 
 CUDA = "suites.add__numba_cuda.time_kernel"
@@ -40,7 +41,7 @@ def write(folder: Path, commit: str, *launches: LaunchRecord, **how: object) -> 
 
 def compare(*arguments: str, code: int = 0) -> Result:
     command = ["compare", "aaaa", "bbbb", *arguments]
-    result = CliRunner().invoke(main, command, env={"COLUMNS": "140"})
+    result = CliRunner().invoke(main, command)
     assert result.exit_code == code, result.output
     return result
 
@@ -48,6 +49,7 @@ def compare(*arguments: str, code: int = 0) -> Result:
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(OUT, "_width", 140)  # COLUMNS counts only where it is set before the import
     return tmp_path / ".asv/results"
 
 

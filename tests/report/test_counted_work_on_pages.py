@@ -16,6 +16,7 @@ from counted_store import CODE, NAIVE, TILED, naive, tiled, write_counted, write
 from result_files import CommitFiles, launch
 
 from gpubench.cli import main
+from gpubench.cli.console import OUT
 from gpubench.record import LaunchRecord
 from gpubench.report.render import view_models, write_report
 from gpubench.results import Table, open_table
@@ -407,7 +408,8 @@ def test_the_terminal_shows_counts_without_units_of_time(
     command = ["compare", old, new, "--results", str(store.folder)]
     monkeypatch.chdir(store.folder.parent / "repository")
 
-    shown = CliRunner().invoke(main, command, env={"COLUMNS": "160"}).output
+    monkeypatch.setattr(OUT, "_width", 160)
+    shown = CliRunner().invoke(main, command).output
     _, title, counted = shown.partition("Counted work: exact figures")
 
     assert title, shown
