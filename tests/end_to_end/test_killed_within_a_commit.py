@@ -75,7 +75,15 @@ def is_unfinished(row: dict[str, Any]) -> bool:
     return any(warning.startswith("unfinished run: ") for warning in row["warnings"] or ())
 
 
-@pytest.mark.parametrize(("how", "after"), [("first", 1), ("all", 0), ("all", 4), ("ctrl-c", 8)])
+@pytest.mark.parametrize(
+    ("how", "after"),
+    [
+        ("first", 1),
+        pytest.param("all", 0, marks=pytest.mark.thorough),
+        ("all", 4),
+        ("ctrl-c", 8),
+    ],
+)
 def test_a_finished_case_is_shown_and_is_not_measured_again(
     measured: Project, copy: Project, how: str, after: int
 ) -> None:
