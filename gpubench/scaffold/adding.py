@@ -10,8 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from gpubench.errors import GpubenchError, SuiteError
 from gpubench.files import write_new
 from gpubench.scaffold.function_source import (
@@ -21,6 +19,7 @@ from gpubench.scaffold.function_source import (
     join_parameters,
     read_function,
 )
+from gpubench.scaffold.project import template_environment
 
 AXES = {1: ("n",), 2: ("m", "n"), 3: ("l", "m", "n")}
 """Extents that are proposed for an array, by its dimensions."""
@@ -29,7 +28,6 @@ SIZES = {1: "{pow2: [10, 22, 4]}", 2: "[128, 512, 2048]", 3: "[16, 64, 128]"}
 SMOKE_SIZES = {1: 65536, 2: 256, 3: 32}
 BLOCKS = {1: "[64, 256]", 2: "[[16, 16], [32, 8]]", 3: "[[8, 8, 4]]"}
 """Shapes of blocks that are proposed, by the dimensions of the grid."""
-SCHEMA = "gpubench.schema.json"
 INTENTS = ("in", "out", "inout", "scratch")
 
 
@@ -252,14 +250,6 @@ FORMULA_FUNCTIONS = frozenset({"cdiv", "ceil", "floor", "max", "min", "abs", "it
 
 def suite_text(draft: Draft) -> str:
     """Return the suite file, with comments that say what to change."""
-    environment = Environment(
-        loader=PackageLoader("gpubench.scaffold"),
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,
-    )
     arrays = [one for one in draft.arguments if isinstance(one, ArrayArgument)]
     scalars = [one for one in draft.arguments if isinstance(one, ScalarArgument)]
     moved = [
@@ -277,7 +267,7 @@ def suite_text(draft: Draft) -> str:
         "uses_cuda": any(one.backend == "numba_cuda" for one in draft.functions),
         "title": draft.title.replace('"', "'"),
     }
-    return environment.get_template("suite.yaml.jinja").render(**values)
+    return template_environment().get_template("suite.yaml.jinja").render(**values)
 
 
 def write_suite(draft: Draft, path: Path) -> None:

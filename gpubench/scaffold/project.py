@@ -276,8 +276,9 @@ def _files(
         yield Path("pyproject.toml"), _render("pyproject.toml.jinja", project)
 
 
-def _render(template: str, project: Project, **values: Any) -> str:
-    environment = Environment(
+def template_environment() -> Environment:
+    """Return the environment of the templates of files that gpubench writes into projects."""
+    return Environment(
         loader=PackageLoader("gpubench.scaffold"),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
@@ -285,6 +286,10 @@ def _render(template: str, project: Project, **values: Any) -> str:
         lstrip_blocks=True,
         autoescape=False,
     )
+
+
+def _render(template: str, project: Project, **values: Any) -> str:
+    environment = template_environment()
     environment.filters["quoted"] = quoted
     environment.filters["install_options"] = install_options
     values |= asdict(project) | {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
