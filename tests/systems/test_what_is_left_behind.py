@@ -34,6 +34,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /pro
 HERE = Path(__file__).parent
 MARK = "GPUBENCH_TEST_OF_LEFTOVERS"
 """Environment variable by which what a program started is found, whoever its parent is by then."""
+COMPILED = Path("h", ".cache", "gpubench", "compiled")
+"""Where compiled code stays for the next program, seen from a scene's folder."""
 PATIENCE = 30.0
 """Seconds that processes may take to notice, on a busy machine, that others have ended: Ray's and
 Dask's take about two."""
@@ -61,8 +63,17 @@ def standing(mark: str, sessions: Collection[int], folder: Path) -> Standing:
         frozenset(running.values()),
         frozenset(ports(running)),
         frozenset(unused_shared_memory()),
-        frozenset(str(path.relative_to(folder)) for path in folder.rglob("*")),
+        frozenset(str(path) for path in files(folder)),
     )
+
+
+def files(folder: Path) -> Iterator[Path]:
+    """Yield the paths in a folder, but for compiled code, which is to stay, and what leads to
+    it."""
+    for path in folder.rglob("*"):
+        inside = path.relative_to(folder)
+        if not (inside.is_relative_to(COMPILED) or COMPILED.is_relative_to(inside)):
+            yield inside
 
 
 def processes(mark: str, sessions: Collection[int]) -> Iterator[tuple[Path, str]]:
