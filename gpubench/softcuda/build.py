@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -22,6 +23,9 @@ from pathlib import Path
 NATIVE = Path(__file__).parent / "native"
 CACHE = "SOFTCUDA_CACHE"
 """The environment variable that names another folder for what is built."""
+
+MIN_HEADER_VERSION = 13000
+"""``CUDA_VERSION`` of the oldest ``cuda.h`` that the device in software is built with."""
 
 _SHARED = ("-std=gnu11", "-fPIC", "-shared", "-fvisibility=hidden")
 _FLAGS = (*_SHARED, "-O2", "-g", "-Wall", "-Wextra")
@@ -111,14 +115,29 @@ def nvidia_folders(of_wheels: Sequence[str], of_toolkit: str) -> list[Path]:
 
 @cache
 def find_cuda_header() -> Path:
-    """The folder of ``cuda.h``: in NVIDIA's wheels, which numba-cuda brings, or in a toolkit."""
+    """Return the folder of ``cuda.h``: of NVIDIA's wheels, which numba-cuda brings, or a toolkit.
+
+    Raises ``UnavailableError`` where there is none of CUDA 13: functions of CUDA 12 have other
+    parameters.
+    """
+    bringing = "pip install 'gpubench-suite[cuda]' brings it"
+    older = None
     for place in nvidia_folders(("cu13/include", "cuda_runtime/include"), "include"):
         if (place / "cuda.h").is_file():
-            return place
+            version = header_version(place / "cuda.h")
+            if version >= MIN_HEADER_VERSION:
+                return place
+            older = f"{place / 'cuda.h'} is of CUDA {version // 1000}.{version % 1000 // 10}"
     raise UnavailableError(
-        "the CUDA device in software is built with cuda.h, which was not found; "
-        "pip install 'gpubench-suite[cuda]' brings it"
+        f"the CUDA device in software is built with cuda.h of CUDA 13, "
+        f"{f'and {older}' if older else 'which was not found'}; {bringing}"
     )
+
+
+def header_version(header: Path) -> int:
+    """Return the version that a ``cuda.h`` defines, 13050 for 13.5; 0 without one."""
+    found = re.search(r"^#define CUDA_VERSION (\d+)$", header.read_text(errors="replace"), re.M)
+    return int(found[1]) if found else 0
 
 
 def kept(name: str, made_from: Iterable[bytes]) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +76,51 @@ def test_a_cache_that_others_can_write_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     said = started(SOFTCUDA_CACHE=str(tmp_path))
     assert said.startswith(f"{tmp_path}: others can write here, and what lies here is run")
+
+
+NEWER_NAMES = re.compile(
+    r"^\s*CU_(MEMPOOL_ATTR_(ALLOCATION_TYPE|EXPORT_HANDLE_TYPES|LOCATION_ID|LOCATION_TYPE"
+    r"|MAX_POOL_SIZE)|DEVICE_ATTRIBUTE_TENSOR_MAP_LARGE_TENSOR_MIN_SIZE)\b.*$",
+    re.M,
+)
+"""Enumerators that ``cuda.h`` of CUDA 13.0 does not have; PyTorch's wheels bring that one."""
+
+
+def header_of(version: int, folder: Path) -> Path:
+    """Write ``cuda.h`` as the one that is installed, without newer names, into a folder."""
+    text = (build.find_cuda_header() / "cuda.h").read_text()
+    text, removed = NEWER_NAMES.subn("", text)
+    assert removed == 6 and build.header_version(build.find_cuda_header() / "cuda.h")
+    folder.mkdir(parents=True)
+    older = re.sub(
+        r"^#define CUDA_VERSION \d+$", f"#define CUDA_VERSION {version}", text, flags=re.M
+    )
+    (folder / "cuda.h").write_text(older)
+    return folder
+
+
+@pytest.mark.parametrize("file", ["pools.c", "devices.c"])
+def test_the_driver_is_built_with_the_oldest_header_of_cuda_13(file: str, tmp_path: Path) -> None:
+    header = header_of(build.MIN_HEADER_VERSION, tmp_path / "include")
+    checking = [build.find_compiler(), "-std=gnu11", "-fsyntax-only", "-Wall", "-Wextra"]
+    done = subprocess.run(
+        [*checking, f"-I{header}", build.NATIVE / file], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_older_header_is_named_and_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = header_of(12090, tmp_path / "toolkit" / "include")
+    newer = header_of(13000, tmp_path / "wheels" / "include")
+    find = build.find_cuda_header.__wrapped__
+    monkeypatch.setattr(build, "nvidia_folders", lambda *_: [older])
+    with pytest.raises(build.UnavailableError) as refused:
+        find()
+    assert f"{older / 'cuda.h'} is of CUDA 12.9; pip install" in str(refused.value)
+    monkeypatch.setattr(build, "nvidia_folders", lambda *_: [older, newer])
+    assert find() == newer
 
 
 def test_a_driver_that_is_loaded_already_is_not_replaced() -> None:

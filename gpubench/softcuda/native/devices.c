@@ -30,7 +30,7 @@ static int at_least(int a, uint64_t b) { return b > (uint64_t)a ? (int)b : a; }
 int sc_attribute(CUdevice_attribute attribute, int device) {
   const struct generation *generation = generation_now();
   int capability = sc_option.capability;
-  switch (attribute) {
+  switch ((int)attribute) {
 #define IS(NAME, VALUE) case CU_DEVICE_ATTRIBUTE_##NAME: return VALUE
     IS(MAX_THREADS_PER_BLOCK, sc_option.block_limit);
     IS(MAX_BLOCK_DIM_X, sc_option.block_limit);

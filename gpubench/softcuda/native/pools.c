@@ -183,7 +183,7 @@ API CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attrib
   if (!sc_object_ok(pool, SC_POOL, __func__) || !value) return CUDA_ERROR_INVALID_VALUE;
   CUresult wrong = CUDA_SUCCESS;
   sc_lock();
-  switch (attribute) {
+  switch ((int)attribute) {
   case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
   case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
   case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
