@@ -55,8 +55,8 @@ SHORT = Path("/tmp")
 
 @contextmanager
 def temporary_folder(system: str, *, for_sockets: bool = False) -> Iterator[Path]:
-    """A folder for a system's files, for as long as the context. A process that is killed cannot
-    remove its own: ``remove_abandoned`` does, for it finds it unlocked."""
+    """Make a folder for a system's files, for as long as the context. A process that is killed
+    cannot remove its own: ``remove_abandoned`` does, for it finds it unlocked."""
     place = Path(tempfile.gettempdir())
     if for_sockets and len(str(place)) > FOR_SOCKETS:
         place = SHORT
@@ -118,8 +118,8 @@ def wait_for_all(ask: Callable[[int], Iterable[Any]], workers: int) -> None:
 
 
 def blas_threads_asker() -> Callable[[], dict[str, Value]]:
-    """A function that a worker runs: ``worker_blas_threads``, where it can tell. Made here, so that
-    it goes to workers that have no gpubench, which a function of a module would not."""
+    """Return a function that a worker runs: ``worker_blas_threads``, where it can tell. Made here,
+    so that it goes to workers that have no gpubench, which a function of a module would not."""
 
     def ask() -> dict[str, Value]:
         try:
@@ -134,8 +134,8 @@ def blas_threads_asker() -> Callable[[], dict[str, Value]]:
 
 
 def memory_option(value: object, device: str = "", means_nothing: str = "") -> int | None:
-    """The option ``memory`` in bytes; raises ``BackendError`` for what is no number of bytes, and
-    for any on a device where it ``means_nothing``, for that reason."""
+    """Return the option ``memory`` in bytes; raises ``BackendError`` for what is no number of
+    bytes, and for any on a device where it ``means_nothing``, for that reason."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -169,6 +169,7 @@ class ClusterBackend(Backend):
 
 
 def counts_of(device: str) -> tuple[int, ...]:
-    """The numbers at the end of a device's name: ``(4, 1)`` of ``dask:4:1``; none of an address."""
+    """Return the numbers at the end of a device's name: ``(4, 1)`` of ``dask:4:1``; none of an
+    address."""
     found = re.fullmatch(r"[a-z]+((?::\d+)+)", device)
     return tuple(map(int, found[1][1:].split(":"))) if found else ()

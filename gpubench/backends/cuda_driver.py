@@ -30,12 +30,13 @@ class CannotCapture(Exception):
 
 
 def driver() -> Any:
-    """The module ``cuda.bindings.driver``, imported only where a device is used."""
+    """Return the module ``cuda.bindings.driver``, imported only where a device is used."""
     return import_module("cuda.bindings.driver")
 
 
 def checked(answer: tuple[Any, ...]) -> Any:
-    """What the bindings return, without the result code; raises ``CUDAError`` for a failure."""
+    """Return what the bindings return, without the result code; raises ``CUDAError`` for a
+    failure."""
     result, *values = answer
     if result != 0:
         raise CUDAError(f"the driver answers {getattr(result, 'name', result)}")
@@ -111,8 +112,8 @@ class Gate:
     """
 
     def __init__(self, api: Any, stream: int) -> None:
-        """It opens once, so that it is known to. Raises ``CUDAError`` where the driver allows no
-        waiting."""
+        """Open the device once, so that it is known to open. Raises ``CUDAError`` where the driver
+        allows no waiting."""
         self._api, self._stream, self._ticket = api, stream, 0
         mapped = api.CU_MEMHOSTALLOC_DEVICEMAP
         self._host = int(checked(api.cuMemHostAlloc(sizeof(c_uint32), mapped)))

@@ -45,8 +45,8 @@ _QUALIFIERS = re.compile(r"\b(?:const|volatile|__restrict__|__restrict|__grid_co
 def parameters_of(
     source: str, entry: str, constants: Mapping[str, Value]
 ) -> list[Parameter] | None:
-    """The parameters of a kernel as its text declares them, ``None`` where the text has no such
-    kernel (a macro makes it).
+    """Return the parameters of a kernel as its text declares them, ``None`` where the text has no
+    such kernel (a macro makes it).
 
     A type that is a constant of the suite is looked up there.
     """
@@ -71,7 +71,7 @@ def parameters_of(
 def program_arguments(
     source: str, entry: str, constants: Mapping[str, Value], given: Sequence[Any]
 ) -> tuple[Any, ...]:
-    """What ``call`` gives, with numbers in the types that the kernel declares.
+    """Return what ``call`` gives, with numbers in the types that the kernel declares.
 
     Raises ``KernelError`` for what does not fit them.
     """

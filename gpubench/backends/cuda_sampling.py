@@ -103,7 +103,8 @@ class TimedStream(Session):
 
     @abstractmethod
     def _translated(self, error: Exception) -> DeviceError | None:
-        """What CUDA raised, in gpubench's words; ``None`` for an error that is not CUDA's."""
+        """Return what CUDA raised, in gpubench's words; ``None`` for an error that is not
+        CUDA's."""
 
     @cached_property
     def _driver(self) -> Any:
@@ -123,14 +124,14 @@ class TimedStream(Session):
             checked(self._driver.cuStreamSynchronize(self._handle))
 
     def sampler(self, call: Call) -> Sampler:
-        """Runs the call until it is warm, and finds the best way to time it."""
+        """Run the call until it is warm, and find the best way to time it."""
         return CudaSampler(self, call)
 
     def sampler_again(self, call: Call) -> Sampler:
         return CudaSampler(self, call, warm=True)
 
     def event(self) -> Any:
-        """An event that keeps time."""
+        """Return an event that keeps time."""
         with self._errors:
             event = checked(self._driver.cuEventCreate(0))
         self._cleanup.callback(self._driver.cuEventDestroy, event)
@@ -196,7 +197,7 @@ class TimedStream(Session):
         return clocks
 
     def clock_state(self) -> ClockState | None:
-        """The clock now; ``None`` where the driver does not tell."""
+        """Return the clock now; ``None`` where the driver does not tell."""
         return self._clocks.state()
 
     def _nothing(self) -> Call:
@@ -328,8 +329,8 @@ class BestWay:
         return self._cuda.seconds(self._begin, self._end)
 
     def _graph(self, runs: int, most: int) -> Graph:
-        """The graph of so many runs. Sizes change only while a sample is being sized, so of all
-        others the largest alone, of ``most`` runs, is kept."""
+        """Return the graph of so many runs. Sizes change only while a sample is being sized, so of
+        all others the largest alone, of ``most`` runs, is kept."""
         if runs in self._graphs:
             return self._graphs[runs]
         for size in [size for size in self._graphs if size != most]:
@@ -343,7 +344,7 @@ class BestWay:
 
     @contextmanager
     def _gate_shut(self) -> Iterator[Callable[[], None]]:
-        """What is queued inside waits until the function is called that this gives.
+        """Hold what is queued inside back until the function is called that this gives.
 
         A watch opens the gate after ``HOLD_LIMIT``, because the host then waits for the device,
         which waits for the host; ``CannotCapture`` says so.

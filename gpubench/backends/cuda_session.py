@@ -80,17 +80,17 @@ class CudaSession(TimedStream):
 
     @abstractmethod
     def _function(self, function: Any, launch: Launch | None, arguments: Sequence[Any]) -> Call:
-        """What runs a function or kernel of the library; runs nothing. Raises ``KernelError`` for
-        one that is not the library's."""
+        """Return what runs a function or kernel of the library; runs nothing. Raises
+        ``KernelError`` for one that is not the library's."""
 
     @abstractmethod
     def _program(self, source: str, entry: str, constants: Mapping[str, Value]) -> Any:
-        """A kernel compiled from CUDA C++, loaded on the device. Raises ``KernelError`` for a
-        source that does not compile or has no such kernel."""
+        """Return a kernel compiled from CUDA C++, loaded on the device. Raises ``KernelError`` for
+        a source that does not compile or has no such kernel."""
 
     @abstractmethod
     def _queues(self, kernel: Any, launch: Launch, arguments: Sequence[Any]) -> Call:
-        """What queues a kernel of the library, or one that ``_program`` made."""
+        """Return what queues a kernel of the library, or one that ``_program`` made."""
 
     def bind(self, target: Target, launch: Launch | None, arguments: Sequence[Any]) -> Call:
         """Bind a function, a launcher or a program; nothing is compiled or queued yet.
@@ -113,7 +113,7 @@ class CudaSession(TimedStream):
         return self._errors.around(run)
 
     def _compiled(self, target: Target, launch: Launch, arguments: Sequence[Any]) -> Call:
-        """What queues a program's kernel; it is compiled once in a session."""
+        """Return what queues a program's kernel; it is compiled once in a session."""
         source, entry = target.source or "", target.entry or ""
         key = source, entry, tuple(target.constants.items())
         if key not in self._programs:
@@ -191,7 +191,7 @@ class CudaSession(TimedStream):
 
 
 def needed(launch: Launch | None) -> Launch:
-    """The launch that a kernel has to have; raises ``KernelError`` where there is none."""
+    """Return the launch that a kernel has to have; raises ``KernelError`` where there is none."""
     if launch is None:
         raise KernelError("a CUDA kernel needs a 'launch' with its block; none is given")
     return launch

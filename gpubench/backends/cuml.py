@@ -135,7 +135,8 @@ class CumlBackend(HostBackend):
 
 
 def why_not_on_the_gpu(method_calls: Mapping[str, Any]) -> str | None:
-    """What cuml.accel computed on the CPU in place of the GPU; ``None`` where all was on the GPU.
+    """Return what cuml.accel computed on the CPU in place of the GPU; ``None`` where all was on the
+    GPU.
 
     ``method_calls`` are its profiler's: by method how many ``gpu_calls`` and ``cpu_calls`` there
     were, and ``fallback_reasons``.

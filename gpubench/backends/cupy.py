@@ -67,7 +67,7 @@ class CupySession(CudaSession):
             self._use(stream, int(stream.ptr))
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
-        """Raises ``KernelError`` for a dtype that CuPy has not."""
+        """Copy an array to the device. Raises ``KernelError`` for a dtype that CuPy has not."""
         if refused_layout(array, self.layouts):
             array = np.ascontiguousarray(array)
         with self._errors:
@@ -148,8 +148,8 @@ class CupySession(CudaSession):
         return stays
 
     def peak_bytes(self, run: Call) -> int | None:
-        """What the session's pool, emptied before, has taken from the device after the run: it
-        gives nothing back by itself."""
+        """Return what the session's pool, emptied before, has taken from the device after the run:
+        it gives nothing back by itself."""
         pool = self._pool
         pool.free_all_blocks()
         before = int(pool.total_bytes())
@@ -157,7 +157,7 @@ class CupySession(CudaSession):
         return int(pool.total_bytes()) - before
 
     def facts(self) -> Mapping[str, Value]:
-        """The same, with the versions of CuPy, of its CUDA runtime and of its compiler."""
+        """Return the same, with the versions of CuPy, of its CUDA runtime and of its compiler."""
         facts: dict[str, Value] = {**super().facts(), "cupy": str(self.cupy.__version__)}
         runtime = int(self._cuda.runtime.runtimeGetVersion())
         facts["cuda_runtime"] = f"{runtime // 1000}.{runtime % 1000 // 10}"

@@ -106,7 +106,7 @@ class DaskSession(CellSession):
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """What went wrong with the workers, in words; errors of tasks stay what they are."""
+        """Tell what went wrong with the workers, in words; errors of tasks stay what they are."""
         try:
             yield
         except BrokenProcessPool as error:
@@ -116,20 +116,20 @@ class DaskSession(CellSession):
             ) from error
 
     def computed(self, collections: Sequence[Any]) -> Sequence[Any]:
-        """The same collections with their values, when all of them are there."""
+        """Return the same collections with their values, when all of them are there."""
         persisted: Sequence[Any] = self._dask.persist(*collections)
         return persisted
 
     def resident(self, array: AnyArray, chunks: Any) -> Any:
-        """A Dask array of a copy of ``array`` in these chunks."""
+        """Return a Dask array of a copy of ``array`` in these chunks."""
         return self._arrays.from_array(array.copy(order="K"), chunks=chunks)
 
     def resident_table(self, frame: Any, rows: int) -> Any:
-        """What a Cell holds of a pandas frame, in pieces of so many rows."""
+        """Return what a Cell holds of a pandas frame, in pieces of so many rows."""
         return import_module("dask.dataframe").from_pandas(frame, chunksize=rows, sort=False)
 
     def given(self, value: Any) -> Any:
-        """What a function gets for the value of a cell."""
+        """Return what a function gets for the value of a cell."""
         return value
 
     def fetched(self, array: Any) -> AnyArray:
@@ -166,7 +166,7 @@ class DaskSession(CellSession):
         return np.asarray(array)
 
     def table_to_native(self, table: Any) -> Cell:
-        """A piece for each worker, of pandas's own types."""
+        """Return a piece for each worker, of pandas's own types."""
         import_module("dask.dataframe")  # which is not imported with Dask
         with self.errors():
             return Cell(self.resident_table(table.to_pandas(), *self._shares([table.num_rows])))
@@ -310,9 +310,9 @@ class ClusterSession(DaskSession):
         return f"{self._name}-{next(self._runs)}"
 
     def given(self, value: Any) -> Any:
-        """The array or table by a new name. The names of what is computed follow from those of the
-        arrays, and a scheduler that still has something of that name does not compute it again: a
-        second run took 5 ms in place of 40."""
+        """Return the array or table by a new name. The names of what is computed follow from those
+        of the arrays, and a scheduler that still has something of that name does not compute it
+        again: a second run took 5 ms in place of 40."""
         name = self._new_name()
         if isinstance(value, Pieces):
             from_delayed = import_module("dask.dataframe").from_delayed
@@ -351,7 +351,7 @@ class ClusterSession(DaskSession):
         return whole
 
     def facts(self) -> Mapping[str, Value]:
-        """The same, and ``worker_blas_threads``, where workers can tell."""
+        """Return the same, and ``worker_blas_threads``, where workers can tell."""
         name, answers = "worker_blas_threads", self._client.run(blas_threads_asker()).values()
         counts = [answer[name] for answer in answers if answer]
         return {**super().facts(), **({name: max(counts)} if counts else {})}
@@ -444,9 +444,9 @@ def _is_frame(value: object) -> bool:
 
 
 def _in_its_pieces(collection: Any) -> Any:
-    """The same, a frame in as many pieces as it is computed in. Dask decides that when it optimizes
-    a frame, of sums of groups over more than 15 pieces for example, and ``dask.persist`` (2026.8)
-    keeps as many as there were before: a quarter of the answer of 32."""
+    """Return the same, a frame in as many pieces as it is computed in. Dask decides that when it
+    optimizes a frame, of sums of groups over more than 15 pieces for example, and ``dask.persist``
+    (2026.8) keeps as many as there were before: a quarter of the answer of 32."""
     return collection.optimize() if _is_frame(collection) else collection
 
 
@@ -456,7 +456,7 @@ def _closed(what: Any) -> None:
 
 
 def _by_key(keys: Any, values: Mapping[Any, Any]) -> Any:
-    """Lists of lists of keys with their values in place of them."""
+    """Return lists of lists of keys with their values in place of them."""
     if isinstance(keys, list):
         return [_by_key(each, values) for each in keys]
     return values[keys]

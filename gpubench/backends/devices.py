@@ -69,7 +69,7 @@ def gpus() -> tuple[Gpu, ...]:
 
 
 def known_gpus() -> tuple[Gpu, ...]:
-    """The GPUs as they were when this process first asked: for what does not change."""
+    """Return the GPUs as they were when this process first asked: for what does not change."""
     return _first_survey(os.environ.get(VISIBLE), software.requested())[0]
 
 
@@ -200,7 +200,7 @@ class GpuClocks:
         return None
 
     def peak_bytes_per_second(self) -> float | None:
-        """The datasheet's bandwidth: memory clock x bus width, two transfers a clock."""
+        """Return the datasheet's bandwidth: memory clock x bus width, two transfers a clock."""
         nvml, handle = self._nvml, self._handle
         with suppress(Exception):
             clock = nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_MEM)
@@ -277,7 +277,7 @@ def _nvml() -> Iterator[Any]:
 
 
 def _visible_handles(nvml: Any, handles: Sequence[Any], visible: str | None) -> list[Any]:
-    """What CUDA would number 0, 1 ...: like CUDA, the list ends at the first unknown entry.
+    """Return what CUDA would number 0, 1 ...: like CUDA, the list ends at the first unknown entry.
 
     An entry is an ordinal, the start of a UUID, or the UUID of a MIG instance (CUDA C++ Programming
     Guide, "CUDA Environment Variables").

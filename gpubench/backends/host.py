@@ -58,7 +58,7 @@ class Cpu:
 
 @cache
 def cpu() -> Cpu:
-    """The host's processor, asked once in a process."""
+    """Return the host's processor, asked once in a process."""
     try:
         info = Path("/proc/cpuinfo").read_text()
     except OSError:  # not Linux
@@ -127,7 +127,7 @@ class HostSession(Session):
 
     @contextmanager
     def opening(self) -> Iterator[ExitStack]:
-        """What is registered inside ends with the session, and at once where something fails."""
+        """End what is registered inside with the session, and at once where something fails."""
         try:
             yield self._ending
         except BaseException:
@@ -198,7 +198,7 @@ class Cell:
 
 
 def value_of(native: Native) -> Any:
-    """What a cell holds. What a function returns is no cell."""
+    """Return what a cell holds. What a function returns is no cell."""
     return native.value if isinstance(native, Cell) else native
 
 
@@ -234,19 +234,19 @@ class HostBackend(Backend):
     processor, unless ``device_names`` say otherwise."""
 
     def unavailable(self, device: str) -> str | None:
-        """A library for GPUs is not asked for before there is one: it would be of no use."""
+        """Ask a library for GPUs only where there is a GPU: else it is of no use."""
         needs_a_gpu = is_cuda(device) and self.serves(device)
         return (no_such_gpu(device) if needs_a_gpu else None) or super().unavailable(device)
 
     def device_facts(self, device: str) -> DeviceFacts:
-        """The processor, or a GPU as far as NVML tells; launches are the library's own business, so
-        that there are no limits."""
+        """Return the processor, or a GPU as far as NVML tells; launches are the library's own
+        business, so that there are no limits."""
         if is_cuda(device):
             return cuda_device_facts(device)
         return DeviceFacts(name=cpu().name, scope={"device": device})
 
     def devices(self) -> Sequence[Description]:
-        """The processor, where it serves that; others tell of GPUs."""
+        """Return the processor, where it serves that; others tell of GPUs."""
         if not self.serves(CPU):
             return ()
         here = cpu()
@@ -280,11 +280,12 @@ def threads_to_be(variable: str) -> int:
 
 
 def nothing() -> None:
-    """Does nothing."""
+    """Do nothing."""
 
 
 def function_of(target: Target, backend: str) -> Callable[..., Any]:
-    """Function of a target; ``KernelError`` for a launcher or source, which need a device."""
+    """Return the function of a target; ``KernelError`` for a launcher or source, which need a
+    device."""
     if target.function is None:
         kind = "launcher" if target.launcher is not None else "source"
         raise KernelError(

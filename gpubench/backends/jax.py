@@ -94,8 +94,8 @@ class JaxSession(CellSession):
         self._last = None
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
-        """A copy: ``jax.device_put`` may share the memory of an array, and does so even where it is
-        told not to (0.10.2, ``may_alias=False``, memory aligned to 64 bytes)."""
+        """Return a copy: ``jax.device_put`` may share the memory of an array, and does so even
+        where it is told not to (0.10.2, ``may_alias=False``, memory aligned to 64 bytes)."""
         with self._errors:
             copy = self.jax.numpy.array(array, copy=True, device=self._device)
             return Cell(self.jax.block_until_ready(copy))
@@ -136,7 +136,7 @@ class JaxSession(CellSession):
                 self.jax.block_until_ready(made)
 
     def _translated(self, error: Exception) -> DeviceError | None:
-        """What JAX raised, in gpubench's words; ``None`` for an error of the function."""
+        """Return what JAX raised, in gpubench's words; ``None`` for an error of the function."""
         if not isinstance(error, self.jax.errors.JaxRuntimeError):
             return None
         first = str(error).strip().partition("\n")[0]

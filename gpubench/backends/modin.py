@@ -78,7 +78,7 @@ class ModinSession(HostSession):
             yield
 
     def table_to_native(self, table: Any) -> Native:
-        """A frame whose parts are at the workers, of pandas's own types."""
+        """Return a frame whose parts are at the workers, of pandas's own types."""
         with self._with_workers():
             frame = self.modin.DataFrame(table.to_pandas())
             self._execute(frame)
@@ -103,7 +103,7 @@ class ModinSession(HostSession):
         return call
 
     def sampler(self, call: Call) -> Sampler:
-        """Runs the call once, to see whether Modin hands the work to pandas in this process."""
+        """Run the call once, to see whether Modin hands the work to pandas in this process."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             call()

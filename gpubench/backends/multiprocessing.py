@@ -63,7 +63,7 @@ class WatchedPool(Pool):
         super().__init__(workers, initializer, context=multiprocessing.get_context(method))
 
     def Process(self, ctx: Any, *arguments: Any, **options: Any) -> Any:  # type: ignore[override]
-        """What the pool makes a worker with."""
+        """Return what the pool makes a worker with."""
         if len(self._crew) == self._processes:  # type: ignore[attr-defined]
             return _Nobody()
         self._crew.append(ctx.Process(*arguments, **options))

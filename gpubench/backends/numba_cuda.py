@@ -173,8 +173,8 @@ class NumbaCudaSession(CudaSession):
         return array_bytes(self.l2_bytes, TIMES_CACHE, self.free_bytes() // PART_OF_FREE, ITEM)
 
     def ceilings(self) -> Mapping[str, float]:
-        """What the device's memory reaches with kernels that do nothing but move data; takes tens
-        of milliseconds and gives all memory back."""
+        """Return what the device's memory reaches with kernels that do nothing but move data; takes
+        tens of milliseconds and gives all memory back."""
         nbytes = self.ceiling_bytes()
         arrays = [self.allocate(nbytes) for _ in range(3)]
         launch = Launch(block=(BLOCK, 1, 1), grid=(-(-nbytes // ITEM // BLOCK), 1, 1))
@@ -187,7 +187,7 @@ class NumbaCudaSession(CudaSession):
         return memory_ceilings(arrays, nbytes, timer, SAMPLES, RUNS)
 
     def facts(self) -> Mapping[str, Value]:
-        """The same, with the versions of Numba and its target, and of the CUDA runtime."""
+        """Return the same, with the versions of Numba and its target, and of the CUDA runtime."""
         import numba
 
         facts: dict[str, Value] = {
@@ -252,7 +252,8 @@ class NumbaCudaBackend(CudaBackend):
         return [Description(f"cuda:{gpu.index}", gpu.name, devices.gpu_facts(gpu)) for gpu in gpus]
 
     def machine_facts(self) -> Mapping[str, Value | None]:
-        """What stays as it is of the first GPU, with the names of all, or why there is none."""
+        """Return what stays as it is of the first GPU, with the names of all, or why there is
+        none."""
         gpus = devices.gpus()
         if not gpus:
             return {"gpu": None, "no_gpu": devices.no_gpu_reason()}
@@ -263,7 +264,7 @@ class NumbaCudaBackend(CudaBackend):
 
 @cache
 def _compiler_fault() -> str | None:
-    """What the CUDA target lacks to compile; loads its compiler and opens no device."""
+    """Return what the CUDA target lacks to compile; loads its compiler and opens no device."""
     try:
         cuda: Any = import_module("numba.cuda")
         if cuda.implementation == "Built-in":
@@ -280,7 +281,7 @@ _INSTALL = f"pip install '{require_extra('cuda')}'"
 
 
 def _bytes_of(native: Native) -> Native:
-    """An array's memory as bytes, with what lies between its elements."""
+    """Return an array's memory as bytes, with what lies between its elements."""
     nbytes = native.alloc_size
     return type(native)((nbytes,), (1,), np.uint8, stream=native.stream, gpu_data=native.gpu_data)
 

@@ -57,7 +57,7 @@ class NumpyBackend(HostBackend):
 
 
 def blas_libraries() -> ThreadpoolController:
-    """The BLAS libraries that are loaded and whose threads can be counted."""
+    """Return the BLAS libraries that are loaded and whose threads can be counted."""
     return ThreadpoolController().select(user_api="blas")
 
 
@@ -84,7 +84,7 @@ def blas_facts(loaded: Sequence[Mapping[str, Any]]) -> dict[str, Value]:
 
 
 def package_of(library: str) -> str | None:
-    """The installed package that a library's path lies in; ``None`` outside of all.
+    """Return the installed package that a library's path lies in; ``None`` outside of all.
 
     Wheels put their libraries into ``numpy.libs`` (Linux, Windows) or ``numpy/.dylibs`` (macOS).
     The file's name does not tell: NumPy's and SciPy's are both called ``libscipy_openblas``.

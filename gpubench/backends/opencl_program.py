@@ -46,7 +46,7 @@ _C_NAMES = {np.dtype(type_).name: name for name, type_ in C_TYPES.items()} | {
 
 
 def opencl() -> Any:
-    """The module pyopencl, imported when it is first needed."""
+    """Return the module pyopencl, imported when it is first needed."""
     return import_module("pyopencl")
 
 
@@ -98,8 +98,8 @@ class CompiledKernel:
         return f"{title}, '{type_} {name}'", type_
 
     def bound(self, queue: Any, launch: Launch, given: Sequence[Any]) -> Call:
-        """What queues the kernel. Its arguments are buffers, numbers in the declared type, and
-        last, unless ``shared_bytes`` is 0, local memory of so many.
+        """Return what queues the kernel. Its arguments are buffers, numbers in the declared type,
+        and last, unless ``shared_bytes`` is 0, local memory of so many.
 
         Raises ``KernelError`` for what does not fit the parameters, ``DeviceError`` for a block
         that registers and local memory do not allow.
@@ -148,15 +148,15 @@ def defines(constants: Mapping[str, Value]) -> tuple[str, ...]:
 
 
 def constant(value: Value) -> str:
-    """A constant as C writes it: booleans are 1 and 0, NumPy's names of types those of OpenCL C
-    (``float32`` is ``float``), and other text stays as it is."""
+    """Return a constant as C writes it: booleans are 1 and 0, NumPy's names of types those of
+    OpenCL C (``float32`` is ``float``), and other text stays as it is."""
     if isinstance(value, str):
         return _C_NAMES.get(value, value)
     return str(int(value)) if isinstance(value, bool) else repr(value)
 
 
 def argument(value: Any, parameter: Parameter) -> Any:
-    """An argument as ``clSetKernelArg`` takes it.
+    """Return an argument as ``clSetKernelArg`` takes it.
 
     Numbers of NumPy have to be of the declared type already; Python's carry none, and are ``long``
     or ``double`` where the program does not tell.

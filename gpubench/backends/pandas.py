@@ -39,8 +39,8 @@ class PandasSession(HostSession):
         }
 
     def table_to_native(self, table: Any) -> Native:
-        """A frame with an index from 0. Missing values of integers and booleans make floating-point
-        numbers and objects of them, unless types are Arrow's."""
+        """Return a frame with an index from 0. Missing values of integers and booleans make
+        floating-point numbers and objects of them, unless types are Arrow's."""
         if self._dtypes == "arrow":
             return table.to_pandas(types_mapper=self.pandas.ArrowDtype)
         return table.to_pandas()
@@ -82,8 +82,8 @@ def is_accelerated() -> bool:
 
 
 def to_arrow(frame: Any) -> Any:
-    """A frame of pandas without its index, as a ``pyarrow.Table``; raises ``KernelError`` for
-    anything else, and for columns that Arrow cannot hold."""
+    """Return a frame of pandas without its index, as a ``pyarrow.Table``; raises ``KernelError``
+    for anything else, and for columns that Arrow cannot hold."""
     if not isinstance(frame, import_module("pandas").DataFrame):
         raise KernelError(
             f"a table came as a {type(frame).__name__}; allowed: a DataFrame. An index is left out:"

@@ -42,7 +42,8 @@ class PolarsSession(HostSession):
             self._engine = self.polars.GPUEngine(device=engine, raise_on_fail=True)
 
     def table_to_native(self, table: Any) -> Native:
-        """A frame in one piece. Numbers stay where they are: Arrow's memory is Polars's too."""
+        """Return a frame in one piece. Numbers stay where they are: Arrow's memory is Polars's
+        too."""
         return self.polars.from_arrow(table, rechunk=True)
 
     def table_to_host(self, native: Native) -> Any:
@@ -56,8 +57,8 @@ class PolarsSession(HostSession):
         return native.to_arrow(compat_level=self.polars.CompatLevel.oldest())
 
     def call_of(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Call:
-        """The call; where the engine runs queries, frames become such, and what is returned is
-        run."""
+        """Return the call; where the engine runs queries, frames become such, and what is returned
+        is run."""
         if self._engine == EAGER:
             return super().call_of(function, arguments)
         polars, engine = self.polars, self._engine

@@ -81,7 +81,7 @@ def how_it_ended(code: int) -> str:
 
 
 def worker_died(code: int | None) -> DeviceLostError:
-    """What to raise where a worker ended before its tasks, by its exit code, as far as it is
+    """Return what to raise where a worker ended before its tasks, by its exit code, as far as it is
     known."""
     how = "no exit code" if code is None else how_it_ended(code)
     return DeviceLostError(
@@ -97,7 +97,7 @@ def blas_threads() -> int:
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """This process's BLAS has one thread meanwhile, so that threads of a pool, and processes that
+    """Give this process's BLAS one thread meanwhile, so that threads of a pool, and processes that
     are forked, do not multiply it."""
     limited: AbstractContextManager[Any] = blas_libraries().limit(limits=1)
     return limited
@@ -105,8 +105,8 @@ def one_blas_thread() -> AbstractContextManager[Any]:
 
 @contextmanager
 def starting_workers() -> Iterator[None]:
-    """Processes that are started meanwhile have one thread in each library, and import nothing that
-    tasks do not ask for.
+    """Have processes that are started meanwhile use one thread in each library, and import nothing
+    that tasks do not ask for.
 
     They would import the main module of this program, as those of any program do, which here is one
     that measures: its imports would be part of the time that a pool takes to start.
@@ -122,10 +122,10 @@ def starting_workers() -> Iterator[None]:
 
 @contextmanager
 def outliving_this_group() -> Iterator[None]:
-    """Processes that are started meanwhile are of another process group than this one, so that they
-    are left when its group is killed, as after a time-out: those that clean up after it. The group
-    is the parent's where this process leads its own, else a new one: of a process that asv forked,
-    the parent is killed with it."""
+    """Put processes that are started meanwhile into another process group than this one, so that
+    they are left when its group is killed, as after a time-out: those that clean up after it. The
+    group is the parent's where this process leads its own, else a new one: of a process that asv
+    forked, the parent is killed with it."""
     group = None
     with suppress(OSError, AttributeError):  # who leads a session cannot; Windows has no groups
         before = os.getpgid(0)
@@ -194,7 +194,7 @@ class SharedMapping:
         weakref.finalize(self, os.close, descriptor)
 
     def copy_of(self, array: AnyArray) -> SharedArray:
-        """A copy of the same layout, for which the memory has ``span_bytes(array)``."""
+        """Return a copy of the same layout, for which the memory has ``span_bytes(array)``."""
         copy = array_in(self.memory, array).view(SharedArray)
         copy.mapping = self
         copy[...] = array
@@ -232,7 +232,7 @@ def attached(
     strides: tuple[int, ...],
     dtype: np.dtype[Any],
 ) -> AnyArray:
-    """The array that lies there, in a worker; its memory is opened once."""
+    """Return the array that lies there, in a worker; its memory is opened once."""
     if (path, number) not in _attached:
         for opened in list(_attached):  # those that have been given back since
             with suppress(OSError):

@@ -185,7 +185,7 @@ class Errors:
             raise told from error
 
     def around(self, run: Call) -> Call:
-        """The same around each run of a call, for less than entering and leaving costs."""
+        """Do the same around each run of a call, for less than entering and leaving costs."""
         translated = self._translated
 
         def call() -> Any:
@@ -200,7 +200,7 @@ class Errors:
 
 
 def made_at_first_call(make: Callable[[], Call]) -> Call:
-    """A call that is made (compiled, bound) when it is first run."""
+    """Return a call that is made (compiled, bound) when it is first run."""
     made: Call | None = None
 
     def run() -> Any:
@@ -272,11 +272,12 @@ class Session(ABC):
 
     @abstractmethod
     def sampler(self, call: Call) -> Sampler:
-        """The best way that the device has to time this call without the host in the time."""
+        """Return the best way that the device has to time this call without the host in the
+        time."""
 
     def sampler_again(self, call: Call) -> Sampler:
-        """The same for a call like the one before, on other arrays: what needs doing once for a
-        case, such as warming up, is left out."""
+        """Return the same for a call like the one before, on other arrays: what needs doing once
+        for a case, such as warming up, is left out."""
         return self.sampler(call)
 
     @abstractmethod
@@ -291,15 +292,15 @@ class Session(ABC):
         """Give back what the session took. Silent, and allowed twice."""
 
     def table_to_native(self, table: Any) -> Native:
-        """A ``pyarrow.Table`` as the backend's own frame, where the backend ``takes_tables``.
-        Columns are of numbers, booleans, text (``large_string``) or categories (a dictionary of
-        text), with nulls where the suite asks for them. Raises ``DeviceMemoryError`` where there is
-        no room, and ``KernelError`` for what the backend cannot hold."""
+        """Return a ``pyarrow.Table`` as the backend's own frame, where the backend
+        ``takes_tables``. Columns are of numbers, booleans, text (``large_string``) or categories (a
+        dictionary of text), with nulls where the suite asks for them. Raises ``DeviceMemoryError``
+        where there is no room, and ``KernelError`` for what the backend cannot hold."""
         raise KernelError("this backend takes no tables; name another 'backend:'")
 
     def table_to_host(self, native: Native) -> Any:
-        """A frame, one that a function returned too, as a ``pyarrow.Table``; waits for the work
-        that makes it. Raises ``KernelError`` for what is no frame of this backend."""
+        """Return a frame, one that a function returned too, as a ``pyarrow.Table``; waits for the
+        work that makes it. Raises ``KernelError`` for what is no frame of this backend."""
         raise KernelError("this backend takes no tables; name another 'backend:'")
 
     def view(self, native: Native) -> np.ndarray[Any, Any]:
@@ -308,12 +309,12 @@ class Session(ABC):
         return self.to_host(native)
 
     def pristine(self, array: np.ndarray[Any, Any]) -> Native:
-        """What ``restore`` takes: a copy on the device, which no transfer slows down, or the array
-        itself where the device's memory is the host's."""
+        """Return what ``restore`` takes: a copy on the device, which no transfer slows down, or the
+        array itself where the device's memory is the host's."""
         return self.to_native(array)
 
     def empty(self) -> Call | None:
-        """A call that does nothing: its time is the floor under all others of this session.
+        """Return a call that does nothing: its time is the floor under all others of this session.
         ``None`` where there is none, or where the sampler measures the floor itself."""
         return None
 
@@ -324,9 +325,9 @@ class Session(ABC):
         return {}
 
     def peak_bytes(self, run: Call) -> int | None:
-        """The most bytes of a device's own memory that ``run``, which returns when it is done,
-        holds beyond what is held before; ``None`` where the library that allocates it does not
-        tell."""
+        """Return the most bytes of a device's own memory that ``run``, which returns when it is
+        done, holds beyond what is held before; ``None`` where the library that allocates it does
+        not tell."""
         return None
 
     def facts(self) -> Mapping[str, Value]:
@@ -403,8 +404,8 @@ class Backend(ABC):
 
     @abstractmethod
     def start(self, device: str, threads: int | None) -> Session:
-        """What ``open`` does on a device that can be used. Raises ``BackendError`` for a number of
-        threads that cannot be had, and for a value of an option that it does not take."""
+        """Return what ``open`` does on a device that can be used. Raises ``BackendError`` for a
+        number of threads that cannot be had, and for a value of an option that it does not take."""
 
     def open(
         self, device: str, threads: int | None = None, options: Mapping[str, Value] | None = None
@@ -434,7 +435,8 @@ class Backend(ABC):
         return not_installed(device, self._wanted(), *self.modules, pins=self.pins)
 
     def unavailable_with(self, device: str, options: Mapping[str, Value]) -> str | None:
-        """The same for these options, where one of them decides it: the library, for example."""
+        """Return the same for these options, where one of them decides it: the library, for
+        example."""
         return self.unavailable(device)
 
     def changes_process(self, options: Mapping[str, Value]) -> bool:
@@ -457,8 +459,8 @@ class Backend(ABC):
         return DeviceFacts(device, scope={"device": device})
 
     def devices(self) -> Sequence[Description]:
-        """This machine's devices for ``gpubench devices``, or one line that says why there is none;
-        of several backends that tell of one device the first counts."""
+        """Return this machine's devices for ``gpubench devices``, or one line that says why there
+        is none; of several backends that tell of one device the first counts."""
         return ()
 
     def machine_facts(self) -> Mapping[str, Value | None]:

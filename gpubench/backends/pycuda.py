@@ -129,8 +129,8 @@ class PycudaSession(CudaSession):
         )
 
     def facts(self) -> Mapping[str, Value]:
-        """The same, with the versions of PyCUDA and of the CUDA that it was built with, and what
-        compiles."""
+        """Return the same, with the versions of PyCUDA and of the CUDA that it was built with, and
+        what compiles."""
         return {
             **super().facts(),
             "pycuda": version("pycuda"),
@@ -147,8 +147,8 @@ class PycudaSession(CudaSession):
 
 @cache
 def primary_context(ordinal: int) -> Any:
-    """A device's context, which the process keeps: arrays that outlive a session are given back in
-    it. Detached at the end, before PyCUDA looks for what is left."""
+    """Return a device's context, which the process keeps: arrays that outlive a session are given
+    back in it. Detached at the end, before PyCUDA looks for what is left."""
     cuda: Any = import_module("pycuda.driver")
     cuda.init()
     context = cuda.Device(ordinal).retain_primary_context()

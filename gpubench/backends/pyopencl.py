@@ -93,7 +93,8 @@ ITEM = 4
 
 
 def translated(error: Exception, device: str) -> DeviceError | None:
-    """What OpenCL raised, in gpubench's words; ``None`` for an error that is not OpenCL's."""
+    """Return what OpenCL raised, in gpubench's words; ``None`` for an error that is not
+    OpenCL's."""
     if not isinstance(error, opencl().Error):
         return None
     text, routine = str(error).strip(), str(error.routine)
@@ -184,7 +185,7 @@ class PyOpenCLSession(Session):
         self._scratch = None
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
-        """A ``pyopencl.array.Array``."""
+        """Return a ``pyopencl.array.Array``."""
         array = array if array.flags.forc else np.ascontiguousarray(array)
         with self._errors:
             return self._arrays.to_device(self._queue, array)
@@ -238,11 +239,11 @@ class PyOpenCLSession(Session):
         return OnlyQueues(self._errors.around(made_at_first_call(compiled)))
 
     def sampler(self, call: Call) -> Sampler:
-        """A source is held back until a batch is queued; other calls may wait inside."""
+        """Hold a source back until a batch is queued; other calls may wait inside."""
         return QueueSampler(self._errors, self._queue, call)
 
     def empty(self) -> Call:
-        """A kernel that does nothing: its time is the floor under all others."""
+        """Return a kernel that does nothing: its time is the floor under all others."""
         nothing = Target(source="__kernel void nothing(void) {}", entry="nothing")
         return self.bind(nothing, ONE_THREAD, ())
 
@@ -260,8 +261,8 @@ class PyOpenCLSession(Session):
             cl.enqueue_fill_buffer(self._queue, self._scratch, np.uint8(1), 0, size)
 
     def ceilings(self) -> Mapping[str, float]:
-        """What the device's memory reaches with kernels that do nothing but move data; takes tenths
-        of a second on a CPU and gives all memory back."""
+        """Return what the device's memory reaches with kernels that do nothing but move data; takes
+        tenths of a second on a CPU and gives all memory back."""
         device = self._device
         most = min(device.global_mem_size // PART_OF_ALL, device.max_mem_alloc_size)
         width = min(BLOCK, device.max_work_group_size)

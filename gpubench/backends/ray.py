@@ -136,13 +136,13 @@ class Cluster:
             self.ray.shutdown()
 
     def check_store(self) -> None:
-        """Raises ``DeviceMemoryError`` where objects had to go to disk: times would be the
+        """Raise ``DeviceMemoryError`` where objects had to go to disk: times would be the
         disk's."""
         if self._folder and next(self._folder.glob("session_*/ray_spilled_objects*/*"), None):
             raise self.full_store("Ray wrote objects to disk")
 
     def full_store(self, consequence: str) -> DeviceMemoryError:
-        """What to raise where the object store is full."""
+        """Return what to raise where the object store is full."""
         return DeviceMemoryError(
             f"the object store of {self.facts['object_store_bytes']:,} bytes is full, and "
             f"{consequence}; use smaller sizes, or set `options: {{memory: ...}}`"
@@ -175,7 +175,7 @@ class RaySession(CellSession):
         return resident
 
     def view(self, native: Native) -> np.ndarray[Any, Any]:
-        """The object's own memory where it is on this node, which cannot be written."""
+        """Return the object's own memory where it is on this node, which cannot be written."""
         with self._errors():
             value = self._ray.get(native.value) if isinstance(native, Cell) else native
         array = np.asarray(value)
@@ -201,7 +201,7 @@ class RaySession(CellSession):
         return call
 
     def synchronize(self) -> None:
-        """Raises what the last call's tasks raised."""
+        """Raise what the last call's tasks raised."""
         last, self._last = self._last, []
         with self._errors():
             for reference in last:
@@ -216,7 +216,8 @@ class RaySession(CellSession):
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """What went wrong, in words, with the cause; errors of functions stay what they are."""
+        """Tell what went wrong, in words, with the cause; errors of functions stay what they
+        are."""
         errors = self._ray.exceptions
         try:
             yield
@@ -321,7 +322,7 @@ def _token() -> str:
 
 @contextmanager
 def _on_loopback() -> Iterator[None]:
-    """A Ray that is started meanwhile is not reached from outside.
+    """Keep a Ray that is started meanwhile from being reached from outside.
 
     Ray listens on all interfaces, save where it is told that clusters are of no use: it does so by
     itself on Windows and macOS, and this variable chooses. Its other guard is a token, which it

@@ -28,7 +28,7 @@ def names() -> tuple[str, ...]:
 
 @cache
 def get(name: str) -> Backend:
-    """The backend of that name; the same instance each time.
+    """Return the backend of that name; the same instance each time.
 
     Raises ``BackendError`` for a name that no package declares or that two declare, and for a
     backend that cannot be imported or made, with the cause and what to install.
@@ -88,8 +88,8 @@ def usable() -> Iterator[Backend]:
 
 
 def describe_devices() -> list[Description]:
-    """The devices of this machine, each once, as the backends describe them; starts none of them.
-    The host's processor comes first."""
+    """Return the devices of this machine, each once, as the backends describe them; starts none of
+    them. The host's processor comes first."""
     lines: dict[str, Description] = {}
     for backend in usable():
         for line in backend.devices():
@@ -102,7 +102,8 @@ def _distribution(entry: EntryPoint) -> str:
 
 
 def _missing(entry: EntryPoint, error: Exception) -> str | None:
-    """What to install for a module that is missing; ``None`` when installing mends nothing."""
+    """Return what to install for a module that is missing; ``None`` when installing mends
+    nothing."""
     if not isinstance(error, ModuleNotFoundError) or error.name is None:
         return None
     if f"{entry.module}.".startswith(f"{error.name}."):

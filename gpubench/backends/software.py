@@ -49,7 +49,7 @@ the reason of a second one."""
 
 
 def software_device() -> SoftwareDevice | None:
-    """The device in software, started where it is asked for; ``None`` where it is not.
+    """Return the device in software, started where it is asked for; ``None`` where it is not.
 
     Raises ``BackendError`` with the reason where it cannot be had.
     """
@@ -85,7 +85,7 @@ def device_count() -> int:
 
 
 def switched_on() -> AbstractContextManager[None]:
-    """Processes that are started meanwhile run on the device in software."""
+    """Have processes that are started meanwhile run on the device in software."""
     return environment({SWITCH: "1"})
 
 

@@ -173,13 +173,13 @@ class Divided:
     pieces: Sequence[Piece] = ()
 
     def cut(self, array: AnyArray, piece: Piece) -> AnyArray:
-        """A piece's part of values of the same shape."""
+        """Return a piece's part of values of the same shape."""
         if self.dimension is None:
             return array
         return array[(*[slice(None)] * self.dimension, piece.where)]
 
     def portion(self, piece: Piece) -> AnyArray:
-        """What a piece starts from. It has gaps only where the whole has them."""
+        """Return what a piece starts from. It has gaps only where the whole has them."""
         portion = self.cut(self.host, piece)
         return portion.copy(order="K") if self.host.flags.forc else portion
 
@@ -282,8 +282,8 @@ class TogetherSession(HostSession):
         return lengths
 
     def facts(self) -> Mapping[str, Value]:
-        """The portion of each part (``0.62 numba_parallel on cpu, ...``), and the devices of all
-        (``cpu and cuda:0``)."""
+        """Return the portion of each part (``0.62 numba_parallel on cpu, ...``), and the devices of
+        all (``cpu and cuda:0``)."""
         total = sum(self._lengths) or 1
         parts = [
             f"{length / total:.2f} {runner.part.name}"

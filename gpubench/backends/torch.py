@@ -110,7 +110,7 @@ class TorchSession(HostSession):
             self._compile.cache_clear()
 
     def to_native(self, array: np.ndarray[Any, Any]) -> Native:
-        """A tensor in memory of PyTorch's own, which is aligned as its loops like it.
+        """Return a tensor in memory of PyTorch's own, which is aligned as its loops like it.
 
         Raises ``KernelError`` for a dtype that PyTorch has not.
         """
@@ -284,7 +284,7 @@ class TorchBackend(HostBackend):
 
 
 def translated(error: Exception, device: str) -> DeviceError | None:
-    """What PyTorch raised, in gpubench's words; ``None`` for an error of the function."""
+    """Return what PyTorch raised, in gpubench's words; ``None`` for an error of the function."""
     if not isinstance(error, RuntimeError):
         return None
     torch, text = import_module("torch"), str(error).strip()

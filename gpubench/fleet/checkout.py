@@ -183,7 +183,7 @@ class Checkout:
 
 
 def members(session: int) -> list[int]:
-    """Processes of a session: asv gives each that it starts a group of its own."""
+    """Return the processes of a session: asv gives each that it starts a group of its own."""
     psutil = import_module("psutil")  # Dask has it; it has no types
 
     pids = []
@@ -195,7 +195,7 @@ def members(session: int) -> list[int]:
 
 
 def git(folder: Path, *arguments: str, ok: Sequence[int] = (0,)) -> str:
-    """What git prints; raises ``GpubenchError`` with its own last words."""
+    """Return what git prints; raises ``GpubenchError`` with its own last words."""
     done = subprocess.run(
         ["git", "-C", str(folder), *arguments],
         capture_output=True,

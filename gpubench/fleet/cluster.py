@@ -103,8 +103,8 @@ def _refuse_open(listens: str, security: Security) -> None:
 
 @contextmanager
 def connected(address: str, security: Security) -> Iterator[Client]:
-    """A client; raises ``GpubenchError`` where no scheduler answers, or where without TLS it
-    listens to others."""
+    """Connect a client; raises ``GpubenchError`` where no scheduler answers, or where without TLS
+    it listens to others."""
     try:
         client = Client(address, timeout=REACHABLE, security=security)
     except (OSError, ValueError) as error:  # time-outs are some
@@ -199,7 +199,7 @@ class Measuring(WorkerPlugin):  # type: ignore[misc]
             watching.join()
 
     def said(self, line: str) -> None:
-        """A process wrote a line: it goes to who listens."""
+        """Pass a line that a process wrote to who listens."""
         if match := PROGRESS.search(line):
             self.progress = f"{float(match[1]):.0f} %"
         said = {"machine": self.checkout.machine, "line": f"{self.doing}: {line}"}

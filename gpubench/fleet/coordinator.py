@@ -177,7 +177,8 @@ def machines_of(
 def _asked(
     client: Client, addresses: Mapping[str, str], function: Callable[..., Any], *arguments: Any
 ) -> dict[str, Any]:
-    """What each of these machines answers, by its name; an exception where it failed or is gone."""
+    """Return what each of these machines answers, by its name; an exception where it failed or is
+    gone."""
     futures = {
         name: client.submit(function, *arguments, workers=[a], resources=resources(0), pure=False)
         for name, a in sorted(addresses.items())
@@ -315,7 +316,7 @@ class Pace:
         self._took = self._expected = 0.0
 
     def add(self, share: Share, seconds: float) -> None:
-        """A share took so long."""
+        """Take note of how long a share took."""
         self._took += seconds
         self._expected += share.seconds
 
@@ -511,7 +512,7 @@ class Dispatch:
             self.say(f"{machine.name} gets no more: {IN_A_ROW} shares in a row failed")
 
     def give_up(self, machine: Machine, share: Share, why: str) -> None:
-        """A machine has failed: the share goes to another one, or is lost without any."""
+        """Give the share of a machine that failed to another one; without any it is lost."""
         self.say(f"{machine.name}: {share.title}: {why}")
         tried = self.tried[share]
         tried.add(machine.name)
@@ -550,7 +551,7 @@ def keep_logs(client: Client, folder: Path) -> MutableMapping[str, str]:
 
 
 def described(client: Client) -> list[dict[str, str]]:
-    """What each measuring worker says of itself: ``machine``, ``address``, ``checkout``, and what
-    it ``does``, with the ``progress``."""
+    """Return what each measuring worker says of itself: ``machine``, ``address``, ``checkout``, and
+    what it ``does``, with the ``progress``."""
     answers = client.run(describe, on_error="ignore")  # others' workers have no gpubench
     return [{"address": address, **one} for address, one in sorted(answers.items()) if one]

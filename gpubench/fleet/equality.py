@@ -39,8 +39,8 @@ def proof_commands(plan: Plan) -> list[tuple[str, ...]]:
 
 
 def compare(reference: CaseTimes, other: CaseTimes) -> tuple[float, str | None]:
-    """The largest factor between times of two machines, and why they are not proven equal; ``None``
-    where they are.
+    """Return the largest factor between times of two machines, and why they are not proven equal;
+    ``None`` where they are.
 
     Every case needs an interval on both, and a ratio within the factor from which it could be a
     verdict: what is nearer to 1, no two processes of one machine tell apart.

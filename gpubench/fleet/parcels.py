@@ -40,7 +40,7 @@ class Parcel:
     """SHA-256 of each, taken on the machine."""
 
     def json(self, name: str) -> dict[str, Any]:
-        """A file's content; raises ``Damaged``."""
+        """Return a file's content; raises ``Damaged``."""
         try:
             content = json.loads(self.files[name])
         except (KeyError, ValueError, RecursionError) as error:
@@ -66,7 +66,7 @@ def record_names(share: Share, environments: Sequence[str]) -> list[str]:
 
 
 def pack(results_dir: Path, share: Share, environments: Sequence[str]) -> Parcel:
-    """What there is of a share's commit."""
+    """Return what there is of a share's commit."""
     folder = results_dir / share.keeper
     paths = [results_dir / BENCHMARKS, folder / MACHINE]
     for environment in environments:
@@ -135,8 +135,8 @@ def merged_results(
 
 
 def merged_record(before: bytes, arrived: bytes, classes: Collection[str]) -> bytes:
-    """The record with the lines of these classes that are not in it yet: those of the last run that
-    has any of a case, each run's after the facts of its machine."""
+    """Return the record with the lines of these classes that are not in it yet: those of the last
+    run that has any of a case, each run's after the facts of its machine."""
     runs = list(_runs(arrived))
     last = {case: place for place, run in enumerate(runs) for case, _ in run}
     for place, run in enumerate(runs):
@@ -179,7 +179,7 @@ def add_lines(results_dir: Path, share: Share, record: str, begun: bytes, new: b
 
 
 def _without(path: Path, begun: bytes, share: Share) -> bytes:
-    """A record without what ``add_lines`` has put into it."""
+    """Return a record without what ``add_lines`` has put into it."""
     return _bytes(path).replace(merged_record(b"", begun, share.classes), b"")
 
 
@@ -211,8 +211,8 @@ def going_on(
 
 
 def merged_benchmarks(before: Mapping[str, Any], arrived: Mapping[str, Any]) -> dict[str, Any]:
-    """What asv says of all benchmarks; of one that has not changed, that of the machine on which it
-    has more cases."""
+    """Return what asv says of all benchmarks; of one that has not changed, that of the machine on
+    which it has more cases."""
     merged = {**before, **arrived}
     for name in before.keys() & arrived.keys() - {"version"}:
         old, new = before[name], arrived[name]
@@ -226,7 +226,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def stored(path: Path) -> dict[str, Any]:
-    """A file of asv's as it lies in the results directory; nothing where there is none."""
+    """Return a file of asv's as it lies in the results directory; nothing where there is none."""
     try:
         content = json.loads(_bytes(path) or b"{}")
     except (ValueError, RecursionError) as error:

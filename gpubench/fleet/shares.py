@@ -94,7 +94,7 @@ def class_of(benchmark: str) -> str:
 
 
 def offer_of(group: Group) -> Offer:
-    """What a group of the plan offers."""
+    """Return what a group of the plan offers."""
     kernel, name, cases = group.kernel, group.implementation_name, list(cases_of(group))
     return Offer(
         group.loaded.suite.suite,
@@ -137,7 +137,7 @@ def divide(
 
 
 def next_share(waiting: Iterable[Share], keeper: str, installed: str | None) -> Share | None:
-    """What a machine does next: of the commit that it has ``installed``, so that it installs each
-    once, else the first."""
+    """Return what a machine does next: of the commit that it has ``installed``, so that it installs
+    each once, else the first."""
     own = [share for share in waiting if share.keeper == keeper]
     return min(own, key=lambda share: share.commit != installed, default=None)

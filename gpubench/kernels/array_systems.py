@@ -57,13 +57,13 @@ def make_norm_torch() -> InPlace:
 
 
 def norm_jax(x: Array) -> Array:
-    """The Euclidean norm of ``x`` (shape ``[n]``), in the shape ``[1]``."""
+    """Return the Euclidean norm of ``x`` (shape ``[n]``), in the shape ``[1]``."""
     jnp = import_module("jax.numpy")
     return jnp.sqrt(jnp.sum(x * x, keepdims=True))
 
 
 def norm_xp(xp: Any, x: Array) -> Array:
-    """The Euclidean norm of ``x`` (shape ``[n]``), in the shape ``[1]``."""
+    """Return the Euclidean norm of ``x`` (shape ``[n]``), in the shape ``[1]``."""
     return xp.linalg.vector_norm(x, keepdims=True)
 
 
@@ -78,12 +78,12 @@ def make_multiply_torch() -> InPlace:
 
 
 def multiply_jax(a: Array, b: Array) -> Array:
-    """``a * b``, a new array."""
+    """Return ``a * b``, a new array."""
     return a * b
 
 
 def multiply_xp(xp: Any, a: Array, b: Array) -> Array:
-    """``a * b``, a new array."""
+    """Return ``a * b``, a new array."""
     return a * b
 
 
@@ -98,12 +98,12 @@ def make_matmul_torch() -> InPlace:
 
 
 def matmul_jax(A: Array, B: Array) -> Array:
-    """``A @ B`` in the precision of its dtype: on a GPU, JAX would take less by itself."""
+    """Return ``A @ B`` in the precision of its dtype: on a GPU, JAX would take less by itself."""
     return import_module("jax.numpy").matmul(A, B, precision="highest")
 
 
 def matmul_xp(xp: Any, A: Array, B: Array) -> Array:
-    """``A @ B``, a new matrix."""
+    """Return ``A @ B``, a new matrix."""
     return xp.matmul(A, B)
 
 
@@ -139,7 +139,7 @@ def pi_numpy(n: int, seed: Seed, inside: Count) -> None:
 
 @njit(parallel=True, cache=True)
 def pi_parallel(n: int, seed: Seed, inside: Count) -> None:
-    """The same in one pass, over the threads of the CPU."""
+    """Do the same in one pass, over the threads of the CPU."""
     found = 0
     for i in prange(n):
         bits = (i + seed[0]) & _32_BITS
@@ -168,12 +168,13 @@ def make_pi_torch() -> InPlace:
 
 
 def pi_jax(n: int, seed: Array) -> Array:
-    """The same in the shape ``[1]``; ``n`` is known when it is compiled."""
+    """Return the same in the shape ``[1]``; ``n`` is known when it is compiled."""
     return pi_xp(import_module("jax.numpy"), n, seed)
 
 
 def pi_xp(xp: Any, n: int, seed: Array) -> Array:
-    """The same in the shape ``[1]``, all points at once, each operation an array of its own."""
+    """Return the same in the shape ``[1]``, all points at once, each operation an array of its
+    own."""
     # Where the seed is; Dask's arrays, and JAX's while they are compiled, are nowhere.
     device = getattr(seed, "device", None)
     bits = (xp.arange(n, dtype=xp.int64, device=device) + seed) & _32_BITS

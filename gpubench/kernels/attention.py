@@ -48,7 +48,7 @@ def attention_numpy(Q: Matrix, K: Matrix, V: Matrix, scores: Matrix, out: Matrix
 
 @njit(cache=True)
 def _cut_values(V: Matrix) -> Any:
-    """The values in tiles of 64 rows and pieces of 64 columns, filled up with zeros."""
+    """Return the values in tiles of 64 rows and pieces of 64 columns, filled up with zeros."""
     tiles, pieces = panel_count(V.shape[0]), panel_count(V.shape[1])
     values = np.zeros((tiles, pieces, WIDTH * WIDTH), np.float32)
     for i in range(V.shape[0]):
@@ -59,7 +59,7 @@ def _cut_values(V: Matrix) -> Any:
 
 @njit(cache=True)
 def _scaled(queries: Matrix, depth: int) -> Any:
-    """Queries over the root of ``d``, filled up with zeros to an even number of them."""
+    """Return queries over the root of ``d``, filled up with zeros to an even number of them."""
     scaled = np.zeros((queries.shape[0] + queries.shape[0] % 2, depth), np.float32)
     scale = np.float32(1 / math.sqrt(queries.shape[1]))
     for i in range(queries.shape[0]):
@@ -89,7 +89,7 @@ def _weigh(scores: Matrix, keys: int, largest: Row, total: Row, sums: Any, weigh
 
 @njit(cache=True)
 def _attend(queries: Matrix, turned: Any, values: Any, count: int, out: Matrix) -> None:
-    """A band of queries against ``count`` keys, tile by tile."""
+    """Take a band of queries against ``count`` keys, tile by tile."""
     scaled = _scaled(queries, turned.shape[1] // WIDTH)
     rows = scaled.shape[0]
     scores = np.empty((rows, WIDTH), np.float32)
@@ -109,7 +109,7 @@ def _attend(queries: Matrix, turned: Any, values: Any, count: int, out: Matrix) 
 
 @njit(parallel=True, cache=True)
 def attention_parallel(Q: Matrix, K: Matrix, V: Matrix, scores: Matrix, out: Matrix) -> None:
-    """A band of queries at a time over the threads of the CPU, a tile of scores in cache."""
+    """Take a band of queries at a time over the threads of the CPU, a tile of scores in cache."""
     turned, values = packed(K), _cut_values(V)
     for band in prange((out.shape[0] + _BAND - 1) // _BAND):
         first, end = band * _BAND, band * _BAND + _BAND
@@ -118,7 +118,7 @@ def attention_parallel(Q: Matrix, K: Matrix, V: Matrix, scores: Matrix, out: Mat
 
 @cuda.jit
 def _score(Q: Matrix, K: Matrix, scale: Any, scores: Matrix) -> None:
-    """A thread for each score: a launch of ``[n, n]`` threads or more."""
+    """Use a thread for each score: a launch of ``[n, n]`` threads or more."""
     key, query = cuda.grid(2)
     if query < scores.shape[0] and key < scores.shape[1]:
         total = _ZERO
@@ -129,7 +129,7 @@ def _score(Q: Matrix, K: Matrix, scale: Any, scores: Matrix) -> None:
 
 @cuda.jit
 def _average(scores: Matrix, V: Matrix, out: Matrix) -> None:
-    """A thread for each result: a launch of ``[d, n]`` threads or more."""
+    """Use a thread for each result: a launch of ``[d, n]`` threads or more."""
     column, query = cuda.grid(2)
     if query < out.shape[0] and column < out.shape[1]:
         total = _ZERO
@@ -152,7 +152,7 @@ def attention_cuda_scores(launch: Any, Q: Any, K: Any, V: Any, scores: Any, out:
 
 
 def make_attention_tiled(*, tile: int, d: int) -> Any:
-    """A CUDA kernel whose scores stay in shared memory, ``tile`` x ``tile`` at a time.
+    """Return a CUDA kernel whose scores stay in shared memory, ``tile`` x ``tile`` at a time.
 
     Rows have ``d`` numbers. The launch is blocks of ``[tile, tile]`` and ``cdiv(n, tile)`` of them:
     each has ``tile`` queries and goes through all keys. A thread has one score of a tile, and every

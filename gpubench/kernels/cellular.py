@@ -25,7 +25,7 @@ def soup(values: dict[str, Any], generator: np.random.Generator) -> Cells:
 
 
 def game_of_life_numpy(cells: Cells, padded: Cells, sums: Cells, out: Cells) -> None:
-    """A step: sums of three along rows, then along columns, in bytes throughout.
+    """Make a step: sums of three along rows, then along columns, in bytes throughout.
 
     ``padded`` (shape ``[n + 2, n + 2]``) takes the cells with the opposite edges around them, and
     ``sums`` has the shape ``[n + 2, n]``.
@@ -53,7 +53,7 @@ def _life_row(above: Cells, row: Cells, below: Cells, out: Cells) -> None:
 
 @njit(cache=True)
 def _life_at(above: Cells, row: Cells, below: Cells, x: int) -> Any:
-    """A cell whose neighbours may be at the other edge."""
+    """Return a cell whose neighbours may be at the other edge."""
     left, right = x - 1, x + 1 if x + 1 < row.size else 0
     around = above[left] + above[x] + above[right] + row[left] + row[right]
     around += below[left] + below[x] + below[right]
@@ -62,7 +62,7 @@ def _life_at(above: Cells, row: Cells, below: Cells, x: int) -> Any:
 
 @njit(parallel=True, cache=True)
 def game_of_life_parallel(cells: Cells, padded: Cells, sums: Cells, out: Cells) -> None:
-    """A step in one pass, the rows over the threads of the CPU; the rest is NumPy's."""
+    """Make a step in one pass, the rows over the threads of the CPU; the rest is NumPy's."""
     n = cells.shape[0]
     for y in prange(n):
         above, row, below = cells[y - 1], cells[y], cells[y + 1 if y + 1 < n else 0]
@@ -73,7 +73,7 @@ def game_of_life_parallel(cells: Cells, padded: Cells, sums: Cells, out: Cells) 
 
 @cuda.jit
 def game_of_life_cuda(cells: Cells, padded: Cells, sums: Cells, out: Cells) -> None:
-    """A thread for each cell, nine reads from memory or cache; the launch covers the cells."""
+    """Use a thread for each cell, nine reads from memory or cache; the launch covers the cells."""
     x, y = cuda.grid(2)
     n = cells.shape[0]
     if x < n and y < n:
@@ -86,7 +86,7 @@ def game_of_life_cuda(cells: Cells, padded: Cells, sums: Cells, out: Cells) -> N
 
 
 def make_game_of_life_tiled(*, width: int, height: int) -> Any:
-    """A CUDA kernel that reads a tile and a rim of one cell into shared memory once.
+    """Return a CUDA kernel that reads a tile and a rim of one cell into shared memory once.
 
     The launch is blocks of ``[width, height]`` threads and a grid that covers the cells.
     """

@@ -30,7 +30,8 @@ def norm_dask(x: Any) -> Any:
 
 
 def matmul_dask(A: Any, B: Any) -> Any:
-    """``A @ B`` for shapes [m, k] and [k, n]: a product for each pair of chunks that meet."""
+    """Return ``A @ B`` for shapes [m, k] and [k, n]: a product for each pair of chunks that
+    meet."""
     return A @ B
 
 
@@ -41,7 +42,7 @@ def pi_numpy(pieces: Array, seed: int, inside: Array) -> None:
 
 
 def pi_dask(pieces: Any, seed: int) -> Any:
-    """The same, as an int64 array of shape [1]: a task for each chunk of ``pieces``."""
+    """Return the same, as an int64 array of shape [1]: a task for each chunk of ``pieces``."""
     counts = pieces.map_blocks(points_inside, seed, dtype=np.int64, meta=np.empty(0, np.int64))
     return counts.sum(keepdims=True)
 
@@ -58,7 +59,7 @@ def _inside(piece: int, seed: int) -> int:
 
 
 def pi_ray(pieces: Any, seed: int) -> Array:
-    """The same by Ray, from a reference to ``pieces``: a task for each processor."""
+    """Return the same by Ray, from a reference to ``pieces``: a task for each processor."""
     import ray
 
     part, size = _remote_part(), ray.get(pieces).size

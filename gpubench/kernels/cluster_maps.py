@@ -15,13 +15,13 @@ from gpubench.kernels.maps import Array, python_tasks
 
 
 def map_dask(steps: Any, batch: int) -> Any:
-    """A Dask array of ``steps``, of which a chunk becomes one task. One that has chunks of
+    """Return a Dask array of ``steps``, of which a chunk becomes one task. One that has chunks of
     ``batch`` elements already (``options: {chunks: batch}``) is not taken apart first."""
     return steps.rechunk(batch).map_blocks(python_tasks, dtype=np.float64, meta=np.empty(0))
 
 
 def map_ray(steps: Any, batch: int) -> Array:
-    """``steps`` is a reference: each task is sent that, and which part of it is its own."""
+    """Send each task the reference ``steps``, and which part of it is its own."""
     import ray
 
     part, size = _remote_part(), ray.get(steps).size

@@ -55,12 +55,12 @@ def make_multiply_them_elementwise() -> Callable[..., None]:
 
 
 def multiply_them_pycuda(a: Array, b: Array) -> Array:
-    """``a * b``, a new array: PyCUDA's arrays have no product into one that exists."""
+    """Return ``a * b``, a new array: PyCUDA's arrays have no product into one that exists."""
     return a * b
 
 
 def norm_cupy(x: Array) -> Array:
-    """The Euclidean norm of ``x`` (shape ``[n]``), in the shape ``[1]``."""
+    """Return the Euclidean norm of ``x`` (shape ``[n]``), in the shape ``[1]``."""
     return (x * x).sum(keepdims=True) ** 0.5
 
 

@@ -49,7 +49,7 @@ def vector_add_cuda(a: Vector, b: Vector, n: int) -> None:
 
 
 def increment_by_one_numpy(a: Vector) -> None:
-    """``a += 1`` in place, without a temporary."""
+    """Compute ``a += 1`` in place, without a temporary."""
     np.add(a, 1, out=a)
 
 

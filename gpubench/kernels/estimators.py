@@ -73,8 +73,8 @@ def stretched(values: Values, generator: Random) -> Points:
 
 
 def straight(values: Values, generator: Random) -> tuple[Points, Numbers, Points, Numbers]:
-    """A linear function of normal features, and noise of a tenth of its variance: points, numbers,
-    and a tenth as many new ones."""
+    """Return a linear function of normal features, and noise of a tenth of its variance: points,
+    numbers, and a tenth as many new ones."""
     points, numbers = _straight(values, generator)
     n = values["n"]
     return points[:n], numbers[:n], points[n:], numbers[n:]
@@ -169,7 +169,7 @@ def _lloyd(points: Points, centres: Points, labels: Labels, sums: Any, counts: A
 
 
 def kmeans_parallel(points: Points, start: Points, iterations: int) -> tuple[Labels, Points]:
-    """A point at a time over the threads of the CPU: no distance is written down."""
+    """Take a point at a time over the threads of the CPU: no distance is written down."""
     centres = start.copy()
     labels = np.full(len(points), -1, np.int32)
     sums = np.empty((_SHARES, *centres.shape))
@@ -310,8 +310,8 @@ def _dense(points: Points, square: Any, least: Any, dense: Any) -> None:
 
 @njit(cache=True)
 def _grown(points: Points, square: Any, dense: Any, labels: Labels) -> None:
-    """Groups of dense points that are near each other, and the points near them, one group after
-    another."""
+    """Find groups of dense points that are near each other, and the points near them, one group
+    after another."""
     waiting = np.empty(len(points), np.int64)
     group = 0
     for first in range(len(points)):
@@ -389,7 +389,8 @@ def _vote(points: Points, truth: Labels, new_points: Points, k: Any, predictions
 
 
 def neighbours_parallel(points: Points, truth: Labels, new_points: Points, k: int) -> Labels:
-    """A new point at a time over the threads of the CPU, with its nearest so far beside it."""
+    """Take a new point at a time over the threads of the CPU, with its nearest so far beside
+    it."""
     predictions = np.empty(len(new_points), np.int32)
     _vote(points, truth, new_points, k, predictions)
     return predictions
@@ -417,8 +418,8 @@ def _forest_scikit_learn(trees: int, depth: int) -> Any:
 
 
 def _forest_xgboost(settings: Settings, d: int, trees: int, depth: int) -> Any:
-    """A forest is one round of as many trees; each split is looked for among the root of ``d``
-    features, as in the others."""
+    """Return a forest: one round of as many trees; each split is looked for among the root of
+    ``d`` features, as in the others."""
     return import_module("xgboost").XGBRFClassifier(
         n_estimators=trees,
         max_depth=depth,

@@ -87,7 +87,7 @@ def argmax_parallel(x: Vector, parts: Vector, places: Indices, out: Indices) -> 
 
 @cuda.jit(device=True)
 def _larger(one: Any, other: Any) -> Any:
-    """The larger of two numbers; NaN is larger than all."""
+    """Return the larger of two numbers; NaN is larger than all."""
     return one if one >= other or one != one else other
 
 
@@ -109,7 +109,7 @@ def _largest_of_block(value: Any, room: Vector) -> Any:
 
 @cuda.jit
 def _largest_parts(x: Vector, parts: Vector) -> None:
-    """The largest number of each block's share of ``x`` into ``parts``."""
+    """Write the largest number of each block's share of ``x`` into ``parts``."""
     room = cuda.shared.array(MAX_THREADS_PER_BLOCK, dtype=x.dtype)
     best = x[0]
     i, size = np.uint64(cuda.grid(1)), np.uint64(x.size)
@@ -163,7 +163,7 @@ def _first_of_block(value: Any, place: int, room: Vector, places: Indices) -> No
 
 @cuda.jit
 def _first_parts(x: Vector, parts: Vector, places: Indices) -> None:
-    """The largest number of each block's share of ``x``, and where it first stands."""
+    """Write the largest number of each block's share of ``x``, and where it first stands."""
     room = cuda.shared.array(MAX_THREADS_PER_BLOCK, dtype=x.dtype)
     room_places = cuda.shared.array(MAX_THREADS_PER_BLOCK, dtype=places.dtype)
     best, place = x[0], np.int64(0)

@@ -73,7 +73,7 @@ _B1, _B2, _B3, _B4, _B5 = 0.319381530, -0.356563782, 1.781477937, -1.821255978, 
 
 
 def _below(x: Vector) -> Vector:
-    """The share of a normal distribution that lies below ``x``."""
+    """Return the share of a normal distribution that lies below ``x``."""
     size = np.abs(x)
     k = 1 / (1 + x.dtype.type(_P) * size)
     tail = k * (_B1 + k * (_B2 + k * (_B3 + k * (_B4 + k * _B5))))
@@ -85,16 +85,16 @@ def _below(x: Vector) -> Vector:
 
 
 def _ends(log_ratio: Any, years: Any, rate: Any, spread: Any, half: Any) -> Any:
-    """The places of a normal distribution below which shares are counted, from the logarithm of
-    share over strike."""
+    """Return the places of a normal distribution below which shares are counted, from the logarithm
+    of share over strike."""
     width = spread * math.sqrt(years)
     high = (log_ratio + (rate + half * spread * spread) * years) / width
     return high, high - width
 
 
 def _share_below(x: Any, bell: Any, numbers: Any) -> Any:
-    """The share of a normal distribution below ``x``, from ``bell = exp(-x * x / 2)``. ``numbers``
-    are the constants in the dtype of the rest: literals would be doubles."""
+    """Return the share of a normal distribution below ``x``, from ``bell = exp(-x * x / 2)``.
+    ``numbers`` are the constants in the dtype of the rest: literals would be doubles."""
     half, one, p, root, b1, b2, b3, b4, b5 = numbers
     k = one / (one + p * abs(x))
     tail = root * bell * k * (b1 + k * (b2 + k * (b3 + k * (b4 + k * b5))))
@@ -131,7 +131,7 @@ def _prices(
 def black_scholes_parallel(
     share: Vector, strike: Vector, years: Vector, rate: Any, spread: Any, call: Vector, put: Vector
 ) -> None:
-    """The same in one pass of vector instructions, over the threads of the CPU."""
+    """Do the same in one pass of vector instructions, over the threads of the CPU."""
     for piece in prange((call.size + _PIECE - 1) // _PIECE):
         own = slice(piece * _PIECE, min(call.size, piece * _PIECE + _PIECE))
         _prices(share[own], strike[own], years[own], rate, spread, call[own], put[own])
@@ -141,7 +141,7 @@ def black_scholes_parallel(
 def black_scholes_cuda(
     share: Vector, strike: Vector, years: Vector, rate: Any, spread: Any, call: Vector, put: Vector
 ) -> None:
-    """A thread for each option; any one-dimensional launch is right."""
+    """Use a thread for each option; any one-dimensional launch is right."""
     number = share.dtype.type
     half = number(0.5)
     numbers = (
@@ -174,7 +174,7 @@ def pi_numpy(n: int, seed: Any, inside: Count) -> None:
 
 @njit(parallel=True, cache=True)
 def pi_parallel(n: int, seed: Any, inside: Count) -> None:
-    """The same in one pass, over the threads of the CPU."""
+    """Do the same in one pass, over the threads of the CPU."""
     found = 0
     for piece in prange((n + _PIECE - 1) // _PIECE):
         own = 0
@@ -227,7 +227,7 @@ CONSTANTS = len(_WICHURA)
 
 
 def wichura(values: dict[str, Any], generator: np.random.Generator) -> Vector:
-    """The constants in the case's dtype: as literals they would be doubles."""
+    """Return the constants in the case's dtype: as literals they would be doubles."""
     return np.array(_WICHURA, values["dtype"])
 
 
@@ -235,7 +235,7 @@ def option_numpy(
     n: int, seed: Any, share: Any, strike: Any, drift: Any, spread: Any,
     constants: Vector, parts: Vector, out: Mean,
 ) -> None:  # fmt: skip
-    """The mean gain of a call over ``n`` random ends of the share's price, into ``out``.
+    """Write the mean gain of a call over ``n`` random ends of the share's price, into ``out``.
 
     ``drift`` is ``(rate - volatility**2 / 2) * years`` and ``spread`` ``volatility * sqrt(years)``;
     the ends have the dtype of ``constants`` (Boyle, "Options: a Monte Carlo approach", 1977).
@@ -255,7 +255,7 @@ def option_numpy(
 
 
 def normal_numpy(bits: Any, k: Vector) -> Vector:
-    """A normal number for each of some random bits, in the dtype of the constants ``k``."""
+    """Return a normal number for each of some random bits, in the dtype of the constants ``k``."""
     uniform = (bits >> _41).astype(k.dtype)
     uniform += k[0]
     uniform *= k[1]
@@ -273,7 +273,7 @@ def normal_numpy(bits: Any, k: Vector) -> Vector:
 
 @cuda.jit(device=True)
 def _normal_on_device(bits: Any, k: Any) -> Any:
-    """The same for one number."""
+    """Return the same for one number."""
     uniform = (k.dtype.type(np.int64(bits >> _41)) + k[0]) * k[1]
     q = uniform - k[0]
     if abs(q) <= k[2]:
@@ -296,8 +296,8 @@ def _draw(first: int, seed: Any, uniform: Vector, k: Vector) -> None:
 
 @njit(cache=True, error_model="numpy", fastmath={"reassoc", "nsz", "contract"})
 def _gain(uniform: Vector, share: Any, strike: Any, drift: Any, spread: Any, k: Vector) -> Any:
-    """The sum of the gains of some ends. The middle part and the outer one are both computed: a
-    choice of two numbers is a vector instruction, a branch is none."""
+    """Return the sum of the gains of some ends. The middle part and the outer one are both
+    computed: a choice of two numbers is a vector instruction, a branch is none."""
     number, total, least = k.dtype.type, 0.0, k[0] * k[1]
     for i in range(uniform.size):
         q = uniform[i] - k[0]
@@ -317,7 +317,7 @@ def option_parallel(
     n: int, seed: Any, share: Any, strike: Any, drift: Any, spread: Any,
     constants: Vector, parts: Vector, out: Mean,
 ) -> None:  # fmt: skip
-    """The same, a piece at a time in a core's cache, over the threads of the CPU."""
+    """Do the same, a piece at a time in a core's cache, over the threads of the CPU."""
     total = 0.0
     for piece in prange((n + _PIECE - 1) // _PIECE):
         uniform = np.empty(min(_PIECE, n - piece * _PIECE), constants.dtype)
@@ -331,7 +331,7 @@ def _gains(
     n: int, seed: Any, share: Any, strike: Any, drift: Any, spread: Any,
     constants: Vector, parts: Vector,
 ) -> None:  # fmt: skip
-    """The sum of the gains that each block's threads have drawn into ``parts``."""
+    """Write the sum of the gains that each block's threads have drawn into ``parts``."""
     room = cuda.shared.array(MAX_THREADS_PER_BLOCK, dtype=parts.dtype)
     total = parts.dtype.type(0)
     for i in range(cuda.grid(1), n, cuda.gridsize(1)):

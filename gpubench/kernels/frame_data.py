@@ -121,8 +121,8 @@ CSV_ROW = len(CSV_HEAD)
 
 
 def csv_bytes(values: Values, generator: np.random.Generator) -> NDArray[np.uint8]:
-    """A file of comma-separated values with a head and ``n`` rows: whole numbers, numbers with six
-    digits after the point, and one of ``k`` words; uint8, ``CSV_ROW * (n + 1)`` bytes."""
+    """Return a file of comma-separated values with a head and ``n`` rows: whole numbers, numbers
+    with six digits after the point, and one of ``k`` words; uint8, ``CSV_ROW * (n + 1)`` bytes."""
     n = int(values["n"])
     rows = np.full((n + 1, CSV_ROW), ord(","), np.uint8)
     rows[0] = np.frombuffer(CSV_HEAD, np.uint8)
@@ -138,7 +138,7 @@ def csv_bytes(values: Values, generator: np.random.Generator) -> NDArray[np.uint
 
 
 def _digits(numbers: NDArray[np.int64], count: int) -> NDArray[np.uint8]:
-    """The last ``count`` decimal digits of each number as text, a row each."""
+    """Return the last ``count`` decimal digits of each number as text, a row each."""
     powers = 10 ** np.arange(count - 1, -1, -1)
     digits: NDArray[np.uint8] = (numbers[:, None] // powers % 10 + ord("0")).astype(np.uint8)
     return digits

@@ -22,7 +22,7 @@ WINDOW = 100
 
 
 def _by(x: Frame, *keys: str) -> Frame:
-    """Groups in whatever order they come, without empty ones."""
+    """Return groups in whatever order they come, without empty ones."""
     return x.groupby(list(keys), as_index=False, sort=False, observed=True)
 
 
@@ -30,49 +30,49 @@ def _by(x: Frame, *keys: str) -> Frame:
 
 
 def group_1(x: Frame) -> Frame:
-    """The sum of v1 by id1."""
+    """Return the sum of v1 by id1."""
     return _by(x, "id1").agg({"v1": "sum"})
 
 
 def group_2(x: Frame) -> Frame:
-    """The sum of v1 by id1 and id2."""
+    """Return the sum of v1 by id1 and id2."""
     return _by(x, "id1", "id2").agg({"v1": "sum"})
 
 
 def group_3(x: Frame) -> Frame:
-    """The sum of v1 and the mean of v3 by id3."""
+    """Return the sum of v1 and the mean of v3 by id3."""
     return _by(x, "id3").agg({"v1": "sum", "v3": "mean"})
 
 
 def group_4(x: Frame) -> Frame:
-    """The means of v1, v2 and v3 by id4."""
+    """Return the means of v1, v2 and v3 by id4."""
     return _by(x, "id4").agg({"v1": "mean", "v2": "mean", "v3": "mean"})
 
 
 def group_5(x: Frame) -> Frame:
-    """The sums of v1, v2 and v3 by id6."""
+    """Return the sums of v1, v2 and v3 by id6."""
     return _by(x, "id6").agg({"v1": "sum", "v2": "sum", "v3": "sum"})
 
 
 def group_6(x: Frame) -> Frame:
-    """The median and the standard deviation of v3 by id4 and id5."""
+    """Return the median and the standard deviation of v3 by id4 and id5."""
     return _by(x, "id4", "id5").agg(median=("v3", "median"), std=("v3", "std"))
 
 
 def group_7(x: Frame) -> Frame:
-    """The largest v1 less the smallest v2 by id3."""
+    """Return the largest v1 less the smallest v2 by id3."""
     both = _by(x, "id3").agg({"v1": "max", "v2": "min"})
     return both.assign(range=both["v1"] - both["v2"])[["id3", "range"]]
 
 
 def group_8(x: Frame) -> Frame:
-    """The two largest v3 by id6."""
+    """Return the two largest v3 by id6."""
     return x[["id6", "v3"]].sort_values("v3", ascending=False).groupby("id6").head(2)
 
 
 def group_9(x: Frame) -> Frame:
-    """The square of the correlation of v1 and v2 by id2 and id4, from sums of whole numbers: a
-    function of one's own for each group would take minutes, and cuDF has none."""
+    """Return the square of the correlation of v1 and v2 by id2 and id4, from sums of whole numbers:
+    a function of one's own for each group would take minutes, and cuDF has none."""
     products = x.assign(rows=1, v11=x["v1"] * x["v1"], v22=x["v2"] * x["v2"], v12=x["v1"] * x["v2"])
     s = _by(products, "id2", "id4").agg(
         {"rows": "sum", "v1": "sum", "v2": "sum", "v11": "sum", "v22": "sum", "v12": "sum"}
@@ -83,13 +83,13 @@ def group_9(x: Frame) -> Frame:
 
 
 def group_10(x: Frame) -> Frame:
-    """The sum of v3 and the number of rows by id1, id2, id3, id4, id5 and id6."""
+    """Return the sum of v3 and the number of rows by id1, id2, id3, id4, id5 and id6."""
     keys = ("id1", "id2", "id3", "id4", "id5", "id6")
     return _by(x.assign(rows=1), *keys).agg({"v3": "sum", "rows": "sum"})
 
 
 def group_missing(x: Frame) -> Frame:
-    """The sum of v1 and the mean of v3 by id4, of the values that are there."""
+    """Return the sum of v1 and the mean of v3 by id4, of the values that are there."""
     return _by(x, "id4").agg({"v1": "sum", "v3": "mean"})
 
 
@@ -121,7 +121,7 @@ def choose(x: Frame) -> Frame:
 
 
 def rolling(x: Frame) -> Frame:
-    """The mean of each row's v3 and those of the 99 rows before."""
+    """Return the mean of each row's v3 and those of the 99 rows before."""
     return x.assign(mean=x["v3"].rolling(WINDOW).mean())[["mean"]]
 
 

@@ -17,7 +17,7 @@ Columns = Mapping[str, Column]
 
 
 def group_1_numpy(x: Columns) -> Columns:
-    """The sum of v1 by id1, a category: a sum for each of its codes."""
+    """Return the sum of v1 by id1, a category: a sum for each of its codes."""
     words = x["id1 categories"]
     counts = np.bincount(x["id1"], minlength=len(words))
     sums = np.bincount(x["id1"], x["v1"], minlength=len(words))
@@ -26,7 +26,7 @@ def group_1_numpy(x: Columns) -> Columns:
 
 
 def group_1_numba(x: Columns) -> Columns:
-    """The same, in one loop on one thread."""
+    """Return the same, in one loop on one thread."""
     words = x["id1 categories"]
     counts, sums = _counts_and_sums(x["id1"], x["v1"], len(words))
     (codes,) = counts.nonzero()
@@ -44,7 +44,8 @@ def _counts_and_sums(codes: Column, values: Column, groups: int) -> tuple[Column
 
 
 def group_5_numpy(x: Columns) -> Columns:
-    """The sums of v1, v2 and v3 by id6: numbers from 1 to the largest are codes themselves."""
+    """Return the sums of v1, v2 and v3 by id6: numbers from 1 to the largest are codes
+    themselves."""
     keys, groups = x["id6"], int(x["id6"].max()) + 1
     (codes,) = np.bincount(keys, minlength=groups).nonzero()
     v1, v2, v3 = (np.bincount(keys, x[v], minlength=groups)[codes] for v in ("v1", "v2", "v3"))
@@ -52,7 +53,7 @@ def group_5_numpy(x: Columns) -> Columns:
 
 
 def group_5_numba(x: Columns) -> Columns:
-    """The same, in one loop on one thread."""
+    """Return the same, in one loop on one thread."""
     counts, v1, v2, v3 = _three_sums(x["id6"], x["v1"], x["v2"], x["v3"])
     (codes,) = counts.nonzero()
     return {"id6": codes, "v1": v1[codes], "v2": v2[codes], "v3": v3[codes]}
@@ -101,7 +102,7 @@ def choose_numpy(x: Columns) -> Columns:
 
 
 def rolling_numba(x: Columns) -> Columns:
-    """The mean of each row's v3 and those of the 99 rows before."""
+    """Return the mean of each row's v3 and those of the 99 rows before."""
     return {"mean": _rolling(x["v3"], WINDOW)}
 
 

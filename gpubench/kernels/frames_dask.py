@@ -9,12 +9,12 @@ Frame = Any
 
 
 def group_1(x: Frame) -> Frame:
-    """The sum of v1 by id1."""
+    """Return the sum of v1 by id1."""
     return x.groupby("id1", sort=False, observed=True)[["v1"]].sum().reset_index()
 
 
 def group_3(x: Frame) -> Frame:
-    """The sum of v1 and the mean of v3 by id3."""
+    """Return the sum of v1 and the mean of v3 by id3."""
     questions = {"v1": "sum", "v3": "mean"}
     return x.groupby("id3", sort=False, observed=True).agg(questions).reset_index()
 

@@ -19,51 +19,52 @@ def _polars() -> Any:
 
 
 def group_1(x: Frame) -> Frame:
-    """The sum of v1 by id1."""
+    """Return the sum of v1 by id1."""
     return x.group_by("id1").agg(_polars().col("v1").sum())
 
 
 def group_2(x: Frame) -> Frame:
-    """The sum of v1 by id1 and id2."""
+    """Return the sum of v1 by id1 and id2."""
     return x.group_by("id1", "id2").agg(_polars().col("v1").sum())
 
 
 def group_3(x: Frame) -> Frame:
-    """The sum of v1 and the mean of v3 by id3."""
+    """Return the sum of v1 and the mean of v3 by id3."""
     col = _polars().col
     return x.group_by("id3").agg(col("v1").sum(), col("v3").mean())
 
 
 def group_4(x: Frame) -> Frame:
-    """The means of v1, v2 and v3 by id4."""
+    """Return the means of v1, v2 and v3 by id4."""
     return x.group_by("id4").agg(_polars().col("v1", "v2", "v3").mean())
 
 
 def group_5(x: Frame) -> Frame:
-    """The sums of v1, v2 and v3 by id6."""
+    """Return the sums of v1, v2 and v3 by id6."""
     return x.group_by("id6").agg(_polars().col("v1", "v2", "v3").sum())
 
 
 def group_6(x: Frame) -> Frame:
-    """The median and the standard deviation of v3 by id4 and id5."""
+    """Return the median and the standard deviation of v3 by id4 and id5."""
     v3 = _polars().col("v3")
     return x.group_by("id4", "id5").agg(median=v3.median(), std=v3.std())
 
 
 def group_7(x: Frame) -> Frame:
-    """The largest v1 less the smallest v2 by id3."""
+    """Return the largest v1 less the smallest v2 by id3."""
     col = _polars().col
     return x.group_by("id3").agg(range=col("v1").max() - col("v2").min())
 
 
 def group_8(x: Frame) -> Frame:
-    """The two largest v3 by id6."""
+    """Return the two largest v3 by id6."""
     col = _polars().col
     return x.group_by("id6").agg(col("v3").top_k(2)).explode("v3")
 
 
 def group_9(x: Frame) -> Frame:
-    """The square of the correlation of v1 and v2 by id2 and id4, from sums of whole numbers."""
+    """Return the square of the correlation of v1 and v2 by id2 and id4, from sums of whole
+    numbers."""
     polars = _polars()
     a, b, rows = polars.col("v1").cast(int), polars.col("v2").cast(int), polars.len().cast(int)
     both = rows * (a * b).sum() - a.sum() * b.sum()
@@ -72,14 +73,14 @@ def group_9(x: Frame) -> Frame:
 
 
 def group_10(x: Frame) -> Frame:
-    """The sum of v3 and the number of rows by id1, id2, id3, id4, id5 and id6."""
+    """Return the sum of v3 and the number of rows by id1, id2, id3, id4, id5 and id6."""
     polars = _polars()
     groups = x.group_by("id1", "id2", "id3", "id4", "id5", "id6")
     return groups.agg(polars.col("v3").sum(), rows=polars.len())
 
 
 def group_missing(x: Frame) -> Frame:
-    """The sum of v1 and the mean of v3 by id4, of the values that are there."""
+    """Return the sum of v1 and the mean of v3 by id4, of the values that are there."""
     col = _polars().col
     return x.group_by("id4").agg(col("v1").sum(), col("v3").mean())
 
@@ -107,17 +108,17 @@ def choose(x: Frame) -> Frame:
 
 
 def rolling(x: Frame) -> Frame:
-    """The mean of each row's v3 and those of the 99 rows before."""
+    """Return the mean of each row's v3 and those of the 99 rows before."""
     return x.select(mean=_polars().col("v3").rolling_mean(WINDOW))
 
 
 def read_csv(file: NDArray[np.uint8]) -> Frame:
-    """A table of the bytes of a CSV file."""
+    """Return a table of the bytes of a CSV file."""
     return _polars().read_csv(file.tobytes())
 
 
 def read_parquet(keys: NDArray[np.int32], n: int, seed: int) -> Frame:
-    """A table of the Parquet file that was made with ``keys``."""
+    """Return a table of the Parquet file that was made with ``keys``."""
     from gpubench.kernels.out_of_core import parquet  # which other questions need not wait for
 
     return _polars().read_parquet(parquet(n, seed))

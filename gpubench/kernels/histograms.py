@@ -85,7 +85,7 @@ def _add_up(all_counts: NDArray[np.int32], counts: Counts) -> None:
 
 @njit(parallel=True, cache=True)
 def histogram_parallel(x: Vector, counts: Counts) -> None:
-    """The same over the threads of the CPU, each share of the data with counts of its own."""
+    """Do the same over the threads of the CPU, each share of the data with counts of its own."""
     shares = _shares(x.size, counts.size)
     own = np.zeros((shares, _WAYS, counts.size), np.int32)
     length = (x.size + shares - 1) // shares
@@ -151,7 +151,7 @@ def bincount_numpy(x: Keys, counts: Counts) -> None:
 
 @njit(parallel=True, cache=True)
 def bincount_parallel(x: Keys, counts: Counts) -> None:
-    """The same over the threads of the CPU, each share of the data with counts of its own."""
+    """Do the same over the threads of the CPU, each share of the data with counts of its own."""
     shares = _shares(x.size, counts.size)
     own = np.zeros((shares, _WAYS, counts.size), np.int32)
     length = (x.size + shares - 1) // shares

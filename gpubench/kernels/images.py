@@ -52,7 +52,7 @@ def convolution_numpy(image: Image, weights: Weights, out: Image) -> None:
 
 @njit(cache=True)
 def _sum_around(image: Image, weights: Weights, y: int, x: int) -> Any:
-    """The weighted sum around a pixel that may be near an edge."""
+    """Return the weighted sum around a pixel that may be near an edge."""
     total = image.dtype.type(0)
     for i in range(max(0, _RIM - y), min(SIDE, image.shape[0] + _RIM - y)):
         for j in range(max(0, _RIM - x), min(SIDE, image.shape[1] + _RIM - x)):
@@ -71,7 +71,7 @@ def _add_row(row: Image, weights: Weights, out: Image) -> None:
 
 @njit(parallel=True, cache=True)
 def convolution_parallel(image: Image, weights: Weights, out: Image) -> None:
-    """The same, row by row over the threads of the CPU, so that a row stays in cache."""
+    """Do the same, row by row over the threads of the CPU, so that a row stays in cache."""
     height, width = image.shape
     for y in prange(height):
         out[y] = 0
@@ -85,7 +85,7 @@ def convolution_parallel(image: Image, weights: Weights, out: Image) -> None:
 
 @cuda.jit
 def convolution_cuda(image: Image, weights: Weights, out: Image) -> None:
-    """A thread for each pixel, 25 reads from memory or cache; the launch covers the image."""
+    """Use a thread for each pixel, 25 reads from memory or cache; the launch covers the image."""
     x, y = cuda.grid(2)
     height, width = image.shape
     if x < width and y < height:
@@ -99,7 +99,7 @@ def convolution_cuda(image: Image, weights: Weights, out: Image) -> None:
 
 
 def make_convolution_tiled(*, tile: int) -> Any:
-    """A CUDA kernel that reads a tile and its rim into shared memory once.
+    """Return a CUDA kernel that reads a tile and its rim into shared memory once.
 
     The launch is blocks of ``[tile, tile]`` threads and a grid that covers the image.
     """
@@ -143,7 +143,7 @@ def median_numpy(image: Image, out: Image) -> None:
 
 # The conditional expressions keep the dtype of the pixels, where min and max would widen integers.
 def _median_of_nine(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any, i: Any) -> Any:
-    """The median by ``_EXCHANGES``; what is not looked at again is not kept."""
+    """Return the median by ``_EXCHANGES``; what is not looked at again is not kept."""
     b, c = (b, c) if b < c else (c, b)
     e, f = (e, f) if e < f else (f, e)
     h, i = (h, i) if h < i else (i, h)
@@ -181,7 +181,7 @@ def _median_row(above: Image, row: Image, below: Image, out: Image) -> None:
 
 @njit(cache=True)
 def _median_at(above: Image, row: Image, below: Image, x: int) -> Any:
-    """The median around a pixel that may be at an edge."""
+    """Return the median around a pixel that may be at an edge."""
     left, right = max(x - 1, 0), min(x + 1, row.size - 1)
     return _median_on_cpu(
         above[left], above[x], above[right], row[left], row[x], row[right],
@@ -191,7 +191,7 @@ def _median_at(above: Image, row: Image, below: Image, x: int) -> Any:
 
 @njit(parallel=True, cache=True)
 def median_parallel(image: Image, out: Image) -> None:
-    """The same network on the pixels of a row, over the threads of the CPU."""
+    """Do the same network on the pixels of a row, over the threads of the CPU."""
     height, width = image.shape
     for y in prange(height):
         above, below = image[max(y - 1, 0)], image[min(y + 1, height - 1)]
@@ -202,7 +202,7 @@ def median_parallel(image: Image, out: Image) -> None:
 
 @cuda.jit
 def median_cuda(image: Image, out: Image) -> None:
-    """A thread for each pixel, the network in registers; the launch covers the image."""
+    """Use a thread for each pixel, the network in registers; the launch covers the image."""
     x, y = cuda.grid(2)
     height, width = image.shape
     if x < width and y < height:

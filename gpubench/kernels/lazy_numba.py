@@ -42,7 +42,7 @@ class _Lazy:
     on_cuda: bool
 
     def __gpubench_target__(self) -> Any:
-        """What a suite means that names this object (see ``docs/adding-a-kernel.md``)."""
+        """Return what a suite means that names this object (see ``docs/adding-a-kernel.md``)."""
         return self._resolve()
 
     def _resolve(self) -> Any:
@@ -78,7 +78,7 @@ class LazyName(_Lazy):
         )
 
     def _decorate(self, function: FunctionType, make: Callable[[Any], Any]) -> Any:
-        """A function of the file waits; one made inside another is made to be used."""
+        """Have a function of the file wait; one made inside another is made to be used."""
         lazy = LazyFunction(function, self, make)
         return lazy._resolve() if "<locals>" in function.__qualname__ else lazy
 

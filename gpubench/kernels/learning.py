@@ -37,7 +37,8 @@ _ALL_LANES = 0xFFFFFFFF
 
 @njit(cache=True)
 def largest_of(row: Row, lanes: Row) -> Any:
-    """The largest number of ``row``; ``lanes`` (shape ``[32]``) is room to look at many at once."""
+    """Return the largest number of ``row``; ``lanes`` (shape ``[32]``) is room to look at many at
+    once."""
     lanes[:] = row[0]
     whole = row.size // _LANES * _LANES
     for start in range(0, whole, _LANES):
@@ -82,7 +83,7 @@ def _softmax_rows(x: Rows, out: Rows) -> None:
 
 @njit(parallel=True, cache=True)
 def softmax_parallel(x: Rows, out: Rows) -> None:
-    """A row at a time, in cache, over the threads of the CPU."""
+    """Take a row at a time, in cache, over the threads of the CPU."""
     for some in prange((out.shape[0] + _TOGETHER - 1) // _TOGETHER):
         first, end = some * _TOGETHER, some * _TOGETHER + _TOGETHER
         _softmax_rows(x[first:end], out[first:end])
@@ -90,7 +91,7 @@ def softmax_parallel(x: Rows, out: Rows) -> None:
 
 @cuda.jit
 def softmax_cuda_thread(x: Rows, out: Rows) -> None:
-    """A thread for each row, three times through it; any one-dimensional launch is right."""
+    """Use a thread for each row, three times through it; any one-dimensional launch is right."""
     columns = out.shape[1]
     for i in range(cuda.grid(1), out.shape[0], cuda.gridsize(1)):
         largest, total = x[i, 0], _ZERO
@@ -134,7 +135,7 @@ def _join_block(largest: Any, total: Any, tops: Row, totals: Row) -> Any:
 
 @cuda.jit
 def softmax_cuda_block(x: Rows, out: Rows) -> None:
-    """A block for each row, twice through it; any one-dimensional launch is right."""
+    """Use a block for each row, twice through it; any one-dimensional launch is right."""
     tops = cuda.shared.array(MAX_THREADS_PER_BLOCK, dtype=np.float32)
     totals = cuda.shared.array(MAX_THREADS_PER_BLOCK, dtype=np.float32)
     thread, threads, columns = cuda.threadIdx.x, cuda.blockDim.x, out.shape[1]
@@ -161,7 +162,7 @@ def _join_warp(largest: Any, total: Any) -> Any:
 
 @cuda.jit
 def softmax_cuda_warp(x: Rows, out: Rows) -> None:
-    """A warp for each row, twice through it; blocks have the shape ``[32, warps]``."""
+    """Use a warp for each row, twice through it; blocks have the shape ``[32, warps]``."""
     lane, warps, columns = cuda.threadIdx.x, cuda.blockDim.y, out.shape[1]
     first = cuda.blockIdx.x * warps + cuda.threadIdx.y
     for i in range(first, out.shape[0], cuda.gridDim.x * warps):
@@ -211,14 +212,14 @@ def _layer_norm_row(row: Row, gain: Row, shift: Row, out: Row) -> None:
 
 @njit(parallel=True, cache=True)
 def layer_norm_parallel(x: Rows, gain: Row, shift: Row, out: Rows) -> None:
-    """A row at a time, three times through it in cache, over the threads of the CPU."""
+    """Take a row at a time, three times through it in cache, over the threads of the CPU."""
     for i in prange(out.shape[0]):
         _layer_norm_row(x[i], gain, shift, out[i])
 
 
 @cuda.jit
 def layer_norm_cuda_thread(x: Rows, gain: Row, shift: Row, out: Rows) -> None:
-    """A thread for each row; any one-dimensional launch is right."""
+    """Use a thread for each row; any one-dimensional launch is right."""
     columns = out.shape[1]
     size = np.float32(columns)
     for i in range(cuda.grid(1), out.shape[0], cuda.gridsize(1)):
@@ -235,7 +236,7 @@ def layer_norm_cuda_thread(x: Rows, gain: Row, shift: Row, out: Rows) -> None:
 
 @cuda.jit
 def layer_norm_cuda_block(x: Rows, gain: Row, shift: Row, out: Rows) -> None:
-    """A block for each row; any one-dimensional launch is right."""
+    """Use a block for each row; any one-dimensional launch is right."""
     room = cuda.shared.array(MAX_THREADS_PER_BLOCK, dtype=np.float32)
     thread, threads, columns = cuda.threadIdx.x, cuda.blockDim.x, out.shape[1]
     size = np.float32(columns)

@@ -90,7 +90,7 @@ def matmul_cuda(A: Matrix, B: Matrix, C: Matrix) -> None:
 
 
 def make_matmul_tiled(*, tile: int) -> Any:
-    """A CUDA kernel for ``C = A @ B`` that keeps ``tile`` x ``tile`` parts in shared memory.
+    """Return a CUDA kernel for ``C = A @ B`` that keeps ``tile`` x ``tile`` parts in shared memory.
 
     Each element of A and B is read from memory once for each tile instead of once for each element
     of C. The launch is blocks of ``[tile, tile]`` and a grid of ``[cdiv(n, tile), cdiv(m, tile)]``;

@@ -32,7 +32,7 @@ def task(steps: int) -> float:
 
 
 def python_tasks(steps: Array) -> Array:
-    """The tasks of a batch, in Python: one thread at a time."""
+    """Return the tasks of a batch, in Python: one thread at a time."""
     return np.array([task(count) for count in steps.tolist()])
 
 
@@ -47,14 +47,14 @@ def _chains(steps: Array, out: Array) -> None:
 
 
 def compiled_tasks(steps: Array) -> Array:
-    """The tasks of a batch, compiled: threads do them side by side."""
+    """Return the tasks of a batch, compiled: threads do them side by side."""
     out = np.empty(steps.size)
     _chains(steps, out)
     return out
 
 
 def batches(steps: Array, batch: int) -> list[Array]:
-    """Views of the tasks, ``batch`` of them at a time."""
+    """Return views of the tasks, ``batch`` of them at a time."""
     return [steps[first : first + batch] for first in range(0, steps.size, batch)]
 
 
@@ -94,8 +94,8 @@ def _on_joblib(parallel: Any, tasks: Tasks, steps: Array, batch: int) -> Array:
 
 
 def python_written(pool: Any, steps: Array, batch: int, out: Array) -> None:
-    """The same, and no number is sent: workers write into ``out``, which has to be in memory that
-    they share."""
+    """Do the same, and no number is sent: workers write into ``out``, which has to be in memory
+    that they share."""
     pool.starmap(_write, zip(batches(steps, batch), batches(out, batch), strict=True), chunksize=1)
 
 

@@ -69,7 +69,7 @@ def matvec_parallel(A: Matrix, x: Vector, y: Vector) -> None:
 
 @cuda.jit
 def matvec_cuda_row(A: Matrix, x: Vector, y: Vector) -> None:
-    """A thread for each row; any one-dimensional launch is right."""
+    """Use a thread for each row; any one-dimensional launch is right."""
     for row in range(cuda.grid(1), y.size, cuda.gridsize(1)):
         total = y.dtype.type(0)
         for j in range(x.size):
@@ -116,7 +116,8 @@ def matvec_cuda_group(A: Matrix, x: Vector, y: Vector) -> None:
 def sparse_matrix(
     values: dict[str, Any], generator: np.random.Generator
 ) -> tuple[Indices, Indices, Vector]:
-    """``starts``, ``columns`` and ``values`` of ``n`` rows with ``per_row`` numbers in the mean.
+    """Return ``starts``, ``columns`` and ``values`` of ``n`` rows with ``per_row`` numbers in the
+    mean.
 
     With ``rows=even`` every row has as many. With ``rows=skewed`` rows are as long as a Pareto
     distribution of shape 1.5 has it, many of them empty and few very long, like the degrees of a
@@ -164,7 +165,7 @@ def spmv_parallel(
 def spmv_cuda_row(
     starts: Indices, columns: Indices, values: Vector, x: Vector, products: Vector, y: Vector
 ) -> None:
-    """A thread for each row; any one-dimensional launch is right; ``products`` is NumPy's."""
+    """Use a thread for each row; any one-dimensional launch is right; ``products`` is NumPy's."""
     for row in range(cuda.grid(1), y.size, cuda.gridsize(1)):
         total = y.dtype.type(0)
         for i in range(starts[row], starts[row + 1]):

@@ -112,7 +112,7 @@ def _copy_to_rows(row: Numbers, rows: Any) -> None:
 
 @njit(cache=True)
 def _any_below(numbers: Numbers, bound: Any) -> bool:
-    """A loop that only asks becomes vector instructions."""
+    """Ask in a loop that does nothing else, which becomes vector instructions."""
     found = False
     for number in numbers:
         found |= number < bound
@@ -140,7 +140,7 @@ def _insert_nearer(apart: Numbers, first: int, distances: Numbers, indices: Indi
 
 @njit(cache=True)
 def _search(some: Points, panels: Any, squares: Any, distances: Numbers, indices: Indices) -> None:
-    """The nearest points to some queries, panel by panel, each seen from all queries."""
+    """Write the nearest points to some queries, panel by panel, each seen from all queries."""
     weights = _weights(some, panels.shape[1] // WIDTH)
     apart = np.empty((weights.shape[0], WIDTH), np.float32)
     distances[:] = _FAR
@@ -159,8 +159,8 @@ def _search(some: Points, panels: Any, squares: Any, distances: Numbers, indices
 def k_nearest_parallel(
     queries: Points, points: Points, distances: Numbers, indices: Indices
 ) -> None:
-    """Some queries at a time over the threads of the CPU; most points are only compared with the
-    farthest of the nearest so far."""
+    """Take some queries at a time over the threads of the CPU; most points are only compared with
+    the farthest of the nearest so far."""
     panels, squares = packed(points), _squares(points)
     for some in prange((queries.shape[0] + _TOGETHER - 1) // _TOGETHER):
         first, end = some * _TOGETHER, some * _TOGETHER + _TOGETHER
@@ -181,7 +181,7 @@ def _insert_row(apart: Any, index: int, distances: Points, indices: Indices, row
 
 @cuda.jit
 def k_nearest_cuda(queries: Points, points: Points, distances: Points, indices: Indices) -> None:
-    """A thread for each query, through all points; any one-dimensional launch is right."""
+    """Use a thread for each query, through all points; any one-dimensional launch is right."""
     for query in range(cuda.grid(1), queries.shape[0], cuda.gridsize(1)):
         for place in range(distances.shape[1]):
             distances[query, place] = _FAR
@@ -196,8 +196,8 @@ def k_nearest_cuda(queries: Points, points: Points, distances: Points, indices: 
 
 
 def make_k_nearest_tiled(*, d: int) -> Any:
-    """A CUDA kernel for points of ``d`` coordinates: a query in a thread's registers, and points
-    that a block's threads load together and share.
+    """Return a CUDA kernel for points of ``d`` coordinates: a query in a thread's registers, and
+    points that a block's threads load together and share.
 
     Any one-dimensional launch that gives every query a thread is right.
     """
@@ -236,8 +236,8 @@ def make_k_nearest_tiled(*, d: int) -> Any:
 def kmeans_step_numpy(
     points: Points, centres: Points, sums: Any, counts: Any, labels: Indices, means: Points
 ) -> None:
-    """The nearest centre of every point into ``labels`` (``[n]``), and the means of the points of
-    each centre into ``means`` (``[k, d]``); a centre without points stays where it is.
+    """Write the nearest centre of every point into ``labels`` (``[n]``), and the means of the
+    points of each centre into ``means`` (``[k, d]``); a centre without points stays where it is.
 
     The square of a point is the same for all centres and left out. ``sums`` (``[k, d]``) and
     ``counts`` (``[k]``) are room, of int32.
@@ -326,7 +326,7 @@ def _means(centres: Points, sums: Any, counts: Any, means: Points) -> None:
 
 @njit(cache=True)
 def _room(k: int, d: int) -> Any:
-    """Sums and counts of each share, from zero."""
+    """Return sums and counts of each share, from zero."""
     return np.zeros((_SHARES, k, d), np.int32), np.zeros((_SHARES, k), np.int32)
 
 
@@ -334,7 +334,7 @@ def _room(k: int, d: int) -> Any:
 def kmeans_step_parallel(
     points: Points, centres: Points, sums: Any, counts: Any, labels: Indices, means: Points
 ) -> None:
-    """A share of the points at a time over the threads of the CPU, each with its own sums."""
+    """Take a share of the points at a time over the threads of the CPU, each with its own sums."""
     panels, squares = packed(centres), _squares(centres)
     length = (labels.size + _SHARES - 1) // _SHARES
     part_sums, part_counts = _room(centres.shape[0], centres.shape[1])
@@ -376,7 +376,7 @@ def _label(point: Numbers, centres: Points) -> Any:
 
 @cuda.jit
 def _group_globally(points: Points, centres: Points, sums: Any, counts: Any, labels: Any) -> None:
-    """A thread for each point; all threads of the device add to the same sums."""
+    """Use a thread for each point; all threads of the device add to the same sums."""
     for i in range(cuda.grid(1), labels.size, cuda.gridsize(1)):
         label = _label(points[i], centres)
         labels[i] = label
@@ -387,8 +387,8 @@ def _group_globally(points: Points, centres: Points, sums: Any, counts: Any, lab
 
 @cuda.jit
 def _group_by_block(points: Points, centres: Points, sums: Any, counts: Any, labels: Any) -> None:
-    """A thread for each point, which the block brings to shared memory; a block adds there too, and
-    its sums to those of the device in the end.
+    """Use a thread for each point, which the block brings to shared memory; a block adds there too,
+    and its sums to those of the device in the end.
 
     Shared memory holds ``k * (d + 1)`` whole numbers, and for each thread a point of ``d`` numbers,
     and one more where ``d`` is even: so 32 points begin in 32 banks.

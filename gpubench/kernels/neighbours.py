@@ -92,7 +92,8 @@ def neighbour_list_numpy(
 
 
 def _table_of_cells(positions: Positions, box: Any) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """A row of particles for each cell, and their positions; the rest of a row is no number."""
+    """Return a row of particles for each cell, and their positions; the rest of a row is no
+    number."""
     cells = max(1, int(box / positions.dtype.type(REACH)))
     along = (positions * (positions.dtype.type(cells) / box)).astype(np.intp)
     cell = np.ravel_multi_index(tuple(along), (cells,) * 3, mode="clip")
@@ -140,7 +141,8 @@ def _sort_by_cell(positions: Positions, box: Vector, starts: Cells, order: Cells
 
 @njit(cache=True)
 def _cell_around(cell: int, cells: int, step: int) -> int:
-    """A cell around another one, itself included, for steps from 0 to ``min(3, cells)**3``."""
+    """Return a cell around another one, itself included, for steps from 0 to ``min(3,
+    cells)**3``."""
     around = min(3, cells)
     x = (cell // (cells * cells) + cells - 1 + step // (around * around)) % cells
     y = (cell // cells % cells + cells - 1 + step // around % around) % cells
@@ -150,7 +152,7 @@ def _cell_around(cell: int, cells: int, step: int) -> int:
 
 @njit(cache=True)
 def _members_around(cell: int, cells: int, starts: Cells, order: Cells) -> Cells:
-    """The members of the cells around, in rising order."""
+    """Return the members of the cells around, in rising order."""
     steps, count = min(3, cells) ** 3, 0
     for step in range(steps):
         one = _cell_around(cell, cells, step)
@@ -218,8 +220,8 @@ def neighbour_list_parallel(
     neighbours: Neighbours,
     counts: Vector,
 ) -> None:
-    """The same, cell by cell over the threads of the CPU: those around are fetched and sorted once
-    for all of a cell's particles. The lists are made one by one and transposed in the end."""
+    """Do the same, cell by cell over the threads of the CPU: those around are fetched and sorted
+    once for all of a cell's particles. The lists are made one by one and transposed in the end."""
     n, cells = counts.size, _cells_along(box)
     starts, order = np.empty(cells**3 + 2, np.int32), np.empty(n, np.int32)
     rows = np.empty((n, WIDTH + 1), np.int32)
@@ -302,7 +304,7 @@ def _list_neighbours(
     positions: Positions, box: Vector, members: Cells, filled: Cells, neighbours: Neighbours,
     counts: Vector,
 ) -> None:  # fmt: skip
-    """A thread for each particle goes through the cells around its own."""
+    """Have a thread for each particle go through the cells around its own."""
     number = positions.dtype.type
     cells = _cells_on_device(box)
     scale, around = number(cells) / box[0], _smaller(3, cells)

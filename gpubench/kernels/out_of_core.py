@@ -46,7 +46,7 @@ def keys(values: Mapping[str, Any], generator: np.random.Generator) -> Array:
 
 @cache
 def _numbers(n: int, seed: int) -> IO[bytes]:
-    """A file of ``n`` float64, normally distributed."""
+    """Return a file of ``n`` float64, normally distributed."""
     file = TemporaryFile()  # noqa: SIM115 (it stays open with the process)
     for start in range(0, n, PIECE):
         random = np.random.default_rng([seed, start])
@@ -57,8 +57,8 @@ def _numbers(n: int, seed: int) -> IO[bytes]:
 
 @cache
 def _rows(n: int, seed: int) -> IO[bytes]:
-    """A file in Parquet of ``n`` rows: ``key`` (int32, below ``GROUPS``) and ``value`` (float64,
-    0 to 1)."""
+    """Return a file in Parquet of ``n`` rows: ``key`` (int32, below ``GROUPS``) and ``value``
+    (float64, 0 to 1)."""
     arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     # Arrow's own takes a gibibyte of addresses ahead, in which no limit of them is seen.
     arrow.set_memory_pool(arrow.system_memory_pool())
@@ -96,7 +96,7 @@ def norm_whole(starts: Array, n: int, seed: int, out: Array) -> None:
 
 
 def norm_memmap(starts: Array, n: int, seed: int, out: Array) -> None:
-    """The same over a memory map, piece by piece: the system reads what is touched, and drops it
+    """Do the same over a memory map, piece by piece: the system reads what is touched, and drops it
     where it needs room."""
     x = np.memmap(_path(_numbers(n, seed)), np.float64, "r")
     pieces = (x[start : start + PIECE] for start in starts)
@@ -104,13 +104,13 @@ def norm_memmap(starts: Array, n: int, seed: int, out: Array) -> None:
 
 
 def norm_numba(starts: Array, n: int, seed: int, out: Array) -> None:
-    """The same over a memory map, by one parallel loop."""
+    """Do the same over a memory map, by one parallel loop."""
     norm_parallel(np.asarray(np.memmap(_path(_numbers(n, seed)), np.float64, "r")), out)
 
 
 def norm_dask(starts: Any, n: int, seed: int) -> Any:
-    """The same as a lazy array of shape [1]: workers read a piece for each chunk of ``starts``,
-    which has one element."""
+    """Return the same as a lazy array of shape [1]: workers read a piece for each chunk of
+    ``starts``, which has one element."""
     from dask import array
 
     sizes = tuple(min(PIECE, n - start) for start in range(0, n, PIECE))
@@ -125,7 +125,8 @@ def _piece(starts: Array, path: str, n: int) -> Array:
 
 
 def sums_by_row_groups(keys: Array, n: int, seed: int) -> Mapping[str, Array]:
-    """The sum of ``value`` for each ``key``: NumPy over groups of rows, which Arrow reads."""
+    """Return the sum of ``value`` for each ``key``: NumPy over groups of rows, which Arrow
+    reads."""
     file = import_module("pyarrow.parquet").ParquetFile(parquet(n, seed))
     sums = np.zeros(GROUPS)
     for group in range(file.num_row_groups):  # `iter_batches` keeps what it has read
@@ -135,18 +136,18 @@ def sums_by_row_groups(keys: Array, n: int, seed: int) -> Mapping[str, Array]:
 
 
 def sums_pandas(keys: Array, n: int, seed: int) -> Any:
-    """The same of a frame, all of it in memory."""
+    """Return the same of a frame, all of it in memory."""
     frame = import_module("pandas").read_parquet(parquet(n, seed))
     return frame.groupby("key", as_index=False).sum()
 
 
 def sums_polars(keys: Array, n: int, seed: int) -> Any:
-    """The same as a query, which one of Polars's engines runs."""
+    """Return the same as a query, which one of Polars's engines runs."""
     polars = import_module("polars")
     return polars.scan_parquet(parquet(n, seed)).group_by("key").agg(polars.col("value").sum())
 
 
 def sums_dask(keys: Any, n: int, seed: int) -> Any:
-    """The same as a lazy frame of Dask, a piece for each group of rows."""
+    """Return the same as a lazy frame of Dask, a piece for each group of rows."""
     frame = import_module("dask.dataframe").read_parquet(parquet(n, seed), split_row_groups=True)
     return frame.groupby("key")[["value"]].sum().reset_index()

@@ -74,14 +74,14 @@ def _acceleration(positions: Positions, masses: Vector, i: int, softening: Any) 
 
 @njit(parallel=True, cache=True)
 def nbody_parallel(positions: Positions, masses: Vector, out: Positions, softening: Any) -> None:
-    """A body at a time over the threads of the CPU, nothing kept of the pairs."""
+    """Take a body at a time over the threads of the CPU, nothing kept of the pairs."""
     for i in prange(masses.size):
         out[0, i], out[1, i], out[2, i] = _acceleration(positions, masses, i, softening)
 
 
 @cuda.jit
 def nbody_cuda(positions: Positions, masses: Vector, out: Positions, softening: Any) -> None:
-    """A thread for each body, all others read from memory or cache; any launch is right."""
+    """Use a thread for each body, all others read from memory or cache; any launch is right."""
     n = masses.size
     for i in range(cuda.grid(1), n, cuda.gridsize(1)):
         x, y, z = positions[0, i], positions[1, i], positions[2, i]
@@ -97,8 +97,8 @@ def nbody_cuda(positions: Positions, masses: Vector, out: Positions, softening: 
 
 
 def make_nbody_tiled(*, tile: int) -> Any:
-    """A CUDA kernel whose blocks of ``tile`` threads read ``tile`` bodies at a time for all of
-    their threads; any one-dimensional grid is right."""
+    """Return a CUDA kernel whose blocks of ``tile`` threads read ``tile`` bodies at a time for all
+    of their threads; any one-dimensional grid is right."""
 
     @cuda.jit
     def nbody_tiled(positions: Positions, masses: Vector, out: Positions, softening: Any) -> None:
@@ -149,7 +149,7 @@ def melt_with_neighbours(
 def lennard_jones_numpy(
     positions: Positions, box: Vector, neighbours: Neighbours, counts: Vector, out: Positions
 ) -> None:
-    """Forces between particles closer than ``CUTOFF``, with the potential
+    """Write the forces between particles closer than ``CUTOFF``, with the potential
     ``4 * (r**-12 - r**-6)``: one neighbour of all particles at a time."""
     d, wrap = np.empty_like(out), np.empty_like(out)
     square, force = np.empty_like(out[0]), np.empty_like(out[0])
@@ -216,7 +216,8 @@ def _force(near: Positions, x: Any, y: Any, z: Any, box: Any, count: int) -> Any
 def lennard_jones_parallel(
     positions: Positions, box: Vector, neighbours: Neighbours, counts: Vector, out: Positions
 ) -> None:
-    """Some particles at a time over the threads of the CPU; their neighbours are fetched first.
+    """Take some particles at a time over the threads of the CPU; their neighbours are fetched
+    first.
 
     All of them go as far as the one with most, and to a multiple of the lanes: what is too much is
     the particle itself, and a rest of a few neighbours would cost more.
@@ -235,7 +236,7 @@ def lennard_jones_parallel(
 
 @cuda.jit(device=True)
 def _nearest(apart: Any, box: Any, half: Any) -> Any:
-    """The way to the _nearest image of a particle."""
+    """Return the way to the _nearest image of a particle."""
     if apart > half:
         return apart - box
     return apart + box if apart < -half else apart
@@ -245,7 +246,7 @@ def _nearest(apart: Any, box: Any, half: Any) -> Any:
 def lennard_jones_cuda(
     positions: Positions, box: Vector, neighbours: Neighbours, counts: Vector, out: Positions
 ) -> None:
-    """A thread for each particle; any one-dimensional launch is right."""
+    """Use a thread for each particle; any one-dimensional launch is right."""
     number = positions.dtype.type
     zero, one, two, strength = number(0), number(1), number(2), number(24)
     limit, side, half = number(_CUTOFF_SQUARED), box[0], number(0.5) * box[0]

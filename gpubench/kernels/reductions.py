@@ -155,7 +155,7 @@ def _add_sum(x: Vector, out: Vector) -> None:
 
 @cuda.jit
 def _sum_parts(x: Vector, parts: Vector) -> None:
-    """The sum of each block's share of ``x`` into ``parts``, one for each block."""
+    """Write the sum of each block's share of ``x`` into ``parts``, one for each block."""
     room = cuda.shared.array(MAX_THREADS_PER_BLOCK, dtype=x.dtype)
     total = x.dtype.type(0)
     i, size = np.uint64(cuda.grid(1)), np.uint64(x.size)

@@ -53,7 +53,7 @@ def _scan_piece(x: Vector, out: Vector, before: Any) -> None:
 
 @njit(cache=True)
 def _scan_pieces(x: Vector, out: Vector, before: Vector) -> None:
-    """Running sums of four whole pieces at once, each from the sum before it."""
+    """Write running sums of four whole pieces at once, each from the sum before it."""
     number = x.dtype.type
     a, b, c, d = before[0], before[1], before[2], before[3]
     for i in range(_PIECE):
@@ -65,8 +65,8 @@ def _scan_pieces(x: Vector, out: Vector, before: Vector) -> None:
 
 @njit(parallel=True, cache=True)
 def _scan_chunk(x: Vector, out: Vector, before: Vector) -> None:
-    """Running sums from ``before[0]`` on, which becomes the last of them; ``before`` has room for
-    the sum before each piece."""
+    """Write running sums from ``before[0]`` on, which becomes the last of them; ``before`` has room
+    for the sum before each piece."""
     pieces = (x.size + _PIECE - 1) // _PIECE
     for piece in prange(pieces):
         before[piece + 1] = _sum_of(x[piece * _PIECE : piece * _PIECE + _PIECE])
@@ -127,7 +127,7 @@ def _sums_before(value: Any, room: Vector, width: int) -> Any:
 
 @cuda.jit
 def _sum_shares(x: Vector, share: int, totals: Vector) -> None:
-    """The sum of each block's ``share`` of numbers into ``totals``."""
+    """Write the sum of each block's ``share`` of numbers into ``totals``."""
     room = cuda.shared.array(0, dtype=x.dtype)
     thread = cuda.threadIdx.x
     start = cuda.blockIdx.x * share
@@ -164,7 +164,8 @@ def _scan_totals(totals: Vector, count: int, width: int) -> None:
 
 @cuda.jit
 def _scan_shares(x: Vector, share: int, width: int, totals: Vector, out: Vector) -> None:
-    """The running sums of each block's share, tile by tile, from the sum of the shares before."""
+    """Write the running sums of each block's share, tile by tile, from the sum of the shares
+    before."""
     shared = cuda.shared.array(0, dtype=x.dtype)
     room, tile = shared[:width], shared[width:]
     thread, threads = cuda.threadIdx.x, cuda.blockDim.x

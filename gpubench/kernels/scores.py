@@ -61,9 +61,9 @@ def left_over(outputs: Named, inputs: Named) -> float:
 
 
 def agreement(outputs: Named, inputs: Named) -> float:
-    """Adjusted Rand index of ``labels`` (shape ``[n]``) and ``truth``: 1 where both make the same
-    groups, whatever they are called, and about 0 where groups are drawn; higher is better (Hubert
-    and Arabie, "Comparing partitions", 1985)."""
+    """Return the adjusted Rand index of ``labels`` (shape ``[n]``) and ``truth``: 1 where both make
+    the same groups, whatever they are called, and about 0 where groups are drawn; higher is better
+    (Hubert and Arabie, "Comparing partitions", 1985)."""
     _, mine = np.unique(outputs["labels"], return_inverse=True)
     _, theirs = np.unique(inputs["truth"], return_inverse=True)
     width = int(theirs.max()) + 1

@@ -25,13 +25,13 @@ _MOST_SHARES = 16  # of the signals; a share is worked off on one thread of the 
 
 
 def roots_of_unity(values: dict[str, Any], generator: np.random.Generator) -> Twiddles:
-    """The twiddle factors, rounded once."""
+    """Return the twiddle factors, rounded once."""
     turns = np.arange(values["n"]) / values["n"]
     return np.asarray(np.exp(-2j * np.pi * turns), values["dtype"])
 
 
 def fft_numpy(x: Signals, twiddles: Twiddles, scratch: Signals, out: Signals) -> None:
-    """The transform of every row of ``x`` into ``out``, by NumPy's pocketfft."""
+    """Write the transform of every row of ``x`` into ``out``, by NumPy's pocketfft."""
     out[:] = np.fft.fft(x)
 
 
@@ -49,7 +49,7 @@ def _first_by_four(x: Signals, y: Signals, twiddles: Twiddles) -> None:
 
 @njit(cache=True)
 def _by_four(x: Signals, y: Signals, length: int, stride: int, twiddles: Twiddles) -> None:
-    """A stage of radix 4: ``stride`` transforms of ``length``, a quarter as long afterwards."""
+    """Do a stage of radix 4: ``stride`` transforms of ``length``, a quarter as long afterwards."""
     quarter, j = length // 4, x.dtype.type(1j)
     for p in range(quarter):
         one, two = twiddles[p * stride], twiddles[2 * p * stride]
@@ -67,7 +67,7 @@ def _by_four(x: Signals, y: Signals, length: int, stride: int, twiddles: Twiddle
 
 @njit(cache=True)
 def _by_two(x: Signals, y: Signals) -> None:
-    """The last stage where the length is an odd power of two: its twiddles are all 1."""
+    """Do the last stage where the length is an odd power of two: its twiddles are all 1."""
     half = x.size // 2
     for q in range(half):
         y[q], y[q + half] = x[q] + x[q + half], x[q] - x[q + half]
@@ -98,7 +98,8 @@ def _transform(signal: Signals, twiddles: Twiddles, scratch: Signals, out: Signa
 
 @njit(parallel=True, cache=True)
 def fft_parallel(x: Signals, twiddles: Twiddles, scratch: Signals, out: Signals) -> None:
-    """A signal at a time over the threads of the CPU, in stages of radix 4 in a core's cache."""
+    """Take a signal at a time over the threads of the CPU, in stages of radix 4 in a core's
+    cache."""
     batch = x.shape[0]
     shares = min(_MOST_SHARES, batch)
     for share in prange(shares):  # one row of scratch for a share stays in its core's cache
@@ -108,7 +109,7 @@ def fft_parallel(x: Signals, twiddles: Twiddles, scratch: Signals, out: Signals)
 
 @cuda.jit
 def _stage(x: Signals, y: Signals, stride: int, twiddles: Twiddles) -> None:
-    """A stage of radix 2 of all signals: a thread for each pair, striding over the grid."""
+    """Do a stage of radix 2 of all signals: a thread for each pair, striding over the grid."""
     batch, n = x.shape
     half = n // 2
     for index in range(cuda.grid(1), batch * half, cuda.gridsize(1)):

@@ -34,14 +34,14 @@ _HIGH = np.uint64(32)  # of 64 random bits, the 32 that are looked at
 
 
 def lorenz_states(values: dict[str, Any], generator: np.random.Generator) -> States:
-    """Starts around the middle of the attractor."""
+    """Return starts around the middle of the attractor."""
     states = generator.standard_normal((3, values["n"])) + np.array([[0.0], [0.0], [25.0]])
     return np.asarray(states, values["dtype"])
 
 
 def ode_numpy(states: States, out: States, step: Any, steps: int) -> None:
-    """``steps`` steps of length ``step`` of every Lorenz system, from ``states`` into ``out``, by
-    the Runge-Kutta method of fourth order: a pass over all systems for each operation."""
+    """Make ``steps`` steps of length ``step`` of every Lorenz system, from ``states`` into ``out``,
+    by the Runge-Kutta method of fourth order: a pass over all systems for each operation."""
     number = states.dtype.type
     half, sixth = number(step / 2), number(step / 6)
     out[:] = states
@@ -99,7 +99,7 @@ def _step_together(x: Any, y: Any, z: Any, step: Any, numbers: Any) -> None:
 
 @njit(parallel=True, cache=True)
 def ode_parallel(states: States, out: States, step: Any, steps: int) -> None:
-    """Some systems at a time through all steps, in a core's L1 cache."""
+    """Take some systems at a time through all steps, in a core's L1 cache."""
     number = states.dtype.type
     numbers = (number(10), number(28), number(8 / 3), number(0.5), number(1 / 6), number(2))
     size = out.shape[1]
@@ -117,7 +117,7 @@ def ode_parallel(states: States, out: States, step: Any, steps: int) -> None:
 
 @cuda.jit
 def ode_cuda(states: States, out: States, step: Any, steps: int) -> None:
-    """A thread for each system, its state in registers; any one-dimensional launch is right."""
+    """Use a thread for each system, its state in registers; any one-dimensional launch is right."""
     number = states.dtype.type
     numbers = (number(10), number(28), number(8 / 3), number(0.5), number(1 / 6), number(2))
     for i in range(cuda.grid(1), out.shape[1], cuda.gridsize(1)):
@@ -128,14 +128,15 @@ def ode_cuda(states: States, out: States, step: Any, steps: int) -> None:
 
 
 def unit_amplitudes(values: dict[str, Any], generator: np.random.Generator) -> Amplitudes:
-    """A state of length 1."""
+    """Return a state of length 1."""
     parts = generator.standard_normal((2, 2 ** values["qubits"]))
     state = parts[0] + 1j * parts[1]
     return np.asarray(state / np.linalg.norm(state), values["dtype"])
 
 
 def rotation(values: dict[str, Any], generator: np.random.Generator) -> Gate:
-    """A turn about the axis between x and y, so that all four elements are complex or real."""
+    """Return a turn about the axis between x and y, so that all four elements are complex or
+    real."""
     c, s = math.cos(0.3), math.sin(0.3)
     turn = np.exp(0.25j * math.pi)
     return np.array([[c, -1j * s * turn.conjugate()], [-1j * s * turn, c]], values["dtype"])
@@ -173,7 +174,7 @@ def _gate_on_pairs(state: Amplitudes, gate: Gate, target: int) -> None:
 
 @njit(parallel=True, cache=True)
 def gate_parallel(state: Amplitudes, gate: Gate, target: int) -> None:
-    """The same in one pass, over the threads of the CPU."""
+    """Do the same in one pass, over the threads of the CPU."""
     apart = 1 << target
     piece = min(_PAIRS, state.size // 2)
     for some in prange(state.size // 2 // piece):
@@ -187,7 +188,7 @@ def gate_parallel(state: Amplitudes, gate: Gate, target: int) -> None:
 
 @cuda.jit
 def gate_cuda(state: Amplitudes, gate: Gate, target: int) -> None:
-    """A thread for each pair of amplitudes; any one-dimensional launch is right."""
+    """Use a thread for each pair of amplitudes; any one-dimensional launch is right."""
     a, b, c, d = gate[0, 0], gate[0, 1], gate[1, 0], gate[1, 1]
     apart = 1 << target
     for pair in range(cuda.grid(1), state.size // 2, cuda.gridsize(1)):
@@ -197,19 +198,20 @@ def gate_cuda(state: Amplitudes, gate: Gate, target: int) -> None:
 
 
 def spins(values: dict[str, Any], generator: np.random.Generator) -> Spins:
-    """A hot start: up or down by chance."""
+    """Return a hot start: up or down by chance."""
     up = generator.random((values["n"], values["n"])) < 0.5
     return np.where(up, 1, -1).astype(np.int8)
 
 
 def turning_limits(values: dict[str, Any], generator: np.random.Generator) -> Limits:
-    """The probability to turn when ``k`` more neighbours agree than do not is exp(-2 k J / T)."""
+    """Return probabilities: to turn when ``k`` more neighbours agree than do not is exp(-2 k J /
+    T)."""
     probability = np.exp(-2 * _CRITICAL * np.arange(5))
     return np.asarray(np.minimum(probability * 2.0**32, 2.0**32 - 1), np.uint32)
 
 
 def ising_numpy(spins: Spins, limits: Limits, seed: Any) -> None:
-    """A Metropolis sweep, in place: the black squares of a checkerboard, then the white ones.
+    """Make a Metropolis sweep, in place: the black squares of a checkerboard, then the white ones.
 
     Spins beyond an edge count as none. A colour is two lattices of every second row and column.
     """
@@ -233,7 +235,7 @@ def ising_numpy(spins: Spins, limits: Limits, seed: Any) -> None:
 
 @njit(cache=True)
 def _sweep_row(spins: Spins, limits: Limits, seed: Any, row: int, colour: int) -> None:
-    """The squares of one colour in a row."""
+    """Go through the squares of one colour in a row."""
     n = spins.shape[0]
     for column in range((row + colour) % 2, n, 2):
         around = 0
@@ -252,7 +254,7 @@ def _sweep_row(spins: Spins, limits: Limits, seed: Any, row: int, colour: int) -
 
 @njit(parallel=True, cache=True)
 def ising_parallel(spins: Spins, limits: Limits, seed: Any) -> None:
-    """The same row by row, each colour over the threads of the CPU."""
+    """Do the same row by row, each colour over the threads of the CPU."""
     for colour in range(2):
         for row in prange(spins.shape[0]):
             _sweep_row(spins, limits, seed, row, colour)
@@ -260,7 +262,7 @@ def ising_parallel(spins: Spins, limits: Limits, seed: Any) -> None:
 
 @cuda.jit
 def _turn_colour(spins: Spins, limits: Limits, seed: Any, colour: int) -> None:
-    """A thread for each square of one colour: half as many along x as there are columns."""
+    """Use a thread for each square of one colour: half as many along x as there are columns."""
     half, row = cuda.grid(2)
     n = spins.shape[0]
     column = 2 * half + (row + colour) % 2

@@ -34,7 +34,7 @@ def batched_matmul_numpy(A: Batch, B: Batch, C: Batch) -> None:
 
 
 def make_batched_matmul_parallel(*, k: int) -> Any:
-    """A CPU function for ``C[i] = A[i] @ B[i]``, compiled for matrices of one shape.
+    """Return a CPU function for ``C[i] = A[i] @ B[i]``, compiled for matrices of one shape.
 
     Loops of constant length are taken apart into instructions for single numbers: good for the
     smallest matrices. From ``_WIDE`` on, a row is computed by vector instructions, which the
@@ -60,7 +60,7 @@ def make_batched_matmul_parallel(*, k: int) -> Any:
 
 @cuda.jit
 def batched_matmul_cuda(A: Batch, B: Batch, C: Batch) -> None:
-    """A thread for each number of ``C``; any one-dimensional launch is right."""
+    """Use a thread for each number of ``C``; any one-dimensional launch is right."""
     k = np.uint32(C.shape[1])
     square = k * k
     i, size = np.uint64(cuda.grid(1)), np.uint64(C.size)
@@ -75,7 +75,8 @@ def batched_matmul_cuda(A: Batch, B: Batch, C: Batch) -> None:
 
 
 def make_batched_matmul_shared(*, k: int, together: int) -> Any:
-    """A CUDA kernel that reads ``together`` pairs of matrices into shared memory for each block.
+    """Return a CUDA kernel that reads ``together`` pairs of matrices into shared memory for each
+    block.
 
     The launch is blocks of ``[k * k, together]`` threads and any one-dimensional grid.
     """
@@ -127,7 +128,7 @@ def _interleave(A: Batch, lanes: Buffer) -> None:
 
 @njit(cache=True)
 def _separate(lanes: Buffer, L: Batch) -> None:
-    """The other way round; zeros above the diagonal."""
+    """Do it the other way round; zeros above the diagonal."""
     for i in range(L.shape[0]):
         for row in range(L.shape[1]):
             for column in range(row + 1):
@@ -202,8 +203,8 @@ def _cholesky_of_four(A: Batch, L: Batch) -> None:
 
 @njit(parallel=True, cache=True)
 def batched_cholesky_parallel(A: Batch, L: Batch) -> None:
-    """The same for ``_TOGETHER`` matrices in step, over the threads of the CPU; matrices of 4 x 4
-    are small enough for the registers of one."""
+    """Do the same for ``_TOGETHER`` matrices in step, over the threads of the CPU; matrices of 4 x
+    4 are small enough for the registers of one."""
     for piece in prange((A.shape[0] + _TOGETHER - 1) // _TOGETHER):
         first, last = piece * _TOGETHER, piece * _TOGETHER + _TOGETHER
         if A.shape[1] == 4:
@@ -214,7 +215,7 @@ def batched_cholesky_parallel(A: Batch, L: Batch) -> None:
 
 @cuda.jit
 def batched_cholesky_cuda_thread(A: Batch, L: Batch) -> None:
-    """A thread for each matrix, row by row; any one-dimensional launch is right."""
+    """Use a thread for each matrix, row by row; any one-dimensional launch is right."""
     for matrix in range(cuda.grid(1), A.shape[0], cuda.gridsize(1)):
         for i in range(A.shape[1]):
             for j in range(i + 1):
@@ -227,7 +228,7 @@ def batched_cholesky_cuda_thread(A: Batch, L: Batch) -> None:
 
 
 def make_batched_cholesky_staged(*, k: int) -> Any:
-    """A CUDA kernel with a thread for each matrix, which the block brings to shared memory.
+    """Return a CUDA kernel with a thread for each matrix, which the block brings to shared memory.
 
     Neighbours read and write neighbours, and each thread factors its matrix in its own banks. The
     launch is any one-dimensional one with ``k * k`` numbers of shared memory for each thread,
@@ -267,7 +268,7 @@ def make_batched_cholesky_staged(*, k: int) -> Any:
 
 
 def make_batched_cholesky_block(*, k: int) -> Any:
-    """A CUDA kernel with a block for each matrix, in shared memory, a thread for each row.
+    """Return a CUDA kernel with a block for each matrix, in shared memory, a thread for each row.
 
     The launch is blocks of any number of threads, ``k`` of which are of use, and any grid.
     """

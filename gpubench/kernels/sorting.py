@@ -58,7 +58,7 @@ def _count(keys: Keys, shift: Any, counts: Any) -> None:
 
 @njit(cache=True)
 def _begin(counts: Any) -> None:
-    """Counts by share and digit become the places where their first numbers go."""
+    """Turn counts by share and digit into the places where their first numbers go."""
     place = 0
     for digit in range(_BUCKETS):
         for share in range(counts.shape[0]):
@@ -77,7 +77,8 @@ def _move(keys: Keys, shift: Any, places: Any, to: Keys) -> None:
 
 @njit(parallel=True, cache=True)
 def sort_parallel(x: Numbers, scratch: Numbers, out: Numbers) -> None:
-    """A radix sort by eight bits at a time, each share of the numbers on a thread of the CPU."""
+    """Sort with a radix sort by eight bits at a time, each share of the numbers on a thread of the
+    CPU."""
     shares = max(1, min(_MOST_SHARES, x.size // _SMALL))
     length = (x.size + shares - 1) // shares
     source, target = scratch.view(np.uint32), out.view(np.uint32)
@@ -123,7 +124,8 @@ def sort_cuda_global(launch: Any, x: Any, scratch: Any, out: Any) -> None:
 
 
 def _masks(length: int, least: int) -> list[int]:
-    """Steps that merge two sorted halves of ``length``: the first turns the second half round."""
+    """Return the steps that merge two sorted halves of ``length``: the first turns the second half
+    round."""
     masks, apart = [length - 1], length // 4
     while apart >= least:
         masks.append(apart)
@@ -174,7 +176,7 @@ def _sort_tiles(x: Numbers, out: Numbers, size: int) -> None:
 
 @cuda.jit
 def _finish_tiles(out: Numbers, size: int) -> None:
-    """The last steps of a merge, which stay inside tiles."""
+    """Do the last steps of a merge, which stay inside tiles."""
     tile = cuda.shared.array(0, dtype=out.dtype)
     for start in range(cuda.blockIdx.x * size, out.size, cuda.gridDim.x * size):
         count = size if start + size < out.size else out.size - start

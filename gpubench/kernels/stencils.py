@@ -40,7 +40,7 @@ def stencil_1d_numpy(a: Grid, scratch: Grid, out: Grid, side: Any, middle: Any) 
 
 @njit(cache=True, fastmath={"contract"})
 def _line(a: Grid, out: Grid, side: Any, middle: Any) -> None:
-    """The inner points of a piece of a line."""
+    """Compute the inner points of a piece of a line."""
     left, here, right = a[: a.size - 2], a[1 : a.size - 1], a[2:]
     for i in range(here.size):
         out[i] = side * (left[i] + right[i]) + middle * here[i]
@@ -48,7 +48,7 @@ def _line(a: Grid, out: Grid, side: Any, middle: Any) -> None:
 
 @njit(parallel=True, cache=True)
 def stencil_1d_parallel(a: Grid, scratch: Grid, out: Grid, side: Any, middle: Any) -> None:
-    """The same in one pass, pieces over the threads of the CPU; ``scratch`` is NumPy's."""
+    """Do the same in one pass, pieces over the threads of the CPU; ``scratch`` is NumPy's."""
     out[0], out[-1] = a[0], a[-1]
     for piece in prange((max(a.size - 2, 0) + _PIECE - 1) // _PIECE):
         first = piece * _PIECE
@@ -58,7 +58,7 @@ def stencil_1d_parallel(a: Grid, scratch: Grid, out: Grid, side: Any, middle: An
 
 @cuda.jit
 def stencil_1d_cuda(a: Grid, scratch: Grid, out: Grid, side: Any, middle: Any) -> None:
-    """The same, three reads for each point; any one-dimensional launch is right."""
+    """Do the same, three reads for each point; any one-dimensional launch is right."""
     i, size = np.uint64(cuda.grid(1)), np.uint64(a.size)
     one, stride = np.uint64(1), np.uint64(cuda.gridsize(1))
     while i < size:
@@ -71,7 +71,8 @@ def stencil_1d_cuda(a: Grid, scratch: Grid, out: Grid, side: Any, middle: Any) -
 
 @cuda.jit
 def stencil_1d_cuda_shared(a: Grid, scratch: Grid, out: Grid, side: Any, middle: Any) -> None:
-    """The same with each block's points in shared memory; any one-dimensional launch is right."""
+    """Do the same with each block's points in shared memory; any one-dimensional launch is
+    right."""
     room = cuda.shared.array(_ROOM, dtype=a.dtype)
     thread, threads = cuda.threadIdx.x, cuda.blockDim.x
     for first in range(cuda.blockIdx.x * threads, a.size, cuda.gridsize(1)):
@@ -91,7 +92,8 @@ def stencil_1d_cuda_shared(a: Grid, scratch: Grid, out: Grid, side: Any, middle:
 
 
 def jacobi_2d_numpy(a: Grid, out: Grid) -> None:
-    """A step of Jacobi's method for Laplace's equation: each point the mean of its neighbours."""
+    """Make a step of Jacobi's method for Laplace's equation: each point the mean of its
+    neighbours."""
     out[0], out[-1], out[:, 0], out[:, -1] = a[0], a[-1], a[:, 0], a[:, -1]
     inner = out[1:-1, 1:-1]
     np.add(a[:-2, 1:-1], a[2:, 1:-1], out=inner)
@@ -117,7 +119,7 @@ def _means(above: Grid, row: Grid, below: Grid, out: Grid) -> None:
 # What parallel loops contain is compiled slowly: they only call.
 @njit(parallel=True, cache=True)
 def jacobi_2d_parallel(a: Grid, out: Grid) -> None:
-    """The same in one pass, the rows over the threads of the CPU."""
+    """Do the same in one pass, the rows over the threads of the CPU."""
     last = a.shape[0] - 1
     for y in prange(a.shape[0]):
         if 0 < y < last:
@@ -128,7 +130,7 @@ def jacobi_2d_parallel(a: Grid, out: Grid) -> None:
 
 @cuda.jit
 def jacobi_2d_cuda(a: Grid, out: Grid) -> None:
-    """A thread for each point, four reads from memory or cache; the launch covers the grid."""
+    """Use a thread for each point, four reads from memory or cache; the launch covers the grid."""
     x, y = cuda.grid(2)
     n = a.shape[0]
     if 0 < x < n - 1 and 0 < y < n - 1:
@@ -139,7 +141,7 @@ def jacobi_2d_cuda(a: Grid, out: Grid) -> None:
 
 
 def make_jacobi_2d_tiled(*, width: int, height: int) -> Any:
-    """A CUDA kernel that reads a tile and a rim of one point into shared memory once.
+    """Return a CUDA kernel that reads a tile and a rim of one point into shared memory once.
 
     The launch is blocks of ``[width, height]`` threads and a grid that covers the points.
     """
@@ -167,7 +169,8 @@ def make_jacobi_2d_tiled(*, width: int, height: int) -> Any:
 
 
 def heat_3d_numpy(a: Grid, scratch: Grid, out: Grid, side: Any, middle: Any) -> None:
-    """A step of the heat equation: ``side`` times six neighbours, ``middle`` times the point."""
+    """Make a step of the heat equation: ``side`` times six neighbours, ``middle`` times the
+    point."""
     for face in (np.s_[0], np.s_[-1], np.s_[:, 0], np.s_[:, -1], np.s_[..., 0], np.s_[..., -1]):
         out[face] = a[face]
     within = np.s_[1:-1, 1:-1, 1:-1]
@@ -194,7 +197,7 @@ def _heat_row(a: Grid, z: int, y: int, out: Grid, side: Any, middle: Any) -> Non
 
 @njit(parallel=True, cache=True)
 def heat_3d_parallel(a: Grid, scratch: Grid, out: Grid, side: Any, middle: Any) -> None:
-    """The same in one pass, planes over the threads of the CPU; ``scratch`` is NumPy's."""
+    """Do the same in one pass, planes over the threads of the CPU; ``scratch`` is NumPy's."""
     last = a.shape[0] - 1
     for z in prange(a.shape[0]):
         for y in range(a.shape[1]):
@@ -206,7 +209,7 @@ def heat_3d_parallel(a: Grid, scratch: Grid, out: Grid, side: Any, middle: Any) 
 
 @cuda.jit
 def heat_3d_cuda(a: Grid, scratch: Grid, out: Grid, side: Any, middle: Any) -> None:
-    """A thread for each point, seven reads from memory or cache; the launch covers the grid."""
+    """Use a thread for each point, seven reads from memory or cache; the launch covers the grid."""
     x, y, z = cuda.grid(3)
     n = a.shape[0]
     if 0 < x < n - 1 and 0 < y < n - 1 and 0 < z < n - 1:
@@ -219,7 +222,7 @@ def heat_3d_cuda(a: Grid, scratch: Grid, out: Grid, side: Any, middle: Any) -> N
 
 @cuda.jit
 def heat_3d_cuda_march(a: Grid, scratch: Grid, out: Grid, side: Any, middle: Any) -> None:
-    """A thread for each column of points, which it goes down with three of them in registers.
+    """Use a thread for each column of points, which it goes down with three of them in registers.
 
     The launch covers a plane, ``[n, n]``.
     """

@@ -66,7 +66,7 @@ def saxpy_cuda(x: Vector, y: Vector, scratch: Vector, alpha: Any) -> None:
 
 
 def triad_numpy(a: Vector, b: Vector, c: Vector, s: Any) -> None:
-    """``a = b + s * c`` in two passes, the product in ``a`` itself."""
+    """Compute ``a = b + s * c`` in two passes, the product in ``a`` itself."""
     np.multiply(c, s, out=a)
     np.add(a, b, out=a)
 
@@ -89,7 +89,7 @@ def triad_cuda(a: Vector, b: Vector, c: Vector, s: Any) -> None:
 
 
 def nstream_numpy(a: Vector, b: Vector, c: Vector, scratch: Vector, s: Any) -> None:
-    """``a += b + s * c`` in three passes, the product in an array that exists already."""
+    """Compute ``a += b + s * c`` in three passes, the product in an array that exists already."""
     np.multiply(c, s, out=scratch)
     np.add(scratch, b, out=scratch)
     np.add(a, scratch, out=a)

@@ -68,7 +68,7 @@ def _word(message: Bytes, i: int) -> Any:
 
 @njit(cache=True)
 def _after_eight(crc: Any, message: Bytes, i: int, tables: Tables) -> Any:
-    """The checksum after eight bytes from ``i`` on, each looked up in a table of its own."""
+    """Return the checksum after eight bytes from ``i`` on, each looked up in a table of its own."""
     first, second = crc ^ _word(message, i), _word(message, i + 4)
     return (
         tables[7, first & 0xFF]
@@ -106,7 +106,7 @@ def crc32_parallel(messages: Bytes, tables: Tables, out: Tables) -> None:
 
 @cuda.jit
 def crc32_cuda(messages: Bytes, tables: Tables, out: Tables) -> None:
-    """A thread for each message, the table read from memory or cache."""
+    """Use a thread for each message, the table read from memory or cache."""
     m = cuda.grid(1)
     if m < out.size:
         crc = np.uint32(0xFFFFFFFF)
@@ -117,7 +117,7 @@ def crc32_cuda(messages: Bytes, tables: Tables, out: Tables) -> None:
 
 @cuda.jit
 def crc32_shared_cuda(messages: Bytes, tables: Tables, out: Tables) -> None:
-    """The same with the table in shared memory; any one-dimensional block copies it."""
+    """Do the same with the table in shared memory; any one-dimensional block copies it."""
     table = cuda.shared.array(256, dtype=tables.dtype)
     for i in range(cuda.threadIdx.x, 256, cuda.blockDim.x):
         table[i] = tables[0, i]
@@ -136,7 +136,7 @@ _PITCH = 36  # bytes between messages in shared memory: 9 words, so that 32 lane
 
 @cuda.jit
 def crc32_staged_cuda(messages: Bytes, tables: Tables, out: Tables) -> None:
-    """A thread for each message, whose bytes the block brings to shared memory side by side.
+    """Use a thread for each message, whose bytes the block brings to shared memory side by side.
 
     Any one-dimensional launch is right that gives 36 bytes of shared memory for each thread.
     """
@@ -245,7 +245,7 @@ def _distance(a: Bytes, b: Bytes, places: Any, rises: Any, falls: Any) -> Any:
 
 @njit(parallel=True, cache=True)
 def edit_distance_parallel(a: Bytes, b: Bytes, out: Distances) -> None:
-    """A pair at a time over the threads of the CPU, 64 cells of its table in a step."""
+    """Take a pair at a time over the threads of the CPU, 64 cells of its table in a step."""
     words = (a.shape[1] + 63) // 64
     for some in prange((out.size + _TOGETHER - 1) // _TOGETHER):
         places = np.zeros((256, words), np.uint64)
@@ -258,7 +258,7 @@ def edit_distance_parallel(a: Bytes, b: Bytes, out: Distances) -> None:
 
 @cuda.jit
 def edit_distance_cuda(a: Bytes, b: Bytes, out: Distances) -> None:
-    """A block for each pair, its threads along a diagonal ("wavefront"); any grid is right.
+    """Use a block for each pair, its threads along a diagonal ("wavefront"); any grid is right.
 
     The launch gives ``3 * (n + 1)`` whole numbers of shared memory, for three diagonals.
     """

@@ -20,7 +20,7 @@ def thread_index_numpy(
     thread: Triples, block: Triples, block_dim: Triples, grid_dim: Triples, index: Numbers,
     bx: int, by: int, bz: int,
 ) -> None:  # fmt: skip
-    """What every thread of a grid with blocks of ``[bx, by, bz]`` threads finds about itself.
+    """Write what every thread of a grid with blocks of ``[bx, by, bz]`` threads finds about itself.
 
     ``thread`` is its place in its block (``threadIdx``), ``block`` its block's in the grid
     (``blockIdx``), ``block_dim`` and ``grid_dim`` are the shapes of both, and ``index`` is where
@@ -48,7 +48,7 @@ def thread_index_parallel(
     thread: Triples, block: Triples, block_dim: Triples, grid_dim: Triples, index: Numbers,
     bx: int, by: int, bz: int,
 ) -> None:  # fmt: skip
-    """The same with a loop over threads in place of a grid of them."""
+    """Do the same with a loop over threads in place of a grid of them."""
     depth, height, width = index.shape
     for row in prange(depth * height):
         z, y = row // height, row % height
@@ -96,7 +96,7 @@ def empty_compiled(out: NDArray[np.int32]) -> None:
 
 @cuda.jit
 def empty_cuda(out: NDArray[np.int32]) -> None:
-    """The grid's first thread writes 1 to ``out[0]``; all others compare one number and end."""
+    """Have the grid's first thread write 1 to ``out[0]``; all others compare one number and end."""
     if cuda.blockIdx.x == 0 and cuda.threadIdx.x == 0:
         out[0] = 1
 
@@ -104,7 +104,7 @@ def empty_cuda(out: NDArray[np.int32]) -> None:
 def launch_limits_numpy(
     shape: Numbers, bx: int, by: int, bz: int, gx: int, gy: int, gz: int
 ) -> None:
-    """The shape of a block and of a grid, as the last thread of the grid sees them."""
+    """Write the shape of a block and of a grid, as the last thread of the grid sees them."""
     shape[:] = bx, by, bz, gx, gy, gz
 
 
@@ -112,7 +112,7 @@ def launch_limits_numpy(
 def launch_limits_compiled(
     shape: Numbers, bx: int, by: int, bz: int, gx: int, gy: int, gz: int
 ) -> None:
-    """The same, compiled."""
+    """Do the same, compiled."""
     shape[0], shape[1], shape[2] = bx, by, bz
     shape[3], shape[4], shape[5] = gx, gy, gz
 
@@ -121,7 +121,7 @@ def launch_limits_compiled(
 def launch_limits_cuda(
     shape: Numbers, bx: int, by: int, bz: int, gx: int, gy: int, gz: int
 ) -> None:
-    """The last thread of the last block writes what it is told: that far the grid has run.
+    """Have the last thread of the last block write what it is told: that far the grid has run.
 
     The other arguments are for the forms without a launch.
     """

@@ -70,14 +70,16 @@ def transpose_parallel(a: Matrix, out: Matrix) -> None:
 
 @cuda.jit
 def transpose_cuda(a: Matrix, out: Matrix) -> None:
-    """A thread for each number of ``a``: neighbours are read, and written ``m`` numbers apart."""
+    """Use a thread for each number of ``a``: neighbours are read, and written ``m`` numbers
+    apart."""
     j, i = cuda.grid(2)
     if i < a.shape[0] and j < a.shape[1]:
         out[j, i] = a[i, j]
 
 
 def make_transpose_tiled(*, tile: int, padding: int) -> Any:
-    """A CUDA kernel that turns tiles in shared memory, so that neighbours are read and written.
+    """Return a CUDA kernel that turns tiles in shared memory, so that neighbours are read and
+    written.
 
     With ``padding=0`` and a tile of 32, the threads of a warp read a column of the tile from one
     bank of shared memory, one after another; one number of padding a row spreads it over all banks.

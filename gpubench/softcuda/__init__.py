@@ -153,7 +153,7 @@ class SoftwareDevice:
         return self.resources(kernel, architecture).kernels.get(kernel)
 
     def _compile(self, ptx: bytes, path: int, path_room: int, log: int, log_room: int) -> int:
-        """Called by the driver for each module; no exception may leave it."""
+        """Compile a module for the driver, which calls this; no exception may leave it."""
         try:
             image = ptx.decode()
             made = compile_ptx(image, sanitize=self._sanitize, count=self._count)

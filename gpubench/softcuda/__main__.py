@@ -18,7 +18,7 @@ CHILDREN = Path(__file__).parent / "children"
 
 
 def main() -> int:
-    """The exit code is the program's, or 1 where it ended well and faults were found."""
+    """Return the program's exit code, or 1 where it ended well and faults were found."""
     parser = argparse.ArgumentParser(
         prog="python -m gpubench.softcuda",
         description="Run a program that uses CUDA on a CUDA device in software, and print the "

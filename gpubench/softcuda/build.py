@@ -82,7 +82,7 @@ def compile_to(library: Path, arguments: Iterable[str], text: str | None = None)
 
 @cache
 def cache_folder() -> Path:
-    """A folder of this user's alone: what lies in it is loaded and run.
+    """Return a folder of this user's alone: what lies in it is loaded and run.
 
     ``$SOFTCUDA_CACHE``, else ``gpubench/softcuda`` in ``$XDG_CACHE_HOME`` or ``~/.cache``, else one
     for this process where those cannot be written.
@@ -150,7 +150,7 @@ def kept(name: str, made_from: Iterable[bytes]) -> Path:
 
 @cache
 def build_libraries() -> Libraries:
-    """The three libraries, built now where their sources have changed."""
+    """Return the three libraries, built now where their sources have changed."""
     header = find_cuda_header()
     sources = sorted(NATIVE.glob("*.c"))
     texts = [path.read_bytes() for path in [*sources, *sorted(NATIVE.glob("*.h"))]]
@@ -173,7 +173,7 @@ def build_libraries() -> Libraries:
 
 
 def build_for_cupy(source: Path, includes: Sequence[Path]) -> Path:
-    """The library of one C source that calls the driver, built now where it has changed."""
+    """Return the library of one C source that calls the driver, built now where it has changed."""
     library = kept("cupy.so", [source.read_bytes(), *(str(path).encode() for path in includes)])
     if not library.is_file():
         compile_to(library, [*_FLAGS, *(f"-I{folder}" for folder in includes), str(source)])
@@ -181,7 +181,8 @@ def build_for_cupy(source: Path, includes: Sequence[Path]) -> Path:
 
 
 def compile_ptx(ptx: str, *, sanitize: bool, count: bool = False) -> Path:
-    """The shared library of a module, compiled for plain runs, for the sanitizer, or to count.
+    """Return the shared library of a module, compiled for plain runs, for the sanitizer, or to
+    count.
 
     Beside one that counts lies the description of its basic blocks (``description_of``). Raises
     ``UnavailableError`` for PTX that the translation does not know.
@@ -226,7 +227,7 @@ def write_at_once(path: Path, text: str) -> None:
 
 @cache
 def _translator() -> tuple[bytes, ...]:
-    """What makes C of PTX, and what that C includes."""
+    """Return what makes C of PTX, and what that C includes."""
     modules = sorted((Path(__file__).parent / "translation").glob("*.py"))
     headers = [NATIVE / name for name in _DEVICE_HEADERS]
     return tuple(path.read_bytes() for path in [*modules, *headers])

@@ -126,7 +126,8 @@ def connect() -> None:
 
 
 def _python_function(function: Any, signature: str) -> Callable[..., Any]:
-    """The same function for Python: the number that Cython passes after what is required is 0."""
+    """Return the same function for Python: the number that Cython passes after what is required is
+    0."""
     result, _, parameters = signature.partition("(")
     names = [name.strip() for name in parameters.rstrip(")").split(",")]
     required = [name for name in names if "struct __pyx_opt_args" not in name]
@@ -147,5 +148,5 @@ def _python_function(function: Any, signature: str) -> Callable[..., Any]:
 
 
 def _type_of(name: str) -> Any:
-    """The type of a parameter or result: a struct of Cython's is an object of Python's."""
+    """Return the type of a parameter or result: a struct of Cython's is an object of Python's."""
     return ctypes.py_object if name.startswith("struct ") else _C_TYPES[name]

@@ -52,7 +52,7 @@ class Report:
 
 
 def parse_reports(text: str) -> list[Report]:
-    """The driver's JSON lines."""
+    """Return the driver's JSON lines."""
     return [_report(json.loads(line)) for line in text.splitlines() if line.strip(" \0")]
 
 

@@ -14,7 +14,7 @@ from gpubench.tables.table import table
 
 
 def calibration_report(kinds: Mapping[Kind, KindCalibration]) -> Iterator[RenderableType]:
-    """A line for each kind of case, and what it means."""
+    """Yield a line for each kind of case, and what it means."""
     rows = [
         (kind, f"{100 * one.scatter:.1f} %", str(one.runs), str(one.cases))
         for kind, one in kinds.items()

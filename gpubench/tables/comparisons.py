@@ -82,7 +82,7 @@ def differences_table(view: ComparisonView) -> Table:
 
 
 def comparison_row(view: ComparisonView) -> dict[str, Any]:
-    """A comparison as JSON shows it; what is not known is ``null``."""
+    """Return a comparison as JSON shows it; what is not known is ``null``."""
     row: dict[str, Any] = plain(
         {
             "title": view.title,

@@ -24,8 +24,8 @@ WARP = 32
 
 
 def grid_report(tour: Tour) -> Iterator[Table | str]:
-    """What was launched, a row of the table for each block and a column for each thread, what that
-    leaves out, and how it maps."""
+    """Yield what was launched, a row of the table for each block and a column for each thread, what
+    that leaves out, and how it maps."""
     blocks, threads = math.prod(tour.grid), math.prod(tour.block)
     yield (
         f"{plural(blocks, 'block')} of {plural(threads, 'thread')}: "
@@ -89,7 +89,7 @@ def _mapping(tour: Tour, dimensions: int) -> Iterator[str]:
 
 
 def grid_rows(tour: Tour) -> dict[str, Any]:
-    """The tour as JSON shows it."""
+    """Return the tour as JSON shows it."""
     visits = [
         {"block": visit.block, "thread": visit.thread, "element": visit.element[::-1]}
         for visit in tour.visits

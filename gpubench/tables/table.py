@@ -52,8 +52,8 @@ def several(cases: Sequence[str]) -> str:
 
 
 def compiled_line(compilations: Iterable[tuple[str, float]]) -> str | None:
-    """What it cost to compile functions that keep no code: of each process the implementation and
-    seconds. ``None`` where none was compiled."""
+    """Return what it cost to compile functions that keep no code: of each process the
+    implementation and seconds. ``None`` where none was compiled."""
     seconds: defaultdict[str, float] = defaultdict(float)
     for implementation, spent in compilations:
         seconds[implementation] += spent

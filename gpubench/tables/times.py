@@ -42,8 +42,8 @@ def by_kernel(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def report(rows: Sequence[Row], width: int | None = None) -> Iterator[Table | Text]:
-    """The times of each kernel as a table, what there is to know of them, and what has no time;
-    then why cases of any kernel were not measured here, as most reasons are the machine's.
+    """Yield the times of each kernel as a table, what there is to know of them, and what has no
+    time; then why cases of any kernel were not measured here, as most reasons are the machine's.
 
     ``width``: characters of the terminal; ``None`` where lines may be as long as they are."""
     for kernel, its_rows in by_kernel(rows).items():
@@ -72,7 +72,7 @@ LEFT_OUT_FIRST = ("GFLOP/s", "GB/s", "% of attainable", "launch", "error")
 def _fitting(
     cells: Sequence[dict[str, str | Text]], width: int | None, title: str
 ) -> Iterator[Table | Text]:
-    """The table, without columns for which a terminal of that width has no room."""
+    """Yield the table, without columns for which a terminal of that width has no room."""
     shown = [name for name in cells[0] if any(row[name] for row in cells)]
     right = set(shown) - {"implementation", "case", "of", "verdict", "launch", "notes"}
     left_out: list[str] = []
@@ -117,7 +117,7 @@ def time_row(row: Row) -> dict[str, Any]:
 
 
 def control_speedup(twins: Twins) -> Ratio | None:
-    """What a comparison of a case with itself says; ``None`` where it failed."""
+    """Return what a comparison of a case with itself says; ``None`` where it failed."""
     if not twins.succeeded:
         return None
     record = twins.first.record

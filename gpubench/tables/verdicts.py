@@ -42,7 +42,8 @@ class CudaPlace:
 
 
 def report(rows: Sequence[tuple[Case, Verified]], place: CudaPlace) -> Iterator[RenderableType]:
-    """A line for each implementation, what is wrong and what was skipped, and where CUDA ran."""
+    """Yield a line for each implementation, what is wrong and what was skipped, and where CUDA
+    ran."""
     if rows:
         yield _table(rows)
     yield from reasons(rows)
@@ -50,7 +51,7 @@ def report(rows: Sequence[tuple[Case, Verified]], place: CudaPlace) -> Iterator[
 
 
 def reasons(rows: Sequence[tuple[Case, Verified]]) -> Iterator[RenderableType]:
-    """What is wrong, what was skipped and what is to be noted, each with its case."""
+    """Yield what is wrong, what was skipped and what is to be noted, each with its case."""
     skipped: dict[str, list[str]] = {}  # by reason, as most are the machine's
     notes: list[str] = []
     for case, outcome in rows:
@@ -102,7 +103,8 @@ def case_row(case: Case, outcome: Verified) -> dict[str, Any]:
 
 
 def _table(rows: Sequence[tuple[Case, Verified]]) -> Table:
-    """Implementations, with how many of their cases are what and the largest error of all."""
+    """Return implementations, with how many of their cases are what and the largest error of
+    all."""
     outcomes_of: dict[tuple[str, str, str], list[Verified]] = {}
     for case, outcome in rows:
         kernel = kernel_title(case.suite.suite, case.kernel_name)
@@ -133,7 +135,7 @@ def _totals(outcome: Verified) -> Mapping[str, int]:
 
 
 def _worst_counts(outcomes: Sequence[Verified]) -> tuple[str, ...]:
-    """``_COUNTS`` of the worst case of an implementation, each by itself."""
+    """Return ``_COUNTS`` of the worst case of an implementation, each by itself."""
     totals = [counts for outcome in outcomes if (counts := _totals(outcome))]
     per_load = [each for each in map(derived.sectors_per_load, totals) if each is not None]
     inactive = [each for each in map(derived.inactive_lanes, totals) if each is not None]

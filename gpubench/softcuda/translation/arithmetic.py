@@ -82,7 +82,7 @@ def _mul(code: Code, one: Instruction) -> str:
 
 
 def _product(code: Code, one: Instruction, kind: str) -> tuple[str, str]:
-    """The type and the value of a product of integers."""
+    """Return the type and the value of a product of integers."""
     bits = KINDS[kind] * 8
     a, b = (code.read(source, kind) for source in one.operands[1:3])
     if "wide" in one.modifiers:
@@ -243,7 +243,7 @@ def _cvt(code: Code, one: Instruction) -> str:
 
 
 def _integer(one: Instruction, to: str, kind: str, value: str) -> str:
-    """An integral number as one of an integer type."""
+    """Return an integral number as one of an integer type."""
     if kind in FLOATS:
         large = kind == "f64" or to in ("s64", "u64")
         of_nan = f"({C_TYPES[to]})(1ull << {KINDS[to] * 8 - 1})" if large else "0"
@@ -268,7 +268,7 @@ def _pack(code: Code, one: Instruction) -> str:
 
 
 def _clamped(value: str, kind: str) -> str:
-    """The nearest number of an integer type."""
+    """Return the nearest number of an integer type."""
     bits = KINDS[kind] * 8
     bounds = f"INT{bits}_MIN, INT{bits}_MAX" if kind[0] == "s" else f"0, UINT{bits}_MAX"
     return f"sc_clamp({value}, {bounds})"

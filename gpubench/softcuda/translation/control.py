@@ -49,7 +49,7 @@ always("pragma griddepcontrol setmaxnreg", "", "launch_dependents wait inc dec s
 
 @handles("call", "uni", faults=True)
 def _call(code: Code, one: Instruction) -> str:
-    """Copies what is given into one block, and calls with that."""
+    """Copy what is given into one block, and call with that."""
     operands = list(one.operands)
     returned = operands.pop(0)[1:-1].strip() if operands[0][0] == "(" else ""
     name = operands.pop(0)
@@ -99,7 +99,7 @@ def _call_runtime(code: Code, name: str, returned: str, given: Sequence[str]) ->
 
 
 def _given(code: Code, text: str, kind: str) -> str:
-    """A parameter: a register or a number, or a variable of the space .param."""
+    """Return a parameter: a register or a number, or a variable of the space .param."""
     if text[0] == "-" or text[0].isdigit() or code.find_register(text):
         return code.read(text, kind)
     return f"*({C_TYPES[kind]} *)({code.symbol(text)})"
@@ -186,8 +186,8 @@ _WARP = {
 
 
 def _of_warp(code: Code, one: Instruction) -> str:
-    """An instruction of ``_WARP``, whose result and whose predicate go into ``d|p``, or ``d``
-    alone."""
+    """Return an instruction of ``_WARP``, whose result and whose predicate go into ``d|p``, or
+    ``d`` alone."""
     name, types, modes = _WARP[one.opcode]
     if "sync" not in one.modifiers:
         raise code.error(f"{one.opcode} without .sync is not supported")

@@ -83,7 +83,7 @@ def is_written(opcode: str, types: str, c: str | Mapping[str, str], ignored: str
 
 
 def translate_instruction(code: Code, one: Instruction) -> str:
-    """The C statement of an instruction, without its guard."""
+    """Return the C statement of an instruction, without its guard."""
     handler = HANDLERS.get(one.opcode)
     if handler is None:
         raise code.error("this instruction is not supported")
@@ -97,12 +97,12 @@ def translate_instruction(code: Code, one: Instruction) -> str:
 
 
 def kinds_of(one: Instruction) -> list[str]:
-    """The types among the modifiers."""
+    """Return the types among the modifiers."""
     return [modifier for modifier in one.modifiers if modifier in KINDS]
 
 
 def only_kind(code: Code, one: Instruction) -> str:
-    """The type of an instruction that has one."""
+    """Return the type of an instruction that has one."""
     kinds = kinds_of(one)
     if len(kinds) != 1:
         raise code.error("not supported with these types")
@@ -114,18 +114,19 @@ def element_of(kind: str) -> str:
 
 
 def unsigned(kind: str) -> str:
-    """The type of as many bits that wraps around in C."""
+    """Return the type of as many bits that wraps around in C."""
     stays = kind in HALVES or kind in FLOATS or kind == "pred"
     return kind if stays else f"u{KINDS[kind] * 8}"
 
 
 def widened(kind: str, value: str) -> str:
-    """A number in the type in which it is calculated with: that of halves is float."""
+    """Return a number in the type in which it is calculated with: that of halves is float."""
     return f"sc_f32_of_{kind}({value})" if kind in ("f16", "bf16") else value
 
 
 def numbers(code: Code, source: str, kind: str) -> list[str]:
-    """The number in a register, or the lower and the upper one, as they are calculated with."""
+    """Return the number in a register, or the lower and the upper one, as they are calculated
+    with."""
     half = HALVES.get(kind)
     if not half:
         return [widened(kind, code.read(source, kind))]

@@ -38,7 +38,8 @@ def round_up(value: int, step: int) -> int:
 
 
 def packed(parameters: Sequence[Variable]) -> tuple[tuple[int, ...], int]:
-    """The offset of each parameter in the block that a caller fills, and the bytes of that block.
+    """Return the offset of each parameter in the block that a caller fills, and the bytes of that
+    block.
 
     Each stands at the next multiple of its alignment (CUDA Driver API, cuLaunchKernel, on
     ``CU_LAUNCH_PARAM_BUFFER_POINTER``).
@@ -120,7 +121,7 @@ class Layout:
         return [name for name in self.functions if name in reached]
 
     def _place_shared(self) -> None:
-        """Static shared variables follow each other, with guards between them; dynamic shared
+        """Place static shared variables one after another, with guards between them; dynamic shared
         memory begins behind the last guard."""
         self.shared: list[tuple[Variable, int]] = []
         self.shared_at: dict[Variable, str] = {}
@@ -168,7 +169,7 @@ def keeps_parameters(function: Function) -> bool:
 
 
 def _by_name(functions: Sequence[Function]) -> dict[str, Function]:
-    """A definition goes before declarations of its name, and the first before weak ones (PTX ISA,
+    """Prefer a definition to declarations of its name, and the first to weak ones (PTX ISA,
     11.6.4)."""
     of_name: dict[str, Function] = {}
     for one in functions:
@@ -199,8 +200,8 @@ def _facts(function: Function, functions: Mapping[str, Function]) -> Facts:
 
 
 def _polling_branches(function: Function) -> Set[int]:
-    """The numbers, among the instructions of a function, of branches that close a loop in which a
-    thread waits for what another one writes.
+    """Return the numbers, among the instructions of a function, of branches that close a loop in
+    which a thread waits for what another one writes.
 
     The threads of a block take turns on one thread of the host, so that such a loop has to let
     others run. It reads the same place again and again: with a load that the compiler must not

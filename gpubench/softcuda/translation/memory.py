@@ -38,7 +38,7 @@ def _count(one: Instruction) -> int:
 
 
 def _pointed(one: Instruction, kind: str) -> str:
-    """The C type of what is accessed."""
+    """Return the C type of what is accessed."""
     return f"{'volatile ' if _FRESH.intersection(one.modifiers) else ''}{C_TYPES[kind]}"
 
 

@@ -178,7 +178,7 @@ class Code:
     # ---- values
 
     def read(self, text: str, kind: str) -> str:
-        """A C expression of the type ``kind`` for an operand."""
+        """Return a C expression of the type ``kind`` for an operand."""
         first = text[0]
         if first == "%":
             if text in _SPECIAL:
@@ -199,7 +199,7 @@ class Code:
         return converted(self.symbol(text), "u64", kind)
 
     def write(self, text: str, kind: str, value: str) -> str:
-        """A C statement that puts a value of the type ``kind`` into a register."""
+        """Return a C statement that puts a value of the type ``kind`` into a register."""
         if text == "_":
             return f"(void)({value});"
         name, have = self.register(text)
@@ -210,13 +210,13 @@ class Code:
         return f"{name} = {converted(f'({value})', kind, have)};"
 
     def register(self, text: str) -> tuple[str, str]:
-        """The C variable of a register, and its type."""
+        """Return the C variable of a register, and its type."""
         if register := self.find_register(text):
             return register
         raise self.error(f"the register {text} is not declared, or not supported")
 
     def find_register(self, text: str) -> tuple[str, str] | None:
-        """The same, or None: names of registers need not begin with %."""
+        """Return the same, or None: names of registers need not begin with %."""
         scope: Scope | None = self.scope
         family = text.rstrip("0123456789")
         while scope:
@@ -245,7 +245,7 @@ class Code:
     # ---- names
 
     def symbol(self, text: str) -> str:
-        """The address of a name in its own state space, as uint64_t."""
+        """Return the address of a name in its own state space, as uint64_t."""
         match = _NAME_AND_OFFSET.match(text)
         if not match:
             raise self.error(f"{text!r} is no operand that is supported")
@@ -272,7 +272,7 @@ class Code:
     # ---- addresses
 
     def address(self, text: str, space: str) -> str:
-        """The host's address of ``[name+offset]`` in a state space, as uint64_t."""
+        """Return the host's address of ``[name+offset]`` in a state space, as uint64_t."""
         match = _ADDRESS.match(text)
         if not match:
             raise self.error(f"{text!r} is no address that is supported")
@@ -284,11 +284,11 @@ class Code:
         return f"(uint64_t)t->shared + {where}" if space == "shared" else where
 
     def at(self, text: str, space: str, size: int, how: str) -> str:
-        """A pointer to what an instruction touches at ``[name+offset]``."""
+        """Return a pointer to what an instruction touches at ``[name+offset]``."""
         return self.pointer(self.address(text, space), space, size, how)
 
     def pointer(self, where: str, space: str, size: int, how: str) -> str:
-        """The same at an address. Parameters lie in the caller's own memory."""
+        """Return the same at an address. Parameters lie in the caller's own memory."""
         if space == "param":
             return f"(void *)({where})"
         if space == "shared":
@@ -299,7 +299,8 @@ class Code:
 
 
 def converted(expression: str, have: str, kind: str) -> str:
-    """A name, or an expression in brackets, of the type ``have`` as one of the type ``kind``."""
+    """Return a name, or an expression in brackets, of the type ``have`` as one of the type
+    ``kind``."""
     if C_TYPES[have] == C_TYPES[kind]:
         return expression
     if kind in _FLOATS:
@@ -314,7 +315,8 @@ def converted(expression: str, have: str, kind: str) -> str:
 
 
 def literal(text: str, kind: str) -> str:
-    """A C constant of the type (PTX ISA, 4.5 "Constants"); ``ValueError`` for anything else."""
+    """Return a C constant of the type (PTX ISA, 4.5 "Constants"); ``ValueError`` for anything
+    else."""
     bits = bits_of(text, kind)
     if kind in _FLOATS:
         return f"sc_{kind}_of_b{KINDS[kind] * 8}({bits}ull)"
@@ -326,8 +328,8 @@ def literal(text: str, kind: str) -> str:
 
 
 def bits_of(text: str, kind: str) -> int:
-    """The bits of a constant of the type; ``0f`` and ``0d`` stand before those of a floating point
-    number."""
+    """Return the bits of a constant of the type; ``0f`` and ``0d`` stand before those of a floating
+    point number."""
     exact = {"0f": ">f", "0d": ">d"}.get(text[:2].lower())
     if kind not in _FLOATS:
         number = int(text[2:], 16) if exact else _integer(text)
@@ -340,7 +342,7 @@ def bits_of(text: str, kind: str) -> int:
 
 
 def _integer(text: str) -> int:
-    """An integer constant: decimal, or octal, binary or hexadecimal by its prefix."""
+    """Return an integer constant: decimal, or octal, binary or hexadecimal by its prefix."""
     digits = text.lstrip("+-").rstrip("U")
     is_octal = digits[0] == "0" and digits[1:].isdigit()
     return int(digits, 8 if is_octal else 0) * (-1 if text[0] == "-" else 1)

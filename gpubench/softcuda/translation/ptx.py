@@ -55,7 +55,8 @@ class Instruction:
     ptx_line: int
 
     def chosen(self, table: Mapping[str, T]) -> T | None:
-        """What ``table`` has for the first modifier that is in it; ``None`` where none is."""
+        """Return what ``table`` has for the first modifier that is in it; ``None`` where none
+        is."""
         return next((table[word] for word in self.modifiers if word in table), None)
 
     def __str__(self) -> str:
@@ -169,7 +170,7 @@ def parse(text: str) -> Module:
 
 
 def split_operands(text: str) -> list[str]:
-    """The parts between commas that stand outside of brackets."""
+    """Return the parts between commas that stand outside of brackets."""
     parts, depth, start = [], 0, 0
     for match in _BRACKETS_AND_COMMAS.finditer(text):
         if match[0] != ",":

@@ -67,8 +67,8 @@ def _setp(code: Code, one: Instruction) -> str:
 
 
 def _conditions(code: Code, one: Instruction, kind: str, opposite: bool = False) -> list[str]:
-    """The condition of the comparison, or those of both halves; with ``opposite``, its opposite
-    too. With ``.and``, ``.or`` and ``.xor`` each of them and the predicate behind."""
+    """Return the condition of the comparison, or those of both halves; with ``opposite``, its
+    opposite too. With ``.and``, ``.or`` and ``.xor`` each of them and the predicate behind."""
     condition = _COMPARISONS[one.modifiers[0]]
     a, b = (numbers(code, source, kind) for source in one.operands[1:3])
     conditions = [condition.format(*pair) for pair in zip(a, b, strict=True)]

@@ -48,8 +48,8 @@ _ELEMENT = re.compile(r"[^{},\s]+")
 
 
 def translate(ptx: str, *, count: bool = False) -> str:
-    """The C text of a module, which tells what its threads do where ``count`` asks for that. Raises
-    ``TranslationError`` for PTX that is not understood, where a kernel can reach it."""
+    """Return the C text of a module, which tells what its threads do where ``count`` asks for that.
+    Raises ``TranslationError`` for PTX that is not understood, where a kernel can reach it."""
     return _understood(ptx, lambda layout: _module(layout, count))
 
 
@@ -68,7 +68,7 @@ def _understood(ptx: str, make: Callable[[Layout], str]) -> str:
 
 
 def _blocks_of(layout: Layout) -> dict[str, Blocks]:
-    """The basic blocks of each function, numbered through the module."""
+    """Return the basic blocks of each function, numbered through the module."""
     blocks: dict[str, Blocks] = {}
     first = 0
     for name in layout.reached:
@@ -143,7 +143,7 @@ def _module(layout: Layout, count: bool) -> str:
 
 
 def _array(declaration: str, values: Sequence[object]) -> list[str]:
-    """A static array; nothing where it would have no elements."""
+    """Return a static array; nothing where it would have no elements."""
     return [f"static {declaration}[] = {{{', '.join(map(str, values))}}};"] if values else []
 
 
@@ -173,8 +173,8 @@ def _variables(table: str, layout: Layout, variables: Sequence[tuple[Variable, i
 
 
 def _initialised(one: Variable, name: str) -> str:
-    """The declaration in C of the bits that a variable begins with (PTX ISA, 5.4.4 "Initializers"):
-    C too fills up a list with zeros."""
+    """Return the declaration in C of the bits that a variable begins with (PTX ISA, 5.4.4
+    "Initializers"): C too fills up a list with zeros."""
     kind = f"b{8 * KINDS[one.kind]}"
     extents = "".join(f"[{extent or ''}]" for extent in one.shape)
     values = _ELEMENT.sub(lambda text: literal(str(bits_of(text[0], one.kind)), kind), one.initial)
@@ -316,8 +316,8 @@ class _FunctionWriter:
 
 
 def _declarations(scope: Scope) -> list[str]:
-    """Registers that are used, by their types, and the arrays of calls. They start as zeros, so
-    that a program that forgets to set one does the same each time."""
+    """Return registers that are used, by their types, and the arrays of calls. They start as zeros,
+    so that a program that forgets to set one does the same each time."""
     lines = [f"{C_TYPES[kind]} {name} = 0;" for name, kind in scope.used.items()]
     lines += [f"_Alignas(16) char p_{name}[{size}];" for name, size in scope.parameters.items()]
     return lines
