@@ -10,6 +10,7 @@ MODIN ?= .venv-modin
 TORCH ?= torch==2.13.0
 PRESET ?= smoke
 TESTERS ?= 2
+SIDE_BY_SIDE := -n $(TESTERS) --no-loadscope-reorder
 MINUTES ?= 5
 SEED ?= 1
 COMMITS ?= HEAD^!
@@ -37,9 +38,8 @@ test: $(VENV)/installed-test  ## Run the tests; without a GPU, those for CUDA on
 	    $(BIN)/python -m pytest -m "not systems and not thorough"; \
 	else \
 	    code=0; \
-	    side_by_side="-n $(TESTERS) --no-loadscope-reorder"; \
-	    $(BIN)/python -m pytest $$side_by_side -m "not gpu and not systems and not thorough" || code=1; \
-	    GPUBENCH_SOFTCUDA=1 $(BIN)/python -m pytest $$side_by_side -m "gpu and not gpu_time and not thorough" || code=1; \
+	    $(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not gpu and not systems and not thorough" || code=1; \
+	    GPUBENCH_SOFTCUDA=1 $(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "gpu and not gpu_time and not thorough" || code=1; \
 	    exit $$code; \
 	fi
 
@@ -48,9 +48,9 @@ test-thorough: $(VENV)/installed-test  ## Run the tests that `make test` leaves 
 	GPUBENCH_EVERY_ARCHITECTURE=1 $(BIN)/python -m pytest tests/kernels/test_library_compiles_for_cuda.py
 
 test-systems: $(SYSTEMS)/installed $(MODIN)/installed  ## Run the tests of PyTorch, Dask, pandas, scikit-learn, CuPy and others, in an environment with them (4 GB), and of Modin in another
-	$(SYSTEMS)/bin/python -m pytest tests/systems tests/fleet tests/backends/test_conformance.py -m "systems and not gpu"
+	$(SYSTEMS)/bin/python -m pytest $(SIDE_BY_SIDE) tests/systems tests/fleet tests/backends/test_conformance.py -m "systems and not gpu"
 	$(SYSTEMS)/bin/python scripts/gpu_here.py >/dev/null || export GPUBENCH_SOFTCUDA=1; \
-	$(SYSTEMS)/bin/python -m pytest tests/systems tests/backends/test_conformance.py -m "systems and gpu and not gpu_time"
+	$(SYSTEMS)/bin/python -m pytest $(SIDE_BY_SIDE) tests/systems tests/backends/test_conformance.py -m "systems and gpu and not gpu_time"
 	$(MODIN)/bin/python -m pytest tests/systems/test_modin.py tests/systems/test_what_is_left_behind.py tests/backends/test_conformance.py -k modin
 
 lint: $(VENV)/installed-dev  ## Check style
