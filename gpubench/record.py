@@ -161,18 +161,8 @@ class Disturbance:
     not have the machine for themselves."""
     waiting: tuple[float, ...]
     """Of each sample, how long its threads together could run and had no core."""
-    switches: tuple[int, ...] = ()
-    """Of each sample, how often one of its threads was taken off its core."""
     again: int = 0
     """Samples that do not count, because they were taken again."""
-    others: float | None = None
-    """Cores that others kept busy meanwhile, on average."""
-    steal: float | None = None
-    """What the hypervisor gave to other guests meanwhile, of all cores together."""
-    frequency: float | None = None
-    """Of the cores, Hz: the lower of the two at the beginning and at the end."""
-    throttled: int | None = None
-    """How often a core was slowed down meanwhile because it was too hot."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from gpubench.measure import watcher
 from gpubench.parallel import processors
 from gpubench.record import Disturbance
-
-T = TypeVar("T", int, float)
 
 WAITED = 0.02
 """Share of a sample's time from which its waiting disturbs it: two commits whose medians are so far
@@ -67,8 +64,6 @@ class Counters:
     """Seconds, ``time.perf_counter``."""
     threads: Mapping[str, Thread] | None
     """By number; ``None`` where the system does not tell of waiting."""
-    switches: int | None
-    """Times that a thread was taken off its core; ``None`` where the system does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +74,9 @@ class CoreUse:
     """Seconds, ``time.perf_counter``."""
     cores: int
     busy: float | None
-    """Seconds of all cores together, with what the hypervisor took."""
-    steal: float | None
-    """Seconds that the hypervisor gave to other guests."""
+    """Seconds of all cores together, with what the hypervisor gave to other guests."""
     own: float
     """Seconds of all cores that this process used, with those that it started."""
-    frequency: float | None
-    """Mean of the cores, Hz."""
-    throttled: int | None
-    """Times that a core was slowed down because it was too hot."""
 
 
 def counters() -> Counters:
@@ -103,38 +92,21 @@ def counters() -> Counters:
                 finally:
                     os.close(file)
                 threads[thread.name] = Thread(running / 1e9, waiting / 1e9)
-    return Counters(time.perf_counter(), threads or None, _switches())
+    return Counters(time.perf_counter(), threads or None)
 
 
-def _switches() -> int | None:
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
-
-
-def core_use(clocks: bool = False) -> CoreUse:
-    """Read how the cores are used; with ``clocks`` frequency and heat too, of which each core has a
-    file that takes long."""
+def core_use() -> CoreUse:
+    """Read how the cores are used."""
     cores = [f"cpu{core}" for core in getattr(os, "sched_getaffinity", lambda _: ())(0)]
-    busy = steal = frequency = throttled = None
+    busy = None
     with suppress(OSError, ValueError, KeyError):  # on another system, or in a sandbox
         lines = map(str.split, Path("/proc/stat").read_text().splitlines())
         ticks = {line[0]: [*map(int, line[1:9])] for line in lines if line[0].startswith("cpu")}
         # user, nice, system, idle, iowait, irq, softirq, steal (proc(5))
         seconds = 1 / os.sysconf("SC_CLK_TCK")
         busy = sum(sum(ticks[c]) - ticks[c][3] - ticks[c][4] for c in cores) * seconds
-        steal = sum(ticks[c][7] for c in cores) * seconds
-    folders = [Path("/sys/devices/system/cpu") / core for core in cores if clocks]
-    with suppress(OSError, ValueError, ZeroDivisionError):
-        files = [folder / "cpufreq" / "scaling_cur_freq" for folder in folders]
-        frequency = 1e3 * sum(int(file.read_text()) for file in files) / len(files)
-    with suppress(OSError, ValueError):
-        files = [folder / "thermal_throttle" / "core_throttle_count" for folder in folders]
-        throttled = sum(int(file.read_text()) for file in files) if files else None
     now, own = time.perf_counter(), time.process_time() + _started_seconds()
-    return CoreUse(now, processors(), busy, steal, own, frequency, throttled)
+    return CoreUse(now, processors(), busy, own)
 
 
 def _started_seconds() -> float:
@@ -163,7 +135,6 @@ class Sample:
     """Of one run."""
     waiting: float | None
     """Seconds of all threads together; ``None`` where the system does not say."""
-    switches: int | None
     share: float
     """Of the sample's time that it waited for others; 0 where it did not."""
 
@@ -182,13 +153,13 @@ class Watch:
         *,
         earlier: CoreUse | None = None,
         counters: Callable[[], Counters] = counters,
-        core_use: Callable[[bool], CoreUse] = core_use,
+        core_use: Callable[[], CoreUse] = core_use,
     ) -> None:
         """So many samples may be taken ``again``, in so many seconds together. ``earlier`` is asked
         for what others do while the watch has not lasted long enough to tell."""
         self._left, self._seconds = again, seconds
         self._counters, self._core_use = counters, core_use
-        self._before = core_use(True)
+        self._before = core_use()
         self._earlier = earlier or self._before
         self._again = 0
         self._samples: list[Sample] = []
@@ -210,40 +181,33 @@ class Watch:
 
     def disturbance(self) -> Disturbance | None:
         """What others did to the samples so far; ``None`` where nothing is known."""
-        before, after = self._before, self._core_use(True)
+        after = self._core_use()
         if not self._samples or any(one.waiting is None for one in self._samples):
             return None
         used = self._others(after)
         crowded = used is not None and used > CROWDED * after.cores
         # One is taken again only while all that were taken in its place have waited too.
         disturbed = self._again + sum(one.is_disturbed for one in self._samples)
-        frequencies = [one.frequency for one in (before, after) if one.frequency is not None]
         return Disturbance(
             disturbed=1.0 if crowded else disturbed / (self._again + len(self._samples)),
             waiting=tuple(round(one.waiting or 0.0, 6) for one in self._samples),
-            switches=tuple(one.switches for one in self._samples if one.switches is not None),
             again=self._again,
-            others=_rounded(used),
-            steal=_rounded(_difference(before.steal, after.steal)),
-            frequency=min(frequencies, default=None),
-            throttled=_difference(before.throttled, after.throttled),
         )
 
     def _watched(self, take: Callable[[], float]) -> Sample:
         before = self._counters()
         seconds = take()
         after = self._counters()
-        switches = _difference(before.switches, after.switches)
         waiting = waited(before, after)
         if waiting is None:
-            return Sample(seconds, None, switches, 0.0)
+            return Sample(seconds, None, 0.0)
         share = waiting / max(after.at - before.at, 1e-9)
         if share > WAITED and len(ran(before, after)) > 1:
-            now = self._core_use(False)
+            now = self._core_use()
             used = self._others(now)
             if used is None or used <= OTHERS * now.cores:
                 share = 0.0
-        return Sample(seconds, waiting, switches, share)
+        return Sample(seconds, waiting, share)
 
     def _others(self, now: CoreUse) -> float | None:
         used = others(self._before, now)
@@ -295,11 +259,3 @@ def busy_since(before: CoreUse, seconds: float = 0.2) -> str | None:
         f"{busy:.1f} of {after.cores} cores are busy with other work: "
         "cases that have to wait for it get no verdict; end it, or measure later"
     )
-
-
-def _difference(before: T | None, after: T | None) -> T | None:
-    return None if before is None or after is None else after - before
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 3)

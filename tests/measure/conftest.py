@@ -16,4 +16,4 @@ def no_runs_that_are_compared_for_a_time(monkeypatch):
 def no_samples_that_wait_for_a_core(monkeypatch):
     """One that waits, because other tests run beside, is taken again while samples are sized: more
     runs than scripts count."""
-    monkeypatch.setattr("gpubench.measure.sampling.counters", lambda: Counters(0.0, {}, 0))
+    monkeypatch.setattr("gpubench.measure.sampling.counters", lambda: Counters(0.0, {}))

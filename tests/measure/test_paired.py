@@ -217,7 +217,7 @@ def test_other_threads_come_to_rest_before_one_is_counted(monkeypatch):
 
     def counters():
         spun = min(len(naps), spins)
-        return Counters(perf_counter(), {"1": Thread(float(spun), float(spun))}, None)
+        return Counters(perf_counter(), {"1": Thread(float(spun), float(spun))})
 
     monkeypatch.setattr("gpubench.measure.paired.counters", counters)
     monkeypatch.setattr("gpubench.measure.paired.sleep", naps.append)
@@ -268,7 +268,7 @@ def sides(monkeypatch):
 
         def counters():
             waiting = sum(one for side in both for one in side.taken if one >= 10)
-            return Counters(0.0, {"1": Thread(0.0, waiting)}, None)
+            return Counters(0.0, {"1": Thread(0.0, waiting)})
 
         monkeypatch.setattr("gpubench.measure.paired.counters", counters)
         return both
@@ -326,7 +326,7 @@ def test_rounds_of_a_long_kernel_end_when_they_have_taken_long(monkeypatch):
 def test_crowded_is_where_threads_wait_for_others(monkeypatch, waited, others_are_busy, is_crowded):
     """The share of the time that was seen without, and beside one neighbour."""
     now = perf_counter()
-    readings = iter([Counters(now, None, None), Counters(now + 1, None, None)])
+    readings = iter([Counters(now, None), Counters(now + 1, None)])
     monkeypatch.setattr("gpubench.measure.sampling.counters", lambda: next(readings))
     monkeypatch.setattr("gpubench.measure.sampling.waited", lambda before, after: waited)
     busy = "1.0 of 2 cores are busy" if others_are_busy else None

@@ -10,7 +10,7 @@ from gpubench.suite.model import Sampling
 @pytest.fixture(autouse=True)
 def alone(monkeypatch):
     """Nothing waits for a core, however busy this machine is."""
-    monkeypatch.setattr("gpubench.measure.sampling.counters", lambda: Counters(0.0, {}, 0))
+    monkeypatch.setattr("gpubench.measure.sampling.counters", lambda: Counters(0.0, {}))
 
 
 class Ticking:
@@ -73,7 +73,7 @@ def test_samples_that_wait_for_a_core_do_not_size_one(monkeypatch):
     sampler = Waiting(1e-4)
     monkeypatch.setattr(
         "gpubench.measure.sampling.counters",
-        lambda: Counters(0.0, {"1": Thread(1.0, sampler.waited)}, 0),
+        lambda: Counters(0.0, {"1": Thread(1.0, sampler.waited)}),
     )
     made = measurement(sampler)
     made.size(Sampling())
