@@ -6,12 +6,13 @@ package to import and the command are called ``gpubench`` all the same.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
 from gpubench.errors import GpubenchError
 
-if TYPE_CHECKING:  # it takes a third of the time until --help answers
+if TYPE_CHECKING:
     from importlib import metadata
 
 DISTRIBUTION = "gpubench-suite"
@@ -52,6 +53,8 @@ def describe_conflict() -> str | None:
 
     It and ours write the same files, and the one that was installed last wins.
     """
+    if not any(map(_may_hold_other, sys.path)):
+        return None
     from importlib import metadata
 
     for other in metadata.distributions(name=OTHER_DISTRIBUTION):
@@ -62,6 +65,19 @@ def describe_conflict() -> str | None:
                 f"another: pip uninstall {OTHER_DISTRIBUTION}, then {REINSTALL}"
             )
     return None
+
+
+def _may_hold_other(folder: str) -> bool:
+    """Return whether a folder has metadata of the other distribution, by its name alone: the
+    library's own search takes a third of the time until ``--help`` answers."""
+    try:
+        names = os.listdir(folder or ".")  # noqa: PTH208 (a tenth of the time of Path.iterdir)
+    except OSError:
+        return False  # an archive is no place where pip writes metadata
+    return any(
+        name.lower().startswith(f"{OTHER_DISTRIBUTION}-") and name.endswith(".dist-info")
+        for name in names
+    )
 
 
 def describe_loss() -> str:

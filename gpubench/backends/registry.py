@@ -48,13 +48,14 @@ def get(name: str) -> Backend:
             f"backend {name!r} is declared {len(entries)} times: {places}; uninstall all but one"
         )
     (entry,) = entries
-    factory, distribution = None, _distribution(entry)
+    factory = None
     try:
         factory = entry.load()
         backend = factory()
     except Exception as error:
         needs = " ".join(map(shlex.quote, getattr(factory, "requires", ())))
         install = needs or _missing(entry, error)
+        distribution = _distribution(entry)
         advice = f"pip install {install}" if install else f"mend or uninstall {distribution}"
         raise BackendError(
             f"backend {name!r} of {distribution} cannot be loaded from {entry.value}: "
@@ -62,18 +63,18 @@ def get(name: str) -> Backend:
         ) from error
     if not isinstance(backend, Backend):
         raise BackendError(
-            f"backend {name!r} of {distribution} is no gpubench.backends.protocol.Backend; "
+            f"backend {name!r} of {_distribution(entry)} is no gpubench.backends.protocol.Backend; "
             "derive it from that class, which says what it has to have"
         )
     missing = [member for member in ("name", "title", "times") if not hasattr(backend, member)]
     if missing:
         raise BackendError(
-            f"backend {name!r} of {distribution} lacks {', '.join(missing)}; "
+            f"backend {name!r} of {_distribution(entry)} lacks {', '.join(missing)}; "
             "gpubench.backends.protocol.Backend says what each has to be"
         )
     if backend.name != name:
         raise BackendError(
-            f"backend {name!r} of {distribution} calls itself {backend.name!r}; "
+            f"backend {name!r} of {_distribution(entry)} calls itself {backend.name!r}; "
             "entry point and 'name' have to agree"
         )
     return backend

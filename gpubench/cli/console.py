@@ -13,14 +13,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
 
 from gpubench.errors import DamagedTable, Fault, GpubenchError, SuiteError
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.status import Status
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters but for tabs and ends of lines, marks that reverse the direction of what
@@ -32,22 +35,38 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub("?", text)
 
 
-class SafeConsole(Console):
-    """A console on which only its own styles are escape sequences."""
+class LateConsole:
+    """A console that is made when it prints first: ``--help`` answers without rich."""
 
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterator[Segment]:
-        for segment in super().render(renderable, options):
-            if segment.control:
-                yield segment
-            else:
-                yield segment._replace(text=printable(segment.text))
+    def __init__(self, *, stderr: bool = False) -> None:
+        self.stderr = stderr
+
+    @cached_property
+    def rich(self) -> Console:
+        """The console of rich, which prints no escape sequences but those of its own styles."""
+        from gpubench.cli.safe_console import SafeConsole
+
+        # Of `file.yaml:100:3` rich would make an emoji, and obey a `[bold]` in a name.
+        return SafeConsole(
+            stderr=self.stderr, soft_wrap=True, highlight=False, emoji=False, markup=False
+        )
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person may be watching."""
+        return self.rich.is_terminal
+
+    def print(self, *parts: RenderableType, sep: str = " ", style: str | None = None) -> None:
+        """Print texts and tables, and the end of a line."""
+        self.rich.print(*parts, sep=sep, style=style)
+
+    def status(self, words: str) -> Status:
+        """Show that work goes on, inside the block and on a terminal only."""
+        return self.rich.status(words)
 
 
-# Of `file.yaml:100:3` rich would make an emoji, and obey a `[bold]` in a name.
-OUT = SafeConsole(soft_wrap=True, highlight=False, emoji=False, markup=False)
-ERR = SafeConsole(stderr=True, soft_wrap=True, highlight=False, emoji=False, markup=False)
+OUT = LateConsole()
+ERR = LateConsole(stderr=True)
 
 T = TypeVar("T")
 
@@ -241,7 +260,7 @@ def watched(total: int, what: str = "measuring") -> Iterator[Watched]:
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
         progress.TimeRemainingColumn(),
-        console=ERR,
+        console=ERR.rich,
         transient=True,
         disable=not ERR.is_terminal,
     )

@@ -107,7 +107,7 @@ def _time(cases: Sequence[Case], samples: int | None, as_json: bool) -> None:
         listed = [times.time_row(row) for row in rows]
         print_json({"facts": run_facts(), "cases": listed})
     else:
-        for part in times.report(rows, OUT.width if OUT.is_terminal else None):
+        for part in times.report(rows, OUT.rich.width if OUT.is_terminal else None):
             OUT.print(part)
     if interrupted:
         sys.exit(INTERRUPTED)

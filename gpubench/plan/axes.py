@@ -72,19 +72,26 @@ def _axis(members: Mapping[str, DeclaredAxis], sizes: set[str]) -> Axis:
     return Axis(tuple(members), tuple(rows), known, frozenset(sizes))
 
 
-def used_axes(kernel: Kernel, implementation: Implementation) -> tuple[Axis, ...]:
-    """Axes that an implementation multiplies over: those of the data and those of its own."""
-    used = data_names(kernel) | _names_read_by(kernel, implementation)
-    return tuple(axis for axis in kernel_axes(kernel) if not used.isdisjoint(axis.names))
+def used_axes(
+    kernel: Kernel,
+    implementation: Implementation,
+    axes: Sequence[Axis],
+    of_data: frozenset[str],
+) -> tuple[Axis, ...]:
+    """Return those axes of a kernel that an implementation multiplies over: the axes of the data,
+    and those that the implementation names itself."""
+    used = of_data | _names_read_by(kernel, implementation)
+    return tuple(axis for axis in axes if not used.isdisjoint(axis.names))
 
 
-def data_names(kernel: Kernel) -> frozenset[str]:
-    """Names of axes that decide what a kernel works on, whichever implementation runs.
+def data_names(kernel: Kernel, axes: Sequence[Axis]) -> frozenset[str]:
+    """Return the names of those axes of a kernel that decide what it works on, whichever
+    implementation runs.
 
     A function that draws data is given all values of a case and does not say which it reads: it is
     taken to read those axes that nothing else names.
     """
-    declared = {name for axis in kernel_axes(kernel) for name in axis.names}
+    declared = {name for axis in axes for name in axis.names}
     formulas_of_data = _names_in(kernel.arrays, kernel.tables, kernel.scalars)
     used = declared & kernel.axes_behind({*kernel.dtypes(), *kernel.call, *formulas_of_data})
     if kernel.drawing_functions():

@@ -217,11 +217,22 @@ class Case:
         return {name: value for name, value in self.values.items() if name in names}
 
     @cached_property
+    def data_key(self) -> str:
+        """Text that cases of a kernel have in common where their inputs are declared alike."""
+        return repr(self.data_values())
+
+    @cached_property
     def array_specs(self) -> dict[str, ArraySpec]:
         """Shape, dtype, intent and fill of every declared array, in the file's order.
 
         What only ``init`` returns has no shape before it is made.
         """
+        known = self.group.array_specs
+        if self.data_key not in known:
+            known[self.data_key] = self._make_array_specs()
+        return known[self.data_key]
+
+    def _make_array_specs(self) -> dict[str, ArraySpec]:
         specs = {}
         for name, array in self.kernel.arrays.items():
             path = ("arrays", name)
@@ -356,9 +367,22 @@ class Case:
         return None if limit is None else self._whole(limit, ("memory_limit",), least=1)
 
     def _count(self, formula: Extent | None, field: str) -> int | None:
-        names = self.group.names(formula) if isinstance(formula, Expression) else frozenset[str]()
-        if formula is None or not names <= self.values.keys():
+        if formula is None:
             return None
+        if not isinstance(formula, Expression):
+            return self._whole_count(formula, field)
+        names = self.group.names(formula)
+        if not names <= self.values.keys():
+            return None
+        if not names <= self.group.data_names:
+            return self._whole_count(formula, field)
+        # Most kernels have one count for each point of their data, and many launches there.
+        known, key = self.group.counts, (field, self.implementation.cast, self.data_key)
+        if key not in known:
+            known[key] = self._whole_count(formula, field)
+        return known[key]
+
+    def _whole_count(self, formula: Extent, field: str) -> int:
         count = self.evaluate(formula, ("work", field))
         if not isinstance(count, int | float) or count < 0:
             raise self.error(("work", field), formula, f"is {count!r}; a count is needed")

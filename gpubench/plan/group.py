@@ -8,17 +8,21 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from gpubench.backends import registry
 from gpubench.backends.protocol import Backend
 from gpubench.errors import BackendError, Fault, KernelError, did_you_mean
 from gpubench.names import CPU, BenchmarkName, Value, join_source, kernel_title
-from gpubench.plan.axes import Axis, data_names, used_axes
+from gpubench.plan.axes import Axis, data_names, kernel_axes, used_axes
 from gpubench.plan.source import Arguments, reference_of, require, source_text
 from gpubench.suite import tree
 from gpubench.suite.expressions import Expression
 from gpubench.suite.loading import LoadedSuite, kernel_excerpt
 from gpubench.suite.model import Implementation, Include, Kernel
+
+if TYPE_CHECKING:
+    from gpubench.plan.case import ArraySpec
 
 
 def devices_named(names: Iterable[str], gpu_count: int) -> tuple[str, ...]:
@@ -185,7 +189,13 @@ class Group:
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
         """Axes that it multiplies over, in the order of an identity."""
-        return used_axes(self.kernel, self.implementation)
+        return used_axes(self.kernel, self.implementation, self.kernel_axes, self.data_names)
+
+    @cached_property
+    def kernel_axes(self) -> tuple[Axis, ...]:
+        """All axes of the kernel, those too that this implementation does not use."""
+        first = next(iter(self.of_kernel.values()))
+        return kernel_axes(self.kernel) if first is self else first.kernel_axes
 
     @cached_property
     def defaults(self) -> dict[str, Value]:
@@ -206,7 +216,8 @@ class Group:
     @cached_property
     def data_names(self) -> frozenset[str]:
         """Names of the axes that decide the inputs, the same for all implementations."""
-        return data_names(self.kernel)
+        first = next(iter(self.of_kernel.values()))
+        return data_names(self.kernel, self.kernel_axes) if first is self else first.data_names
 
     @cached_property
     def rule_names(self) -> frozenset[str]:
@@ -218,7 +229,27 @@ class Group:
 
     def names(self, formula: Expression) -> frozenset[str]:
         """Names that a formula needs a value of, those of ``let`` followed to the axes."""
-        return self.kernel.axes_behind(formula.names)
+        if formula not in self._names:
+            self._names[formula] = self.kernel.axes_behind(formula.names)
+        return self._names[formula]
+
+    @cached_property
+    def _names(self) -> dict[Expression, frozenset[str]]:
+        return {}
+
+    @cached_property
+    def array_specs(self) -> dict[str, dict[str, ArraySpec]]:
+        """Arrays of the kernel at the cases that were asked for them, by the cases' ``data_key``:
+        the same for all implementations."""
+        first = next(iter(self.of_kernel.values()))
+        return {} if first is self else first.array_specs
+
+    @cached_property
+    def counts(self) -> dict[tuple[str, str | None, str], int]:
+        """Bytes and operations of a run that were asked for, by field, ``cast`` and ``data_key``:
+        the same for all implementations."""
+        first = next(iter(self.of_kernel.values()))
+        return {} if first is self else first.counts
 
     @property
     def includes(self) -> list[tuple[int, Include]]:

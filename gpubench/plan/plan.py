@@ -14,6 +14,7 @@ from gpubench.plan.case import Case
 from gpubench.plan.expansion import Tally, case_named, cases_of, compiled_apart, nearest
 from gpubench.plan.group import Group, kernel_groups
 from gpubench.plan.rules import skips
+from gpubench.plan.source import look_again
 from gpubench.suite.loading import LoadedSuite
 
 MAX_CASES = 50_000
@@ -38,8 +39,11 @@ class Plan:
 
     def cases(self) -> Iterator[Case]:
         """Every case, group after group."""
-        for group in self.groups():
-            yield from cases_of(group)
+        for index, groups in enumerate(self.kernels):
+            cases = self._expanded(index).cases
+            for group in groups:
+                if group.has_cases:
+                    yield from cases[group]
 
     def faults(self) -> tuple[Fault, ...]:
         """What keeps cases from ever running: a missing function, a formula without a value.
@@ -109,7 +113,35 @@ class Plan:
 
     @cached_property
     def _reviews(self) -> list[tuple[list[Fault], list[Fault]]]:
-        return list(map(_review, self.kernels))
+        return [_review(groups, self._expanded(index)) for index, groups in enumerate(self.kernels)]
+
+    @cached_property
+    def _expansions(self) -> dict[int, _Expansion]:
+        return {}
+
+    def _expanded(self, index: int) -> _Expansion:
+        """The cases of one kernel, made once for all that go through them."""
+        if index not in self._expansions:
+            self._expansions[index] = _expand(self.kernels[index])
+        return self._expansions[index]
+
+
+@dataclass(frozen=True)
+class _Expansion:
+    """The cases of a kernel, and what was left out on the way."""
+
+    cases: dict[Group, list[Case]]
+    repeated: dict[Group, list[str]]
+    tally: Tally
+
+
+def _expand(groups: Sequence[Group]) -> _Expansion:
+    tally = Tally()
+    cases, repeated = dict[Group, list[Case]](), dict[Group, list[str]]()
+    for group in groups:
+        tally.repeated = repeated[group] = []
+        cases[group] = [*cases_of(group, tally)]
+    return _Expansion(cases, repeated, tally)
 
 
 def build_plan(loaded: Sequence[LoadedSuite], gpu_count: int) -> Plan:
@@ -119,6 +151,7 @@ def build_plan(loaded: Sequence[LoadedSuite], gpu_count: int) -> Plan:
     does not say its backend is kept, and ``Plan.faults`` has the cause. Raises ``SuiteError`` for a
     suite of more than ``MAX_CASES`` cases, or ``MAX_RULED`` of cases and rules.
     """
+    look_again()
     kernels, faults = list[tuple[Group, ...]](), list[Fault]()
     for suite in loaded:
         groups = [tuple(kernel_groups(suite, name, gpu_count)) for name in suite.suite.kernels]
@@ -147,7 +180,7 @@ def build_plan(loaded: Sequence[LoadedSuite], gpu_count: int) -> Plan:
     return Plan(tuple(loaded), tuple(kernels))
 
 
-def _review(groups: Sequence[Group]) -> tuple[list[Fault], list[Fault]]:
+def _review(groups: Sequence[Group], expansion: _Expansion) -> tuple[list[Fault], list[Fault]]:
     """Go once through all cases of one kernel and evaluate every formula of theirs.
 
     Returns faults, which keep cases from ever running on any machine, and warnings of what does
@@ -159,18 +192,19 @@ def _review(groups: Sequence[Group]) -> tuple[list[Fault], list[Fault]]:
     # Rules that ask no device anything, as long as they have skipped no case.
     names = frozenset[str]().union(*(group.rule_names for group in groups))
     certain = {i for i, rule in enumerate(first.kernel.skip) if first.names(rule.when) <= names}
-    idle_skips = set(certain)
-    tally, made, runs = Tally(), Counter[str](), 0
+    idle_skips, filled = set(certain), set[str]()
+    tally, made, runs = expansion.tally, Counter[str](), 0
     for group in groups:
         name = group.implementation_name
-        tally.repeated = []
         try:
-            for case in cases_of(group, tally):
+            for case in expansion.cases[group]:
                 made[name] += 1
                 if case.problem is not None:
                     raise case.problem
                 _ = case.array_specs, case.table_specs, case.launch, case.work(), case.memory_limit
-                case.try_fills()
+                if case.data_key not in filled:  # all implementations are given the same
+                    case.try_fills()
+                    filled.add(case.data_key)
                 _ = case.constants(), case.scalars(), case.with_values(), case.options()
                 skipping = {index for index in certain if skips(case, index, {})}
                 idle_skips -= skipping
@@ -183,8 +217,8 @@ def _review(groups: Sequence[Group]) -> tuple[list[Fault], list[Fault]]:
                 f"devices: {', '.join(group.devices)}"
             )
             warnings.append(_at(group, text))
-        if tally.repeated:
-            identity, *others = tally.repeated
+        if expansion.repeated[group]:
+            identity, *others = expansion.repeated[group]
             more = f" and {len(others)} more" if others else ""
             text = f"{name!r} comes twice to {identity!r}{more}, measured once"
             warnings.append(_at(group, f"{text}; remove the value that repeats"))

@@ -167,19 +167,17 @@ def source_text(implementation: Implementation, suite_path: Path | str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def look_again() -> None:
+    """Look for modules on the disk again: what a plan found before is forgotten."""
+    _locate.cache_clear()
+
+
 def _find_module(name: str) -> SourceFile | None:
     """The module's source; ``None`` where there is none to read."""
-    spec = _find_spec(name)
-    if spec is None or not spec.has_location or not str(spec.origin).endswith(".py"):
+    located = _locate(name, (*SEARCHED_FIRST, str(Path.cwd()), *sys.path))
+    if located is None:
         return None
-    path = Path(str(spec.origin))
-    for folder in SEARCHED_FIRST:
-        if path.is_relative_to(folder) and leads_out(path, Path(folder)):
-            raise KernelError(
-                f"cannot read module {name!r}: {path} is a link that leads out of {folder}; copy "
-                "the file there"
-            )
-    package = name if spec.submodule_search_locations is not None else name.rpartition(".")[0]
+    package, path = located
     try:
         return _parsed(package, path, path.stat().st_mtime_ns)
     except TooLarge as error:
@@ -195,6 +193,24 @@ def _find_module(name: str) -> SourceFile | None:
     except (OSError, SyntaxError, ValueError) as error:
         cause = f"{type(error).__name__}: {error}"
         raise KernelError(f"cannot read module {name!r} ({path}): {cause}") from error
+
+
+@lru_cache(maxsize=256)
+def _locate(name: str, searched: tuple[str, ...]) -> tuple[str, Path] | None:
+    """Return the package of a module and its file; ``None`` where there is none to read.
+    ``searched``, the folders that are searched, makes others a new entry of the cache."""
+    spec = _find_spec(name)
+    if spec is None or not spec.has_location or not str(spec.origin).endswith(".py"):
+        return None
+    path = Path(str(spec.origin))
+    for folder in SEARCHED_FIRST:
+        if path.is_relative_to(folder) and leads_out(path, Path(folder)):
+            raise KernelError(
+                f"cannot read module {name!r}: {path} is a link that leads out of {folder}; copy "
+                "the file there"
+            )
+    package = name if spec.submodule_search_locations is not None else name.rpartition(".")[0]
+    return package, path
 
 
 @lru_cache(maxsize=256)

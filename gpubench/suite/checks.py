@@ -211,6 +211,7 @@ class _KernelChecks:
         fills = ((name, array.fill) for name, array in kernel.arrays.items())
         likes = {name: [fill.like] for name, fill in fills if isinstance(fill, LikeFill)}
         self.rooted = _layers(likes).keys()  # arrays whose fill leads into no circle
+        self.all_formulas = formulas(kernel)
 
     def faults(self) -> Iterator[Fault]:
         """Every fault but those of ``nothing_written`` and ``unused``."""
@@ -366,7 +367,7 @@ class _KernelChecks:
         rules = self.names | dict.fromkeys(RULE_NAMES)
         scopes = {"exclude": rules, "skip": rules | dict.fromkeys(DEVICE_FACTS)}
         returned = _texts(self.raw.find("returns"))
-        for path, formula in formulas(self.kernel):
+        for path, formula in self.all_formulas:
             node = self.node.find(*path)
             if node is None:  # a default
                 continue
@@ -549,7 +550,7 @@ class _KernelChecks:
         used = {*kernel.call, *kernel.returns, *self.made, *kernel.dtypes()}
         used |= {fill.like for fill in fills if isinstance(fill, LikeFill)}
         anywhere = set(used)
-        for path, formula in formulas(kernel):
+        for path, formula in self.all_formulas:
             used |= formula.arrays
             anywhere |= formula.names
             if path[0] in ("arrays", "tables", "scalars", "implementations", "memory_limit"):

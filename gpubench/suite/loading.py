@@ -151,11 +151,16 @@ def _load_file(
         listed = ", ".join(names) or "none"
         message = f"preset {preset!r} is not in this suite, which stands as it is; it has: {listed}"
         warnings, preset = (Fault(str(path), 0, 0, message),), None
-    loaded = None
+    loaded, presets_are_right = None, False
     for preset_name in (None, *names):
         changed = root if preset_name is None else apply_preset(root, preset_name)
+        if preset_name not in (None, preset) and presets_are_right:
+            rest = {key: node for key, node in changed.entries.items() if key != "presets"}
+            changed = replace(changed, content=rest)
         suite, of_suite = check_suite(changed, preset_name)
         faults += [*_sources_outside(path, changed), *of_suite]
+        if preset_name is None:  # what is wrong in them would be told of each of them again
+            presets_are_right = not of_suite
         if suite and preset_name == preset:
             loaded = LoadedSuite(suite, path, preset, warnings, changed)
     return loaded, root, _without_repeats(read_faults, faults)

@@ -7,9 +7,8 @@ thing that is a class elsewhere too, what a file says is a ``DeclaredLaunch``, `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from functools import cache
-from types import NoneType
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, model_validator
@@ -846,24 +845,33 @@ class Suite(Model):
     """The name that the suite had before, or a list of such, the newest first."""
 
 
-def formulas(part: object) -> Iterator[tuple[tuple[str | int, ...], Expression]]:
-    """Every formula anywhere in a part of a suite, with its path inside that part."""
+def formulas(part: object) -> list[tuple[tuple[str | int, ...], Expression]]:
+    """Return every formula anywhere in a part of a suite, with its path inside that part."""
+    found: list[tuple[tuple[str | int, ...], Expression]] = []
+    _collect_formulas(part, (), found)
+    return found
+
+
+def _collect_formulas(
+    part: object,
+    path: tuple[str | int, ...],
+    found: list[tuple[tuple[str | int, ...], Expression]],
+) -> None:
     steps: Iterable[tuple[str | int, object]] = ()
     if isinstance(part, Expression):
-        yield (), part
+        found.append((path, part))
     elif isinstance(part, Model):
         steps = ((step, getattr(part, name)) for step, name in _steps(type(part)))
-    elif isinstance(part, Mapping):
+    elif isinstance(part, dict):
         steps = part.items()
     elif isinstance(part, list | tuple):
         steps = enumerate(part)
     for step, inner in steps:
-        if type(inner) not in _LEAVES:  # most of what there is
-            for path, formula in formulas(inner):
-                yield (step, *path), formula
+        if inner and type(inner) not in _LEAVES:  # most of what there is
+            _collect_formulas(inner, (*path, step), found)
 
 
-_LEAVES = frozenset([str, int, float, bool, NoneType])
+_LEAVES = frozenset([str, int, float, bool])
 
 
 @cache

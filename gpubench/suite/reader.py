@@ -168,15 +168,16 @@ class _Builder:
         """The events, with what is hidden in formulas; told is where YAML would have cut one."""
         flows = 0  # brackets and braces around an event
         for event in events:
-            if isinstance(event, yaml.SequenceStartEvent | yaml.MappingStartEvent):
+            if isinstance(event, yaml.ScalarEvent):
+                if not event.value.isascii():
+                    is_cut = flows and _is_plain(event) and _COMMA in event.value
+                    event.value = event.value.translate(_SHOWN)
+                    if is_cut:
+                        self.fault(event.start_mark, f'{_CUT}: "{shortened(event.value, 80)}"')
+            elif isinstance(event, yaml.CollectionStartEvent):
                 flows += bool(event.flow_style)
-            elif isinstance(event, yaml.SequenceEndEvent | yaml.MappingEndEvent):
+            elif isinstance(event, yaml.CollectionEndEvent):
                 flows -= flows > 0
-            elif isinstance(event, yaml.ScalarEvent):
-                is_cut = flows and _is_plain(event) and _COMMA in event.value
-                event.value = event.value.translate(_SHOWN)
-                if is_cut:
-                    self.fault(event.start_mark, f'{_CUT}: "{shortened(event.value, 80)}"')
             yield event
 
     def tell(self, fault: Fault) -> None:
@@ -276,6 +277,8 @@ def read_plain(text: str) -> tuple[Value | None, str | None]:
 
     The value of a wrong spelling is the one that was most likely meant.
     """
+    if text and text[0] not in _FIRST_CHARACTERS:
+        return text, None
     for pattern, why, read in _SPELLINGS:
         if not pattern.fullmatch(text):
             continue
@@ -357,3 +360,5 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], str | None, Callable[[str], Any]], ...]
 )
 """Spellings of numbers, and those that YAML's versions read differently: how to tell them, what to
 say (``None``: nothing is wrong), what was meant."""
+_FIRST_CHARACTERS = frozenset("+-.~0123456789tTfFnNoOyY")
+"""Characters that any of these spellings begins with. Most texts begin with another one."""

@@ -7,8 +7,12 @@ about another are checked by the loader alone.
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from gpubench.errors import GpubenchError
@@ -24,6 +28,7 @@ from gpubench.suite.types import (
     RULE_NAMES,
     TARGET_FIELDS,
     TEXTS,
+    Model,
 )
 
 Schema = dict[str, Any]
@@ -59,6 +64,7 @@ def suite_schema() -> Schema:
             "the meanings of fields are docstrings, which Python leaves out under -OO and "
             "PYTHONOPTIMIZE=2; start it without"
         )
+    _describe_fields()
     whole = _clean(Suite.model_json_schema(ref_template="#/definitions/{model}"))
     definitions = whole.pop("definitions")
     for name, rules in _RULES.items():
@@ -79,6 +85,39 @@ def suite_schema() -> Schema:
         "else": {"properties": properties, **required},
         "definitions": definitions | parts,
     }
+
+
+@cache
+def _describe_fields() -> None:
+    """Give every field of the model the text that stands below it in the source."""
+    for model in _subclasses(Model):
+        for ancestor in reversed(model.__mro__):
+            if issubclass(ancestor, Model):
+                for name, text in _texts_below(ancestor):
+                    model.model_fields[name].description = text
+        model.model_rebuild(force=True)  # parts come before what is made of them
+
+
+def _subclasses(model: type[Model]) -> Iterator[type[Model]]:
+    for part in model.__subclasses__():
+        yield part
+        yield from _subclasses(part)
+
+
+@cache
+def _texts_below(model: type[Model]) -> tuple[tuple[str, str], ...]:
+    """Return the fields that a class declares itself, each with the text below it."""
+    (declared,) = ast.parse(inspect.getsource(model)).body
+    assert isinstance(declared, ast.ClassDef), model
+    texts = []
+    for statement, below in pairwise(declared.body):
+        match statement, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str() as text)),
+            ):
+                texts.append((name, inspect.cleandoc(text)))
+    return tuple(texts)
 
 
 def schema_text() -> str:

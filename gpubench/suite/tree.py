@@ -57,14 +57,15 @@ class Node:
 
     def find(self, *path: str | int) -> Node | None:
         """The value under these keys and indices."""
-        if not path:
-            return self
-        step, *rest = path
-        if isinstance(step, str):
-            node = self.entries.get(step)
-        else:
-            node = self.items[step] if 0 <= step < len(self.items) else None
-        return node and node.find(*rest)
+        node: Node | None = self
+        for step in path:
+            if node is None:
+                break
+            if isinstance(step, str):
+                node = node.entries.get(step)
+            else:
+                node = node.items[step] if 0 <= step < len(node.items) else None
+        return node
 
     def fields(self, *path: str | int) -> dict[str, Node]:
         """Fields of the mapping under these keys; empty where there is none."""

@@ -64,7 +64,9 @@ TARGET_FIELDS = ("function", "factory", "launcher", "source", "parts")
 class Model(BaseModel):
     """Base of every part of the format: immutable, and nothing but the declared fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    # What each field means is read by `gpubench.suite.schema` alone, and validators are made of the
+    # whole suite at once: pydantic would do both for each part whenever a command starts.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 def expected(allowed: str) -> PydanticCustomError:

@@ -49,7 +49,9 @@ def compare(*arguments: str, code: int = 0) -> Result:
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(OUT, "_width", 140)  # COLUMNS counts only where it is set before the import
+    monkeypatch.setattr(
+        OUT.rich, "_width", 140
+    )  # COLUMNS counts only where it is set before the import
     return tmp_path / ".asv/results"
 
 

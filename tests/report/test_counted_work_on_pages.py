@@ -408,7 +408,7 @@ def test_the_terminal_shows_counts_without_units_of_time(
     command = ["compare", old, new, "--results", str(store.folder)]
     monkeypatch.chdir(store.folder.parent / "repository")
 
-    monkeypatch.setattr(OUT, "_width", 160)
+    monkeypatch.setattr(OUT.rich, "_width", 160)
     shown = CliRunner().invoke(main, command).output
     _, title, counted = shown.partition("Counted work: exact figures")
 

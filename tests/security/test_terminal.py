@@ -14,7 +14,8 @@ from click.testing import CliRunner
 from result_files import CommitFiles
 
 from gpubench.cli import main
-from gpubench.cli.console import SafeConsole, watched
+from gpubench.cli.console import watched
+from gpubench.cli.safe_console import SafeConsole
 
 NUMPY = "suites.add__numpy.time_kernel"
 HOSTILE = "\x1b]0;owned\x07\x1b[31mred\x9b1m\u202eback\x7f"
