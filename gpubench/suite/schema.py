@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from gpubench.errors import GpubenchError
@@ -27,6 +28,9 @@ from gpubench.suite.types import (
 )
 
 Schema = dict[str, Any]
+
+FILE = "suite.schema.json"
+"""Name of the schema's file in the wheel and in ``docs/``."""
 
 
 def _one_of(fields: Iterable[str]) -> list[Schema]:
@@ -79,6 +83,12 @@ def suite_schema() -> Schema:
         "else": {"properties": properties, **required},
         "definitions": definitions | parts,
     }
+
+
+def schema_path() -> Path:
+    """Return the path of the schema as a file: of the package, or of a checkout."""
+    installed = Path(__file__).parents[1] / "data" / FILE
+    return installed if installed.is_file() else Path(__file__).parents[2] / "docs" / FILE
 
 
 def schema_text() -> str:
