@@ -279,6 +279,16 @@ def packaged_templates() -> Path:
     return installed if installed.is_dir() else Path(__file__).parents[2] / "reports"
 
 
+def packaged_environment() -> Environment:
+    """Return what the shipped templates are rendered with."""
+    return _environment(None)
+
+
+def read_packaged(name: str) -> str:
+    """Return the text of a shipped script or style."""
+    return (packaged_templates() / name).read_text(encoding="utf-8")
+
+
 def code_stamp() -> str:
     """Changes with the release of gpubench, and where its code is worked on, with that."""
     return f"{__version__} {_stamp(Path(__file__).parents[1].rglob('*.py'))}"
