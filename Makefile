@@ -64,6 +64,7 @@ types: $(VENV)/installed-dev  ## Check types
 
 docs: $(VENV)/installed-test  ## Write the generated parts of docs/ again
 	$(BIN)/python scripts/format_reference.py
+	$(BIN)/python scripts/reference_pages.py
 	$(BIN)/python scripts/kernels_page.py
 
 wheel: $(VENV)/installed-test  ## Build the wheel and the sdist into dist/
@@ -80,7 +81,7 @@ test-lowest:  ## Run quick tests with the lowest versions that pyproject.toml al
 
 site: $(VENV)/bin/python  ## Build the documents as a site into build/site
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
-	$(BIN)/python scripts/site.py
+	$(BIN)/mkdocs build --quiet --strict
 
 gpu-check: gpu-here $(if $(NO_INSTALL),,$(VENV)/installed-gpu)  ## Check the times on this machine's GPU (NO_INSTALL=1: with what is installed)
 	PYTHONPATH="$(CURDIR)$${PYTHONPATH:+:$$PYTHONPATH}" $(if $(NO_INSTALL),$(PYTHON),$(BIN)/python) scripts/gpu_check.py --output $(GPU_FIGURES)

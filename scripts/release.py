@@ -55,7 +55,7 @@ def main() -> None:
     if not asked.notes_only:
         wheel, sdist = build()
         check_metadata(wheel, sdist)
-        for python in filter(shutil.which, PYTHONS):
+        for python in filter(makes_environments, PYTHONS):
             check_installed(python, wheel)
         print(f"{sdist.name} sha256 {hashlib.sha256(sdist.read_bytes()).hexdigest()}")
     print(NOTES.relative_to(ROOT))
@@ -84,11 +84,20 @@ def reasons_to_wait(heading: str) -> Iterator[str]:
         )
 
 
+def makes_environments(python: str) -> bool:
+    """Return whether a Python is there, and complete: a shim of a version manager may have none
+    behind it, and a distribution of Linux may leave out pip."""
+    if not shutil.which(python):
+        return False
+    command = [python, "-c", "import ensurepip, venv"]
+    return subprocess.run(command, capture_output=True).returncode == 0
+
+
 def build() -> tuple[Path, Path]:
     """Build wheel and sdist in place of those of an earlier build; return their paths."""
     for old in (*DIST.glob("*.whl"), *DIST.glob("*.tar.gz")):
         old.unlink()
-    run(sys.executable, "-m", "build", "--outdir", DIST, ROOT)
+    run(sys.executable, "-m", "build", "--outdir", DIST, ROOT, stdout=subprocess.DEVNULL)
     (wheel,), (sdist,) = DIST.glob("*.whl"), DIST.glob("*.tar.gz")
     return wheel, sdist
 
@@ -137,10 +146,10 @@ def check_types(python: Path, folder: Path) -> None:
         sys.exit(f"mypy should find one error, in line 7 of a program; it says:\n{done.stdout}")
 
 
-def run(*command: str | Path, at: Path = ROOT) -> None:
+def run(*command: str | Path, at: Path = ROOT, stdout: int | None = None) -> None:
     """Run a program to its end; where it fails, end with its name."""
     outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run([*map(str, command)], cwd=at, env=outside)
+    done = subprocess.run([*map(str, command)], cwd=at, env=outside, stdout=stdout)
     if done.returncode:
         words = " ".join(Path(part).name if os.sep in str(part) else str(part) for part in command)
         sys.exit(f"{words}: exit code {done.returncode}")

@@ -28,7 +28,7 @@ LIBRARY = sorted(
 )
 TESTED_FROM = sorted(
     path.relative_to(CHECKOUT).as_posix()
-    for folder in ("benchmarks", "docs", "packaging", "scripts", "suites", "tests")
+    for folder in ("benchmarks", "docs", "examples", "packaging", "scripts", "suites", "tests")
     for path in (CHECKOUT / folder).rglob("*")
     if path.is_file() and not {"__pycache__", ".hypothesis"} & set(path.parts)
 )
@@ -57,7 +57,7 @@ def test_the_sdist_holds_what_the_wheel_is_built_from(distributions: dict[str, P
         names = {name.partition("/")[2] for name in sdist.getnames()}
     assert not any(map(is_foreign, names))
     assert {*SHIPPED, "pyproject.toml", "README.md", "LICENSE"} <= names
-    assert {*TESTED_FROM, "CHANGELOG.md", "Makefile", "asv.conf.json"} <= names
+    assert {*TESTED_FROM, "CHANGELOG.md", "Makefile", "mkdocs.yml"} <= names
     assert {f"reports/{page}" for page in PAGES} <= names
 
 
