@@ -5,6 +5,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SYSTEMS ?= .venv-systems
 MODIN ?= .venv-modin
+LOWEST ?= .venv-lowest
+LOWEST_TESTS ?= tests/suite tests/plan tests/analysis tests/cli tests/results
 # The CPU build, where pip finds one: a plain torch on Linux is one of 3 GB for CUDA. A version that
 # is named takes the build of it with a suffix (2.13.0+cpu) first.
 TORCH ?= torch==2.13.0
@@ -19,7 +21,7 @@ GPU_FIGURES ?= gpu-check.json
 UNINSTALL_FORMER := -m pip uninstall --quiet --quiet --yes gpubench
 .DEFAULT_GOAL := help
 
-.PHONY: help bench test test-thorough test-systems lint types docs wheel gpu-check gpu-here figures faults fuzz robustness clean
+.PHONY: help bench test test-thorough test-systems lint types docs wheel release test-lowest site gpu-check gpu-here figures faults fuzz robustness clean
 
 help:  ## List the jobs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -62,10 +64,24 @@ types: $(VENV)/installed-dev  ## Check types
 
 docs: $(VENV)/installed-test  ## Write the generated parts of docs/ again
 	$(BIN)/python scripts/format_reference.py
+	$(BIN)/python scripts/reference_pages.py
 	$(BIN)/python scripts/kernels_page.py
 
 wheel: $(VENV)/installed-test  ## Build the wheel and the sdist into dist/
 	$(BIN)/python -m build
+
+release: $(VENV)/bin/python  ## Build wheel and sdist, check them in a clean environment of each Python here, and write the notes
+	$(BIN)/python -m pip install --quiet --editable '.[release]'
+	$(BIN)/python scripts/release.py
+
+test-lowest:  ## Run quick tests with the lowest versions that pyproject.toml allows (needs uv)
+	uv venv --quiet --clear --seed --python $(PYTHON) $(LOWEST)
+	uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[test]'
+	$(LOWEST)/bin/python -m pytest $(LOWEST_TESTS)
+
+site: $(VENV)/bin/python  ## Build the documents as a site into build/site
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	$(BIN)/mkdocs build --quiet --strict
 
 gpu-check: gpu-here $(if $(NO_INSTALL),,$(VENV)/installed-gpu)  ## Check the times on this machine's GPU (NO_INSTALL=1: with what is installed)
 	PYTHONPATH="$(CURDIR)$${PYTHONPATH:+:$$PYTHONPATH}" $(if $(NO_INSTALL),$(PYTHON),$(BIN)/python) scripts/gpu_check.py --output $(GPU_FIGURES)
@@ -97,7 +113,7 @@ robustness: $(VENV)/installed-dev  ## Campaigns of broken suites, results, kills
 	$(BIN)/python scripts/robustness.py
 
 clean:  ## Remove what was built and measured here
-	rm -rf $(VENV) $(SYSTEMS) $(MODIN) build dist .asv reports/html *.egg-info
+	rm -rf $(VENV) $(SYSTEMS) $(MODIN) $(LOWEST) build dist .asv reports/html *.egg-info
 
 $(VENV)/bin/python $(SYSTEMS)/bin/python $(MODIN)/bin/python:
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("gpubench needs Python 3.11 or newer; name one: make PYTHON=python3.12 ...")'

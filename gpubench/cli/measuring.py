@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # a command imports what measures only when it does: --help a
 
 @click.command()
 @click.argument("target", metavar="SUITE[::KERNEL]")
+@options.library
 @options.preset
 @options.where
 @options.axes
@@ -146,6 +147,7 @@ SMOKE = "smoke"
 
 @click.command()
 @click.argument("targets", metavar="[SUITE[::KERNEL]]...", nargs=-1)
+@options.library
 @options.preset
 @options.where
 @options.axes
@@ -209,6 +211,7 @@ def verify(
 
 @click.command()
 @click.argument("targets", metavar="[SUITE[::KERNEL]]...", nargs=-1)
+@options.library
 @options.preset
 @options.where
 @options.axes

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from gpubench.suite.folder import VARIABLE
+from gpubench.suite.folder import VARIABLE, library_instead
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -50,5 +50,18 @@ suites = path(
 machine = click.option("--machine", help="Only results of this machine.")
 environment = click.option(
     "--environment", help="Only results of this environment, by asv's name for it."
+)
+
+
+def _read_the_library(context: click.Context, option: click.Parameter, given: bool) -> None:
+    context.with_resource(library_instead(given))  # until the command ends
+
+
+library = click.option(
+    "--library",
+    is_flag=True,
+    expose_value=False,
+    callback=_read_the_library,
+    help="Take the suites that gpubench brings instead of those in suites/; needs no project.",
 )
 json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -16,7 +16,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib.resources import files as resources
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -65,6 +64,8 @@ ASSETS = ("gpubench.css", "text.js", "lists.js", "charts.js", "compare.js", "adv
 """Files beside the pages, overridable like the templates."""
 
 PLOTLY = "plotly.min.js"
+"""The smallest bundle of plotly.js that draws our charts, which npm calls plotly.js-basic-dist-min.
+The Python package brings the largest, four times as long, and 40 MB that nothing here imports."""
 
 SOURCES = "gpubench-sources"
 """Stands before the mark, and tells files of an earlier report from others."""
@@ -267,7 +268,7 @@ def _make_unmarked(environment: Environment, site: Site, folder: Path) -> None:
     loader = cast(BaseLoader, environment.loader)
     for asset in ASSETS:
         (folder / asset).write_bytes(loader.get_source(environment, asset)[0].encode())
-    (folder / PLOTLY).write_bytes(resources("plotly").joinpath("package_data", PLOTLY).read_bytes())
+    shutil.copyfile(packaged_templates() / PLOTLY, folder / PLOTLY)
     if site.histories:
         exports.write(site, folder)
 
@@ -276,6 +277,16 @@ def packaged_templates() -> Path:
     """Folder of the shipped templates: inside the package, or ``reports/`` in a checkout."""
     installed = Path(__file__).parent / "templates"
     return installed if installed.is_dir() else Path(__file__).parents[2] / "reports"
+
+
+def packaged_environment() -> Environment:
+    """Return what the shipped templates are rendered with."""
+    return _environment(None)
+
+
+def read_packaged(name: str) -> str:
+    """Return the text of a shipped script or style."""
+    return (packaged_templates() / name).read_text(encoding="utf-8")
 
 
 def code_stamp() -> str:

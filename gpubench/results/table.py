@@ -583,14 +583,22 @@ class Table:
     @store.interruptible()
     def query(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Names of the columns and rows of a query; raises ``ResultsError``."""
+
+        def take(table: duckdb.DuckDBPyConnection) -> tuple[list[str], list[tuple[Any, ...]]]:
+            found = table.execute(sql)
+            return [column[0] for column in found.description or ()], found.fetchall()
+
+        return self.answer(sql, take)
+
+    def answer(self, sql: str, take: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
+        """Return what ``take`` gets from the database for a query; raises ``ResultsError``."""
         try:
             if not self._connection.extract_statements(sql):
                 raise ResultsError(
                     f"{sql!r} holds no query; give one such as 'select * from results limit 10', "
                     "or none to list the columns"
                 )
-            result = self._connection.execute(sql)
-            return [column[0] for column in result.description or ()], result.fetchall()
+            return take(self._connection)
         except duckdb.Error as error:
             self._ask(store.read_everything)  # the query is at fault only where the file is not
             raise ResultsError(str(error).partition("\n")[0]) from error

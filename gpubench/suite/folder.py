@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from gpubench.errors import GpubenchError
@@ -16,10 +19,13 @@ VARIABLE = "GPUBENCH_SUITES"
 
 
 def asked_folder(suites: Path) -> Path:
-    """The folder that ``GPUBENCH_SUITES`` names beside a project's ``suites/``, else ``suites``.
+    """The folder that ``GPUBENCH_SUITES`` names beside a project's ``suites/``, else ``suites``;
+    inside ``library_instead`` that of the library.
 
     Raises ``GpubenchError`` for one that is not there, or not inside the project.
     """
+    if _is_library_asked.get():
+        return library_folder()
     named = os.environ.get(VARIABLE)
     if not named:
         return suites
@@ -31,6 +37,26 @@ def asked_folder(suites: Path) -> Path:
             f"suites inside the project, {suites.name}/systems for example, or nothing"
         )
     return folder
+
+
+_is_library_asked = ContextVar("_is_library_asked", default=False)
+
+
+@contextmanager
+def library_instead(is_asked: bool) -> Iterator[None]:
+    """Read gpubench's library inside the block, where it is asked for, in place of a project's
+    suites."""
+    before = _is_library_asked.set(is_asked)
+    try:
+        yield
+    finally:
+        _is_library_asked.reset(before)
+
+
+def library_folder() -> Path:
+    """Return the folder of gpubench's library of suites: of the package, or of a checkout."""
+    installed = Path(__file__).parents[1] / "library"
+    return installed if installed.is_dir() else Path(__file__).parents[2] / "suites"
 
 
 def suite_files(folder: Path) -> list[Path]:

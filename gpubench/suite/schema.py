@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from gpubench.errors import GpubenchError
@@ -32,6 +33,9 @@ from gpubench.suite.types import (
 )
 
 Schema = dict[str, Any]
+
+FILE = "suite.schema.json"
+"""Name of the schema's file in the wheel and in ``docs/``."""
 
 
 def _one_of(fields: Iterable[str]) -> list[Schema]:
@@ -118,6 +122,12 @@ def _texts_below(model: type[Model]) -> tuple[tuple[str, str], ...]:
             ):
                 texts.append((name, inspect.cleandoc(text)))
     return tuple(texts)
+
+
+def schema_path() -> Path:
+    """Return the path of the schema as a file: of the package, or of a checkout."""
+    installed = Path(__file__).parents[1] / "data" / FILE
+    return installed if installed.is_file() else Path(__file__).parents[2] / "docs" / FILE
 
 
 def schema_text() -> str:

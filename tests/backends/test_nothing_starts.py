@@ -63,7 +63,7 @@ def test_importing_the_backends_imports_no_numba() -> None:
 
 
 def test_the_command_line_begins_without_what_few_commands_need() -> None:
-    few = "asv asyncio dask distributed duckdb jinja2 numba numpy plotly pydantic yaml"
+    few = "asv asyncio dask distributed duckdb jinja2 numba numpy pydantic yaml"
     program = f"import sys, gpubench.cli; print(*sys.modules.keys() & set('{few}'.split()))"
     command = [sys.executable, "-c", program]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "\n"

@@ -13,17 +13,31 @@ import pytest
 from asv_project import CHECKOUT, Project, isolated_environment
 from packaging.requirements import Requirement
 
+from gpubench.suite.schema import FILE
+
 SHIPPED = sorted(
     path.relative_to(CHECKOUT).as_posix()
     for path in (CHECKOUT / "gpubench").rglob("*")
     if path.suffix in {".py", ".jinja", ".c", ".h"}
 )
 PAGES = sorted(path.name for path in (CHECKOUT / "reports").iterdir() if path.is_file())
+LIBRARY = sorted(
+    path.relative_to(CHECKOUT / "suites").as_posix()
+    for path in (CHECKOUT / "suites").rglob("*")
+    if path.suffix in {".yaml", ".cu"}
+)
+TESTED_FROM = sorted(
+    path.relative_to(CHECKOUT).as_posix()
+    for folder in ("benchmarks", "docs", "examples", "packaging", "scripts", "suites", "tests")
+    for path in (CHECKOUT / folder).rglob("*")
+    if path.is_file() and not {"__pycache__", ".hypothesis"} & set(path.parts)
+)
+"""What packagers run the tests from, beside the package."""
 
 
 def is_foreign(name: str) -> bool:
     """Whether a file has no place in a distribution."""
-    return name.startswith(("tests/", "reports/html/", ".asv/")) or "__pycache__" in name
+    return name.startswith(("reports/html/", ".asv/")) or "__pycache__" in name
 
 
 def test_the_wheel_holds_the_package_and_its_templates(distributions: dict[str, Path]) -> None:
@@ -32,6 +46,9 @@ def test_the_wheel_holds_the_package_and_its_templates(distributions: dict[str, 
     assert not any(map(is_foreign, names))
     assert set(SHIPPED) <= set(names)
     assert {f"gpubench/report/templates/{page}" for page in PAGES} <= set(names)
+    assert {f"gpubench/library/{file}" for file in LIBRARY} <= set(names)
+    assert [n for n in names if n.startswith("gpubench/data/")] == [f"gpubench/data/{FILE}"]
+    assert "gpubench/py.typed" in names
     assert {name.partition("/")[0] for name in names if ".dist-info" not in name} == {"gpubench"}
 
 
@@ -40,6 +57,7 @@ def test_the_sdist_holds_what_the_wheel_is_built_from(distributions: dict[str, P
         names = {name.partition("/")[2] for name in sdist.getnames()}
     assert not any(map(is_foreign, names))
     assert {*SHIPPED, "pyproject.toml", "README.md", "LICENSE"} <= names
+    assert {*TESTED_FROM, "CHANGELOG.md", "Makefile", "mkdocs.yml"} <= names
     assert {f"reports/{page}" for page in PAGES} <= names
 
 
@@ -75,6 +93,16 @@ def test_a_newcomer_gets_from_an_empty_folder_to_a_report(newcomer: Project) -> 
     times = newcomer.times("main")
     assert times["suites.saxpy__numpy.time_kernel", "n=65536"]
     assert times["suites.saxpy__numba_parallel.time_kernel", "n=65536"]
+
+
+def test_the_library_is_verified_in_an_empty_folder(newcomer: Project, tmp_path: Path) -> None:
+    elsewhere = Project(tmp_path, newcomer.environment)
+
+    shown = elsewhere.run(
+        "gpubench", "verify", "--library", "vector_add", "--where", "implementation == 'numba'"
+    )
+
+    assert "vector_add" in shown.stdout and "right" in shown.stdout
 
 
 def test_gpubench_comes_from_the_wheel_and_not_from_the_checkout(newcomer: Project) -> None:

@@ -33,7 +33,7 @@ _run(sys.argv[2:])
 print(json.dumps(sorted(sys.modules)))
 """
 
-FOR_PEOPLE = {"asv", "click", "rich", "plotly"}
+FOR_PEOPLE = {"asv", "click", "rich"}
 NUMBA = {"numba", "llvmlite"}
 CUDA = {"numba.cuda", "numba_cuda", "cuda"}
 

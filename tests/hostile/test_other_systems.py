@@ -16,7 +16,7 @@ from small_project import make_small_project
 LOST = """
 import builtins, io, multiprocessing.connection, os, pkgutil, signal, subprocess, sys, sysconfig
 import asv.main, asv.step_detect, click.testing, duckdb, http.server, jinja2.sandbox, msgspec
-import numba, numpy, plotly, pydantic, rich.console, rich.progress, threadpoolctl, watchfiles
+import numba, numpy, pydantic, rich.console, rich.progress, threadpoolctl, watchfiles
 import webbrowser, yaml
 from importlib import import_module
 sysconfig.get_config_vars()  # read once, of this system

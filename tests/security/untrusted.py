@@ -57,7 +57,7 @@ def __getattr__(name):
 """
 
 LAZY = (
-    *("gpubench", "yaml", "numpy", "numba", "llvmlite", "duckdb", "msgspec", "jinja2", "plotly"),
+    *("gpubench", "yaml", "numpy", "numba", "llvmlite", "duckdb", "msgspec", "jinja2"),
     *("markupsafe", "watchfiles", "rich", "click", "pydantic", "pynvml", "threadpoolctl", "cuda"),
     *("asv", "asv_runner", "pyopencl", "scipy", "torch", "jax", "dask", "distributed", "ray"),
     *("joblib", "cupy", "array_api_compat", "sitecustomize", "usercustomize", "elsewhere_planted"),

@@ -1,0 +1,57 @@
+"""Hooks of mkdocs: pages that stand outside of docs/ become pages of the site, and their links too.
+
+The Markdown in the repository links to files as they lie there, so that it reads in an editor and
+where the repository is hosted. ``mkdocs.yml`` names this file.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # tests read this file without mkdocs
+    from mkdocs.structure.files import Files
+
+ROOT = Path(__file__).parent.parent
+OUTSIDE = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "gpubench/softcuda/README.md": "softcuda-device.md",
+}
+"""Files of the repository, and the pages that they become."""
+PLACES = {page: file for file, page in OUTSIDE.items()}
+_LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)\s#]+)")
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add what stands outside of docs/."""
+    from mkdocs.structure.files import File
+
+    for path, page in OUTSIDE.items():
+        text = (ROOT / path).read_text(encoding="utf-8")
+        files.append(File.generated(config, page, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Point links at pages where they point at files of the repository."""
+    page_path = page.file.src_uri
+    return relink(markdown, PLACES.get(page_path, f"docs/{page_path}"))
+
+
+def relink(markdown: str, path: str) -> str:
+    """Return the text of a file of the repository with the links of its page of the site.
+
+    A link to what is no page is left alone: a strict build refuses it.
+    """
+
+    def target(found: re.Match[str]) -> str:
+        file = posixpath.normpath(posixpath.join(posixpath.dirname(path), found[2]))
+        if file in OUTSIDE:
+            return f"{found[1]}{OUTSIDE[file]}"
+        return f"{found[1]}{file.removeprefix('docs/')}" if file.startswith("docs/") else found[0]
+
+    return _LINK.sub(target, markdown)
