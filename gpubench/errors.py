@@ -5,6 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """Exit codes of every command; the table of ``docs/commands.md`` explains them."""
+
+    DONE = 0
+    """The command did what it was asked for, and found nothing wrong."""
+    FOUND = 1
+    """It did it, and found what it looks for: a wrong or failed case, a slower one, a share that is
+    not measured. Also where the reader of its output has gone."""
+    REFUSED = 2
+    """It could not do it: a wrong command line, suite or file. The message says what to write."""
+    INTERRUPTED = 130
+    """Ctrl-C or SIGTERM ended it, as shells count signals: 128 + 2. What there is by then is
+    printed."""
 
 
 class GpubenchError(Exception):

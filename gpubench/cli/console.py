@@ -20,7 +20,7 @@ import click
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from gpubench.errors import DamagedTable, Fault, GpubenchError, SuiteError
+from gpubench.errors import DamagedTable, Exit, Fault, GpubenchError, SuiteError
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters but for tabs and ends of lines, marks that reverse the direction of what
@@ -50,9 +50,6 @@ OUT = SafeConsole(soft_wrap=True, highlight=False, emoji=False, markup=False)
 ERR = SafeConsole(stderr=True, soft_wrap=True, highlight=False, emoji=False, markup=False)
 
 T = TypeVar("T")
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as of shells: 128 and the number of the signal."""
 
 
 def again_with_a_new_table(work: Callable[[], T]) -> T:
@@ -104,16 +101,16 @@ class Commands(click.Group):
             with suppress(OSError):  # what is left of the output would be tried again at the end
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if error.errno == errno.EPIPE:  # who read the output has seen enough of it
-                sys.exit(1)
+                sys.exit(Exit.FOUND)
             place = f": {error.filename}" if error.filename else ""
             ERR.print(f"gpubench: {error.strerror or error}{place}")
-            sys.exit(2)
+            sys.exit(Exit.REFUSED)
         except MemoryError:
             ERR.print("gpubench: there is not enough memory; give it fewer or smaller files")
-            sys.exit(2)
+            sys.exit(Exit.REFUSED)
         except DamagedTable as error:  # again
             ERR.print(f"gpubench: {error}; start it once more")
-            sys.exit(2)
+            sys.exit(Exit.REFUSED)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         return super().main(*args, **kwargs)
@@ -125,15 +122,15 @@ class Commands(click.Group):
             print_faults(error.faults)
             count = len(error.faults)
             ERR.print(f"{count} fault{'' if count == 1 else 's'}")
-            sys.exit(2)
+            sys.exit(Exit.REFUSED)
         except DamagedTable:
             raise
         except GpubenchError as error:
             ERR.print(f"gpubench: {error}")
-            sys.exit(2)
+            sys.exit(Exit.REFUSED)
         except KeyboardInterrupt:
             ERR.print("interrupted")
-            sys.exit(INTERRUPTED)
+            sys.exit(Exit.INTERRUPTED)
 
 
 @contextmanager
@@ -166,7 +163,7 @@ def errors_first() -> Iterator[None]:
         raise
     except GpubenchError as error:
         ERR.print(f"gpubench: {error}")
-        raise click.exceptions.Exit(2) from error
+        raise click.exceptions.Exit(Exit.REFUSED) from error
     finally:
         for line in _held_back.pop():
             ERR.print(line)
