@@ -47,11 +47,13 @@ def find_name(
     *,
     missing: str,
     there: str,
+    others: Iterable[str] = (),
 ) -> tuple[str, str | None]:
     """Return the suite and the kernel that a name stands for; no kernel for a whole suite.
 
     Raises ``GpubenchError`` for a kernel's name that several suites have, and for a name of
-    nothing: ``missing`` begins that message, ``there`` ends it where no other name is near.
+    nothing: ``missing`` begins that message, ``there`` ends it where neither another name is near
+    nor one of ``others``.
     """
     suite, kernel = split_name(text, suites)
     if suite in suites:
@@ -68,7 +70,7 @@ def find_name(
     if owners:
         listed = list_names(f"{owner}::{suite}" for owner in owners)
         raise GpubenchError(f"{len(owners)} suites have a kernel {suite!r}; write {listed}")
-    every = {*suites}.union(*map(kernels_of, suites))
+    every = {*suites, *others}.union(*map(kernels_of, suites))
     hint = did_you_mean(suite, every) or f"; {there}"
     raise GpubenchError(f"{missing} {text!r}{hint}")
 
@@ -123,10 +125,10 @@ class SuiteFiles:
 
     def kernels_of(self, suite: str) -> tuple[str, ...]:
         """Return the names of a suite's kernels, read without a check of anything else."""
-        from gpubench.suite.loading import read_kernel_names
+        from gpubench.suite.loading import read_fields
 
         if suite not in self._kernels:
-            self._kernels[suite] = read_kernel_names(self.paths[suite][0])
+            self._kernels[suite] = tuple(read_fields(self.paths[suite][0], "kernels"))
         return self._kernels[suite]
 
     def find(self, text: str) -> Target:
@@ -138,7 +140,14 @@ class SuiteFiles:
         if split_name(text, self.paths)[0] not in self.paths and _exists(Path(path)):
             return Target(Path(path), kernel or None)
         missing, there = "there is no suite, kernel or path", self._describe(path)
-        suite, only = find_name(text, self.paths, self.kernels_of, missing=missing, there=there)
+        suite, only = find_name(
+            text,
+            self.paths,
+            self.kernels_of,
+            missing=missing,
+            there=there,
+            others=(str(path) for paths in self.paths.values() for path in paths),
+        )
         files = self.paths[suite]
         if len(files) > 1:
             listed = list_names(map(str, files))

@@ -14,13 +14,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from gpubench.errors import DamagedTable, Exit, Fault, GpubenchError, SuiteError
+from gpubench.errors import (
+    DamagedTable,
+    Exit,
+    Fault,
+    GpubenchError,
+    SuiteError,
+    did_you_mean,
+    join_repeats,
+)
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters but for tabs and ends of lines, marks that reverse the direction of what
@@ -112,15 +120,43 @@ class Commands(click.Group):
             ERR.print(f"gpubench: {error}; start it once more")
             sys.exit(Exit.REFUSED)
 
+    def _refuse(self, error: click.UsageError) -> NoReturn:
+        """Print what is wrong with a command line on one line, with where to read more."""
+        if type(error).__name__ == "NoArgsIsHelpError":  # of click 8.2 and newer
+            raise error
+        command = error.ctx.command_path if error.ctx else "gpubench"
+        words = error.format_message().rstrip(".")
+        if isinstance(error, click.NoSuchOption):  # its words differ between versions of click
+            hint = did_you_mean(error.option_name, error.possibilities or ())
+            words = f"there is no option {error.option_name!r}{hint}"
+        see = " See" if words.endswith("?") else "; see"
+        ERR.print(f"gpubench: {words}{see} `{command} --help`")
+        sys.exit(Exit.REFUSED)
+
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         return super().main(*args, **kwargs)
+
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **more)
+        except click.UsageError as error:
+            self._refuse(error)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.commands and not args[0].startswith("-"):
+            ctx.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], self.commands)}")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            self._refuse(error)
         except SuiteError as error:
+            count = len(join_repeats(error.faults))
             print_faults(error.faults)
-            count = len(error.faults)
             ERR.print(f"{count} fault{'' if count == 1 else 's'}")
             sys.exit(Exit.REFUSED)
         except DamagedTable:
@@ -170,7 +206,7 @@ def errors_first() -> Iterator[None]:
 
 
 def print_faults(faults: Iterable[Fault], prefix: str = "") -> None:
-    for fault in faults:
+    for fault in join_repeats(faults):
         line = str(replace(fault, message=prefix + fault.message))
         if _held_back and prefix:
             _held_back[-1].append(line)

@@ -276,8 +276,8 @@ def count(
     cases = [case for case in chosen if is_cuda(case.device)]
     if not cases:
         raise GpubenchError(
-            f"none of these {len(chosen):,} cases runs on a CUDA device, and only CUDA kernels are "
-            "counted; `gpubench plan` shows where each runs, and --cpu counts instructions there"
+            "no case that is named runs on a CUDA device, and only CUDA kernels are counted; "
+            "`gpubench plan` shows where each runs, and --cpu counts instructions there"
         )
     manner = verifying.Manner(in_software=True, count=True)
     rows, is_interrupted = _verified_now(cases, manner, "counting")

@@ -56,13 +56,13 @@ class PresetName(click.types.StringParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        from gpubench.suite.loading import read_preset_names
+        from gpubench.suite.loading import read_fields
 
         try:
             files = suite_files().paths.values()
         except GpubenchError:
             return []
-        names = sorted({name for paths in files for name in read_preset_names(paths[0])})
+        names = sorted({name for paths in files for name in read_fields(paths[0], "presets")})
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpubench.cli import options
 from gpubench.cli.console import ERR, print_faults
-from gpubench.errors import GpubenchError
+from gpubench.errors import GpubenchError, SuiteError
 from gpubench.links import stay_inside
 from gpubench.naming import Target, list_names
-from gpubench.suite.folder import asked_folder
+from gpubench.suite.folder import asked_folder, suite_paths
 
 if TYPE_CHECKING:  # a command imports what plans only when it plans: --help answers at once
     from gpubench.plan.case import Case
@@ -105,6 +106,26 @@ def chosen_cases(
     if (more := declare(chosen, cases, axes)) != chosen:
         cases = [case for group in more for case in cases_of(group)]
     return selected(cases, where, axes)
+
+
+def with_faults_of_code(error: SuiteError, names: Sequence[str]) -> SuiteError:
+    """Return the faults of suite files together with those of the functions that they name: of the
+    same files, and of the files that are sound."""
+    from gpubench.backends import devices
+    from gpubench.plan.group import missing_functions
+    from gpubench.plan.plan import build_plan
+    from gpubench.suite.loading import load_suite
+
+    named = [target.path for target in options.suite_files(nested=True).find_all(names)]
+    faults, faulty = [*error.faults], {fault.path for fault in error.faults}
+    for path in named or [options.SUITES]:
+        for file in suite_paths(path, nested=True) if path.is_dir() else [path]:
+            if str(file) in faulty:
+                faults += missing_functions(file)
+                continue
+            with suppress(SuiteError):  # a file that others extend need not be a whole suite
+                faults += build_plan([load_suite(file)], devices.gpu_count()).faults()
+    return SuiteError(faults)
 
 
 def has_preset(names: Sequence[str], preset: str) -> bool:

@@ -10,7 +10,7 @@ import click
 
 from gpubench.cli import options
 from gpubench.cli.console import ERR, OUT, echo, print_faults, print_json
-from gpubench.cli.planning import planned
+from gpubench.cli.planning import planned, with_faults_of_code
 from gpubench.collecting import without_collecting
 from gpubench.errors import Exit, SuiteError
 from gpubench.suite.folder import asked_folder
@@ -42,11 +42,11 @@ def check(
     try:
         made = planned(names, preset, nested=True)
     except SuiteError as error:
+        every = with_faults_of_code(error, names)
         if not as_json:
-            raise
-        print_json(
-            {"counts": None, "faults": [asdict(fault) for fault in error.faults], "warnings": []}
-        )
+            raise every from error
+        listed = [asdict(fault) for fault in every.faults]
+        print_json({"counts": None, "faults": listed, "warnings": []})
         sys.exit(Exit.REFUSED)
     if made.faults() and not as_json:
         raise SuiteError(made.faults())

@@ -224,8 +224,9 @@ def chosen_pages(
     histories = [one for one in there if one.setup.fits(machine, environment)]
     if not histories:
         setups = text.join(setup_label(history.setup) for history in there)
-        words = f"there are {setups}" if setups else "there are none; run `asv run`"
-        raise ResultsError(f"no results of that machine and environment: {words}")
+        if not setups:
+            raise ResultsError("there are no results yet; measure with `asv run`")
+        raise ResultsError(f"no results of that machine and environment: there are {setups}")
     keys = dict.fromkeys(key for history in histories for key in site.current(history))
     only = find_kernels(names, keys) if names else None
     pages = tuple(page for h in histories if (page := build(h, site, only)).kernels)

@@ -118,17 +118,11 @@ def load_suites(
     return tuple(loaded for loaded, _, _ in read if loaded)
 
 
-def read_kernel_names(path: Path) -> tuple[str, ...]:
-    """Return the names of the kernels of a suite file, of those too that it extends; nothing for a
-    file that cannot be read. Checks nothing."""
+def read_fields(path: Path, field: str) -> dict[str, Node]:
+    """Return what a suite file has in a field by name, with what it extends: ``kernels``,
+    ``presets``. Checks nothing; returns nothing for a file that cannot be read."""
     root, _ = _assembled(path, (path,))
-    return tuple(root.fields("kernels")) if root else ()
-
-
-def read_preset_names(path: Path) -> tuple[str, ...]:
-    """Return the names of a file's presets in the same way."""
-    root, _ = _assembled(path, (path,))
-    return tuple(root.fields("presets")) if root else ()
+    return root.fields(field) if root else {}
 
 
 def _load_file(
