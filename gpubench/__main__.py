@@ -12,7 +12,7 @@ def main() -> None:
         from gpubench.cli import main as commands
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        sys.exit(130)  # as INTERRUPTED of gpubench.cli.console, which may not be there yet
+        sys.exit(130)  # Exit.INTERRUPTED, whose module may not be there yet
     except ImportError as error:
         from gpubench.distribution import describe_conflict, describe_loss
 
@@ -21,7 +21,7 @@ def main() -> None:
         if reason is None:
             raise
         print(f"gpubench: {reason}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(2)  # Exit.REFUSED
     try:
         commands(prog_name="gpubench")
     finally:

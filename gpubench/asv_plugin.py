@@ -31,12 +31,14 @@ from gpubench.backends import registry
 from gpubench.backends.clusters import remove_abandoned
 from gpubench.backends.software import requested
 from gpubench.distribution import describe_conflict
-from gpubench.errors import GpubenchError
+from gpubench.errors import Exit, GpubenchError, SuiteError, join_repeats
 from gpubench.measure.asv_settings import VARIABLE, AsvSettings, asv_settings
 from gpubench.measure.disturbance import busy_since, core_use
 from gpubench.measure.recorder import Recorder, now
 from gpubench.names import parse_benchmark_name
 from gpubench.record import SUFFIX, CaseRecord, CountsRecord, RoundsRecord, RunRecord
+from gpubench.suite.folder import asked_folder, suite_files
+from gpubench.suite.loading import load_suites
 
 FOLDER = "gpubench"
 """Of the report, inside asv's ``html_dir``."""
@@ -67,6 +69,8 @@ def export_settings() -> None:
         return
     if not hasattr(arguments, "func"):  # ``asv`` without a command
         return
+    if _command(arguments) in KEEPING:
+        refuse_faulty_suites()
     if _command(arguments) in KEEPING and (warning := busy_since(core_use())):
         log.warning(f"gpubench: {warning}")
     if conflict := describe_conflict():
@@ -76,6 +80,26 @@ def export_settings() -> None:
     except Exception as error:  # asv fails of it too, or its results are without a record
         os.environ[VARIABLE] = ""
         log.warning(f"gpubench: no record is kept: {error}")
+
+
+def refuse_faulty_suites() -> None:
+    """End asv where no benchmark can be made of the suites, or none of them has the preset, before
+    it makes an environment, which takes minutes."""
+    here = Path("suites")  # asv has changed into the folder of its configuration
+    try:
+        suites = asked_folder(here)
+        if not suite_files(suites):
+            return
+        load_suites([suites], os.environ.get("GPUBENCH_PRESET") or None)
+    except SuiteError as error:
+        faults = join_repeats(error.faults)
+        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+        last = f"gpubench: {count} in suites; nothing is measured"
+        print(*faults, last, sep="\n", file=sys.stderr)
+        sys.exit(Exit.REFUSED)
+    except GpubenchError as error:
+        print(f"gpubench: {error}; nothing is measured", file=sys.stderr)
+        sys.exit(Exit.REFUSED)
 
 
 def _command(arguments: Any) -> str:
@@ -152,7 +176,7 @@ def say_why_there_is_no_time() -> None:
         if isinstance(record, CaseRecord)
     }
     causes = Counter(
-        (record.status, (record.reason or "no reason is known").splitlines()[0])
+        (record.status, f"{(record.reason or 'no reason is known').splitlines()[0]}{_next(record)}")
         for record in last.values()
         if record.status not in ("ok", "started")
     )
@@ -162,6 +186,14 @@ def say_why_there_is_no_time() -> None:
     if (left := len(causes) - MAX_REASONS) > 0:
         log.info(f"gpubench: {left} more reasons stand in the report: gpubench report")
     log.flush()
+
+
+def _next(record: CaseRecord) -> str:
+    """Return the command that shows more of a case that is wrong."""
+    name = parse_benchmark_name(record.benchmark)
+    if record.status != "wrong" or name is None:
+        return ""
+    return f"; see `gpubench verify {name.suite}::{name.kernel}`"
 
 
 def record_what_was_lost() -> None:
@@ -240,7 +272,6 @@ class GpubenchReport(OutputPublisher):  # type: ignore[misc]
         finds them; what goes wrong is a warning, not asv's end."""
         from gpubench.project import project_table  # asv run has no use for the report
         from gpubench.report.render import write_report
-        from gpubench.suite.folder import asked_folder
 
         project = Path.cwd()  # asv changes into the folder of its configuration
         templates = project / "reports"

@@ -3,8 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """Exit codes of every command; the table of ``docs/commands.md`` explains them."""
+
+    DONE = 0
+    """The command did what it was asked for, and found nothing wrong."""
+    FOUND = 1
+    """It did it, and found what it looks for: a wrong or failed case, a slower one, a share that is
+    not measured. Also where the reader of its output has gone."""
+    REFUSED = 2
+    """It could not do it: a wrong command line, suite or file. The message says what to write."""
+    INTERRUPTED = 130
+    """Ctrl-C or SIGTERM ended it, as shells count signals: 128 + 2. What there is by then is
+    printed."""
 
 
 class GpubenchError(Exception):
@@ -62,6 +78,32 @@ class ResultsError(GpubenchError):
 
 class DamagedTable(ResultsError):
     """The table's file is damaged. The same work, done again, reads results without that file."""
+
+
+def join_repeats(faults: Iterable[Fault]) -> list[Fault]:
+    """Return the faults with those of one file and one message as one, which names the lines of
+    the others: ten implementations of a module that is not there are one thing to mend."""
+    lines: dict[tuple[str, str], list[Fault]] = {}
+    for fault in faults:
+        lines.setdefault((fault.path, fault.message), []).append(fault)
+    joined = []
+    for first, *others in lines.values():
+        also = sorted({other.line for other in others} - {first.line})
+        if also:
+            *some, last = map(str, also)
+            listed = f"lines {', '.join(some)} and {last}" if some else f"line {last}"
+            first = replace(first, message=f"{first.message} (so in {listed})")
+        joined.append(first)
+    return joined
+
+
+def describe_error(error: BaseException) -> str:
+    """Return what an error of another library says, with its kind: ``ValueError: bad``. Of a key
+    that is missing Python says nothing but the key."""
+    kind, words = type(error).__name__, str(error).strip()
+    if isinstance(error, KeyError):
+        words = f"there is no {error.args[0]!r}" if error.args else ""
+    return f"{kind}: {words or 'no message'}"
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:

@@ -25,7 +25,7 @@ from gpubench.results import (
     open_table,
     table_path,
 )
-from gpubench.suite.folder import MAX_BYTES, like_suites, suite_files
+from gpubench.suite.folder import MAX_BYTES, suite_files, suite_paths
 
 if TYPE_CHECKING:
     from gpubench.suite.model import Kernel
@@ -87,7 +87,7 @@ def declared_pairs(suites: Path) -> tuple[Pair | PairPattern, ...]:
 def declared_renames(suites: Path) -> Renames:
     """Read what suites, those in folders too, call otherwise now than results may; raises
     ``SuiteError``. Suites are read only if one may have old names."""
-    files = like_suites(suites, nested=True) if suites.is_dir() else [suites]
+    files = suite_paths(suites, nested=True) if suites.is_dir() else [suites]
     if not any(_may_have(_OLD_NAMES, file) for file in files):
         return Renames()
     from gpubench.suite.loading import load_suites

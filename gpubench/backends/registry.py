@@ -36,10 +36,10 @@ def get(name: str) -> Backend:
     # A distribution that was renamed may be installed under both names: that is one backend.
     entries = tuple({entry.value: entry for entry in _declared().select(name=name)}.values())
     if not entries:
-        hint = did_you_mean(name, names())
-        installed = f"{hint} Installed" if hint else "; installed"
+        if hint := did_you_mean(name, names()):
+            raise BackendError(f"unknown backend {name!r}{hint}")
         raise BackendError(
-            f"unknown backend {name!r}{installed}: {', '.join(names()) or 'none'}. "
+            f"unknown backend {name!r}; installed: {', '.join(names()) or 'none'}. "
             f"Another package can add one through the entry point group {GROUP!r}"
         )
     if len(entries) > 1:

@@ -13,7 +13,7 @@ from gpubench.cli.reading import read_table
 
 
 @click.command()
-@click.argument("target", metavar="SUITE::KERNEL")
+@click.argument("target", metavar="NAME", type=options.SuiteName())
 @click.option(
     "-a",
     "axes",
@@ -75,7 +75,8 @@ def advise(
 ) -> None:
     """Rank what gets a result fastest, for any size.
 
-    It adds what is paid until the result is there: the start of a process, compilation, copies and
+    NAME is a kernel (SUITE::KERNEL, or KERNEL alone where one suite has it), or a suite of one. It
+    adds what is paid until the result is there: the start of a process, compilation, copies and
     calls, each estimated between the sizes that were measured (`asv run`), with an interval. It
     ranks nothing that is not known within a factor of four, and says what measures it.
 

@@ -19,11 +19,12 @@ from gpubench.analysis.estimates import AND, CURVES, ONCE, Way, build_ways
 from gpubench.cli.console import ERR, OUT, print_json
 from gpubench.cli.measuring import measured_now
 from gpubench.cli.planning import chosen_cases
-from gpubench.errors import GpubenchError
+from gpubench.errors import Exit, GpubenchError
 from gpubench.files import TooLarge, read_regular
 from gpubench.measure.direct import Job, jobs
 from gpubench.measure.recorder import now, run_facts
 from gpubench.names import parse_identity
+from gpubench.naming import find_kernels
 from gpubench.report import text
 from gpubench.report.advise import Known, disturbed_words, find_conditions, know, verified_lines
 from gpubench.report.exports import plain
@@ -128,18 +129,15 @@ def read_values(axes: Iterable[str]) -> dict[str, str]:
 
 
 def find_kernel(target: str, site: Site, histories: Sequence[History]) -> Key:
-    """Find the kernel by its suite and its name, which may be left out of a suite with one."""
-    suite, _, kernel = target.partition("::")
-    suite = Path(suite).stem if suite.endswith(".yaml") else suite
+    """Return the one kernel that a name stands for: a suite's name too, where the suite has one
+    kernel, or one that is called like it."""
     there = dict.fromkeys(key for history in histories for key in site.kernels(history))
-    keys = [key for key in there if key[0] == suite and kernel in ("", key[1])]
+    keys = sorted(find_kernels([target], there))
+    if (target, target) in keys:
+        return target, target
     if len(keys) != 1:
-        names = text.some(["::".join(key) for key in keys or there])
-        raise GpubenchError(
-            f"{'several kernels are' if keys else 'there are no results of'} {target}\n"
-            f"{'name one of' if keys else 'measured are'} {names or 'none'}"
-            + ("" if keys else "\nmeasure it with `asv run`")
-        )
+        names = text.some(["::".join(key) for key in keys])
+        raise GpubenchError(f"{target} has {len(keys)} kernels; name one of {names}")
     return keys[0]
 
 
@@ -481,4 +479,4 @@ def show_verified(
             for line in verified_lines(know(history, key, site), "::".join(key)):
                 OUT.print(f"  {line}")
     if not all(one and one.holds for one in verified.values()):
-        sys.exit(1)
+        sys.exit(Exit.FOUND)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import click
 
 from gpubench.cli import options
-from gpubench.cli.console import ERR, INTERRUPTED, OUT, print_json, watched
+from gpubench.cli.console import ERR, OUT, print_json, watched
 from gpubench.cli.options import RESULTS
-from gpubench.errors import GpubenchError
+from gpubench.errors import Exit, GpubenchError
 from gpubench.links import stay_inside
 
 if TYPE_CHECKING:  # a command imports what measures only when it does: --help answers at once
@@ -85,7 +85,7 @@ def calibrate(minutes: float, results: Path, as_json: bool, one_run: bool) -> No
         OUT.print(*calibration_report(kinds), sep="\n")
         click.echo(path)
     if waiting.interrupted:
-        sys.exit(INTERRUPTED)
+        sys.exit(Exit.INTERRUPTED)
 
 
 def _runs(end: float) -> Iterator[list[Row]]:

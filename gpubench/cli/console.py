@@ -15,11 +15,19 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from gpubench.errors import DamagedTable, Fault, GpubenchError, SuiteError
+from gpubench.errors import (
+    DamagedTable,
+    Exit,
+    Fault,
+    GpubenchError,
+    SuiteError,
+    did_you_mean,
+    join_repeats,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -69,9 +77,6 @@ OUT = LateConsole()
 ERR = LateConsole(stderr=True)
 
 T = TypeVar("T")
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as of shells: 128 and the number of the signal."""
 
 
 def again_with_a_new_table(work: Callable[[], T]) -> T:
@@ -123,36 +128,64 @@ class Commands(click.Group):
             with suppress(OSError):  # what is left of the output would be tried again at the end
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if error.errno == errno.EPIPE:  # who read the output has seen enough of it
-                sys.exit(1)
+                sys.exit(Exit.FOUND)
             place = f": {error.filename}" if error.filename else ""
             ERR.print(f"gpubench: {error.strerror or error}{place}")
-            sys.exit(2)
+            sys.exit(Exit.REFUSED)
         except MemoryError:
             ERR.print("gpubench: there is not enough memory; give it fewer or smaller files")
-            sys.exit(2)
+            sys.exit(Exit.REFUSED)
         except DamagedTable as error:  # again
             ERR.print(f"gpubench: {error}; start it once more")
-            sys.exit(2)
+            sys.exit(Exit.REFUSED)
+
+    def _refuse(self, error: click.UsageError) -> NoReturn:
+        """Print what is wrong with a command line on one line, with where to read more."""
+        if type(error).__name__ == "NoArgsIsHelpError":  # of click 8.2 and newer
+            raise error
+        command = error.ctx.command_path if error.ctx else "gpubench"
+        words = error.format_message().rstrip(".")
+        if isinstance(error, click.NoSuchOption):  # its words differ between versions of click
+            hint = did_you_mean(error.option_name, error.possibilities or ())
+            words = f"there is no option {error.option_name!r}{hint}"
+        see = " See" if words.endswith("?") else "; see"
+        ERR.print(f"gpubench: {words}{see} `{command} --help`")
+        sys.exit(Exit.REFUSED)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         return super().main(*args, **kwargs)
 
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **more)
+        except click.UsageError as error:
+            self._refuse(error)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.commands and not args[0].startswith("-"):
+            ctx.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], self.commands)}")
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            self._refuse(error)
         except SuiteError as error:
+            count = len(join_repeats(error.faults))
             print_faults(error.faults)
-            count = len(error.faults)
             ERR.print(f"{count} fault{'' if count == 1 else 's'}")
-            sys.exit(2)
+            sys.exit(Exit.REFUSED)
         except DamagedTable:
             raise
         except GpubenchError as error:
             ERR.print(f"gpubench: {error}")
-            sys.exit(2)
+            sys.exit(Exit.REFUSED)
         except KeyboardInterrupt:
             ERR.print("interrupted")
-            sys.exit(INTERRUPTED)
+            sys.exit(Exit.INTERRUPTED)
 
 
 @contextmanager
@@ -185,14 +218,14 @@ def errors_first() -> Iterator[None]:
         raise
     except GpubenchError as error:
         ERR.print(f"gpubench: {error}")
-        raise click.exceptions.Exit(2) from error
+        raise click.exceptions.Exit(Exit.REFUSED) from error
     finally:
         for line in _held_back.pop():
             ERR.print(line)
 
 
 def print_faults(faults: Iterable[Fault], prefix: str = "") -> None:
-    for fault in faults:
+    for fault in join_repeats(faults):
         line = str(replace(fault, message=prefix + fault.message))
         if _held_back and prefix:
             _held_back[-1].append(line)

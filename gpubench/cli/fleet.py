@@ -14,11 +14,11 @@ from typing import Any
 import click
 
 from gpubench.cli import options
-from gpubench.cli.console import ERR, INTERRUPTED, OUT, interruptible, print_answer, print_json
+from gpubench.cli.console import ERR, OUT, interruptible, print_answer, print_json
 from gpubench.cli.planning import planned
 from gpubench.distribution import require_extra
 from gpubench.environment import environment
-from gpubench.errors import GpubenchError, did_you_mean
+from gpubench.errors import Exit, GpubenchError, did_you_mean
 from gpubench.fleet.addresses import listening_place, scheduler_address
 from gpubench.suite.folder import VARIABLE as SUITES_VARIABLE
 
@@ -213,9 +213,9 @@ def run(
             f"kept in {results}, and of the others the cases that were finished; start it again, "
             f"let the workers join, and go on with `{_go_on(skip_existing)}`"
         )
-        sys.exit(1)
+        sys.exit(Exit.FOUND)
     if interrupted:
-        sys.exit(INTERRUPTED)
+        sys.exit(Exit.INTERRUPTED)
     outcome = dispatch.outcome
     if shares:
         say(f"{outcome.kept} of {len(shares)} shares are measured and kept in {results}")
@@ -230,7 +230,7 @@ def run(
     if refused or outcome.lost:
         say(f"measure the rest with `{_go_on(skip_existing)}`")
     if refused or outcome.lost or not (shares or skip_existing):
-        sys.exit(1)
+        sys.exit(Exit.FOUND)
 
 
 def _go_on(skip_existing: bool) -> str:

@@ -12,14 +12,13 @@ import click
 from gpubench.cli import options
 from gpubench.cli.console import (
     ERR,
-    INTERRUPTED,
     OUT,
     interruptible,
     print_json,
     watched,
 )
-from gpubench.cli.planning import chosen_cases, loaded_suites, suite_and_kernel
-from gpubench.errors import GpubenchError
+from gpubench.cli.planning import chosen_cases, has_preset
+from gpubench.errors import Exit, GpubenchError
 from gpubench.names import CPU
 
 if TYPE_CHECKING:  # a command imports what measures only when it does: --help answers at once
@@ -30,7 +29,7 @@ if TYPE_CHECKING:  # a command imports what measures only when it does: --help a
 
 
 @click.command()
-@click.argument("target", metavar="SUITE[::KERNEL]")
+@options.names
 @options.library
 @options.preset
 @options.where
@@ -46,7 +45,7 @@ if TYPE_CHECKING:  # a command imports what measures only when it does: --help a
 )
 @options.json
 def time(
-    target: str,
+    names: tuple[str, ...],
     preset: str | None,
     where: str | None,
     axes: tuple[str, ...],
@@ -57,8 +56,10 @@ def time(
 ) -> None:
     """Measure at once, without asv and without commits.
 
-    SUITE is a file or the name of one in suites/. Baselines of the cases that are kept are measured
-    too. Ctrl-C ends it with what there is. Exit code 1 where a case failed or is wrong.
+    NAME is a suite, a kernel (SUITE::KERNEL, or KERNEL alone where one suite has it), or a suite
+    file; none are all, which asks first where no --preset is given. Baselines of the cases that are
+    kept are measured too. Ctrl-C ends it with what there is. Exit code 1 where a case failed or is
+    wrong.
 
     --control measures implementations against themselves and prints how often this machine sees a
     difference where there is none.
@@ -66,13 +67,25 @@ def time(
     from gpubench.measure.disturbance import busy_since, core_use
 
     before = core_use()
-    kept = chosen_cases([target], preset, where, axes)
+    kept = chosen_cases(names, preset, where, axes)
+    if not names and preset is None:
+        _ask_for_all(len(kept))
     if warning := busy_since(before):
         ERR.print(f"gpubench: {warning}")
     if control:
         _control(kept, comparisons, samples, as_json)
     else:
         _time(kept, samples, as_json)
+
+
+def _ask_for_all(count: int) -> None:
+    """Ask whether to measure all suites; raise ``GpubenchError`` where nobody can answer."""
+    if not sys.stdin.isatty():
+        raise GpubenchError(
+            f"no name is given, and all {count:,} cases may take hours; name suites or kernels, or "
+            f"choose a preset: gpubench time --preset {SMOKE}"
+        )
+    click.confirm(f"Measure all {count:,} cases?", abort=True, err=True)
 
 
 def measured_now(work: Sequence[Job], what: str) -> tuple[list[Row], bool]:
@@ -111,9 +124,9 @@ def _time(cases: Sequence[Case], samples: int | None, as_json: bool) -> None:
         for part in times.report(rows, OUT.rich.width if OUT.is_terminal else None):
             OUT.print(part)
     if interrupted:
-        sys.exit(INTERRUPTED)
+        sys.exit(Exit.INTERRUPTED)
     if any(row.status in FAILURES for row in rows):
-        sys.exit(1)
+        sys.exit(Exit.FOUND)
 
 
 def _control(cases: Sequence[Case], comparisons: int, samples: int | None, as_json: bool) -> None:
@@ -138,7 +151,7 @@ def _control(cases: Sequence[Case], comparisons: int, samples: int | None, as_js
         OUT.print(times.control_table(compared))
         OUT.print(times.control_line(alarms))
     if waiting.interrupted:
-        sys.exit(INTERRUPTED)
+        sys.exit(Exit.INTERRUPTED)
 
 
 SMOKE = "smoke"
@@ -146,7 +159,7 @@ SMOKE = "smoke"
 
 
 @click.command()
-@click.argument("targets", metavar="[SUITE[::KERNEL]]...", nargs=-1)
+@options.names
 @options.library
 @options.preset
 @options.where
@@ -163,7 +176,7 @@ SMOKE = "smoke"
 )
 @options.json
 def verify(
-    targets: tuple[str, ...],
+    names: tuple[str, ...],
     preset: str | None,
     where: str | None,
     axes: tuple[str, ...],
@@ -173,7 +186,8 @@ def verify(
 ) -> None:
     """Compute every implementation and compare it with its baseline. Takes no time.
 
-    SUITE is a file, or the name of one in suites/; none are all. CUDA runs on the GPU where there
+    NAME is a suite, a kernel (SUITE::KERNEL, or KERNEL alone where one suite has it), or a suite
+    file; none are all. CUDA runs on the GPU where there
     is one, else on softcuda, a CUDA device in software; with --orders or --sanitize always there,
     and always where GPUBENCH_SOFTCUDA=1 is set. As it is slow, the preset `smoke` is taken there
     where none is named. Exit code 1 where something is wrong.
@@ -188,8 +202,8 @@ def verify(
     in_software = requested() or only_in_software or not gpu_count()
     count = device_count() if in_software else gpu_count()
     if in_software:
-        preset = preset or _quick_preset(targets)
-    cases = chosen_cases(targets, preset, where, axes, count)
+        preset = preset or _quick_preset(names)
+    cases = chosen_cases(names, preset, where, axes, count)
     tried = verifying.orders(orders) if in_software else ()
     is_counted = in_software and not sanitize and counts_wanted()
     manner = verifying.Manner(in_software, tried, sanitize, is_counted)
@@ -210,7 +224,7 @@ def verify(
 
 
 @click.command()
-@click.argument("targets", metavar="[SUITE[::KERNEL]]...", nargs=-1)
+@options.names
 @options.library
 @options.preset
 @options.where
@@ -231,7 +245,7 @@ def verify(
 )
 @options.json
 def count(
-    targets: tuple[str, ...],
+    names: tuple[str, ...],
     preset: str | None,
     where: str | None,
     axes: tuple[str, ...],
@@ -245,9 +259,9 @@ def count(
     Sectors, wavefronts, lanes, instructions; no time is taken.
 
     Each case runs once on softcuda, a CUDA device in software, also where there is a GPU, and is
-    compared with its baseline; the numbers are the same every time. SUITE is a file, or the name of
-    one in suites/; none are all. The preset `smoke` is taken where none is named. Exit code 1 where
-    something is wrong.
+    compared with its baseline; the numbers are the same every time. NAME is a suite, a kernel
+    (SUITE::KERNEL, or KERNEL alone where one suite has it), or a suite file; none are all. The
+    preset `smoke` is taken where none is named. Exit code 1 where something is wrong.
     """
     from gpubench.backends.devices import is_cuda
     from gpubench.backends.software import NAME, device_count
@@ -257,16 +271,16 @@ def count(
     from gpubench.work.gpus import load_gpu
 
     gpus = [*map(load_gpu, gpu_names)]
-    preset = preset or _quick_preset(targets)
-    chosen = chosen_cases(targets, preset, where, axes, device_count())
+    preset = preset or _quick_preset(names)
+    chosen = chosen_cases(names, preset, where, axes, device_count())
     if cpu:
         _count_on_cpu([case for case in chosen if case.device == CPU], preset, as_json)
         return
     cases = [case for case in chosen if is_cuda(case.device)]
     if not cases:
         raise GpubenchError(
-            f"none of these {len(chosen):,} cases runs on a CUDA device, and only CUDA kernels are "
-            "counted; `gpubench plan` shows where each runs, and --cpu counts instructions there"
+            "no case that is named runs on a CUDA device, and only CUDA kernels are counted; "
+            "`gpubench plan` shows where each runs, and --cpu counts instructions there"
         )
     manner = verifying.Manner(in_software=True, count=True)
     rows, is_interrupted = _verified_now(cases, manner, "counting")
@@ -304,11 +318,9 @@ def _count_on_cpu(cases: Sequence[Case], preset: str | None, as_json: bool) -> N
     _exit_with(rows, is_interrupted)
 
 
-def _quick_preset(targets: Sequence[str]) -> str | None:
+def _quick_preset(names: Sequence[str]) -> str | None:
     """Return ``SMOKE`` where one of the suites has it."""
-    paths = tuple(dict.fromkeys(suite_and_kernel(target)[0] for target in targets))
-    has_it = any(SMOKE in loaded.suite.presets for loaded in loaded_suites(paths, None))
-    return SMOKE if has_it else None
+    return SMOKE if has_preset(names, SMOKE) else None
 
 
 def _verified_now(
@@ -332,6 +344,6 @@ def _exit_with(rows: Sequence[tuple[Case, Verified]], is_interrupted: bool) -> N
     from gpubench.tables import verdicts
 
     if is_interrupted:
-        sys.exit(INTERRUPTED)
+        sys.exit(Exit.INTERRUPTED)
     if any(outcome.status in verdicts.WRONG for _, outcome in rows):
-        sys.exit(1)
+        sys.exit(Exit.FOUND)

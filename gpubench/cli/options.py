@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
-from gpubench.suite.folder import VARIABLE, library_instead
+from gpubench.errors import GpubenchError
+from gpubench.suite.folder import VARIABLE, asked_folder, library_instead
+
+if TYPE_CHECKING:  # which reads what names stand for: --help answers at once
+    from gpubench.naming import SuiteFiles
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -22,9 +27,50 @@ def path(name: str, default: Path, help: str, **more: Any) -> Callable[[Command]
     return click.option(name, type=of_path, default=default, show_default=True, help=help, **more)
 
 
-paths = click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+def suite_files(*, nested: bool = False) -> SuiteFiles:
+    """Return the suites that names on the command line are of."""
+    from gpubench.naming import SuiteFiles
+
+    return SuiteFiles(SUITES if nested else asked_folder(SUITES), nested=nested)
+
+
+class SuiteName(click.types.StringParamType):
+    """A name of a suite or a kernel, which a shell completes."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from gpubench.naming import complete
+
+        try:
+            names = complete(incomplete, suite_files())
+        except GpubenchError:
+            names = []
+        # A shell completes paths by itself where no suite begins so.
+        return [*map(CompletionItem, names)] or [CompletionItem(incomplete, type="file")]
+
+
+class PresetName(click.types.StringParamType):
+    """A name of a preset of any suite, which a shell completes."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from gpubench.suite.loading import read_fields
+
+        try:
+            files = suite_files().paths.values()
+        except GpubenchError:
+            return []
+        names = sorted({name for paths in files for name in read_fields(paths[0], "presets")})
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+names = click.argument("names", metavar="[NAME]...", nargs=-1, type=SuiteName())
+"""Suites and kernels, as ``gpubench.naming`` resolves them; none are all."""
 preset = click.option(
     "--preset",
+    type=PresetName(),
     envvar="GPUBENCH_PRESET",
     help="Named overlay of sizes, launches and sampling; also the variable GPUBENCH_PRESET.",
 )

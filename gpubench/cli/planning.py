@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpubench.cli import options
 from gpubench.cli.console import ERR, print_faults
-from gpubench.cli.options import SUITES
-from gpubench.errors import GpubenchError
+from gpubench.errors import GpubenchError, SuiteError
 from gpubench.links import stay_inside
-from gpubench.suite.folder import asked_folder, suite_files
+from gpubench.naming import Target, list_names
+from gpubench.suite.folder import asked_folder, suite_paths
 
 if TYPE_CHECKING:  # a command imports what plans only when it plans: --help answers at once
     from gpubench.plan.case import Case
@@ -20,34 +23,55 @@ if TYPE_CHECKING:  # a command imports what plans only when it plans: --help ans
 
 
 def planned(
-    paths: tuple[Path, ...],
+    names: Sequence[str],
     preset: str | None,
     gpu_count: int | None = None,
     *,
     nested: bool = False,
 ) -> Plan:
-    """Plan of the suites at these paths, for this machine's devices or so many of CUDA's."""
+    """Return the plan of the suites and kernels that are named, all where none is, for this
+    machine's devices or so many of CUDA's. ``nested``: see ``loaded_suites``."""
     from gpubench.backends import devices
     from gpubench.plan.plan import build_plan
 
+    targets = options.suite_files(nested=nested).find_all(names)
     count = devices.gpu_count() if gpu_count is None else gpu_count
     with ERR.status("reading suites"):
-        return build_plan(loaded_suites(paths, preset, nested=nested), count)
+        paths = tuple(dict.fromkeys(target.path for target in targets))
+        made = build_plan(loaded_suites(paths, preset, nested=nested), count)
+    return _keep(made, targets) if targets else made
+
+
+def _keep(plan: Plan, targets: Iterable[Target]) -> Plan:
+    """Return the plan with the kernels alone that are named."""
+    kept: set[int] = set()
+    for target in targets:
+        of_path = [
+            (place, groups[0].kernel_name)
+            for place, groups in enumerate(plan.kernels)
+            if target.path in (groups[0].loaded.path, *groups[0].loaded.path.parents)
+        ]
+        if target.kernel is not None and target.kernel not in (kernel for _, kernel in of_path):
+            there = list_names(dict.fromkeys(kernel for _, kernel in of_path))
+            raise GpubenchError(f"{target.path} has no kernel {target.kernel!r}; it has {there}")
+        kept |= {place for place, kernel in of_path if target.kernel in (None, kernel)}
+    kernels = tuple(groups for place, groups in enumerate(plan.kernels) if place in kept)
+    return replace(plan, kernels=kernels)
 
 
 def loaded_suites(
-    paths: tuple[Path, ...], preset: str | None, *, nested: bool = False
+    paths: Sequence[Path], preset: str | None, *, nested: bool = False
 ) -> tuple[LoadedSuite, ...]:
-    """The suites at these paths, where none is named those in the folder that is asked for;
+    """Load the suites at these paths, where none is named those in the folder that is asked for;
     ``nested``: those in folders of it too, and where none is named all in ``suites/``."""
     from gpubench.plan import source
     from gpubench.suite.loading import load_suites
 
-    default = SUITES if nested else asked_folder(SUITES)
+    default = options.SUITES if nested else asked_folder(options.SUITES)
     if not paths and not default.is_dir():
         raise GpubenchError(
-            f"there is no {SUITES}/ in {Path.cwd()}: name a suite file or folder, or start with "
-            "`gpubench init`"
+            f"there is no {options.SUITES}/ in {Path.cwd()}: name a suite file or folder, or start "
+            "with `gpubench init`"
         )
     for path in paths or (default,):
         stay_inside(path)
@@ -58,15 +82,15 @@ def loaded_suites(
 
 
 def chosen_cases(
-    targets: Sequence[str],
+    names: Sequence[str],
     preset: str | None,
     where: str | None,
     axes: tuple[str, ...],
     gpu_count: int | None = None,
 ) -> list[Case]:
-    """Cases of the suites and kernels that are named, all where none is, as far as the options
-    keep them; faults of the suites are printed as warnings. A value of ``axes`` that no suite
-    declares makes cases of that value.
+    """Return the cases of the suites and kernels that are named, all where none is, as far as the
+    options keep them; faults of the suites are printed as warnings. A value of ``axes`` that no
+    suite declares makes cases of that value.
 
     They are for running: from here on modules of the working folder can be imported, as in Python.
     """
@@ -74,33 +98,38 @@ def chosen_cases(
     from gpubench.plan.expansion import cases_of
     from gpubench.plan.rules import selected
 
-    asked = [suite_and_kernel(target) for target in targets]
-    made = planned(tuple(dict.fromkeys(path for path, _ in asked)), preset, gpu_count)
+    made = planned(names, preset, gpu_count)
     print_faults(made.faults(), "warning: ")
-    groups = made.groups()
-    kept = set() if asked else {*groups}
-    for path, kernel in asked:
-        of_path = [each for each in groups if path in (each.loaded.path, *each.loaded.path.parents)]
-        kernels = dict.fromkeys(group.kernel_name for group in of_path)
-        if kernel is not None and kernel not in kernels:
-            names = ", ".join(kernels) or "none"
-            raise GpubenchError(f"{path} has no kernel {kernel!r}; it has {names}")
-        kept |= {group for group in of_path if kernel in (None, group.kernel_name)}
     sys.path.insert(0, str(Path.cwd()))
-    chosen = [group for group in groups if group in kept]
+    chosen = [*made.groups()]
     cases = [case for group in chosen for case in cases_of(group)]
     if (more := declare(chosen, cases, axes)) != chosen:
         cases = [case for group in more for case in cases_of(group)]
     return selected(cases, where, axes)
 
 
-def suite_and_kernel(target: str) -> tuple[Path, str | None]:
-    """Path of a suite, given by path or by name, and the kernel after ``::``."""
-    suite, _, kernel = target.partition("::")
-    suites = asked_folder(SUITES)
-    path, named = Path(suite), suites / f"{suite}.yaml"
-    for found in (path, named):
-        if found.exists():
-            return found, kernel or None
-    there = ", ".join(file.stem for file in suite_files(suites)) or "no suites"
-    raise GpubenchError(f"there is no {path} and no {named}; {suites}/ has {there}")
+def with_faults_of_code(error: SuiteError, names: Sequence[str]) -> SuiteError:
+    """Return the faults of suite files together with those of the functions that they name: of the
+    same files, and of the files that are sound."""
+    from gpubench.backends import devices
+    from gpubench.plan.group import missing_functions
+    from gpubench.plan.plan import build_plan
+    from gpubench.suite.loading import load_suite
+
+    named = [target.path for target in options.suite_files(nested=True).find_all(names)]
+    faults, faulty = [*error.faults], {fault.path for fault in error.faults}
+    for path in named or [options.SUITES]:
+        for file in suite_paths(path, nested=True) if path.is_dir() else [path]:
+            if str(file) in faulty:
+                faults += missing_functions(file)
+                continue
+            with suppress(SuiteError):  # a file that others extend need not be a whole suite
+                faults += build_plan([load_suite(file)], devices.gpu_count()).faults()
+    return SuiteError(faults)
+
+
+def has_preset(names: Sequence[str], preset: str) -> bool:
+    """Return whether one of the suites that are named has a preset."""
+    targets = options.suite_files().find_all(names)
+    suites = loaded_suites(tuple(dict.fromkeys(target.path for target in targets)), None)
+    return any(preset in loaded.suite.presets for loaded in suites)

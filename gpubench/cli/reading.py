@@ -8,19 +8,19 @@ import re
 import sys
 import time
 import webbrowser
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from functools import cache
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from gpubench.cli import options
 from gpubench.cli.console import (
     ERR,
-    INTERRUPTED,
     OUT,
     again_with_a_new_table,
     echo,
@@ -31,7 +31,7 @@ from gpubench.cli.console import (
 )
 from gpubench.cli.options import RESULTS, SUITES
 from gpubench.cli.planning import chosen_cases
-from gpubench.errors import GpubenchError
+from gpubench.errors import Exit, GpubenchError
 from gpubench.links import stay_inside
 from gpubench.names import pattern_fault
 from gpubench.suite.folder import asked_folder
@@ -39,7 +39,10 @@ from gpubench.suite.folder import asked_folder
 if TYPE_CHECKING:  # a command imports what reads results only when it runs: --help answers at once
     from gpubench.analysis.comparison import ComparisonSide
     from gpubench.analysis.count_changes import CountComparison
-    from gpubench.results import PairPattern, Table
+    from gpubench.naming import KernelKey
+    from gpubench.results import CaseName, PairPattern, Table
+
+T = TypeVar("T")
 
 TEMPLATES = Path("reports")
 """Of the project: they replace those of the package by name."""
@@ -122,6 +125,7 @@ pair_option = click.option(
 
 
 @click.command()
+@options.names
 @options.results
 @output_option
 @options.suites
@@ -130,6 +134,7 @@ pair_option = click.option(
 @click.option("--json", "as_json", is_flag=True, help="Print what the pages show as JSON instead.")
 @open_option
 def report(
+    names: tuple[str, ...],
     results: Path,
     output: Path,
     suites: Path,
@@ -140,22 +145,28 @@ def report(
 ) -> None:
     """Write the report: static pages that open from disk.
 
-    Templates in the project's own reports/ replace single pages. Prints the path of the first page.
+    Templates in the project's own reports/ replace single pages. Prints the path of the first page,
+    or of the pages of NAME: a suite or a kernel (SUITE::KERNEL, or KERNEL alone where one suite has
+    it). All pages are written in either case.
     """
     if as_json:
-        from gpubench.report.render import view_models
+        from gpubench.report.render import kernel_pages, view_models
 
-        print_json(view_models(read_table(results, suites, pairs)))
+        table = read_table(results, suites, pairs)
+        shown = view_models(table)
+        kept = {*kernel_pages(table, names)} if names else {*shown}
+        print_json({address: page for address, page in shown.items() if address in kept})
         return
     from gpubench.parallel import processors, start_fork_server
 
     if processors() > 1:
         with suppress(OSError):  # then all is done here
             start_fork_server("gpubench.report.render")  # which imports while this process does
-    index = _write(results, suites, output, packaged, pairs)
-    click.echo(index.resolve())
+    pages = _write(results, suites, output, packaged, pairs, names)
+    for page in pages:
+        click.echo(page.resolve())
     if open_browser:
-        webbrowser.open(index.resolve().as_uri())
+        webbrowser.open(pages[0].resolve().as_uri())
 
 
 @click.command()
@@ -205,14 +216,14 @@ def serve(
 
 
 @click.command()
-@click.argument("kernel", required=False)
+@options.names
 @options.results
 @options.suites
 @options.machine
 @options.environment
 @options.json
 def choose(
-    kernel: str | None,
+    names: tuple[str, ...],
     results: Path,
     suites: Path,
     machine: str | None,
@@ -221,15 +232,16 @@ def choose(
 ) -> None:
     """Say which implementation to use at which size.
 
-    KERNEL is a kernel's name, or SUITE.KERNEL (default: all). For each machine and environment:
-    the fastest at each size, from which size on an implementation beats the baseline, whether the
-    copies eat the gain, how many calls repay compilation, and what was not measured.
+    NAME is a suite or a kernel (SUITE::KERNEL, or KERNEL alone where one suite has it); none are
+    all. For each machine and environment: the fastest at each size, from which size on an
+    implementation beats the baseline, whether the copies eat the gain, how many calls repay
+    compilation, and what was not measured.
     """
     from gpubench.report.choose import chosen_pages
     from gpubench.report.exports import plain
     from gpubench.tables import choices
 
-    pages = chosen_pages(read_table(results, suites), kernel, machine, environment)
+    pages = chosen_pages(read_table(results, suites), names, machine, environment)
     if as_json:
         print_json(plain(pages))
         return
@@ -240,7 +252,7 @@ def choose(
 @click.command()
 @click.argument("old", metavar="A")
 @click.argument("new", metavar="B", required=False)
-@click.argument("targets", metavar="[SUITE[::KERNEL]]...", nargs=-1)
+@options.names
 @options.path("--results", RESULTS, "asv's results directory, where A and B are commits.")
 @options.machine
 @options.environment
@@ -289,7 +301,7 @@ def choose(
 def compare(
     old: str,
     new: str | None,
-    targets: tuple[str, ...],
+    names: tuple[str, ...],
     results: Path,
     machine: str | None,
     environment: str | None,
@@ -319,12 +331,16 @@ def compare(
 
     With --measure nothing stored is read: asv installs both commits, and processes of both take
     turns until each verdict is sure at 99 % or the time is over. That is what decides for pull
-    requests: between stored runs a machine changes. SUITE::KERNEL, --preset, --where and -a choose
-    cases, all where none is named. Ctrl-C ends it with what there is.
+    requests: between stored runs a machine changes. --preset, --where and -a choose cases. Ctrl-C
+    ends it with what there is.
+
+    NAME is a suite or a kernel (SUITE::KERNEL, or KERNEL alone where one suite has it); none are
+    all.
     """
     from gpubench.analysis.comparison import compare_rows, known_scatters, paired
     from gpubench.analysis.count_changes import CountedSnapshot, compare_counts
     from gpubench.analysis.in_turn import judge_interleaved
+    from gpubench.naming import find_kernels
     from gpubench.report.comparison_view import comparison_view, markdown
     from gpubench.report.count_view import counts_json, counts_markdown
     from gpubench.results.commits import range_fault
@@ -345,14 +361,14 @@ def compare(
         for name in (old, new):
             if fault := range_fault(name):
                 raise GpubenchError(fault)
-        cases = chosen_cases(targets, preset, where, axes)
+        cases = chosen_cases(names, preset, where, axes)
         comparison, interrupted = measured_in_turn(
             (old, new), cases, environment, preset, seconds, factor
         )
         comparisons = [comparison]
     else:
-        if targets or where or axes:
-            raise click.UsageError("SUITE, --where and -a choose what --measure measures")
+        if where or axes:
+            raise click.UsageError("--where and -a choose what --measure measures")
         open_once = cache(read_table)  # both sides are mostly of one folder
         before, after = (
             _side(name, results, open_once).on(machine, environment) for name in (old, new)
@@ -360,10 +376,19 @@ def compare(
         comparisons = []
         for pair in paired(before, after):
             rows = before.table.rows(pair[0]), after.table.rows(pair[1])
+            keys = find_kernels(
+                names, {(case.suite, case.kernel) for each in rows for case in each}
+            )
+            rows = _of_kernels(rows[0], keys), _of_kernels(rows[1], keys)
             scatters = known_scatters(before.table, after.table, pair)
             comparisons.append(judge_interleaved(compare_rows(*pair, *rows, factor, scatters)))
-            was = CountedSnapshot.of(before.table, pair[0])
-            now = CountedSnapshot.of(after.table, pair[1])
+            was, now = (
+                replace(counts, counts=_of_kernels(counts.counts, keys))
+                for counts in (
+                    CountedSnapshot.of(before.table, pair[0]),
+                    CountedSnapshot.of(after.table, pair[1]),
+                )
+            )
             counted.append(compare_counts(was, now, allowed))
     views = [comparison_view(one, everything=everything or as_json) for one in comparisons]
     both = [*zip_longest(views, counted)]
@@ -380,21 +405,26 @@ def compare(
             report = [*comparison_report(view), *(count_report(of) if of else ())]
             OUT.print(*report, sep="\n")
     if interrupted:
-        sys.exit(INTERRUPTED)
+        sys.exit(Exit.INTERRUPTED)
     if fail_on and not any(view.counts for view in views):
         raise GpubenchError(f"{old} and {new} have no case in common: nothing was compared")
     refused = ("failed", "slower") if fail_on == "slower" else ("failed",) if fail_on else ()
     alarms = [{**view.sure, "failed": view.counts.get("failed", 0)} for view in views]
     if any(counts.get(verdict, 0) for counts in alarms for verdict in refused):
-        sys.exit(1)
+        sys.exit(Exit.FOUND)
     if fail_on == "counts":
         _refuse_counts(old, new, counted)
+
+
+def _of_kernels(rows: Mapping[CaseName, T], keys: Collection[KernelKey]) -> dict[CaseName, T]:
+    """Return what is of these kernels."""
+    return {case: each for case, each in rows.items() if (case.suite, case.kernel) in keys}
 
 
 def _refuse_counts(old: str, new: str, counted: Sequence[CountComparison]) -> None:
     """Exit with 1 where a count grew or was lost; raise ``GpubenchError`` where none compares."""
     if any(of.is_refused for of in counted):
-        sys.exit(1)
+        sys.exit(Exit.FOUND)
     if not any(of.compared for of in counted):
         notes = {item.note for of in counted for item in of.differences if item.note}
         why = "; ".join(sorted(notes)) or (
@@ -497,9 +527,10 @@ def _write(
     output: Path,
     packaged: bool,
     pairs: Sequence[PairPattern] = (),
-) -> Path:
-    """Write the report; returns its first page."""
-    from gpubench.report.render import write_report
+    names: Sequence[str] = (),
+) -> list[Path]:
+    """Write the report; return its first page, or the pages of the kernels that are named."""
+    from gpubench.report.render import kernel_pages, write_report
 
     stay_inside(output)
     stay_inside(TEMPLATES)
@@ -511,7 +542,9 @@ def _write(
         for problem in table.problems:
             if problem.path.startswith("pair "):
                 ERR.print(f"warning: {problem.path}: {problem.message}")
-        return write_report(table, output, overrides)
+        named = kernel_pages(table, names) if names else ()
+        first = write_report(table, output, overrides)
+        return [output / address for address in named] or [first]
 
 
 def read_table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -9,33 +10,56 @@ import click
 
 from gpubench.cli import options
 from gpubench.cli.console import ERR, OUT, echo, print_faults, print_json
-from gpubench.cli.planning import planned
+from gpubench.cli.planning import planned, with_faults_of_code
 from gpubench.collecting import without_collecting
-from gpubench.errors import SuiteError
+from gpubench.errors import Exit, SuiteError
 from gpubench.suite.folder import asked_folder
 
 
 @click.command()
-@options.paths
+@options.names
 @options.preset
+@options.where
+@options.axes
+@options.json
 @without_collecting()
-def check(paths: tuple[Path, ...], preset: str | None) -> None:
+def check(
+    names: tuple[str, ...],
+    preset: str | None,
+    where: str | None,
+    axes: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Check suite files and every function that they name.
 
-    PATHS are suite files, or folders of them and of more folders (default: suites/). Prints one
-    line of counts, or every fault on standard error with exit code 2.
+    NAME is a suite, a kernel (SUITE::KERNEL, or KERNEL alone where one suite has it), a suite file
+    or a folder of them; none are all in suites/. Prints one line of counts, of the cases that
+    --where and -a keep, or every fault on standard error with exit code 2.
     """
+    from gpubench.plan.rules import selected
     from gpubench.tables import plans
 
-    plan = planned(paths, preset, nested=True)
-    if plan.faults():
-        raise SuiteError(plan.faults())
-    print_faults(plan.warnings(), "warning: ")
-    OUT.print(plans.counts_line(plan))
+    try:
+        made = planned(names, preset, nested=True)
+    except SuiteError as error:
+        every = with_faults_of_code(error, names)
+        if not as_json:
+            raise every from error
+        listed = [asdict(fault) for fault in every.faults]
+        print_json({"counts": None, "faults": listed, "warnings": []})
+        sys.exit(Exit.REFUSED)
+    if made.faults() and not as_json:
+        raise SuiteError(made.faults())
+    cases = selected(made.cases(), where, axes)
+    if as_json:
+        print_json(plans.check_row(made, cases))
+        sys.exit(Exit.REFUSED if made.faults() else Exit.DONE)
+    print_faults(made.warnings(), "warning: ")
+    OUT.print(plans.counts_line(made, cases))
 
 
 @click.command()
-@options.paths
+@options.names
 @options.preset
 @options.where
 @options.axes
@@ -46,7 +70,7 @@ def check(paths: tuple[Path, ...], preset: str | None) -> None:
 )
 @without_collecting()
 def plan(
-    paths: tuple[Path, ...],
+    names: tuple[str, ...],
     preset: str | None,
     where: str | None,
     axes: tuple[str, ...],
@@ -56,15 +80,15 @@ def plan(
 ) -> None:
     """Show the cases that suites expand to. Touches no device.
 
-    CASE is a line of --list: an asv benchmark and an identity, for example
-    'suites.vector_add__numba_cuda.time_kernel n=1024 block=256'.
+    NAME is a suite or a kernel, as for `gpubench check`. CASE is a line of --list: an asv benchmark
+    and an identity, for example 'suites.vector_add__numba_cuda.time_kernel n=1024 block=256'.
     """
     from gpubench.plan.explanation import explain
     from gpubench.plan.rules import selected
     from gpubench.tables import plans
     from gpubench.tables.table import table
 
-    made = planned(paths, preset, nested=True)
+    made = planned(names, preset, nested=True)
     if explained is not None:
         values = explain(made.find(explained))
         OUT.print(table(("field", "value", "set in"), values, folded=True))
@@ -197,8 +221,6 @@ def add(
     Reads arguments, dtypes and what is written from the source, and imports nothing. Asks for
     what the source does not tell, or takes it from the options. Overwrites nothing.
     """
-    import sys
-
     from gpubench.plan import source
     from gpubench.scaffold.adding import (
         AddError,

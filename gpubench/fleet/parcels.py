@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gpubench.errors import GpubenchError
+from gpubench.errors import GpubenchError, describe_error
 from gpubench.files import MOST_BYTES, read_regular
 from gpubench.fleet.shares import Share, class_of
 from gpubench.record import SUFFIX, RunRecord, parse_line, record_name
@@ -44,7 +44,7 @@ class Parcel:
         try:
             content = json.loads(self.files[name])
         except (KeyError, ValueError, RecursionError) as error:
-            raise Damaged(f"{name} is damaged: {error!r}") from error
+            raise Damaged(f"{name} is damaged: {describe_error(error)}") from error
         if not isinstance(content, dict):
             raise Damaged(f"{name} is damaged: it holds a {type(content).__name__}")
         return content
@@ -131,7 +131,7 @@ def merged_results(
         durations = {**(before.get("durations") or {}), **(arrived.get("durations") or {})}
         return {**arrived, "results": rows, "durations": durations}, count
     except (KeyError, TypeError, AttributeError) as error:
-        raise Damaged(f"not a result file of asv: {error!r} is missing or wrong") from error
+        raise Damaged(f"not a result file of asv: {describe_error(error)}") from error
 
 
 def merged_record(before: bytes, arrived: bytes, classes: Collection[str]) -> bytes:

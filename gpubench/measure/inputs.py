@@ -266,5 +266,5 @@ FILLERS: Mapping[str, Filler] = {
 def _called(reference: str, case: Case, name: str) -> Any:
     """What a function that the suite names makes of the case's values and random numbers."""
     function = load_object(reference)
-    with called(f"{reference}(values, generator)"):
+    with called(f"{reference}(values, generator)", reference):
         return function({**case.values, **case.constants()}, generator(case, name))

@@ -10,7 +10,7 @@ from functools import partial
 from gpubench.backends import registry
 from gpubench.backends.protocol import LayoutError
 from gpubench.backends.software import NAME, count_launches, take_faults
-from gpubench.errors import BackendError, GpubenchError, KernelError
+from gpubench.errors import BackendError, GpubenchError, KernelError, describe_error
 from gpubench.measure.check import CheckResult
 from gpubench.measure.conditions import bandwidth, fits_in_cache, floor, why_not
 from gpubench.measure.counting import counts_of
@@ -22,6 +22,7 @@ from gpubench.measure.provenance import NOBODY_LOOKED, Provenance
 from gpubench.measure.recorder import Recorder, now
 from gpubench.measure.sampling import Measurement, SamplePlan, sample_plan
 from gpubench.measure.scores import Outputs
+from gpubench.measure.targets import place_in_module
 from gpubench.measure.times import LABELLED_TIMES
 from gpubench.measure.verification import (
     expected_outputs,
@@ -34,6 +35,7 @@ from gpubench.measure.verification import (
 )
 from gpubench.names import FRESH_TIMES
 from gpubench.plan.case import Case
+from gpubench.plan.source import reference_of
 from gpubench.record import CaseRecord, CountsRecord, RecordedStatus
 from gpubench.suite.model import Sampling
 
@@ -139,7 +141,7 @@ class Preparation:
         except (Exception, SystemExit) as error:  # a kernel may call sys.exit()
             unfit = why_unfit(self.case, error)
             status: RecordedStatus = "skipped" if unfit else "failed"
-            self._write(status, reason=with_faults(unfit or cause(error), take_faults()))
+            self._write(status, reason=with_faults(unfit or cause(error, self.case), take_faults()))
             self.close(None if unfit else error)
             if unfit:
                 raise Skipped(unfit) from error
@@ -367,7 +369,10 @@ def why_unfit(case: Case, error: BaseException) -> str | None:
     return str(error) if isinstance(error, LayoutError) else exceeded(case, error)
 
 
-def cause(error: BaseException) -> str:
-    """Why a case failed, for its record: other libraries' errors with their type."""
-    text = str(error).strip() or "no message"
-    return text if isinstance(error, GpubenchError) else f"{type(error).__name__}: {text}"
+def cause(error: BaseException, case: Case | None = None) -> str:
+    """Return why a case failed, for its record: other libraries' errors with their kind, and with
+    the line of the module that the case names, where one of its lines was at work."""
+    if isinstance(error, GpubenchError):
+        return str(error).strip() or "no message"
+    reference = reference_of(case.implementation) if case is not None else None
+    return f"{describe_error(error)}{place_in_module(error, reference)}"

@@ -53,7 +53,7 @@ class Scorer:
 
         Raises ``KernelError`` where the function fails, or gives something else than a number.
         """
-        with called(f"{self.check.score}(outputs, inputs)"):
+        with called(f"{self.check.score}(outputs, inputs)", self.check.score):
             value = self.function(_read_only(outputs), _read_only(self.inputs))
         number = np.asarray(value)
         if number.ndim or number.dtype.kind not in "iuf":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
@@ -13,7 +14,7 @@ from typing import Any
 from gpubench.backends import registry
 from gpubench.backends.protocol import Call, Native, Session, Target
 from gpubench.backends.together import Division, Part
-from gpubench.errors import KernelError, did_you_mean
+from gpubench.errors import KernelError, describe_error, did_you_mean
 from gpubench.git import ask_git, top_level
 from gpubench.plan.case import Case
 
@@ -31,7 +32,7 @@ def load_target(case: Case) -> Target:
     if implementation.factory is not None:
         values = case.with_values()
         given = ", ".join(f"{name}={value!r}" for name, value in values.items())
-        with called(f"factory {implementation.factory}({given})"):
+        with called(f"factory {implementation.factory}({given})", implementation.factory):
             return Target(function=load_object(implementation.factory)(**values))
     path, constants = path_at_commit(case.source_path()), case.with_values()
     try:
@@ -84,9 +85,8 @@ def load_object(reference: str) -> Any:
     try:
         loaded: Any = importlib.import_module(module_name)
     except Exception as error:
-        raise KernelError(
-            f"cannot import {module_name!r} for {reference!r}: {type(error).__name__}: {error}"
-        ) from error
+        cause = f"{describe_error(error)}{place_in_module(error, reference)}"
+        raise KernelError(f"cannot import {module_name!r} for {reference!r}: {cause}") from error
     for part in name.split("."):
         if not hasattr(loaded, part):
             hint = did_you_mean(part, dir(loaded))
@@ -118,11 +118,32 @@ def _has_commit(repository: Path, commit: str) -> bool:
 
 
 @contextmanager
-def called(what: str) -> Iterator[None]:
-    """What a function of a suite raises inside becomes a ``KernelError`` that names the call."""
+def called(what: str, reference: str | None = None) -> Iterator[None]:
+    """Raise what a function of a suite raises inside as a ``KernelError`` that names the call, and
+    the line of ``reference``, the function's ``module:name``."""
     try:
         yield
     except KernelError:
         raise
     except Exception as error:
-        raise KernelError(f"{what} failed: {type(error).__name__}: {error}") from error
+        place = place_in_module(error, reference)
+        raise KernelError(f"{what} failed: {describe_error(error)}{place}") from error
+
+
+def place_in_module(error: BaseException, reference: str | None) -> str:
+    """Return `` in FUNCTION (mine.py:29)``, the last line of a module's package that was at work as
+    an error came; empty where none of its lines was, as in code that is compiled.
+
+    The file is that of the module's name, which is the same in each environment that it is
+    installed in.
+    """
+    top = (reference or "").partition(":")[0].partition(".")[0]
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        module = str(frame.f_globals.get("__name__", ""))
+        is_engine = module.startswith("gpubench") and not module.startswith("gpubench.kernels")
+        if module.partition(".")[0] == top and not is_engine:
+            file = Path(frame.f_code.co_filename).name
+            folders = module.split(".")[: None if file == "__init__.py" else -1]
+            place = f" in {frame.f_code.co_name} ({'/'.join([*folders, file])}:{line})"
+    return place

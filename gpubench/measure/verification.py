@@ -285,7 +285,7 @@ def _own_rule(execution: Execution) -> OwnRule | None:
     function: Callable[[Outputs, Outputs], str | None] = load_object(check.function)
 
     def rule(outputs: Outputs, expected: Outputs) -> tuple[str | None, None]:
-        with called(f"the check {check.function}(outputs, expected)"):
+        with called(f"the check {check.function}(outputs, expected)", check.function):
             return function(outputs, expected) or None, None
 
     return rule

@@ -197,7 +197,7 @@ class Verifier:
             faults = take_faults()
             if any(fault.kind == TIME_OUT for fault in faults):
                 return Verified("timed_out", with_faults(why_stopped(limit), faults), faults=faults)
-            return Verified("failed", with_faults(cause(error), faults), faults=faults)
+            return Verified("failed", with_faults(cause(error, case), faults), faults=faults)
         faults = take_faults()
         reason = wrong_reason(case, result, faults)
         is_baseline = case.baseline() is None

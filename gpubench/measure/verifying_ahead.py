@@ -111,6 +111,6 @@ class Preparer:
             status = "right" if error.status == "verified" else error.status
             return Verified(cast(VerifiedStatus, status), str(error))
         except Exception as error:
-            return Verified("failed", cause(error))
+            return Verified("failed", cause(error, case))
         preparation.close()
         return Verified("failed", "no device in software answered")

@@ -461,7 +461,8 @@ class Case:
         if declared is None:
             return None
         if self.block is None:
-            raise self.error(at, "launch", "has no `block`: write its shapes")
+            message = "`launch` has no `block`; write `block: [64, 256]` in it, threads in a block"
+            raise PlanError(self.group.fault_at(at, message))
         grid = self.grid
         if not isinstance(grid, tuple):  # the fewest blocks that give every element a thread
             covered = self._covered(declared.over)
@@ -473,6 +474,13 @@ class Case:
             shared_bytes=self._whole(declared.shared_bytes, (*at, "shared_bytes")),
             cooperative=declared.cooperative,
         )
+
+    @property
+    def covered(self) -> str:
+        """What a grid that covers gives a thread for each element of, in words."""
+        launch = self.implementation.launch
+        is_given = launch is not None and launch.over is not None
+        return "what `over` says" if is_given else self.kernel.written()[0]
 
     def _covered(self, over: Sequence[Extent] | None) -> tuple[int, ...]:
         """Extents that a grid covers: those of ``over``, else of the first output's shape.

@@ -31,7 +31,7 @@ def _values(case: Case) -> Iterator[tuple[str, str, tree.Path]]:
 
     at = ("implementations", case.implementation_name)
     if launch is not None:
-        covers = " (cover)" if case.grid in (None, "cover") else ""
+        covers = f" (covers {case.covered})" if case.grid in (None, "cover") else ""
         yield "block", format_shape(launch.block), (*at, "launch", "block")
         yield "grid", f"{format_shape(launch.grid)}{covers}", (*at, "launch", "grid")
         yield "shared_bytes", str(launch.shared_bytes), (*at, "launch", "shared_bytes")

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpubench.backends import registry
@@ -15,11 +18,12 @@ from gpubench.backends.protocol import Backend
 from gpubench.errors import BackendError, Fault, KernelError, did_you_mean
 from gpubench.names import CPU, BenchmarkName, Value, join_source, kernel_title
 from gpubench.plan.axes import Axis, data_names, kernel_axes, used_axes
-from gpubench.plan.source import Arguments, reference_of, require, source_text
+from gpubench.plan.source import Arguments, find_backend, reference_of, require, source_text
 from gpubench.suite import tree
 from gpubench.suite.expressions import Expression
-from gpubench.suite.loading import LoadedSuite, kernel_excerpt
+from gpubench.suite.loading import LoadedSuite, kernel_excerpt, read_fields
 from gpubench.suite.model import Implementation, Include, Kernel
+from gpubench.suite.types import REFERENCE
 
 if TYPE_CHECKING:
     from gpubench.plan.case import ArraySpec
@@ -282,6 +286,21 @@ def kernel_groups(loaded: LoadedSuite, kernel_name: str, gpu_count: int) -> list
     return [*groups.values()]
 
 
+def missing_functions(path: Path) -> Iterator[Fault]:
+    """Yield a fault for each function that a suite file names and that is not there: of a file too
+    that has other faults, so that no plan can be made of it."""
+    for kernel in read_fields(path, "kernels").values():
+        for implementation in kernel.fields("implementations").values():
+            for way in ("function", "factory", "launcher"):
+                named = implementation.find(way)
+                if named is None or not REFERENCE.fullmatch(str(named.content)):
+                    continue
+                try:
+                    require(str(named.content))
+                except KernelError as error:
+                    yield implementation.key_fault(str(error))
+
+
 def _missing_data(loaded: LoadedSuite, kernel_name: str) -> Iterator[tuple[Fault, KernelError]]:
     """Functions that make a kernel's data or check its outputs, as far as they are not there or
     take other arguments."""
@@ -310,18 +329,28 @@ def _backend(loaded: LoadedSuite, kernel_name: str, name: str) -> tuple[str, str
     by_kind = "together" if implementation.parts else by_name
     chosen = implementation.backend or by_kind or loaded.suite.backend
     if chosen is None:
-        hint = did_you_mean(name, installed)
-        write = f"{hint} Write" if hint else "; write"
-        return "", (
-            f"implementation {name!r} does not say its backend{write} `backend:` and one of "
-            f"{', '.join(installed)} here, or at the top of the file for the whole suite; "
-            "a backend of another package has to be installed where this runs"
-        )
+        return "", _propose_backend(implementation, name, installed)
     try:
         backend = registry.get(chosen)
     except BackendError as error:
         return "", str(error)
     return chosen, _misfit(loaded, kernel, name, backend)
+
+
+def _propose_backend(implementation: Implementation, name: str, installed: Sequence[str]) -> str:
+    """Return what to write where no backend is said: the one whose name is nearly the
+    implementation's, else the one that the source shows."""
+    if meant := get_close_matches(name, installed, n=1, cutoff=0.8):
+        return f"no backend is said; call it {meant[0]}, or write `backend: {meant[0]}` in it"
+    reference = reference_of(implementation)
+    try:
+        shown = find_backend(reference) if reference and implementation.factory is None else None
+    except KernelError as error:  # nothing can be proposed before it is there
+        return str(error)
+    if shown is None:
+        return "no backend is said; write `backend:` in it, such as numba, numba_cuda or numpy"
+    backend, why = shown
+    return f"no backend is said; write `backend: {backend}` in it, as its source has {why}"
 
 
 def _misfit(loaded: LoadedSuite, kernel: Kernel, name: str, backend: Backend) -> str | None:
@@ -334,6 +363,11 @@ def _misfit(loaded: LoadedSuite, kernel: Kernel, name: str, backend: Backend) ->
         return f"the backend {backend.name} has no option {strange[0]!r}{hint}{takes}"
     if implementation.launch is not None and not backend.takes_launch:
         return f"the backend {backend.name} launches nothing: remove `launch`"
+    if backend.name == "numba_cuda" and implementation.function and not implementation.launch:
+        with suppress(KernelError):
+            shown = find_backend(implementation.function)
+            if shown and shown[0] == backend.name:
+                return f"{shown[1]} makes what is launched: write `launch: {{block: [64]}}`"
     if implementation.threads and backend.no_threads:
         return f"`threads` cannot be set: {backend.no_threads.format(threads='N')}"
     if implementation.source is not None:

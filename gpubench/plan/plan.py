@@ -14,7 +14,7 @@ from gpubench.plan.case import Case
 from gpubench.plan.expansion import Tally, case_named, cases_of, compiled_apart, nearest
 from gpubench.plan.group import Group, kernel_groups
 from gpubench.plan.rules import skips
-from gpubench.plan.source import look_again
+from gpubench.plan.source import arrays_by_thread, look_again, reference_of
 from gpubench.suite.loading import LoadedSuite
 
 MAX_CASES = 50_000
@@ -230,12 +230,35 @@ def _review(groups: Sequence[Group], expansion: _Expansion) -> tuple[list[Fault]
                 "that nothing has a speedup"
             )
         faults.append(first.fault_at(("exclude",), message))
+    for group in groups:
+        warnings.extend(_uncovered(group))
     if not faults:
         warnings.extend(_idle_rules(first, tally, idle_skips))
         warnings.extend(_twice(groups))
         if made and not runs:
             warnings.append(first.fault_at(("skip",), "these rules skip every case"))
     return faults, warnings
+
+
+def _uncovered(group: Group) -> Iterator[Fault]:
+    """A grid that covers another array than the one that the kernel indexes by its threads."""
+    launch, reference = group.implementation.launch, group.implementation.function
+    is_cuda = group.backend == "numba_cuda" and group.missing is None
+    if not (is_cuda and launch and reference and launch.over is None and "cover" in launch.grids()):
+        return
+    kernel, arguments = group.kernel, group.kernel.arguments(group.implementation_name)
+    called = [arguments[place] for place in arrays_by_thread(reference) if place < len(arguments)]
+    indexed = [name for name in called if name in kernel.arrays]
+    shapes = {name: [*map(str, array.shape)] for name, array in kernel.arrays.items()}
+    covered = kernel.written()[0]
+    if not indexed or any(shapes[name] == shapes[covered] for name in indexed):
+        return
+    extents = ", ".join(reversed(shapes[indexed[0]]))
+    message = (
+        f"`cover` starts a thread for each element of {covered!r}, and {reference} indexes "
+        f"{indexed[0]!r} by its threads; write `over: [{extents}]` in `launch`"
+    )
+    yield group.fault_at(("implementations", group.implementation_name, "launch"), message)
 
 
 def _twice(groups: Sequence[Group]) -> Iterator[Fault]:
@@ -260,14 +283,24 @@ def _unusable(groups: Sequence[Group]) -> Iterator[Fault]:
         if not served and not any(backend.serves(first) for backend in registry.usable()):
             message = f"no backend runs on {device!r}; the processor is cpu, a GPU is cuda:0"
             yield groups[0].fault_at(("devices", index), message)
+    alike = Counter(map(_misfit_of_any, groups))
     for group in groups:
-        if group.fault is not None:
-            yield _at(group, group.fault)
+        # What its part has is told at the part.
+        if group.fault is not None and (group.misfit or not any(p.fault for p in group.parts)):
+            general = _misfit_of_any(group)
+            yield _at(group, general if general and alike[general] > 1 else group.fault)
     for group in groups:
         if group.baseline is not None and group.baseline_fault is not None:
             if group.baseline.fault is None:  # else it is told already
                 yield group.fault_at(("baseline",), group.baseline_fault)
             return
+
+
+def _misfit_of_any(group: Group) -> str | None:
+    """Why an implementation cannot run, without the name of its function: several that are called
+    with an argument too many are one thing to mend."""
+    reference = reference_of(group.implementation)
+    return group.misfit and group.misfit.replace(reference or "\0", "the function", 1)
 
 
 def _idle_rules(group: Group, tally: Tally, idle_skips: set[int]) -> Iterator[Fault]:

@@ -7,7 +7,7 @@ A rule applies to the cases that have every name it uses; to the others it says 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from gpubench.errors import PlanError, did_you_mean
 from gpubench.names import Value, format_shape, format_value
@@ -106,6 +106,9 @@ def selected(
     except ExpressionError as error:
         raise PlanError(f"--where {where!r}: {error}") from error
     for name in sorted(formula.names - names):
+        texts = {value for case in every for value in _texts_of(case)}
+        if name in texts:
+            raise PlanError(f"--where {where!r}: write a text in quotes: '{name}'")
         raise PlanError(_unknown(name, names))
     scopes = ((case, scope(case, formula.names)) for case in kept)
     concerned = [(case, values) for case, values in scopes if values.keys() == formula.names]
@@ -121,6 +124,13 @@ def _value_text(case: Case, name: str) -> str | None:
         return shape if shape is None or isinstance(shape, str) else format_shape(shape)
     value = scope(case, frozenset([name])).get(name)
     return None if value is None else format_value(value)
+
+
+def _texts_of(case: Case) -> Iterator[str]:
+    """Yield every value of a case that is a text."""
+    for value in (*case.values.values(), *scope(case, frozenset(_DERIVED)).values()):
+        if isinstance(value, str):
+            yield value
 
 
 def _unknown(name: str, names: Iterable[str]) -> str:

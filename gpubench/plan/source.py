@@ -25,6 +25,8 @@ from gpubench.suite.tree import shortened
 
 _KEEP_ARGUMENTS = {"jit", "njit", "cache", "lru_cache"}
 """Decorators that leave a function the arguments that it is written with: Numba's and Python's."""
+BACKENDS = {"njit": "numba", "jit": "numba", "cuda.jit": "numba_cuda"}
+"""Backend by the decorator that compiles a function."""
 MOST_SHOWN = 200
 """Characters of a function's parameters in a message."""
 SEARCHED_FIRST: list[str] = []
@@ -144,6 +146,55 @@ def find_definition(reference: str) -> ast.stmt | None:
     return None
 
 
+def decorator_names(definition: ast.FunctionDef) -> list[tuple[str, ...]]:
+    """Return the names of each decorator, with the name before a dot and without: ``cuda.jit`` and
+    ``jit``."""
+    names: list[tuple[str, ...]] = []
+    for decorator in definition.decorator_list:
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        words = ast.unparse(called).split(".")
+        names.append((".".join(words[-2:]), words[-1]))
+    return names
+
+
+def find_backend(reference: str) -> tuple[str, str] | None:
+    """Return the backend that a function's source shows, and by what; ``None`` where it does not
+    tell. Raises ``KernelError``."""
+    definition = find_definition(reference)
+    if not isinstance(definition, ast.FunctionDef):
+        return None
+    for names in decorator_names(definition):
+        for name in names:
+            if name in BACKENDS:
+                return BACKENDS[name], f"@{name}"
+    return ("numpy", "no decorator") if not definition.decorator_list else None
+
+
+def arrays_by_thread(reference: str) -> list[int]:
+    """Return which arguments of a CUDA kernel its source indexes by the thread's place in the grid,
+    by their positions; none where the source does not tell. Raises ``KernelError``."""
+    definition = find_definition(reference)
+    if not isinstance(definition, ast.FunctionDef):
+        return []
+    threads: set[str] = set()
+    for node in ast.walk(definition):
+        if isinstance(node, ast.Assign) and _is_place_in_grid(ast.unparse(node.value)):
+            targets = (each for target in node.targets for each in ast.walk(target))
+            threads |= {each.id for each in targets if isinstance(each, ast.Name)}
+    indexed = {
+        node.value.id
+        for node in ast.walk(definition)
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)
+        if any(isinstance(each, ast.Name) and each.id in threads for each in ast.walk(node.slice))
+    }
+    parameters = (*definition.args.posonlyargs, *definition.args.args)
+    return [place for place, each in enumerate(parameters) if each.arg in indexed]
+
+
+def _is_place_in_grid(value: str) -> bool:
+    return "cuda.grid(" in value or ("threadIdx" in value and "blockIdx" in value)
+
+
 def source_text(implementation: Implementation, suite_path: Path | str) -> str:
     """Text of the function, factory, launcher or source file; its name where that is all there is.
 
@@ -190,7 +241,10 @@ def _find_module(name: str) -> SourceFile | None:
             f"module {name!r} ({path}) is nested too deeply to be looked through; put what the "
             "suite names into a module of its own"
         ) from error
-    except (OSError, SyntaxError, ValueError) as error:
+    except SyntaxError as error:
+        place = f"{path}:{error.lineno}" if error.lineno else str(path)
+        raise KernelError(f"module {name!r} is not Python: {place}: {error.msg}") from error
+    except (OSError, ValueError) as error:
         cause = f"{type(error).__name__}: {error}"
         raise KernelError(f"cannot read module {name!r} ({path}): {cause}") from error
 
@@ -278,6 +332,10 @@ def _find_spec(name: str) -> ModuleSpec | None:
             "it is in"
         ) from ModuleNotFoundError(name=name)
     for part in rest:
+        if part == "py":
+            raise KernelError(
+                f"there is no module {name!r}; write {name.removesuffix('.py')!r}, without .py"
+            ) from ModuleNotFoundError(name=name)
         locations = list(spec.submodule_search_locations or ())
         parent, spec = spec, PathFinder.find_spec(f"{spec.name}.{part}", locations or None)
         if spec is None or not locations:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gpubench.analysis.choice import Alternative, Choice, Repayment, Stretch, choices
 from gpubench.analysis.headline import KernelKey
 from gpubench.errors import ResultsError
+from gpubench.naming import find_kernels
 from gpubench.report import text
 from gpubench.report.findings import (
     ReasonView,
@@ -148,10 +149,10 @@ class ChoosePage:
     states: tuple[State, ...]
 
 
-def build(history: History, site: Site, only: str | None = None) -> ChoosePage:
-    """The choices on one setup, each kernel as it was last measured there.
+def build(history: History, site: Site, only: Collection[KernelKey] | None = None) -> ChoosePage:
+    """Return the choices on one setup, each kernel as it was last measured there.
 
-    ``only`` names one kernel: ``matmul``, or with its suite ``examples.matmul``.
+    ``only`` are the kernels that are shown; ``None``: all.
     """
     kernels = tuple(
         KernelChoice(
@@ -163,8 +164,7 @@ def build(history: History, site: Site, only: str | None = None) -> ChoosePage:
             elsewhere=elsewhere(key, history, site),
         )
         for key, now in site.current(history).items()
-        if only in (None, key[1], ".".join(key))
-        and not all(row.is_alone for row in now.cases.values())
+        if (only is None or key in only) and not all(row.is_alone for row in now.cases.values())
     )
     rows = site.rows_now(history)
     states = [*running_states(history.snapshots)]
@@ -212,25 +212,27 @@ def _capabilities(rows: Iterable[Row]) -> Capabilities:
 
 
 def chosen_pages(
-    table: Table, kernel: str | None, machine: str | None, environment: str | None
+    table: Table, names: Sequence[str], machine: str | None, environment: str | None
 ) -> tuple[ChoosePage, ...]:
-    """Pages of the setups that are asked for, with one kernel alone where one is named.
+    """Return the pages of the setups that are asked for, with the kernels that are named, all where
+    none is.
 
-    Raises ``ResultsError`` with what there is, where nothing fits.
+    Raises ``GpubenchError`` with what there is, where nothing fits.
     """
     site = Site(table)
     there = site.histories_of_first_branch
     histories = [one for one in there if one.setup.fits(machine, environment)]
     if not histories:
         setups = text.join(setup_label(history.setup) for history in there)
-        words = f"there are {setups}" if setups else "there are none; run `asv run`"
-        raise ResultsError(f"no results of that machine and environment: {words}")
-    pages = tuple(page for h in histories if (page := build(h, site, kernel)).kernels)
-    if not pages and kernel is None:
-        raise ResultsError("nothing to choose from: name `pairs` of benchmarks in a suite")
+        if not setups:
+            raise ResultsError("there are no results yet; measure with `asv run`")
+        raise ResultsError(f"no results of that machine and environment: there are {setups}")
+    keys = dict.fromkeys(key for history in histories for key in site.current(history))
+    only = find_kernels(names, keys) if names else None
+    pages = tuple(page for h in histories if (page := build(h, site, only)).kernels)
     if not pages:
-        labels = sorted({kernel_label(key) for h in histories for key in site.current(h)})
-        raise ResultsError(f"no results of the kernel {kernel!r}: there are {text.join(labels)}")
+        of = f" of {text.join(names)}" if names else ""
+        raise ResultsError(f"nothing to choose from{of}: name `pairs` of benchmarks in a suite")
     return pages
 
 

@@ -24,8 +24,8 @@ _SHOWN_CASES = 4
 """Cases named for one reason; the kernels' pages list all."""
 
 _NEXT_STEPS: dict[Status, str] = {
-    "wrong": "asv run --quick --show-stderr --bench {bench}",
-    "failed": "asv run --quick --show-stderr --bench {bench}",
+    "wrong": "gpubench verify {kernel} -a implementation={implementation}",
+    "failed": "gpubench verify {kernel} -a implementation={implementation}",
     "killed": "asv run --show-stderr --bench {bench}",
     "timed_out": "asv run --show-stderr --bench {bench}",
     "verified": "asv run --bench {bench}",
@@ -169,10 +169,23 @@ def reason_views(rows: Iterable[Row]) -> tuple[ReasonView, ...]:
     views = []
     for status, reason, cases in by_reason(rows):
         examples = tuple(case_words(row.name) for row in cases[:_SHOWN_CASES])
-        bench = cases[0].bench or cases[0].name.benchmark.class_name
-        command = _NEXT_STEPS[status].format(bench=bench)
+        command = _next_step(status, cases[0])
         views.append(ReasonView(status, reason, len(cases), examples, command))
     return tuple(views)
+
+
+def _next_step(status: Status, row: Row) -> str:
+    """Return the command that shows more of a case; benchmarks of another project are verified by
+    none of ours."""
+    if row.bench and status in ("wrong", "failed"):
+        return f"asv run --quick --show-stderr --bench {row.bench}"
+    name = row.name
+    kernel = name.kernel if name.suite == name.kernel else f"{name.suite}::{name.kernel}"
+    return _NEXT_STEPS[status].format(
+        bench=row.bench or name.benchmark.class_name,
+        kernel=kernel,
+        implementation=name.implementation,
+    )
 
 
 def case_words(name: CaseName) -> str:

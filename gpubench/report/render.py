@@ -12,7 +12,7 @@ import hashlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -39,6 +39,7 @@ from gpubench import __version__
 from gpubench.collecting import without_collecting
 from gpubench.errors import GpubenchError
 from gpubench.links import leads_out
+from gpubench.naming import find_kernels
 from gpubench.parallel import in_processes, processors
 from gpubench.report import (
     advise,
@@ -164,6 +165,21 @@ def view_models(table: Table) -> dict[str, Any]:
     site = Site(table)
     files = (file for history in groups(site) for file in files_of(history, site))
     return {file.address: exports.plain(file.make()) for file in files if file.template}
+
+
+def kernel_pages(table: Table, names: Sequence[str]) -> list[str]:
+    """Return the addresses of the pages of the kernels that are named, on each setup that has
+    them; raises ``GpubenchError`` for a name without results."""
+    site = Site(table)
+    there = dict.fromkeys(key for history in site.histories for key in site.kernels(history))
+    named = find_kernels(names, there)
+    return [
+        site.address(history.setup, key)
+        for key in there
+        if key in named
+        for history in site.histories
+        if key in site.kernels(history)
+    ]
 
 
 def groups(site: Site) -> list[History | None]:

@@ -18,7 +18,7 @@ import numpy as np
 from asv_runner.statistics import compute_stats
 from numpy.typing import NDArray
 
-from gpubench.errors import GpubenchError
+from gpubench.errors import GpubenchError, describe_error
 from gpubench.files import MOST_BYTES, TooLarge, read_regular
 from gpubench.names import BenchmarkName, parse_benchmark_name
 from gpubench.results.model import Described
@@ -182,7 +182,7 @@ def read_result_file(path: Path, machine: str, pairs: BenchmarkPairs) -> ResultF
         environment, date = content["env_name"], float(content["date"]) / 1000
         row_type, rows = _row_type(tuple(content["result_columns"])), dict(content["results"])
     except (KeyError, TypeError, ValueError) as error:
-        raise UnreadableFile(f"not a result file of asv: {error!r} is missing or wrong") from error
+        raise UnreadableFile(f"not a result file of asv: {describe_error(error)}") from error
     is_date = 0 <= date < NEWEST
     if not (isinstance(stored_machine, str) and isinstance(environment, str) and is_date):
         raise UnreadableFile("not a result file of asv: its machine, environment or date is wrong")
@@ -353,7 +353,9 @@ def _as_format_2(content: dict[str, Any]) -> dict[str, Any]:
             named_by = content["python"], content["requirements"]
             upgraded["env_name"] = get_env_name("", *named_by, {})
     except Exception as error:  # what is missing, or of another kind
-        raise UnreadableFile(f"its format 1 cannot be converted: {error!r}") from error
+        raise UnreadableFile(
+            f"its format 1 cannot be converted: {describe_error(error)}"
+        ) from error
     return upgraded
 
 

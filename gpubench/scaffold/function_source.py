@@ -8,14 +8,7 @@ import re
 from dataclasses import dataclass
 
 from gpubench.errors import KernelError
-from gpubench.plan.source import find_definition
-
-BACKENDS = {
-    "njit": "numba",
-    "jit": "numba",
-    "cuda.jit": "numba_cuda",
-}
-"""Backend by the decorator that compiles a function."""
+from gpubench.plan.source import BACKENDS, decorator_names, find_definition
 
 UFUNC_DECORATORS = frozenset({"vectorize", "guvectorize"})
 """Decorators whose function gets elements, and not the arrays of a call."""
@@ -117,10 +110,8 @@ def join_parameters(one: Parameter, other: Parameter) -> Parameter:
 
 def _find_backend(definition: ast.FunctionDef) -> str:
     """Return the backend by a function's decorators; NumPy's without one that compiles."""
-    for decorator in definition.decorator_list:
-        called = decorator.func if isinstance(decorator, ast.Call) else decorator
-        words = ast.unparse(called).split(".")
-        for name in (".".join(words[-2:]), words[-1]):
+    for names in decorator_names(definition):
+        for name in names:
             if name in UFUNC_DECORATORS:
                 raise KernelError(
                     f"{definition.name} is made a ufunc by @{name}: write a function around it "

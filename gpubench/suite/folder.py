@@ -61,15 +61,15 @@ def library_folder() -> Path:
 
 def suite_files(folder: Path) -> list[Path]:
     """The ``*.yaml`` of a folder, sorted."""
-    return [file for file in like_suites(folder, nested=False) if file.suffix == ".yaml"]
+    return [file for file in suite_paths(folder, nested=False) if file.suffix == ".yaml"]
 
 
-def like_suites(folder: Path, nested: bool) -> list[Path]:
-    """The same and what is hardly anything but a suite, ``*.yml``, ``*.YAML``; ``nested``: then
-    those of the folders in it, but for hidden ones."""
+def suite_paths(folder: Path, nested: bool) -> list[Path]:
+    """Return the same and files that are probably misnamed suites, ``*.yml``, ``*.YAML``;
+    ``nested``: then those of the folders in it, but for hidden ones."""
     inside = sorted(folder.glob("*"))  # nothing where there is no such folder
     files = [path for path in inside if path.suffix.lower() in (".yml", ".yaml")]
     for path in inside if nested else ():
         if path.is_dir() and not path.name.startswith("."):
-            files += like_suites(path, nested)
+            files += suite_paths(path, nested)
     return files

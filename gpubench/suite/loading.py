@@ -14,7 +14,7 @@ from gpubench.links import leads_out, project_of
 from gpubench.names import NAME
 from gpubench.suite import tree
 from gpubench.suite.checks import check_presets, check_suite, was_faults
-from gpubench.suite.folder import like_suites
+from gpubench.suite.folder import suite_paths
 from gpubench.suite.model import Suite
 from gpubench.suite.reader import MAX_FAULTS, read_suite_file
 from gpubench.suite.tree import Node, Origin
@@ -79,7 +79,7 @@ def load_suites(
     named = tuple(map(Path, paths))
     for path in named:
         is_folder = os.path.isdir(path)  # noqa: PTH112 (raises of a name that is too long)
-        inside = like_suites(path, nested) if is_folder else [path]
+        inside = suite_paths(path, nested) if is_folder else [path]
         for file in inside:
             if is_folder and file.suffix != ".yaml":
                 message = f"suite files end in .yaml: rename it to {file.with_suffix('.yaml').name}"
@@ -116,6 +116,13 @@ def load_suites(
     if faults:
         raise SuiteError(faults)
     return tuple(loaded for loaded, _, _ in read if loaded)
+
+
+def read_fields(path: Path, field: str) -> dict[str, Node]:
+    """Return what a suite file has in a field by name, with what it extends: ``kernels``,
+    ``presets``. Checks nothing; returns nothing for a file that cannot be read."""
+    root, _ = _assembled(path, (path,))
+    return root.fields(field) if root else {}
 
 
 def _load_file(

@@ -96,6 +96,7 @@ _SYNTAX_HINTS = {
     "expected ',' or '}'": "a mapping ends with }, and text with : or # in it is written in quotes",
     "could not find expected ':'": "a field is written as name: value",
     "expected <block end>": "fields of one mapping start in the same column",
+    "did not find expected key": "fields of one mapping start in the same column",
     "unexpected end of stream": "a quotation mark is missing",
 }
 

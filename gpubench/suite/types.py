@@ -274,10 +274,11 @@ Identifier = Annotated[
 ColumnName = Annotated[str, _spelled(_IDENTIFIER, _LETTERS, "a name of a column")]
 """Formulas do not use it, so that it may be `max` or `sum`."""
 AxisName = Annotated[Identifier, AfterValidator(_not_reserved)]
+REFERENCE = re.compile(f"{_DOTTED}:{_DOTTED}")
 Reference = Annotated[
     str,
     _spelled(
-        f"{_DOTTED}:{_DOTTED}",
+        REFERENCE.pattern,
         "module:name, gpubench.kernels.elementwise:vector_add_numpy for example",
     ),
 ]

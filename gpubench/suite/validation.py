@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any, get_args, get_origin
 
 from pydantic import ValidationError
@@ -48,13 +49,30 @@ def validate(root: Node) -> tuple[Suite | None, Node, tuple[Fault, ...]]:
         except ValidationError as error:
             errors = error.errors(include_url=False, include_input=False)
         if attempt == 0:  # what fails later follows from what was left out
-            told = (_fault(details, root) for details in errors[: MAX_FAULTS + 1])
+            misspelt = _misspelt(errors)
+            told = (
+                _fault(details, root)
+                for details in errors[: MAX_FAULTS + 1]
+                if not (details["type"] == "missing" and details["loc"] in misspelt)
+            )
             faults = tuple(fault for fault in told if fault)
         at_fault = {id(_walk(sound, details["loc"])[1]) for details in errors}
         if len(errors) > MAX_FAULTS or id(sound) in at_fault:
             break
         sound = _without(sound, at_fault)
     return None, root, faults
+
+
+def _misspelt(errors: Iterable[ErrorDetails]) -> set[tuple[str | int, ...]]:
+    """Return the places of fields that are written with another spelling: that they are missing
+    follows from it."""
+    places = set()
+    for details in errors:
+        if details["type"] == "extra_forbidden":
+            *at, name = details["loc"]
+            near = get_close_matches(str(name), _fields_at(at), n=1)
+            places |= {(*at, field) for field in near}
+    return places
 
 
 def _fault(details: ErrorDetails, root: Node) -> Fault | None:
@@ -65,7 +83,8 @@ def _fault(details: ErrorDetails, root: Node) -> Fault | None:
             hint = suggestion(str(path[-1]), _fields_at(location[:-1]))
             return node.key_fault(f"unknown field {path[-1]!r} in {_label(path[:-1])}{hint}")
         case "missing":
-            return node.key_fault(f"missing field {location[-1]!r} in {_label(path)}")
+            write = "; write version: 1" if location == ("version",) else ""
+            return node.key_fault(f"missing field {location[-1]!r} in {_label(path)}{write}")
         case "expression":
             return node.formula_fault(context["problem"], context["offset"])
         case "problem" if location[-1:] == ("[key]",):
@@ -81,7 +100,22 @@ def _fault(details: ErrorDetails, root: Node) -> Fault | None:
             hint = did_you_mean(str(node.content)[:80], words).replace("?", "? Allowed: ")
             allowed = _ALLOWED.get(kind, "").format_map(context) or details["msg"]
             found = f"{_where(path)}: found {_shown(node)}"
+            if meant := _meant(kind, path, node):
+                return node.origin.fault(f"{found}; write {meant}")
             return node.origin.fault(f"{found}{hint or '; allowed: '}{allowed}")
+
+
+def _meant(kind: str, path: Path, node: Node) -> str | None:
+    """Return what was most likely meant by one value in place of a list or of fields."""
+    if not isinstance(node.content, str | int | float) or len(path) < 2:
+        return None
+    if kind == "tuple_type":
+        return f"[{node.content}]"
+    if kind == "model_type" and path[-2] == "implementations" and ":" in str(node.content):
+        return f'{{function: "{node.content}"}}'
+    if kind == "model_type" and path[-2] == "scalars" and not isinstance(node.content, str):
+        return f"{{value: {node.content}, dtype: float64}}"
+    return None
 
 
 def _shown(node: Node) -> str:

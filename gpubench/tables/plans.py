@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.table import Table
@@ -19,15 +20,28 @@ from gpubench.tables.table import table
 _WHERE = ("suite", "kernel", "implementation", "backend", "device")
 
 
-def counts_line(plan: Plan) -> str:
-    """``6 suites, 6 kernels, 19 implementations, 214 cases``."""
-    counts = {
+def plan_counts(plan: Plan, cases: Sequence[Case]) -> dict[str, int]:
+    """Return how much is planned, by what it is; ``cases`` are those that are counted."""
+    return {
         "suite": len(plan.loaded),
-        "kernel": sum(len(loaded.suite.kernels) for loaded in plan.loaded),
+        "kernel": len(plan.kernels),
         "implementation": len(plan.groups()),
-        "case": sum(1 for _ in plan.cases()),
+        "case": len(cases),
     }
-    return ", ".join(text.plural(n, what) for what, n in counts.items())
+
+
+def counts_line(plan: Plan, cases: Sequence[Case]) -> str:
+    """Return ``6 suites, 6 kernels, 19 implementations, 214 cases``."""
+    return ", ".join(text.plural(n, what) for what, n in plan_counts(plan, cases).items())
+
+
+def check_row(plan: Plan, cases: Sequence[Case]) -> dict[str, Any]:
+    """Return what ``gpubench check`` finds, as JSON shows it."""
+    return {
+        "counts": plan_counts(plan, cases),
+        "faults": [asdict(fault) for fault in plan.faults()],
+        "warnings": [asdict(warning) for warning in plan.warnings()],
+    }
 
 
 def plan_table(cases: Sequence[Case], *, listed: bool) -> Table:

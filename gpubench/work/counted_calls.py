@@ -73,7 +73,7 @@ def _answer(case: Case, index: int, counter: Counter) -> dict[str, Any]:
         with opened(case, draw_inputs(case)) as execution:
             return _count(execution, index, counter)
     except (Exception, SystemExit) as error:  # a kernel may call sys.exit()
-        return {"missing": cause(error)}
+        return {"missing": cause(error, case)}
 
 
 def _count(execution: Execution, index: int, counter: Counter) -> dict[str, Any]:

@@ -198,7 +198,7 @@ def test_a_file_without_prices_is_refused(project: Path, content: str) -> None:
         (["scale", "-a", "n=1.5"], "-a n=1.5: a size is a whole number above 0\n"),
         (["scale", "-a", "n=many"], "-a n=many: a size is a whole number above 0\n"),
         (["scale", "-a", "n=1,2"], "-a n=1,2: one value is needed, as in -a n=50000000\n"),
-        (["scal", "-a", "n=1"], "there are no results of scal\nmeasured are scale::scale\n"),
+        (["scal", "-a", "n=1"], "there are no results of 'scal'; did you mean 'scale'?\n"),
         (["scale", "-a", "n=8192", "--have", "cuda:7"], "no ranking of scale at n = 8,192\n"),
     ],
 )

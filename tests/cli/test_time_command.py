@@ -192,7 +192,7 @@ def test_ctrl_c_ends_compiled_code_at_once_and_leaves_no_process(project, ending
 
 def test_a_suite_that_is_not_there_is_told_with_those_that_are(project):
     assert run("scales", code=2).stderr.strip() == (
-        "gpubench: there is no scales and no suites/scales.yaml; suites/ has scale"
+        "gpubench: there is no suite, kernel or path 'scales'; did you mean 'scale'?"
     )
 
 
@@ -365,7 +365,9 @@ def test_a_suite_is_found_by_path_too_and_a_kernel_by_name(project):
     by_name = cells(run("scale::scale", *keep).stdout)
     assert by_name == cells(run("suites/scale.yaml", *keep).stdout)
     result = run("scale::scales", code=2)
-    assert result.stderr.strip().endswith("suites/scale.yaml has no kernel 'scales'; it has scale")
+    assert result.stderr.strip().endswith(
+        "suite 'scale' has no kernel 'scales'; did you mean 'scale'?"
+    )
 
 
 def test_a_control_of_scripts_has_no_false_alarm(project):

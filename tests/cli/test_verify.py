@@ -128,7 +128,7 @@ def test_json_tells_of_every_case_and_of_the_place():
 
 def test_a_kernel_that_is_not_there_is_named_with_those_that_are():
     said = run("scale::half", code=2).stderr
-    assert "suites/scale.yaml has no kernel 'half'; it has double, triple" in said.replace("\n", "")
+    assert "suite 'scale' has no kernel 'half'; it has double, triple" in said.replace("\n", "")
 
 
 def test_a_case_that_ctrl_c_interrupts_is_counted_as_that_and_never_as_right(monkeypatch):

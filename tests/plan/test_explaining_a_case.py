@@ -67,7 +67,7 @@ def test_each_value_comes_with_the_place_that_set_it(plan: Plan) -> None:
         "dtype": ("float64", "base.yaml:9:11"),
         "tile": ("4", "base.yaml:10:13"),
         "block": ("32", "base.yaml:20:25"),
-        "grid": ("1 (cover)", "default"),
+        "grid": ("1 (covers a)", "default"),
         "shared_bytes": ("0", "default"),
         "device": ("cuda:0", "base.yaml:21:14"),
         "factory": ("pkg:make", "base.yaml:17:18"),

@@ -212,7 +212,7 @@ AT_AN_OLD_COMMIT = {
     "another number of arguments": ("def f(a, b): ...", "little_kernels:f takes (a, b), and is"),
     "a module that does not parse": (
         "def f(a, b, c):",
-        "cannot read module 'little_kernels' ({path}): IndentationError: expected an indented ",
+        "module 'little_kernels' is not Python: {path}:5: expected an indented block",
     ),
 }
 
@@ -269,7 +269,7 @@ def test_a_name_inside_a_function_is_none_of_the_module(write: Write) -> None:
 def test_a_module_that_is_no_python_says_where(write: Write) -> None:
     module = write("def f(:")
 
-    with pytest.raises(KernelError, match=r"^cannot read module 'little_kernels' \(.*\): Syntax"):
+    with pytest.raises(KernelError, match=r"^module 'little_kernels' is not Python: .*py:1: inv"):
         require(f"{module}:f")
 
 

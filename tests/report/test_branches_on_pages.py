@@ -156,7 +156,7 @@ def test_each_of_several_branches_has_its_pages(project: Project) -> None:
         site = Site(table)
         pages = view_models(table)
         index = write_report(table, project.folder / "html")
-        (chosen,) = chosen_pages(table, None, None, None)
+        (chosen,) = chosen_pages(table, [], None, None)
         exports.write(site, project.folder)
         assert branches_of(table) == {"main": 12, "exp": 11}
 

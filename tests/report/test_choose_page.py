@@ -10,7 +10,7 @@ import pytest
 from full_kernel import write_full_kernel
 from result_files import CommitFiles
 
-from gpubench.errors import ResultsError
+from gpubench.errors import GpubenchError, ResultsError
 from gpubench.report import choose
 from gpubench.report.choose import ChoosePage, Recommendation, chosen_pages
 from gpubench.report.exports import plain
@@ -195,19 +195,22 @@ def test_without_any_speedup_the_page_says_what_comes_next(tmp_path: Path) -> No
 
 def test_one_kernel_may_be_asked_for_by_either_name(sample: Table) -> None:
     for name in ("norm", "norm.norm"):
-        pages = chosen_pages(sample, name, "runner", None)
+        pages = chosen_pages(sample, [name], "runner", None)
         assert [k.kernel.label for page in pages for k in page.kernels] == ["norm"]
     assert pages[0].verdict == "At the largest size numba_parallel is the fastest."
 
 
 def test_an_unknown_kernel_names_those_that_there_are(sample: Table) -> None:
-    with pytest.raises(ResultsError, match=r"kernel 'nrom': there are increment_by_one, mandel"):
-        chosen_pages(sample, "nrom", None, None)
+    with pytest.raises(GpubenchError) as refused:
+        chosen_pages(sample, ["nrom"], None, None)
+    assert str(refused.value) == "there are no results of 'nrom'; did you mean 'norm'?"
+    with pytest.raises(GpubenchError, match="measured are increment_by_one, mandelbrot"):
+        chosen_pages(sample, ["conway"], None, None)
 
 
 def test_an_unknown_machine_names_those_that_there_are(sample: Table) -> None:
     with pytest.raises(ResultsError, match=r"there are runner, virtualenv-py3\.11 and gpu-box"):
-        chosen_pages(sample, None, "laptop", None)
+        chosen_pages(sample, [], "laptop", None)
 
 
 def test_the_view_model_is_plain_data(full: ChoosePage) -> None:

@@ -59,7 +59,7 @@ def test_without_several_numbers_of_workers_nothing_is_said(tmp_path: Path) -> N
 
 
 def test_choose_says_what_a_start_costs(pools: Table, tmp_path: Path) -> None:
-    (chosen,) = chosen_pages(pools, "map", None, None)
+    (chosen,) = chosen_pages(pools, ["map"], None, None)
     starts = {row.label: row.start for row in chosen.kernels[0].choices[0].rows}
     assert starts == {f"pool on processes:{n}": 1.0 for n in (1, 2, 4)}
     lines = [line.plain.strip() for line in choose_page(chosen)]

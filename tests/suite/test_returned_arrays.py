@@ -25,7 +25,7 @@ def test_an_array_that_the_others_write_may_be_returned(load: Callable[..., obje
         ("[a]", "12:52: unknown written array 'a'; allowed: b"),
         ("[b, c]", "12:55: unknown written array 'c'; allowed: b"),
         ("[b, b]", "12:55: returns[1]: b is there twice"),
-        ("b", "12:51: returns: found 'b'; allowed: a list, in brackets"),
+        ("b", "12:51: returns: found 'b'; write [b]"),
     ],
 )
 def test_what_nobody_writes_is_a_fault_at_its_place(

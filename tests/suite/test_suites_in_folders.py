@@ -144,7 +144,7 @@ def test_a_suite_is_found_by_name_in_the_folder_that_is_asked_for(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     missing = gpubench("verify", "arrays", code=2)
-    assert "there is no arrays and no suites/arrays.yaml; suites/ has plain" in missing
+    assert "'arrays'; suites/ has plain; a path is suites/systems/arrays.yaml" in missing
     assert "1 case" in gpubench("verify")
 
     monkeypatch.setenv("GPUBENCH_SUITES", "suites/systems")
