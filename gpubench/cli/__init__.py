@@ -8,6 +8,7 @@ from gpubench import __version__
 from gpubench.cli.advise import advise
 from gpubench.cli.calibrating import calibrate
 from gpubench.cli.console import ERR, Commands
+from gpubench.cli.exporting import export
 from gpubench.cli.fleet import fleet
 from gpubench.cli.measuring import count, time, verify
 from gpubench.cli.reading import choose, compare, query, report, serve
@@ -20,7 +21,7 @@ from gpubench.distribution import describe_conflict
     sections={
         "Write suites": (init, add, check, plan, schema),
         "Run them": (verify, count, time, calibrate, fleet),
-        "Read results": (report, serve, compare, choose, advise, query),
+        "Read results": (report, serve, compare, choose, advise, query, export),
         "This machine": (devices, grid),
     },
     context_settings={"help_option_names": ["-h", "--help"]},
