@@ -11,6 +11,7 @@ from gpubench.cli.console import ERR, Commands
 from gpubench.cli.exporting import export
 from gpubench.cli.fleet import fleet
 from gpubench.cli.measuring import count, time, verify
+from gpubench.cli.profiling import profile
 from gpubench.cli.reading import choose, compare, query, report, serve
 from gpubench.cli.suites import add, check, devices, grid, init, plan, schema
 from gpubench.distribution import describe_conflict
@@ -20,7 +21,7 @@ from gpubench.distribution import describe_conflict
     cls=Commands,
     sections={
         "Write suites": (init, add, check, plan, schema),
-        "Run them": (verify, count, time, calibrate, fleet),
+        "Run them": (verify, count, time, profile, calibrate, fleet),
         "Read results": (report, serve, compare, choose, advise, query, export),
         "This machine": (devices, grid),
     },

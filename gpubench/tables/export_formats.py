@@ -95,8 +95,10 @@ def left_out(cases: Iterable[ExportedCase]) -> list[str]:
             )
         else:
             others[status] = others.get(status, 0) + 1
-    for status, count in others.items():
-        lines.append(f"left out {text.plural(count, 'case')} without a number: {status}")
+    lines += [
+        f"left out {text.plural(count, 'case')} without a number: {other}"
+        for other, count in others.items()
+    ]
     return lines
 
 
