@@ -8,8 +8,10 @@ from gpubench import __version__
 from gpubench.cli.advise import advise
 from gpubench.cli.calibrating import calibrate
 from gpubench.cli.console import ERR, Commands
+from gpubench.cli.exporting import export
 from gpubench.cli.fleet import fleet
 from gpubench.cli.measuring import count, time, verify
+from gpubench.cli.profiling import profile
 from gpubench.cli.reading import choose, compare, query, report, serve
 from gpubench.cli.suites import add, check, devices, grid, init, plan, schema
 from gpubench.distribution import describe_conflict
@@ -19,8 +21,8 @@ from gpubench.distribution import describe_conflict
     cls=Commands,
     sections={
         "Write suites": (init, add, check, plan, schema),
-        "Run them": (verify, count, time, calibrate, fleet),
-        "Read results": (report, serve, compare, choose, advise, query),
+        "Run them": (verify, count, time, profile, calibrate, fleet),
+        "Read results": (report, serve, compare, choose, advise, query, export),
         "This machine": (devices, grid),
     },
     context_settings={"help_option_names": ["-h", "--help"]},

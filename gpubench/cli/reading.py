@@ -489,12 +489,7 @@ def _without_repetitions(columns: Sequence[str]) -> list[str]:
 def _side(name: str, results: Path, open_once: Callable[[Path], Table]) -> ComparisonSide:
     """One side of a comparison: a results folder, or a commit of ``results``."""
     from gpubench.analysis.comparison import side_of
-    from gpubench.results.commits import (
-        names_commit,
-        range_fault,
-        resolve_commit,
-        why_unresolved,
-    )
+    from gpubench.results.commits import names_commit
 
     repository = Path.cwd()
     folder = Path(name)
@@ -507,18 +502,41 @@ def _side(name: str, results: Path, open_once: Callable[[Path], Table]) -> Compa
                 f"./{name} is the folder, {name}~0 the commit"
             )
         return side_of(name, open_once(folder))
-    if fault := range_fault(name):
-        raise GpubenchError(fault)
     table = open_once(results)
-    if commit := resolve_commit(name, table.commits, repository):
+    if commit := _find_measured(name, table):
         return side_of(name, table, commit)
     if folder.is_dir() and not names_commit(name, repository):
         raise GpubenchError(f"the folder {name} holds no results of asv: it has no */machine.json")
     if name.startswith(("/", "./", "../")):
         raise GpubenchError(f"there is no folder {name}")
+    raise _not_measured(name, table, results)
+
+
+def measured_commit(name: str, table: Table, results: Path) -> str:
+    """Return the full hash of a commit with results, by what git takes for it. Raises
+    ``GpubenchError`` where there is none."""
+    if commit := _find_measured(name, table):
+        return commit
+    raise _not_measured(name, table, results)
+
+
+def _find_measured(name: str, table: Table) -> str | None:
+    """Return the full hash of a commit with results; raise ``GpubenchError`` for a range."""
+    from gpubench.results.commits import range_fault, resolve_commit
+
+    if fault := range_fault(name):
+        raise GpubenchError(fault)
+    return resolve_commit(name, table.commits, Path.cwd())
+
+
+def _not_measured(name: str, table: Table, results: Path) -> GpubenchError:
+    """Say that a commit has no results, and which have some."""
+    from gpubench.results.commits import why_unresolved
+
     measured = ", ".join(commit.hash[:8] for commit in reversed(table.commits[-5:]))
     newest = f"; the newest results in {results} are of {measured or 'no commit'}"
-    raise GpubenchError(f"{why_unresolved(name, repository)}{newest}".replace("?; the", "? The"))
+    words = f"{why_unresolved(name, Path.cwd())}{newest}"
+    return GpubenchError(words.replace("?; the", "? The"))
 
 
 def _write(

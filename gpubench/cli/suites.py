@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -159,7 +160,15 @@ def schema(reference: bool, as_path: bool) -> None:
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False), default=Path())
 @click.option("--with", "systems", default="", help="Systems to install too: dask,ray,modin.")
 @click.option("--project", "name", help="Name of the project (default: as its build files say).")
-def init(directory: Path, systems: str, name: str | None) -> None:
+@click.option(
+    "--ci",
+    "host",
+    type=click.Choice(["github", "gitlab"]),
+    help="Write a workflow too, which checks, counts and times pull requests.",
+)
+def init(
+    directory: Path, systems: str, name: str | None, host: Literal["github", "gitlab"] | None
+) -> None:
     """Start benchmarks in a project.
 
     Writes asv.conf.json, benchmarks/, a first suite and its kernel, and overwrites nothing. Prints
@@ -171,13 +180,20 @@ def init(directory: Path, systems: str, name: str | None) -> None:
     # An extra has hyphens, the backend underscores: scikit-learn is scikit_learn.
     named = [word.strip().replace("-", "_") for word in systems.split(",") if word.strip()]
     project = find_project(directory, name, lambda text: ERR.print(f"gpubench: {text}"))
-    files = write_project(directory, named, project)
+    files = write_project(directory, named, project, needs_cuda=host is not None)
+    steps = next_steps(directory, files, named)
+    if host is not None:
+        from gpubench.scaffold.continuous_integration import workflow_steps, write_workflow
+
+        workflow = write_workflow(directory, host, project)
+        files |= workflow
+        steps = [*workflow_steps(directory, workflow), *steps]
     for path, is_new in files.items():
         click.echo(f"{'wrote' if is_new else 'kept '} {path}")
     if files[directory / "asv.conf.json"]:
         echo(f"\nThe project is called {project.distribution}, as {project.named_by} says.")
     click.echo("\nNext:")
-    for step in next_steps(directory, files, named):
+    for step in steps:
         click.echo(f"  {step}")
 
 

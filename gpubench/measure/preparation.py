@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -267,6 +267,17 @@ class Preparation:
         whose = "" if of is self.case else f"{of.implementation_name}, with which it is paired, is "
         reason = f"{whose}right at first, wrong after {timed_runs:,} timed runs: {result.fault}"
         raise WrongResult(with_faults(reason, take_faults()), result)
+
+    def run_inside(self, around: Callable[[], AbstractContextManager[None]]) -> None:
+        """Run the case once on fresh inputs, and nothing else inside what ``around`` opens."""
+        execution = self._execution
+        if execution is None:
+            return
+        with self.recording():
+            execution.restore()
+            with around():
+                execution.call()
+                execution.session.synchronize()
 
     def note(self, measurement: Measurement) -> None:
         """Put the case on record again when sampling has something new to warn of, or goes on in

@@ -183,13 +183,18 @@ def _installed_package(directory: Path, name: str) -> Path:
 
 
 def write_project(
-    directory: Path, systems: Sequence[str] = (), project: Project | None = None
+    directory: Path,
+    systems: Sequence[str] = (),
+    project: Project | None = None,
+    *,
+    needs_cuda: bool = False,
 ) -> dict[Path, bool]:
     """Make a directory ready for ``asv run`` and ``gpubench report``; overwrites nothing.
 
     Writes asv's configuration, a first suite and its kernel. A directory that is no Python project
     yet also gets a ``pyproject.toml`` and a package. ``systems`` are backends whose software asv's
     environments install too; ``project`` is what ``find_project`` returned, where it was called.
+    ``needs_cuda``: they install numba-cuda without a GPU too, for the device in software.
     Returns the files inside ``directory``, each with whether it was written: one that was there
     already is left as it was. Raises ``ProjectError`` where that cannot be.
     """
@@ -197,7 +202,7 @@ def write_project(
     project = project or find_project(directory)
     files = {}
     try:
-        for inside, text in _files(directory, project, environments):
+        for inside, text in _files(directory, project, environments, needs_cuda):
             path = directory / inside
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
@@ -248,7 +253,7 @@ def next_steps(
 
 
 def _files(
-    directory: Path, project: Project, environments: Sequence[Sequence[str]]
+    directory: Path, project: Project, environments: Sequence[Sequence[str]], needs_cuda: bool
 ) -> Iterator[tuple[Path, str]]:
     """Paths, relative to the directory, and what belongs into them.
 
@@ -259,7 +264,11 @@ def _files(
         yield project.package_path / "__init__.py", _render("package.py.jinja", project)
     door = free_name("benchmarks", partial(hides_module, directory=directory))
     configuration = _render(
-        "asv.conf.json.jinja", project, environments=environments, benchmark_dir=door
+        "asv.conf.json.jinja",
+        project,
+        environments=environments,
+        benchmark_dir=door,
+        **asv_requirements(needs_cuda),
     )
     yield Path("asv.conf.json"), configuration
     yield Path(door, "__init__.py"), ""
@@ -293,18 +302,19 @@ def _render(template: str, project: Project, **values: Any) -> str:
     environment.filters["quoted"] = quoted
     environment.filters["install_options"] = install_options
     values |= asdict(project) | {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
-    return environment.get_template(template).render(**values, **asv_requirements())
+    return environment.get_template(template).render(**values)
 
 
-def asv_requirements() -> dict[str, str | None]:
+def asv_requirements(needs_cuda: bool = False) -> dict[str, str | None]:
     """What pip has to be told to install in asv's environments: this gpubench, and what CUDA needs.
 
-    ``cuda`` is numba-cuda with the libraries for this machine's driver; ``None`` without a GPU. A
-    driver runs programs for its own CUDA and older ones (CUDA Compatibility, "CUDA driver").
+    ``cuda`` is numba-cuda with the libraries for this machine's driver; ``None`` without a GPU,
+    where ``needs_cuda`` does not ask for it. A driver runs programs for its own CUDA and older ones
+    (CUDA Compatibility, "CUDA driver").
     """
     cuda = None
-    if devices.known_gpus():
-        version = devices.cuda_version()
+    if devices.known_gpus() or needs_cuda:
+        version = devices.cuda_version() if devices.known_gpus() else None
         is_older = version is not None and version < (13, 0)
         cuda = f"numba-cuda[{'cu12' if is_older else 'cu13'}]"
     return {"gpubench": requirement(find_installed()), "cuda": cuda}

@@ -27,6 +27,8 @@ READING = (
     ("compare", "cccccccc", "master"),
     ("query",),
     ("query", "select * from results"),
+    ("export", "--format", "openmetrics"),
+    ("export", "--format", "parquet", "--output", "cases.parquet"),
 )
 
 

@@ -1,0 +1,151 @@
+"""`gpubench export`: results of one commit for other programs."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import closing, suppress
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpubench.cli import options
+from gpubench.cli.console import ERR, echo
+from gpubench.cli.reading import measured_commit, read_table
+from gpubench.errors import GpubenchError
+from gpubench.links import stay_inside
+
+if TYPE_CHECKING:  # a command imports what reads results only when it runs: --help answers at once
+    from gpubench.results import Snapshot, Table
+
+FORMATS = ("bencher", "github-action-benchmark", "openmetrics", "csv", "parquet")
+
+
+@click.command()
+@click.argument("commit", required=False)
+@click.option(
+    "--format", "format_name", type=click.Choice(FORMATS), required=True, help="Who reads it."
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write this file instead of printing; it is replaced as a whole.",
+)
+@options.results
+@options.suites
+@options.machine
+@options.environment
+def export(
+    commit: str | None,
+    format_name: str,
+    output: Path | None,
+    results: Path,
+    suites: Path,
+    machine: str | None,
+    environment: str | None,
+) -> None:
+    """Write results of a commit for another program.
+
+    COMMIT is what git takes for one (default: the newest with results). bencher is Bencher Metric
+    Format, github-action-benchmark its customSmallerIsBetter, openmetrics the text that Prometheus
+    reads; csv and parquet have the columns of `gpubench query`. The first three have no place for
+    cases without a number: those are left out, and standard error names the failed ones.
+    """
+    from gpubench.tables import export_formats as formats
+
+    if format_name == "parquet" and output is None:
+        raise click.UsageError("Parquet is no text: give it a file, such as --output cases.parquet")
+    if output is not None:
+        stay_inside(output)
+    with closing(read_table(results, suites)) as table:
+        chosen = _snapshots(table, results, commit, machine, environment)
+        if format_name in ("csv", "parquet"):
+            columns, rows = _rows_of(table, chosen)
+            if format_name == "parquet":
+                content = formats.parquet_bytes(columns, rows)
+            else:
+                content = formats.csv_text(list(columns), rows).encode()
+        else:
+            if format_name in formats.ONE_SETUP and len(chosen) > 1:
+                raise GpubenchError(_several(format_name, chosen))
+            cases = [
+                case
+                for one in chosen
+                for case in formats.exported_cases(one, table.rows(one), table.counts(one))
+            ]
+            for line in formats.left_out(cases):
+                ERR.print(line)
+            write = {
+                "bencher": formats.bencher_json,
+                "github-action-benchmark": formats.action_json,
+                "openmetrics": formats.openmetrics_text,
+            }[format_name]
+            content = write(cases).encode()
+    if output is None:
+        echo(content.decode(), nl=False)
+    else:
+        _replace(output, content)
+        click.echo(f"wrote {output}")
+
+
+def _snapshots(
+    table: Table,
+    results: Path,
+    commit: str | None,
+    machine: str | None,
+    environment: str | None,
+) -> list[Snapshot]:
+    """Return the snapshots of a commit, by default of the newest that fits. Raises
+    ``GpubenchError`` where there is none."""
+    measured = [
+        snapshot
+        for snapshot in chain.from_iterable(map(table.snapshots, table.measured))
+        if snapshot.setup.fits(machine, environment)
+    ]
+    if not measured:
+        where = " ".join(filter(None, (machine, environment)))
+        of = f" of {where}" if where else ""
+        raise GpubenchError(f"there are no results{of} to export; `asv run` measures")
+    if commit is None:
+        hashes = {snapshot.commit.hash for snapshot in measured}
+        wanted = next(one.hash for one in reversed(table.commits) if one.hash in hashes)
+    else:
+        wanted = measured_commit(commit, table, results)
+    chosen = [snapshot for snapshot in measured if snapshot.commit.hash == wanted]
+    if not chosen:
+        raise GpubenchError(
+            f"{commit} was measured, but not on this machine and environment; leave out --machine "
+            "and --environment"
+        )
+    return chosen
+
+
+def _several(format_name: str, chosen: list[Snapshot]) -> str:
+    places = "; ".join(
+        f"--machine {one.setup.machine} --environment {one.setup.environment}" for one in chosen
+    )
+    return (
+        f"{chosen[0].commit.hash[:8]} has results of {len(chosen)} machines or environments, whose "
+        f"cases have the same names in {format_name}; choose one: {places}"
+    )
+
+
+def _rows_of(table: Table, chosen: list[Snapshot]) -> tuple[dict[str, str], list[tuple[Any, ...]]]:
+    """Return SQL types of the columns of `gpubench query` by their names, and the rows of these
+    snapshots."""
+    columns = {name: kind for view, name, kind, _ in table.described()[1] if view == "results"}
+    ids = ", ".join(str(one.id) for one in chosen)
+    names = ", ".join(f'"{name}"' for name in columns)
+    return columns, table.query(f"select {names} from results where snapshot in ({ids})")[1]
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file as a whole, in place of what stood there."""
+    part = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    finally:
+        with suppress(FileNotFoundError):
+            part.unlink()
