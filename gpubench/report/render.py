@@ -19,11 +19,13 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import CodeType
 from typing import Any, cast
 
 import msgspec
 from jinja2 import (
     BaseLoader,
+    BytecodeCache,
     ChoiceLoader,
     Environment,
     FileSystemLoader,
@@ -32,6 +34,7 @@ from jinja2 import (
     TemplateError,
     TemplateSyntaxError,
 )
+from jinja2.bccache import Bucket
 from jinja2.loaders import split_template_path
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -346,6 +349,34 @@ class ProjectEnvironment(ImmutableSandboxedEnvironment):
         return (is_known or obj in (range, dict)) and super().is_safe_callable(obj)
 
 
+class CompiledTemplates(BytecodeCache):
+    """Keeps compiled templates for the next report of this process, as ``gpubench serve`` makes
+    them: to compile the templates takes as long as all else of a small report.
+
+    Nothing is kept on disk, since compiled code that is read back could do anything.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[bool, str], tuple[str, CodeType]] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Fill the bucket, unless the template's text has changed."""
+        checksum, code = self._kept.get(self._key(bucket), (None, None))
+        if checksum == bucket.checksum:
+            bucket.code = code
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        assert bucket.code is not None
+        self._kept[self._key(bucket)] = bucket.checksum, bucket.code
+
+    def _key(self, bucket: Bucket) -> tuple[bool, str]:
+        """In a sandbox a template becomes other code, which asks before each call."""
+        return bucket.environment.sandboxed, bucket.key
+
+
+_COMPILED = CompiledTemplates()
+
+
 def _environment(overrides: Path | None) -> Environment:
     packaged = FileSystemLoader(packaged_templates())
     own = [ProjectLoader(overrides)] if overrides else []
@@ -353,6 +384,7 @@ def _environment(overrides: Path | None) -> Environment:
         loader=ChoiceLoader([*own, packaged, PrefixLoader({"packaged": packaged})]),
         autoescape=True,
         auto_reload=False,  # which asks the disk for each block of a page
+        bytecode_cache=_COMPILED,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from asv_project import (
     Project,
     build_distributions,
+    forget_other_work,
     isolated_environment,
     make_cuda_project,
     make_project,
 )
-
-from gpubench.record import SUFFIX, RoundsRecord, parse_line, to_line
 
 
 @pytest.fixture(scope="session")
@@ -52,18 +50,6 @@ def history(tmp_path_factory: pytest.TempPathFactory, project: Project) -> Proje
     copy.asv("run", "start..main", code=2)
     forget_other_work(copy.results)
     return copy
-
-
-def forget_other_work(results: Path) -> None:
-    """Tests run beside each other, and a disturbed case has no verdict: what the neighbours did is
-    taken out of the record, so that the pages do not depend on them."""
-    for path in results.glob(f"*/*{SUFFIX}"):
-        lines = map(parse_line, path.read_text(encoding="utf-8").splitlines())
-        calm = (
-            replace(line, disturbance=None) if isinstance(line, RoundsRecord) else line
-            for line in lines
-        )
-        path.write_text("".join(map(to_line, calm)), encoding="utf-8")
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 import pytest
-from asv_project import HERE, Project, isolated_environment
+from asv_project import HERE, Project, forget_other_work, isolated_environment
 from stepping_project import make_stepping_project
 
 from gpubench.names import BenchmarkName
@@ -21,6 +21,7 @@ INCREMENT = "suites.increment__numpy.time_kernel"
 
 def rows(project: Project, tag: str) -> dict[str, dict[str, Any]]:
     """What the table has of each NumPy benchmark's smallest case at a commit, by asv's name."""
+    forget_other_work(project.results)
     columns = "suite, kernel, implementation, time, seconds, low, high, samples, rounds, warnings"
     commit = project.git("rev-parse", tag)
     asked = f"select {columns} from results where implementation = 'numpy' and commit = '{commit}'"
@@ -69,6 +70,7 @@ def test_rounds_of_appended_runs_are_those_of_all_samples_that_asv_has(steps: Pr
     assert rows(steps, "only")[ADD]["rounds"] == list(recorded(steps, "only", ADD, "n=16")[-1])
 
 
+@pytest.mark.thorough  # tests/results/test_appended_samples.py has its rule
 def test_a_number_of_calls_that_asv_keeps_to_is_known(steps: Project) -> None:
     run = ("run", *HERE, "--bench", "add__numpy.time_kernel")
     steps.asv(*run, "--record-samples", "-a", "number=3")
@@ -81,6 +83,7 @@ def test_a_number_of_calls_that_asv_keeps_to_is_known(steps: Project) -> None:
     assert (row["samples"], len(row["rounds"]), row["warnings"]) == (61, 41, [])
 
 
+@pytest.mark.thorough  # tests/results/test_appended_samples.py has its rule
 def test_a_suite_that_measures_something_else_begins_again(steps: Project) -> None:
     run = ("run", *HERE, "--bench", "add__numpy.time_kernel")
     steps.asv(*run, "--record-samples")
@@ -96,21 +99,40 @@ def test_a_suite_that_measures_something_else_begins_again(steps: Project) -> No
     assert (row["samples"], len(row["rounds"]), row["warnings"]) == (30, 20, [])
 
 
+INTERLEAVED = (
+    *("--interleave-rounds", "--bench", "increment__numpy"),
+    *("-a", "rounds=2", "-a", "repeat=6"),
+)
+
+
+def test_interleaved_processes_count_together(project: Project, tmp_path: Path) -> None:
+    copy = project.copy(tmp_path / "toolkit")
+    copy.asv("run", *INTERLEAVED, "main^!", "--record-samples")
+    copy.asv("run", *INTERLEAVED, "main^!", "--append-samples")
+
+    assert_four_processes_count(copy)
+
+
+@pytest.mark.thorough  # each round installs each commit: the test above has one commit
 def test_interleaved_processes_and_commits_count_together(project: Project, tmp_path: Path) -> None:
     copy = project.copy(tmp_path / "toolkit")
-    bench = ("--bench", "increment__numpy", "-a", "rounds=2", "-a", "repeat=6")
-    copy.asv("continuous", "good", "mended", "--interleave-rounds", *bench, code=None)
+    copy.asv("continuous", "good", "mended", *INTERLEAVED, code=None)
     for tag in ("good", "mended"):
         row = rows(copy, tag)[INCREMENT]
         assert (row["samples"], len(row["rounds"]), row["warnings"]) == (12, 12, [])
 
-    interleaved = ("run", "--interleave-rounds", *bench, "good..mended")
-    copy.asv(*interleaved, "--record-samples")
-    copy.asv(*interleaved, "--append-samples")
+    copy.asv("run", *INTERLEAVED, "good..mended", "--record-samples")
+    copy.asv("run", *INTERLEAVED, "good..mended", "--append-samples")
 
+    assert_four_processes_count(copy)
+
+
+def assert_four_processes_count(copy: Project) -> None:
+    """Of the newest commit: the last four, of two runs."""
     row = rows(copy, "mended")[INCREMENT]
     (case,) = {case for name, case in copy.rounds("mended") if name == INCREMENT}
     processes = recorded(copy, "mended", INCREMENT, case)
+    assert len(processes) >= 4
     assert row["rounds"] == [*chain.from_iterable(processes[-4:])]
     assert (row["samples"], row["warnings"]) == (24, [])
     assert row["seconds"] == pytest.approx(median(row["rounds"]))

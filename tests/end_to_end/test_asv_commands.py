@@ -7,6 +7,7 @@ import math
 import re
 from pathlib import Path
 
+import pytest
 from asv_project import HISTORY, Project
 
 NUMPY = "suites.vector_add__numpy.time_kernel"
@@ -40,16 +41,13 @@ def test_asv_run_as_it_is_measures_the_newest_commit(project: Project, tmp_path:
     assert set(copy.result("mended")["results"]) == ALL
 
 
-def test_asv_run_quick_takes_one_sample_of_each_case(project: Project, tmp_path: Path) -> None:
+def test_asv_run_quick_takes_one_sample_of_each_case_that_bench_asks_for(
+    project: Project, tmp_path: Path
+) -> None:
     copy = project.copy(tmp_path / "toolkit")
-    copy.asv("run", "--quick", "--record-samples", NEWEST)
+    copy.asv("run", "--quick", "--record-samples", "--bench", "vector_add", NEWEST)
     row = copy.result("mended")["results"][NUMBA]
     assert [len(samples) for samples in row["samples"]] == [1]
-
-
-def test_asv_run_bench_measures_what_is_asked_for(project: Project, tmp_path: Path) -> None:
-    copy = project.copy(tmp_path / "toolkit")
-    copy.asv("run", "--quick", "--bench", "vector_add", NEWEST)
     assert set(copy.result("mended")["results"]) == {NUMPY, NUMBA, CUDA}
     assert {benchmark for benchmark, _ in copy.measured("mended")} == {NUMPY, NUMBA, CUDA}
 
@@ -63,6 +61,7 @@ def test_attributes_on_the_command_line_reach_the_benchmarks(
     assert [len(samples) for samples in row["samples"]] == [4]
 
 
+@pytest.mark.thorough  # test_where_records_go.py has both methods keep the same record
 def test_the_spawn_launch_method_works_too(project: Project, tmp_path: Path) -> None:
     copy = project.copy(tmp_path / "toolkit")
     copy.asv("run", "--quick", "--launch-method", "spawn", "--bench", "increment", NEWEST)

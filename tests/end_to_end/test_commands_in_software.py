@@ -11,7 +11,7 @@ from asv_project import HERE, Project
 SUITE = "suites/pair.yaml"
 
 
-@pytest.fixture(params=[1, 2])
+@pytest.fixture(params=[pytest.param(1, marks=pytest.mark.thorough), 2])
 def devices(request: pytest.FixtureRequest, cuda_project: Project) -> list[str]:
     """Names of the devices; the project sees them."""
     count: int = request.param

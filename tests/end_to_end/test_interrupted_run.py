@@ -40,7 +40,14 @@ def begun(project: Project, tag: str) -> bool:
     return project.has_record(tag) and bool(project.measured(tag))
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param(signal.SIGINT, id="interrupted"),
+        # test_killed_within_a_commit.py has runs that are killed, and go on within a commit.
+        pytest.param(signal.SIGKILL, id="killed", marks=pytest.mark.thorough),
+    ],
+)
 def test_a_stopped_run_is_resumed(project: Project, tmp_path: Path, how: signal.Signals) -> None:
     copy = project.copy(tmp_path / "toolkit")
     assert run_until_the_second_commit(copy, how) != 0

@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 import pytest
-from asv_project import Project, isolated_environment
+from asv_project import HERE, SPAWNING, Project, isolated_environment
 from stepping_project import (
     RUN,
     Place,
@@ -143,7 +143,6 @@ def test_who_does_not_ask_to_skip_measures_anew(copy: Project) -> None:
     assert started(copy).count(("suites.steps__twice__numpy.time_kernel", "n=8")) == 3
 
 
-FORKING = tuple("forkserver" if word == "spawn" else word for word in RUN)
 ENDING = 60.0
 """Seconds that processes may take to be gone on a busy machine."""
 
@@ -181,7 +180,7 @@ def killed_with_all_it_started(process: subprocess.Popen[bytes]) -> bool:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a process ends with its parent on Linux alone")
 def test_what_asv_forks_for_each_case_ends_with_it_between_two_cases(copy: Project) -> None:
-    process = start(copy, "asv", *FORKING)
+    process = start(copy, "asv", *RUN)
     while process.poll() is None and not timed(copy):
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGSTOP)  # it gives no further case
@@ -194,13 +193,13 @@ def test_what_asv_forks_for_each_case_ends_with_it_between_two_cases(copy: Proje
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a process ends with its parent on Linux alone")
-@pytest.mark.parametrize("run", [RUN, FORKING], ids=["spawned", "forked"])
-def test_a_case_ends_with_asv(copy: Project, run: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("here", [SPAWNING, HERE], ids=["spawned", "forked"])
+def test_a_case_ends_with_asv(copy: Project, here: tuple[str, ...]) -> None:
     """The limit of its time is asv's to keep."""
     (copy.path / "suites/hanging.yaml").write_text(HANGING)
     kernels = "import time\n\n\ndef sleep(a):\n    time.sleep(3600)\n"
     (copy.path / "hanging_kernels.py").write_text(kernels)
-    process = start(copy, "asv", *run, "--bench", "hanging")
+    process = start(copy, "asv", "run", *here, "--bench", "hanging")
     while process.poll() is None and not (copy.results.exists() and started(copy)):
         time.sleep(0.01)
 

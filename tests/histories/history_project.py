@@ -68,6 +68,7 @@ CASE = "n=8"
 
 BUILD = "python -m pip wheel --no-deps --no-build-isolation -w {build_cache_dir} {build_dir}"
 INSTALL = "in-dir={env_dir} python -m pip install --no-deps --force-reinstall {wheel_file}"
+EDITABLE = "in-dir={env_dir} python -m pip install --no-deps --no-build-isolation -e {build_dir}"
 COMPILE = (
     "return-code=any in-dir={env_dir} python -m gpubench.measure.compiling_ahead {conf_dir}/suites"
 )
@@ -143,8 +144,11 @@ class History(Project):
         self.git("tag", tag)
 
     def measure(self, *tags: str, code: int | None = 0) -> str:
-        """What ``asv run`` of these commits prints, one after another."""
-        return "".join(self.asv("run", f"{tag}^!", code=code) for tag in tags)
+        """What ``asv run`` of these commits prints: of all in this order by one, which starts and
+        looks for benchmarks once."""
+        commits = self.path.parent / "commits"
+        commits.write_text("".join(f"{self.git('rev-parse', tag)}\n" for tag in tags))
+        return self.asv("run", f"HASHFILE:{commits}", code=code)
 
     def seconds(self, tag: str) -> float | None:
         """The kernel's time at a commit; ``None`` for one without."""

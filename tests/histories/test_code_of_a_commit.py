@@ -6,7 +6,7 @@ import json
 import sys
 
 import pytest
-from history_project import BUILD, COMPILE, INSTALL, KERNEL, History, K
+from history_project import BUILD, COMPILE, EDITABLE, INSTALL, KERNEL, History, K
 
 BEFORE, AFTER = 1e-3, 7e-3
 
@@ -41,6 +41,7 @@ def test_a_package_in_src(history):
     assert times(history) == (BEFORE, AFTER)
 
 
+@pytest.mark.thorough  # tests/measure/test_provenance.py has its rule
 def test_a_package_that_is_renamed_when_it_is_built(history):
     history.package(
         "source", module="mini", layout='packages = ["mini"]\npackage-dir = {"mini" = "source"}'
@@ -102,8 +103,7 @@ def test_a_setup_script_alone(history):
 
 def test_an_editable_install_of_the_checkout(history):
     history.package()
-    install = "in-dir={env_dir} python -m pip install --no-deps --no-build-isolation -e {build_dir}"
-    history.configure(build=(), install=(install,))
+    history.configure(build=(), install=(EDITABLE,))
     two_commits(history)
     assert times(history) == (BEFORE, AFTER)
 
@@ -214,7 +214,7 @@ def test_a_package_that_pip_leaves_in_place_is_not_measured(history):
     assert out.count("is not that of the commit") == 1, out  # one cause is told once
 
 
-@pytest.mark.parametrize("options", ["", "-e "])
+@pytest.mark.parametrize("options", ["", pytest.param("-e ", marks=pytest.mark.thorough)])
 def test_the_working_tree_is_not_measured_as_an_older_commit(history, options):
     history.package()
     install = (
@@ -293,7 +293,10 @@ def with_compiled_helper(history: History, helper: str = NUMBA_HELPER) -> None:
     "install",
     [
         (INSTALL, COMPILE),
-        ("in-dir={env_dir} python -m pip install --no-deps --no-build-isolation -e {build_dir}",),
+        pytest.param(
+            (EDITABLE,),
+            marks=pytest.mark.thorough,  # tests/measure/test_caches.py has its rule
+        ),
     ],
     ids=["a wheel, compiled ahead", "editable"],
 )
@@ -315,8 +318,7 @@ def test_a_folder_for_compiled_code_that_the_user_names(history):
 @pytest.mark.thorough
 def test_kernels_that_another_module_of_the_benchmarks_has_imported(history):
     with_compiled_helper(history)
-    install = "in-dir={env_dir} python -m pip install --no-deps --no-build-isolation -e {build_dir}"
-    history.configure(install=(install,))
+    history.configure(install=(EDITABLE,))
     history.put("benchmarks/another.py", "import mini.kernels\n\ndef time_it():\n    pass\n")
     history.measure("before", "after")
     assert times(history) == (BEFORE, AFTER)

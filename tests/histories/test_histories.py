@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 
+import pytest
 from history_project import CASE, KERNEL, SUITE, History
 
 from gpubench.project import project_table
@@ -31,6 +32,7 @@ def times_over_commits(history: History, name: CaseName = KERNEL_OF_S) -> list[f
     return times
 
 
+@pytest.mark.thorough  # tests/results/test_commit_order.py has its rule
 def test_commits_of_another_branch_are_outside_of_the_history(history):
     history.package()
     history.commit_seconds("one", 1e-3)
@@ -44,6 +46,7 @@ def test_commits_of_another_branch_are_outside_of_the_history(history):
     assert [commit.subject for commit in table(history).outside] == ["tried"]
 
 
+@pytest.mark.thorough  # so has it this rule
 def test_dates_that_run_backwards_change_no_order(history):
     history.package()
     for number, day in ((1, 20), (2, 10), (3, 15)):
@@ -54,6 +57,7 @@ def test_dates_that_run_backwards_change_no_order(history):
     assert times_over_commits(history) == [1e-3, 2e-3, 3e-3]
 
 
+@pytest.mark.thorough  # and this
 def test_a_commit_that_was_rewritten_keeps_its_time_outside(history):
     history.package()
     history.commit_seconds("one", 1e-3)
@@ -67,6 +71,7 @@ def test_a_commit_that_was_rewritten_keeps_its_time_outside(history):
     assert history.seconds("two") == 2e-3
 
 
+@pytest.mark.thorough  # and this
 def test_a_shallow_clone_measures_what_it_has(history, tmp_path):
     history.package()
     for number in (1, 2, 3):
@@ -198,6 +203,7 @@ kernels:
 """
 
 
+@pytest.mark.thorough  # tests/measure/test_provenance.py has its rule
 def test_an_axis_that_was_renamed_is_told_in_one_line_at_older_commits(history):
     history.package()
     for tag, axis, values in (
@@ -218,6 +224,7 @@ def test_an_axis_that_was_renamed_is_told_in_one_line_at_older_commits(history):
     assert times_over_commits(history, name)[-1] == 3e-3
 
 
+@pytest.mark.thorough  # tests/results/test_renames.py has its rule
 def test_a_history_goes_on_under_new_names(history):
     history.package()
     history.put("mini/kernels.py", FACTORY.format(axis="width"))

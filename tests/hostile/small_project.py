@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from result_files import CommitFiles
 
 COMMANDS = (
@@ -50,6 +55,11 @@ def make_small_project(project: Path) -> Path:
     return project
 
 
+def thorough(value: Any) -> Any:
+    """A parameter for ``make test-thorough``, whose rule another parameter of the test has."""
+    return pytest.param(value, marks=pytest.mark.thorough)
+
+
 def run(
     project: Path, command: list[str], *python: str, how: Any = None, **variables: str
 ) -> tuple[int, str, str]:
@@ -63,6 +73,47 @@ def run(
     )
     decoded = (stream.decode(errors="surrogateescape") for stream in (done.stdout, done.stderr))
     return done.returncode, *decoded
+
+
+def run_each(
+    project: Path, commands: list[list[str]], *python: str, how: Any = None, **variables: str
+) -> list[tuple[int, str, str]]:
+    """The same of several commands, one after another in one process: to start it takes longer
+    than most of them."""
+    done = subprocess.run(
+        [sys.executable, *python, "-c", _EACH, json.dumps(commands)],
+        **{"cwd": project, "env": {**os.environ, **variables}, **(how or {})},
+        capture_output=True,
+        timeout=300,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    return [(code, said, told) for code, said, told in json.loads(done.stdout)]
+
+
+_EACH = """
+import json, sys
+from click.testing import CliRunner
+from gpubench.cli import main
+done = [CliRunner().invoke(main, command) for command in json.loads(sys.argv[1])]
+print(json.dumps([(each.exit_code, each.stdout, each.stderr) for each in done]))
+"""
+
+
+@contextmanager
+def ended_after(seconds: float = 120.0) -> Iterator[None]:
+    """Fail a test whose block takes longer: who opens a pipe waits for ever. No code that is tested
+    catches this failure."""
+
+    def late(*_: object) -> None:
+        pytest.fail(f"not done after {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def as_anybody() -> None:

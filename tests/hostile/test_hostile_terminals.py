@@ -8,7 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from small_project import COMMANDS, make_small_project, run
+from small_project import COMMANDS, make_small_project, run, thorough
+
+FEW = (["check"], ["plan", "--json"], ["report"], ["query", "select * from results", "--csv"])
+"""Of the commands: a list, JSON, pages and CSV."""
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +19,11 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_small_project(tmp_path_factory.mktemp("terminal") / "project")
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize(
+    "command",
+    [one if one in FEW else thorough(one) for one in COMMANDS],
+    ids=map(" ".join, COMMANDS),
+)
 def test_a_full_disk_is_told_in_a_line(project: Path, command: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
@@ -51,7 +58,7 @@ def test_who_has_seen_enough_of_an_output_is_told_nothing(
 
 
 @pytest.mark.parametrize("command", COMMANDS[4:9], ids=" ".join)
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+@pytest.mark.parametrize("encoding", ["ascii", thorough("latin-1")])
 def test_what_a_terminal_cannot_show_ends_nothing(
     project: Path, command: list[str], encoding: str
 ) -> None:
@@ -72,7 +79,7 @@ def test_what_was_measured_is_told_on_a_terminal_of_ascii(project: Path, command
     assert (output + said).isascii()
 
 
-@pytest.mark.parametrize("level", ["-O", "-OO"])
+@pytest.mark.parametrize("level", [thorough("-O"), "-OO"])
 def test_an_optimizing_python_changes_nothing(project: Path, level: str) -> None:
     assert run(project, ["check"], level) == run(project, ["check"])
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from result_files import CommitFiles
-from small_project import COMMANDS, as_anybody, make_small_project, run
+from small_project import COMMANDS, as_anybody, make_small_project, run, run_each, thorough
 
 from gpubench.record import to_line
 from gpubench.report.render import PARTS, locked
@@ -53,7 +53,7 @@ def small_files(most: int) -> Callable[[], None]:
     return limit
 
 
-@pytest.mark.parametrize("most", [0, 1000, 20_000])
+@pytest.mark.parametrize("most", [thorough(0), 1000, thorough(20_000)])
 def test_a_report_for_which_there_is_no_room_leaves_no_half_page(project: Path, most: int) -> None:
     code, _, said = run(project, ["report"], how={"preexec_fn": small_files(most)})
 
@@ -95,24 +95,24 @@ def test_nobody_needs_a_home(project: Path, home: str | None) -> None:
     variables = {name: value for name, value in os.environ.items() if name != "HOME"}
     if home:
         variables["HOME"] = home
-    for command in (["check"], *READING):
-        code, _, said = run(project, command, how={"env": variables})
+    for code, _, said in run_each(project, [["check"], *READING], how={"env": variables}):
         assert (code, said) == (0, "")
 
 
 def test_nobody_needs_git(project: Path) -> None:
-    for command in (["check"], ["compare", "aaaa", "bbbb"], *READING):
-        code, _, said = run(project, command, PATH=str(project))
+    commands = [["check"], ["compare", "aaaa", "bbbb"], *READING]
+    for code, _, said in run_each(project, commands, PATH=str(project)):
         assert (code, said) == (0, "")
 
 
-@pytest.mark.parametrize("command", [["plan"], *READING], ids=" ".join)
 @pytest.mark.parametrize("level", ["-O", "-OO"])
-def test_an_optimizing_python_reads_the_same(project: Path, command: list[str], level: str) -> None:
-    expected = run(project, command), pages(project)
-    shutil.rmtree(project / "reports", ignore_errors=True)
+def test_an_optimizing_python_reads_the_same(project: Path, level: str) -> None:
+    commands = [["plan"], *READING]
+    expected = run_each(project, commands), pages(project)
+    shutil.rmtree(project / "reports")
 
-    assert (run(project, command, level), pages(project)) == expected
+    assert (run_each(project, commands, level), pages(project)) == expected
+    assert all(code == 0 for code, *_ in expected[0])
 
 
 @pytest.mark.parametrize(
@@ -149,14 +149,15 @@ for command in json.loads(sys.argv[1]):
 
 
 def test_lines_may_end_as_on_windows(project: Path) -> None:
-    expected = [run(project, command) for command in (["plan", "--json"], READING[2])]
+    commands = [["plan", "--json"], READING[2]]
+    expected = run_each(project, commands)
     files = CommitFiles(project / ".asv/results", "b" * 40, 19_001 * 86_400)
     files.facts(run="one").record(NUMPY, "n=4", values={"n": 4}, sizes=("n",))
     files.record_path.write_text("".join(map(to_line, files.lines)))
     for path in (project / "suites/small.yaml", *project.glob(".asv/results/*/*.json*")):
         path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
 
-    assert [run(project, command) for command in (["plan", "--json"], READING[2])] == expected
+    assert run_each(project, commands) == expected
     assert open_table(project / ".asv/results").problems == ()
 
 
@@ -174,7 +175,7 @@ def test_a_report_while_asv_writes_shows_what_is_whole(project: Path) -> None:
     asv = threading.Thread(target=write)
     asv.start()
     try:
-        done = [run(project, command) for command in READING * 2]
+        done = run_each(project, READING * 2)
     finally:
         writing.set()
         asv.join()
@@ -183,7 +184,7 @@ def test_a_report_while_asv_writes_shows_what_is_whole(project: Path) -> None:
     assert run(project, READING[2])[1].splitlines()[-1] == "4"
 
 
-@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+@pytest.mark.parametrize("share", [thorough(0.3), 0.6, thorough(0.9)])
 def test_a_report_that_was_killed_is_made_again(project: Path, share: float) -> None:
     begun = time.monotonic()
     assert run(project, ["report"])[0] == 0
@@ -236,17 +237,11 @@ def test_a_clock_that_jumps_back_ends_nothing(project: Path) -> None:
     files.record(NUMPY, "n=16", "failed", at="1970-01-01T00:00:00+00:00", reason="as it does")
     files.write()
 
-    for command in READING:
-        assert run(project, command)[::2] == (0, "")
-    said = run(
-        project,
-        [
-            "query",
-            "select \"case\", status from results where commit[:1] = 'c' order by 1",
-            "--json",
-        ],
-    )[1]
+    asked = "select \"case\", status from results where commit[:1] = 'c' order by 1"
+    done = run_each(project, [*READING, ["query", asked, "--json"]])
 
+    assert all((code, said) == (0, "") for code, _, said in done)
+    said = done[-1][1]
     assert {row["case"]: row["status"] for row in json.loads(said)} == {
         "n=4": "ok",
         "n=8": "killed",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
@@ -234,6 +235,38 @@ def test_a_folder_that_holds_pages_alone_has_no_templates(
 
     assert asked == [None, None, reports], "a sandbox takes longer, and is for templates"
     assert {page.read_text() for page in (reports / "html").glob("kernel-*")} == {"mine"}
+
+
+def test_a_template_is_compiled_once_for_all_reports_of_a_process(
+    nothing: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled: list[str] = []
+    compile_template = Environment.compile
+
+    def noted(environment: Environment, source: str, name: str, filename: str) -> object:
+        kind = "sandboxed" if environment.sandboxed else "plain"
+        compiled.append(f"{kind} {Path(filename).parent.name}/{name}")
+        return compile_template(environment, source, name, filename)
+
+    def newly_compiled(folder: Path | None = None) -> list[str]:
+        compiled.clear()
+        write_report(nothing, tmp_path / "html", folder)
+        return [each for each in compiled if "overview.html" in each]
+
+    monkeypatch.setattr(Environment, "compile", noted)
+    monkeypatch.setattr(render, "_COMPILED", render.CompiledTemplates())
+    own = tmp_path / "own"
+    own.mkdir()
+    shipped = packaged_templates().name
+
+    assert newly_compiled() == [f"plain {shipped}/overview.html"]
+    shutil.rmtree(tmp_path / "html")
+    assert newly_compiled() == []
+    # A sandbox has code of its own, and so has a text that was edited.
+    for text in ('{% extends "packaged/overview.html" %}', "mine"):
+        (own / "overview.html").write_text(text)
+        assert "sandboxed own/overview.html" in newly_compiled(own)
+    assert (tmp_path / "html/index.html").read_text() == "mine"
 
 
 def test_a_project_overrides_the_styles(sample: Table, tmp_path: Path) -> None:

@@ -32,9 +32,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     made.git("init", "--quiet", "--initial-branch=main")
     made.commit("only", 1)
     made.asv("machine", "--yes")
-    # Of ``HERE``, but forked: a hundred processes import the engine once.
-    forked = ["forkserver" if word == "spawn" else word for word in HERE]
-    made.asv("run", *forked, code=2)
+    made.asv("run", *HERE, code=2)
     return made
 
 
