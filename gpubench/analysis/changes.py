@@ -1,26 +1,13 @@
-"""Where a time changed: steps of asv's fit over many commits, differences between neighbours.
+"""Where a time changed: levels of a long history, differences between neighbours of a short one.
 
-What the constants decide, as ``scripts/steps_found.py 10 NAME=VALUE`` counts it in 3,200 series of
-24 to 500 commits, of which 1,198 hold a step of six standard deviations or more and 1,280 none:
-
-======================= ====== ========
-constant                missed invented
-======================= ====== ========
-as they are                  0        0
-``PENALTY`` 0.75             0        3
-``PENALTY`` 1.5              0        2
-``PENALTY`` 6                0        1
-``PENALTY`` 12               4        0
-``LASTING`` 2                0        9
-``LASTING_NEWEST`` 1         0        2
-``LONG`` 10000               0        2
-======================= ====== ========
+asv's stepwise fit proposes where levels end (``levels_of``); ranks decide which of them are real
+(``gpubench.analysis.steps``).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist
@@ -29,35 +16,21 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.analysis.steps import (
+    FINEST,
+    MIN_LEVEL,
+    MIN_NEWEST_LEVEL,
+    find_levels,
+    rank_interval,
+)
 from gpubench.results import CaseHistories, CaseName, Ratio, Times
 from gpubench.results.ratio import ERROR, quotient
 
 FEWEST_POINTS = 10
-"""Measured commits from which steps are sought; below, neighbours are held against each other.
-
-The rule for steps finds one of six standard deviations in 17 % of series of 6 commits, 55 % of 8,
-67 % of 10 and 89 % of 16 (1,500 simulated series of each length, normal noise).
-"""
+"""Measured commits from which steps are sought; below, neighbours are held against each other."""
 
 THRESHOLD = 1.05
 """Smallest factor that is reported; asv's own default for regressions, 5 %."""
-
-LASTING = 3
-"""Fewest measured commits at a level that is called one: two outliers in a row do occur."""
-
-LONG = 200
-"""Measured commits from which a level has to last one more: three outliers in a row do occur."""
-
-LASTING_NEWEST = 2
-"""The same for the newest level, which cannot have lasted longer yet."""
-
-FAR = 1000
-"""Scatters between a level and its neighbours from which any level counts that two commits are at:
-where two branches were measured in turn, one of a project's was 690 times as fast, with a scatter
-of 0.3 %. Outliers are not that far."""
-
-FINEST = 0.001
-"""Least scatter for that: times that repeat exactly are not known better than to 0.1 %."""
 
 PENALTY = 3.0
 """Cost of a jump in the fit, in scatters of one value times the logarithm of their number.
@@ -79,11 +52,21 @@ TOGETHER = 32
 _PER_DIFFERENCE = math.sqrt(1 / math.pi) / 0.6745
 """Mean absolute deviation of normal values over the median absolute difference of two of them."""
 
-_MEDIAN_ERROR = math.pi / 2
-"""Standard error of a median of n normal values, in mean absolute deviations over sqrt(n).
+MIN_GAP_IN_RANGES = 3.0
+"""Gap between the newest commit alone and its level, in ranges of the level, that is claimed."""
 
-The median's is sqrt(pi / 2) standard deviations, and a deviation sqrt(pi / 2) mean absolute ones.
-"""
+MIN_COMMITS_FOR_RANGE = 20
+"""Commits from which the range of a level stands for the interval that files do not have."""
+
+MAX_INTERVAL_COMMITS = 150
+"""Commits to either side of a step that its interval is of: more take longer and tell the same."""
+
+ONE_SCATTER = (15.87, 84.13)
+"""Percentiles that are two standard deviations apart, of normal noise."""
+
+MAX_SCATTER = math.log(2) / 3
+"""Scatter above which a case is unstable: steps of three scatters are found, so that one that takes
+twice as long could go unseen."""
 
 Logarithms = NDArray[np.float64]
 """Of the medians of one case at the commits that measured it, oldest first."""
@@ -111,6 +94,22 @@ class Change:
         return self.new > self.old
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the history of one case says."""
+
+    changes: tuple[Change, ...]
+    """Oldest first."""
+    scatter: float
+    """Scatter within levels, a logarithm: of normal noise the standard deviation. 0 where the
+    history is short, or too quiet to hold a change."""
+
+    @property
+    def is_unstable(self) -> bool:
+        """Whether the noise lets nothing be said: no change, and one of 2x could go unseen."""
+        return not self.changes and self.scatter > MAX_SCATTER
+
+
 class Level(NamedTuple):
     """One stretch of a fit."""
 
@@ -130,19 +129,31 @@ def changes_of(history: CaseHistories) -> dict[CaseName, tuple[Change, ...]]:
 
 
 def changes_in(times: Times) -> list[tuple[Change, ...]]:
-    """Changes in each case's times, oldest first; ``times`` has shape (3, cases, snapshots), NaN
-    where there is none that counts.
+    """Return the changes in each case's times, oldest first.
 
-    From ten measured commits on, steps of asv's fit on the logarithm of the times, so that a
-    doubling and a halving weigh the same. A step is claimed where both levels hold for three
-    commits (in long histories four, the newest two, and any that is ``FAR`` off two) and the
-    interval of their ratio excludes 1x; a level of the newest commit alone is a ``difference``, if
-    the two intervals do not overlap. With fewer than ten commits, each is held against the one
-    before it in that way. Changes under 5 % are left out in all of them.
+    ``times`` has shape (3, cases, snapshots), NaN where there is none that counts.
+    """
+    return [verdict.changes for verdict in verdicts_in(times)]
+
+
+def verdicts_of(history: CaseHistories) -> dict[CaseName, Verdict]:
+    """Return what the history of every case says."""
+    return dict(zip(history.names, verdicts_in(history.judged), strict=True))
+
+
+def verdicts_in(times: Times) -> list[Verdict]:
+    """Return what each case's times say; ``times`` as for ``changes_in``.
+
+    From ten measured commits on, the levels of ``gpubench.analysis.steps`` on the logarithm of the
+    times, so that a doubling and a halving weigh the same. The newest commit alone is a
+    ``difference``, if it is far from its level. With fewer than ten commits, each is a difference
+    to the one before it if their intervals do not overlap. Changes under 5 % are left out.
     """
     measured = [np.flatnonzero(~np.isnan(medians)) for medians in times[0]]
-    every = [
-        _differences(times[:, case], places) if len(places) < FEWEST_POINTS else []
+    verdicts = [
+        Verdict(_noticed(_differences(times[:, case], places)), 0.0)
+        if len(places) < FEWEST_POINTS
+        else Verdict((), 0.0)
         for case, places in enumerate(measured)
     ]
     series = {
@@ -152,8 +163,13 @@ def changes_in(times: Times) -> list[tuple[Change, ...]]:
         and may_hold_a_step(values := np.log(times[0, case, places]))
     }
     for case, levels in zip(series, levels_of([*series.values()]), strict=True):
-        every[case] = _steps(times[:, case], measured[case], levels)
-    return [tuple(one for one in changes if one.ratio.factor >= THRESHOLD) for changes in every]
+        steps, scatter = _steps(times[:, case], measured[case], levels)
+        verdicts[case] = Verdict(_noticed(steps), scatter)
+    return verdicts
+
+
+def _noticed(changes: Iterable[Change]) -> tuple[Change, ...]:
+    return tuple(change for change in changes if change.ratio.factor >= THRESHOLD)
 
 
 def may_hold_a_step(values: Logarithms) -> bool:
@@ -203,74 +219,60 @@ def _differences(times: Times, measured: NDArray[np.intp]) -> list[Change]:
     ]
 
 
-def _steps(times: Times, measured: NDArray[np.intp], levels: Sequence[Level]) -> list[Change]:
-    """Steps between levels that last, and the newest commit where it stands alone.
+def _steps(
+    times: Times, measured: NDArray[np.intp], proposed: Sequence[Level]
+) -> tuple[list[Change], float]:
+    """Steps between levels that hold, the newest commit where it stands alone, and the scatter.
 
-    The 99 % interval of a step's factor comes from the scatter by the standard error of a median.
-    The fit chose the place among all commits: Bonferroni's correction for that keeps it honest
-    after the choice.
+    The 99 % interval of a step's factor is that of the rank test, corrected for the choice of the
+    place among all commits (Bonferroni) and for the memory of the noise.
     """
-    if len(levels) == 1:
-        return []
     values = np.log(times[0, measured])
-    scatter = _scatter(values, levels)
-    least, far = LASTING + (len(values) >= LONG), FAR * max(scatter, FINEST)
-    gaps = [math.inf, *(abs(new.value - old.value) for old, new in pairwise(levels)), math.inf]
-    lasting = []
-    for level, near in zip(levels, pairwise(gaps), strict=True):
-        may_be_short = level is levels[-1] or min(near) >= far
-        if level.length >= (LASTING_NEWEST if may_be_short else least):
-            lasting.append(level)
-    steps = []
+    levels = find_levels(values, [level.stop for level in proposed[:-1]], math.log(THRESHOLD))
+    bounds = levels.bounds
     quantile = NormalDist().inv_cdf(1 - ERROR / 2 / len(values))
-    for old, new in pairwise(lasting):
-        factor = old.value - new.value
-        error = _MEDIAN_ERROR * scatter * math.sqrt(1 / old.length + 1 / new.length)
-        half = quantile * error
-        if abs(factor) > half:
-            ratio = Ratio(*(math.exp(end) for end in (factor, factor - half, factor + half)))
-            before, after = int(measured[old.stop - 1]), int(measured[new.start])
-            ends = math.exp(old.value), math.exp(new.value)
-            steps.append(Change("step", before, after, *ends, ratio))
-    if levels[-1].length < LASTING_NEWEST:
-        steps += _differences(times, measured[-2:])
-    return steps
+    quantile *= math.sqrt((1 + levels.memory) / (1 - levels.memory))
+    steps = []
+    for start, place, stop in zip(bounds, bounds[1:], bounds[2:], strict=False):
+        old, new = values[start:place], values[place:stop]
+        ends = float(np.median(old)), float(np.median(new))
+        low, high = rank_interval(old[-MAX_INTERVAL_COMMITS:], new[:MAX_INTERVAL_COMMITS], quantile)
+        factor = ends[0] - ends[1]
+        ratio = Ratio(math.exp(factor), math.exp(min(-high, factor)), math.exp(max(-low, factor)))
+        before, after = int(measured[place - 1]), int(measured[place])
+        steps.append(Change("step", before, after, math.exp(ends[0]), math.exp(ends[1]), ratio))
+    if not steps or steps[-1].after != measured[-MIN_NEWEST_LEVEL]:
+        steps += _newest_difference(times, measured, values[bounds[-2] :])
+    left = values - np.repeat(
+        [np.median(values[i:j]) for i, j in pairwise(bounds)], np.diff(bounds)
+    )
+    low, high = np.percentile(left, ONE_SCATTER)
+    return steps, float(high - low) / 2
 
 
-def _scatter(values: Logarithms, levels: Sequence[Level]) -> float:
-    """Mean absolute deviation of commits from their levels, for use in a standard error.
+def _newest_difference(times: Times, measured: NDArray[np.intp], level: Logarithms) -> list[Change]:
+    """The newest commit, where it lies further from the level before it than any that the level
+    holds: ``MIN_GAP_IN_RANGES`` of their range. One value in a hundred is the largest by chance.
 
-    Where neighbours deviate alike, levels are known less well than their length says, and a fit
-    takes slow noise for levels. So the scatter is estimated from the differences of neighbours too,
-    and raised as for noise with a memory (autoregressive of order one; Bayley and Hammersley,
-    Supplement to the JRSS 8, 1946: n values of it tell as much as ``n (1 - r) / (1 + r)`` others).
-
-    Two estimates of the memory r count alike. What the fit leaves, alone, gives twice as many steps
-    in noise with a memory of 0.9 that has none; the differences alone miss one planted step in
-    eighty.
+    Its interval must not overlap that of the commit before. Without intervals, as in files of asv
+    before 0.6, the range of the level stands for them.
     """
-    left = values - np.repeat([level.value for level in levels], [level.length for level in levels])
-    squares = float(left @ left)
-    # Too low where the fit took slow noise for levels.
-    of_fit = max(float(left[1:] @ left[:-1]) / squares, 0.0) if squares > 0 else 0.0
-    # Values with a memory differ by sqrt(1 - r) from one commit to the next and by sqrt(1 - r * r)
-    # over two, so that the squared ratio is 1 + r; a step counts in one difference or two. In
-    # short series it is too high by chance, by about a standard error of a correlation.
-    near, far = (_usual_square(values, lag) for lag in (1, 2))
-    chance = 1 / math.sqrt(len(values))
-    of_differences = min(max(far / near - 1 - chance, 0.0), 1.0) if near > 0 else 0.0
-    # Noise that remembers longer than the history lasts cannot be told from a level.
-    memory = min((of_fit + of_differences) / 2, 1 - 1 / len(values))
-    from_fit = float(np.abs(left).sum()) / max(len(values) - len(levels), 1)
-    scatter = max(from_fit, _quick_scatter(values) / math.sqrt(1 - memory))
-    return scatter * math.sqrt((1 + memory) / (1 - memory))
-
-
-def _usual_square(values: Logarithms, lag: int) -> float:
-    """Mean of the squared differences without the largest fifth, where steps and outliers are."""
-    squares = (values[lag:] - values[:-lag]) ** 2
-    usual = max(4 * len(squares) // 5, 1)
-    return float(np.partition(squares, usual - 1)[:usual].mean())
+    *rest, newest = level.tolist()
+    if len(rest) < MIN_LEVEL:
+        return []
+    low, high = min(rest), max(rest)
+    far = MIN_GAP_IN_RANGES * max(high - low, FINEST)
+    if low - far < newest < high + far:
+        return []
+    ends = times[1:, measured[-2:]]
+    if np.isfinite(ends).all() and (ends > 0).all():
+        return _differences(times, measured[-2:])
+    if len(rest) < MIN_COMMITS_FOR_RANGE:
+        return []
+    usual = float(np.median(rest))
+    ratio = Ratio(*(math.exp(end - newest) for end in (usual, low, high)))
+    before, after = measured[-2:].tolist()
+    return [Change("difference", before, after, math.exp(usual), math.exp(newest), ratio)]
 
 
 def _quick_scatter(values: Logarithms) -> float:

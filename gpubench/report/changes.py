@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpubench.analysis.causes import Cause, ExplainedChange
-from gpubench.analysis.changes import FEWEST_POINTS, LASTING, LASTING_NEWEST, THRESHOLD
+from gpubench.analysis.changes import FEWEST_POINTS, THRESHOLD
+from gpubench.analysis.steps import MIN_LEVEL, MIN_NEWEST_LEVEL
 from gpubench.report import text
 from gpubench.report.compare import pair_address
 from gpubench.report.comparison_view import FactRow, fact_row
@@ -51,8 +52,8 @@ CAUSES: dict[Cause, str] = {
 RULE = (
     f"Steps are found by asv's detector in the times of each case that has {FEWEST_POINTS} or "
     f"more. One is listed where the medians before and after are {(THRESHOLD - 1) * 100:.0f} % or "
-    f"more apart, each level holds for {LASTING} commits or more (the newest for "
-    f"{LASTING_NEWEST}), and the 99 % interval of their ratio, corrected for the choice of the "
+    f"more apart, each level holds for {MIN_LEVEL} commits or more (the newest for "
+    f"{MIN_NEWEST_LEVEL}), and the 99 % interval of their ratio, corrected for the choice of the "
     "place, excludes "
     f"1{text.TIMES}. With fewer times, and at the newest commit, neighbours are held against each "
     "other by their intervals; that is called a difference, and is no step."

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.analysis.changes import FEWEST_POINTS, LASTING, Change
+from gpubench.analysis.changes import FEWEST_POINTS, Change
 from gpubench.analysis.choice import Crossover
+from gpubench.analysis.steps import MIN_LEVEL
 from gpubench.analysis.tally import by_reason
 from gpubench.names import kernel_title
 from gpubench.report import text
@@ -85,7 +86,7 @@ def claim(change: Change) -> str:
 
 def basis(points: int) -> str:
     """On how few commits a change rests; empty where they are enough for a level that lasts."""
-    return f"rests on {text.plural(points, 'commit')}" if points < LASTING else ""
+    return f"rests on {text.plural(points, 'commit')}" if points < MIN_LEVEL else ""
 
 
 def rests_on(history: CaseHistories, name: CaseName, change: Change) -> int:

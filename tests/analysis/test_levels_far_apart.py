@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpubench.analysis.changes import FAR, Change, changes_in
+from gpubench.analysis.changes import Change, changes_in
+from gpubench.analysis.steps import FAR
 
 SETTLED = 162 + 0.5 * np.sin(np.arange(51.0) ** 2)
 """Milliseconds, with a scatter of 0.3 %."""
