@@ -7,8 +7,8 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends gcc git libc6-dev \
     && rm -rf /var/lib/apt/lists/*
 
-COPY . /tmp/gpubench
-RUN pip install --no-cache-dir "/tmp/gpubench[cuda]" && rm -rf /tmp/gpubench
+COPY . /tmp/source
+RUN pip install --no-cache-dir "/tmp/source[cuda]" && rm -rf /tmp/source
 
 RUN useradd --create-home gpubench
 USER gpubench

@@ -93,7 +93,7 @@ def _files(directory: Path, host: Host, project: Project) -> Iterator[tuple[Path
     )
     environment.filters["shell"] = shlex.quote
     values: dict[str, Any] = {
-        "gpubench": released_requirement(find_installed()),
+        "distribution": released_requirement(find_installed()),
         "marker": MARKER,
         "branch": default_branch(directory),
         "preset": PRESET if _has_preset(directory) else None,
