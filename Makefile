@@ -21,7 +21,7 @@ GPU_FIGURES ?= gpu-check.json
 UNINSTALL_FORMER := -m pip uninstall --quiet --quiet --yes gpubench
 .DEFAULT_GOAL := help
 
-.PHONY: help bench test test-thorough test-systems lint types docs wheel release test-lowest site gpu-check gpu-here figures faults fuzz robustness clean
+.PHONY: help bench test test-thorough test-systems lint types docs wheel release test-lowest site tutorial gpu-check gpu-here figures faults fuzz robustness clean
 
 help:  ## List the jobs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -82,6 +82,9 @@ test-lowest:  ## Run quick tests with the lowest versions that pyproject.toml al
 site: $(VENV)/bin/python  ## Build the documents as a site into build/site
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	$(BIN)/mkdocs build --quiet --strict
+
+tutorial: $(VENV)/installed-test  ## Type docs/tutorial.md word for word in an empty home, from a built wheel (minutes)
+	$(BIN)/python scripts/new_user.py
 
 gpu-check: gpu-here $(if $(NO_INSTALL),,$(VENV)/installed-gpu)  ## Check the times on this machine's GPU (NO_INSTALL=1: with what is installed)
 	PYTHONPATH="$(CURDIR)$${PYTHONPATH:+:$$PYTHONPATH}" $(if $(NO_INSTALL),$(PYTHON),$(BIN)/python) scripts/gpu_check.py --output $(GPU_FIGURES)

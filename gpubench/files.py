@@ -84,3 +84,14 @@ def write_new(path: Path, content: bytes) -> None:
     finally:
         with suppress(FileNotFoundError):
             part.unlink()
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file as a whole, in place of what stood there. Raises ``OSError``."""
+    part = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    finally:
+        with suppress(FileNotFoundError):
+            part.unlink()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
-from contextlib import closing, suppress
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,6 +51,7 @@ def export(
     reads; csv and parquet have the columns of `gpubench query`. The first three have no place for
     cases without a number: those are left out, and standard error names the failed ones.
     """
+    from gpubench.files import replace_file
     from gpubench.tables import export_formats as formats
 
     if format_name == "parquet" and output is None:
@@ -76,16 +76,11 @@ def export(
             ]
             for line in formats.left_out(cases):
                 ERR.print(line)
-            write = {
-                "bencher": formats.bencher_json,
-                "github-action-benchmark": formats.action_json,
-                "openmetrics": formats.openmetrics_text,
-            }[format_name]
-            content = write(cases).encode()
+            content = formats.WRITERS[format_name](cases).encode()
     if output is None:
         echo(content.decode(), nl=False)
     else:
-        _replace(output, content)
+        replace_file(output, content)
         click.echo(f"wrote {output}")
 
 
@@ -138,14 +133,3 @@ def _rows_of(table: Table, chosen: list[Snapshot]) -> tuple[dict[str, str], list
     ids = ", ".join(str(one.id) for one in chosen)
     names = ", ".join(f'"{name}"' for name in columns)
     return columns, table.query(f"select {names} from results where snapshot in ({ids})")[1]
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file as a whole, in place of what stood there."""
-    part = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
-    try:
-        part.write_bytes(content)
-        part.replace(path)
-    finally:
-        with suppress(FileNotFoundError):
-            part.unlink()

@@ -6,14 +6,16 @@ import ctypes
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from ctypes.util import find_library
 from pathlib import Path
 
 RANGE = "gpubench"
 """Name of the range around each run, in NVTX's default domain."""
 
-LIBRARIES = ("libnvToolsExt.so.1", "libnvToolsExt.so")
-"""NVTX 2, with functions that need no compiler; the package ``nvidia-nvtx-cu12`` has it too."""
+LIBRARIES = ("libnvtx3interop.so.1", "libnvToolsExt.so.1")
+"""Of NVTX 3 and 2, with functions that need no compiler."""
+
+FOLDERS = ("nvidia/nvtx/lib", "nvidia/cu13/lib")
+"""Where NVIDIA's packages for Python put them, below a folder of ``sys.path``."""
 
 Mark = tuple[Callable[[bytes], object], Callable[[], object]]
 """Opens a range of a name, and closes the last one."""
@@ -30,10 +32,10 @@ def find_nvtx() -> Mark | None:
 
 
 def _library_mark() -> Mark | None:
-    folders = [Path(entry, "nvidia/nvtx/lib") for entry in sys.path if entry]
-    places = [str(folder / LIBRARIES[0]) for folder in folders if folder.is_dir()]
-    named = find_library("nvToolsExt")
-    for place in (*places, *([named] if named else []), *LIBRARIES):
+    folders = [Path(entry, folder) for entry in sys.path if entry for folder in FOLDERS]
+    installed = [folder / name for folder in folders for name in LIBRARIES]
+    places = [str(path) for path in installed if path.is_file()]
+    for place in (*places, *LIBRARIES):  # the last are looked for where the system keeps libraries
         try:
             library = ctypes.CDLL(place)
             push, pop = library.nvtxRangePushA, library.nvtxRangePop

@@ -11,7 +11,7 @@ import csv
 import json
 import math
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -21,8 +21,6 @@ from gpubench.analysis.comparison import FAILURES
 from gpubench.analysis.costs import COSTS, total_costs, worst_resources
 from gpubench.report import text
 from gpubench.results import CaseCounts, CaseName, Row, Snapshot
-
-FORMATS = ("bencher", "github-action-benchmark", "openmetrics", "csv", "parquet")
 
 ONE_SETUP = ("bencher", "github-action-benchmark")
 """Formats in which a name tells no machine: they hold results of one machine and environment."""
@@ -251,6 +249,14 @@ def _labels(case: ExportedCase) -> dict[str, str]:
         **_setup(case.snapshot),
     }
     return {label: words for label, words in labels.items() if words}
+
+
+WRITERS: Mapping[str, Callable[[Sequence[ExportedCase]], str]] = {
+    "bencher": bencher_json,
+    "github-action-benchmark": action_json,
+    "openmetrics": openmetrics_text,
+}
+"""Formats that hold cases with a number alone."""
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -239,4 +239,4 @@ def test_a_name_that_is_too_long_for_bencher_keeps_both_ends() -> None:
 
 
 def test_the_command_offers_the_formats_that_exist() -> None:
-    assert FORMATS == export_formats.FORMATS
+    assert (*export_formats.WRITERS, "csv", "parquet") == FORMATS

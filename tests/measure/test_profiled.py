@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import shlex
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
@@ -171,3 +173,35 @@ def test_a_range_is_closed_after_an_error() -> None:
     with pytest.raises(ValueError, match="within"), nvtx.nvtx_range(mark):
         raise ValueError("within")
     assert events == [b"gpubench", "end"]
+
+
+def test_a_library_of_nvidias_package_opens_the_range(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / nvtx.FOLDERS[1] / nvtx.LIBRARIES[0]
+    path.parent.mkdir(parents=True)
+    path.touch()
+    loaded: list[str] = []
+
+    def load(place: str) -> SimpleNamespace:
+        loaded.append(place)
+        return SimpleNamespace(nvtxRangePushA=lambda name: name, nvtxRangePop=lambda: None)
+
+    monkeypatch.setitem(sys.modules, "nvtx", None)
+    monkeypatch.setattr(ctypes, "CDLL", load)
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+
+    assert nvtx.find_nvtx() is not None
+    assert loaded == [str(path)]
+
+
+def test_without_any_library_there_are_no_ranges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(place: str) -> SimpleNamespace:
+        raise OSError(place)
+
+    monkeypatch.setitem(sys.modules, "nvtx", None)
+    monkeypatch.setattr(ctypes, "CDLL", load)
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert nvtx.find_nvtx() is None

@@ -175,8 +175,8 @@ esac
 @pytest.mark.parametrize(
     ("pulls", "comments", "last"),
     [
-        ("7\n", "", "--method POST repos/me/mine/issues/7/comments -F body=@comment.md"),
-        ("7\n", "90\n91\n", "--method PATCH repos/me/mine/issues/comments/90 -F body=@comment.md"),
+        ("7\n", "", "--method POST repos/me/mine/issues/7/comments -F body=@body.md"),
+        ("7\n", "90\n91\n", "--method PATCH repos/me/mine/issues/comments/90 -F body=@body.md"),
         ("", "", "repos/me/mine/pulls -f state=open -f head=fork:change"),
     ],
     ids=["the first comment", "one that is there", "a pull request that has moved on"],
@@ -192,8 +192,11 @@ def test_the_comment_is_updated_in_place(
     (programs / "gh").chmod(0o755)
     variables = {"REPOSITORY": "me/mine", "BRANCH": "fork:change", "COMMIT": "c" * 40}
 
+    (tmp_path / "comment.md").write_text(MARKER)
+
     done = subprocess.run(
         ["bash", "-eo", "pipefail", "-c", step.script],
+        cwd=tmp_path,
         env={
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "CALLS": str(calls),
             "PULLS": pulls, "COMMENTS": comments, "MARKER": MARKER, **variables,

@@ -1,0 +1,91 @@
+"""``scripts/new_user.py`` types what a page shows, and finds what nobody prints of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[2]
+sys.path.insert(0, str(CHECKOUT / "scripts"))
+
+import new_user  # noqa: E402
+from new_user import Command, NewFile, find_difference, play, read_page  # noqa: E402
+
+sys.path.remove(str(CHECKOUT / "scripts"))
+
+PAGE = """\
+Write `notes/a.txt`:
+
+```text
+three words here
+```
+
+```console
+$ cat notes/a.txt
+three words here
+$ cd notes
+$ seq 3; wc a.txt
+1
+...
+9 4 20 a.txt
+```
+"""
+
+
+def test_a_page_is_files_and_commands_with_what_they_print() -> None:
+    assert [*read_page(PAGE)] == [
+        NewFile("notes/a.txt", "three words here\n"),
+        Command("cat notes/a.txt", ("three words here",)),
+        Command("cd notes", ()),
+        Command("seq 3; wc a.txt", ("1", "...", "9 4 20 a.txt")),
+    ]
+
+
+def test_commands_run_in_one_shell_in_the_folder_of_the_files(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    environment = {"PATH": os.environ["PATH"]}
+
+    assert play(PAGE, tmp_path, environment) is None
+    changed = PAGE.replace("a.txt\n```\n", "b.txt\n```\n")
+    assert "b.txt" in str(play(changed, tmp_path, environment))
+    assert "exit code 3" in str(play("```console\n$ (exit 3)\n```\n", tmp_path, environment))
+
+
+@pytest.mark.parametrize(
+    ("expected", "printed", "difference"),
+    [
+        (["12.5 µs at 3f2a9c1b"], ["8 ms at 0a1b2c3d4e"], None),
+        (["a", "...", "c"], ["a", "b", "b", "c"], None),
+        (["a", "c"], ["a", "b", "c"], "c"),
+        (["a"], ["a", "b"], "b"),
+        (["a", "..."], ["a"], None),
+        (["a", "b"], ["a"], "b"),
+        (["name ..."], ["name 3 of 4"], None),
+        (["name ..."], ["another"], "name ..."),
+        ([], ["a warning"], "a warning"),
+        ([], ["", " "], None),
+    ],
+)
+def test_outputs_are_compared_in_form(
+    expected: list[str], printed: list[str], difference: str | None
+) -> None:
+    assert find_difference(expected, printed) == difference
+
+
+def test_the_tutorial_leads_from_installing_to_a_comment() -> None:
+    steps = [*read_page((CHECKOUT / "docs/tutorial.md").read_text())]
+    lines = [step.line for step in steps if isinstance(step, Command)]
+    assert "pip install --quiet gpubench-suite" in lines
+    assert lines.index("cat comment.md") > lines.index("gpubench report")
+    files = [step.path for step in steps if isinstance(step, NewFile)]
+    assert files == ["pyproject.toml", "mine/norms.py", "mine/norms.py"]
+
+
+@pytest.mark.thorough
+@pytest.mark.end_to_end
+def test_the_tutorial_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["new_user.py"])
+    assert new_user.main() == 0
