@@ -31,9 +31,9 @@ if TYPE_CHECKING:  # a command imports what measures only when it does: --help a
 
 @click.command()
 @click.argument("target", metavar="SUITE[::KERNEL]")
-@options.library
 @options.preset
 @options.where
+@options.library
 @options.axes
 @click.option("--samples", type=click.IntRange(min=1), help="Samples of each time, in all rounds.")
 @click.option("--control", is_flag=True, help="Measure each case against itself instead.")
@@ -147,9 +147,9 @@ SMOKE = "smoke"
 
 @click.command()
 @click.argument("targets", metavar="[SUITE[::KERNEL]]...", nargs=-1)
-@options.library
 @options.preset
 @options.where
+@options.library
 @options.axes
 @click.option(
     "--orders",
@@ -211,9 +211,9 @@ def verify(
 
 @click.command()
 @click.argument("targets", metavar="[SUITE[::KERNEL]]...", nargs=-1)
-@options.library
 @options.preset
 @options.where
+@options.library
 @options.axes
 @click.option("--lines", is_flag=True, help="Show the code too, with the counts of every line.")
 @click.option(
