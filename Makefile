@@ -77,7 +77,7 @@ release: $(VENV)/bin/python  ## Build wheel and sdist, check them in a clean env
 test-lowest:  ## Run quick tests with the lowest versions that pyproject.toml allows (needs uv)
 	uv venv --quiet --clear --seed --python $(PYTHON) $(LOWEST)
 	uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[test]'
-	$(LOWEST)/bin/python -m pytest $(LOWEST_TESTS)
+	$(LOWEST)/bin/python -m pytest -m "not gpu and not thorough" $(LOWEST_TESTS)
 
 site: $(VENV)/bin/python  ## Build the documents as a site into build/site
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'

@@ -30,9 +30,9 @@ if TYPE_CHECKING:  # a command imports what measures only when it does: --help a
 
 @click.command()
 @options.names
-@options.library
 @options.preset
 @options.where
+@options.library
 @options.axes
 @click.option("--samples", type=click.IntRange(min=1), help="Samples of each time, in all rounds.")
 @click.option("--control", is_flag=True, help="Measure each case against itself instead.")
@@ -160,9 +160,9 @@ SMOKE = "smoke"
 
 @click.command()
 @options.names
-@options.library
 @options.preset
 @options.where
+@options.library
 @options.axes
 @click.option(
     "--orders",
@@ -225,9 +225,9 @@ def verify(
 
 @click.command()
 @options.names
-@options.library
 @options.preset
 @options.where
+@options.library
 @options.axes
 @click.option("--lines", is_flag=True, help="Show the code too, with the counts of every line.")
 @click.option(

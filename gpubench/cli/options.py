@@ -97,6 +97,7 @@ machine = click.option("--machine", help="Only results of this machine.")
 environment = click.option(
     "--environment", help="Only results of this environment, by asv's name for it."
 )
+json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def _read_the_library(context: click.Context, option: click.Parameter, given: bool) -> None:
@@ -110,4 +111,3 @@ library = click.option(
     callback=_read_the_library,
     help="Take the suites that gpubench brings instead of those in suites/; needs no project.",
 )
-json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

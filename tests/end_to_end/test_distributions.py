@@ -95,11 +95,17 @@ def test_a_newcomer_gets_from_an_empty_folder_to_a_report(newcomer: Project) -> 
     assert times["suites.saxpy__numba_parallel.time_kernel", "n=65536"]
 
 
+@pytest.mark.thorough  # tests/cli/test_library.py verifies it in a checkout
 def test_the_library_is_verified_in_an_empty_folder(newcomer: Project, tmp_path: Path) -> None:
     elsewhere = Project(tmp_path, newcomer.environment)
 
     shown = elsewhere.run(
-        "gpubench", "verify", "--library", "vector_add", "--where", "implementation == 'numba'"
+        "gpubench",
+        "verify",
+        "--library",
+        "vector_add",
+        "--where",
+        "implementation == 'numba_parallel'",
     )
 
     assert "vector_add" in shown.stdout and "right" in shown.stdout
