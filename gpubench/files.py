@@ -84,3 +84,18 @@ def write_new(path: Path, content: bytes) -> None:
     finally:
         with suppress(FileNotFoundError):
             part.unlink()
+
+
+def write_over(path: Path, text: str) -> None:
+    """Replace a text file, whole or not at all; it keeps its permissions. Raises ``OSError``."""
+    part = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.chmod(stat.S_IMODE(path.stat().st_mode))
+        part.replace(path)
+    except OSError as error:
+        error.filename = str(path)
+        raise
+    finally:
+        with suppress(FileNotFoundError):
+            part.unlink()
