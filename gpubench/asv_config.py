@@ -46,7 +46,7 @@ def find_config(results_dir: Path) -> AsvConfig:
         return AsvConfig(Path(), Path())
     folder = path.parent
     try:
-        content = _content(path)
+        content = read_configuration(path)
         branches = content.get("branches", ())
         if not isinstance(branches, list | tuple) or not all(
             isinstance(name, str | None) for name in branches
@@ -67,15 +67,16 @@ def _candidates(results_dir: Path) -> Iterator[Path]:
         yield from filter(Path.is_file, (shown / name for name in NAMES))
     for path in sorted(Path().glob(f"*/{NAMES[0]}*")):
         try:
-            results = _content(path).get("results_dir", "results")
+            results = read_configuration(path).get("results_dir", "results")
             if path.name in NAMES and place == Path(os.path.normpath(here / path.parent / results)):
                 yield path
         except (TypeError, ValueError):
             continue
 
 
-def _content(path: Path) -> Mapping[str, Any]:
-    """Raises ``ValueError`` for what is no configuration."""
+def read_configuration(path: Path) -> Mapping[str, Any]:
+    """Return what a configuration of asv holds, comments left out; raises ``ValueError`` for what
+    is none."""
     if leads_out(path, path.parent):
         raise ValueError(LEADS_OUT)
     try:

@@ -30,7 +30,7 @@ from asv.publishing import OutputPublisher
 from gpubench.backends import registry
 from gpubench.backends.clusters import remove_abandoned
 from gpubench.backends.software import requested
-from gpubench.distribution import describe_conflict
+from gpubench.distribution import describe_conflict, write_local_requirement
 from gpubench.errors import Exit, GpubenchError, SuiteError, join_repeats
 from gpubench.measure.asv_settings import VARIABLE, AsvSettings, asv_settings
 from gpubench.measure.disturbance import busy_since, core_use
@@ -69,6 +69,7 @@ def export_settings() -> None:
         return
     if not hasattr(arguments, "func"):  # ``asv`` without a command
         return
+    write_local_requirement()
     if _command(arguments) in KEEPING:
         refuse_faulty_suites()
     if _command(arguments) in KEEPING and (warning := busy_since(core_use())):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpubench.errors import GpubenchError
@@ -46,6 +47,41 @@ def find_installed() -> metadata.Distribution:
             or f"{DISTRIBUTION} is not installed in this Python, {sys.executable}: "
             f"pip install {DISTRIBUTION} (in a checkout: pip install --editable .)"
         ) from error
+
+
+LOCAL_REQUIREMENT = Path(".asv/gpubench.txt")
+"""Beside ``asv.conf.json``: what pip installs where this gpubench came from a folder or a file of
+this machine. No path of it stands in the configuration, which others use too."""
+
+
+def local_url(installed: metadata.Distribution) -> str | None:
+    """Return the ``file:`` address that a distribution was installed from; ``None`` for any other
+    origin, and where nothing is there any more.
+
+    See https://packaging.python.org/en/latest/specifications/direct-url/.
+    """
+    import json
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname  # which brings http: only where it is needed
+
+    url: str = json.loads(installed.read_text("direct_url.json") or "{}").get("url", "")
+    is_there = url.startswith("file:") and Path(url2pathname(urlsplit(url).path)).exists()
+    return url if is_there else None
+
+
+def write_local_requirement(folder: Path = Path()) -> None:
+    """Write ``LOCAL_REQUIREMENT`` in the folder of asv's configuration, where it is needed."""
+    try:
+        url = local_url(find_installed())
+        if url is None:
+            return
+        path = folder / LOCAL_REQUIREMENT
+        text = f"{DISTRIBUTION} @ {url}\n"
+        if not (path.is_file() and path.read_text(encoding="utf-8") == text):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    except (OSError, GpubenchError):  # pip says what it misses
+        return
 
 
 def describe_conflict() -> str | None:

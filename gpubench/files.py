@@ -87,11 +87,17 @@ def write_new(path: Path, content: bytes) -> None:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file as a whole, in place of what stood there. Raises ``OSError``."""
+    """Write a file whole or not at all, in place of what stood there, whose permissions it keeps.
+    Raises ``OSError`` with the file's own name."""
     part = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     try:
         part.write_bytes(content)
+        with suppress(FileNotFoundError):  # a new file
+            part.chmod(stat.S_IMODE(path.stat().st_mode))
         part.replace(path)
+    except OSError as error:
+        error.filename = str(path)
+        raise
     finally:
         with suppress(FileNotFoundError):
             part.unlink()

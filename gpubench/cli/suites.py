@@ -171,11 +171,12 @@ def init(
 ) -> None:
     """Start benchmarks in a project.
 
-    Writes asv.conf.json, benchmarks/, a first suite and its kernel, and overwrites nothing. Prints
+    Writes asv.conf.json, benchmarks/, a first suite and its kernel, and overwrites nothing. Adds
+    what is missing to .gitignore and to an asv.conf.json that is there. Can be run twice. Prints
     what was written and what to do next. Where no file states the project's name, its build backend
     is asked, which runs code of the project.
     """
-    from gpubench.scaffold.project import find_project, next_steps, write_project
+    from gpubench.scaffold.project import add_to_project, find_project, next_steps, write_project
 
     # An extra has hyphens, the backend underscores: scikit-learn is scikit_learn.
     named = [word.strip().replace("-", "_") for word in systems.split(",") if word.strip()]
@@ -190,6 +191,8 @@ def init(
         steps = [*workflow_steps(directory, workflow), *steps]
     for path, is_new in files.items():
         click.echo(f"{'wrote' if is_new else 'kept '} {path}")
+    for line in add_to_project(directory, files, project):
+        echo(f"added to {line}")
     if files[directory / "asv.conf.json"]:
         echo(f"\nThe project is called {project.distribution}, as {project.named_by} says.")
     click.echo("\nNext:")

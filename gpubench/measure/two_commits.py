@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.backends.pools import how_it_ended
+from gpubench.distribution import write_local_requirement
 from gpubench.environment import environment
 from gpubench.errors import GpubenchError
 from gpubench.fleet.checkout import machine_name
@@ -223,6 +224,7 @@ def two_commits(
         sides: list[CommitSide] = []
         with _quiet():
             config = _load_config()
+            write_local_requirement()
             try:
                 from asv.repo import get_repo
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +20,8 @@ from gpubench.scaffold.function_source import (
     join_parameters,
     read_function,
 )
-from gpubench.scaffold.project import template_environment
+from gpubench.scaffold.project import SCHEMA, template_environment
+from gpubench.suite.schema import schema_text
 
 AXES = {1: ("n",), 2: ("m", "n"), 3: ("l", "m", "n")}
 """Extents that are proposed for an array, by its dimensions."""
@@ -248,8 +250,9 @@ FORMULA_FUNCTIONS = frozenset({"cdiv", "ceil", "floor", "max", "min", "abs", "it
 """Names in a formula that are no axes."""
 
 
-def suite_text(draft: Draft) -> str:
-    """Return the suite file, with comments that say what to change."""
+def suite_text(draft: Draft, schema: str = f"../{SCHEMA}") -> str:
+    """Return the suite file, with comments that say what to change; ``schema`` is the path of the
+    schema, for editors."""
     arrays = [one for one in draft.arguments if isinstance(one, ArrayArgument)]
     scalars = [one for one in draft.arguments if isinstance(one, ScalarArgument)]
     moved = [
@@ -266,6 +269,7 @@ def suite_text(draft: Draft) -> str:
         "blocks": BLOCKS,
         "uses_cuda": any(one.backend == "numba_cuda" for one in draft.functions),
         "title": draft.title.replace('"', "'"),
+        "schema": schema,
     }
     return template_environment().get_template("suite.yaml.jinja").render(**values)
 
@@ -279,7 +283,8 @@ def write_suite(draft: Draft, path: Path) -> None:
 
     if os.path.lexists(path):
         raise AddError(f"{path} is there and is kept; name the new one: --name {draft.name}_2")
-    text = suite_text(draft)
+    schema = Path(os.path.relpath(SCHEMA, path.parent)).as_posix()
+    text = suite_text(draft, schema)
     with TemporaryDirectory(prefix="gpubench-add-") as folder:
         trial = Path(folder, path.name)
         trial.write_text(text, encoding="utf-8")
@@ -293,5 +298,7 @@ def write_suite(draft: Draft, path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_new(path, text.encode())
+        with suppress(FileExistsError):
+            write_new(SCHEMA, schema_text().encode())
     except OSError as error:
         raise AddError(f"cannot write {error.filename!r}: {error.strerror}") from error

@@ -4,6 +4,7 @@ needs on this machine."""
 
 from __future__ import annotations
 
+import ast
 import json
 import keyword
 import os
@@ -12,6 +13,7 @@ import shlex
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.machinery import PathFinder, all_suffixes
@@ -19,17 +21,27 @@ from importlib.metadata import Distribution
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from gpubench.asv_config import read_configuration
 from gpubench.backends import devices, registry
-from gpubench.distribution import DISTRIBUTION, find_installed
-from gpubench.errors import did_you_mean
+from gpubench.distribution import (
+    DISTRIBUTION,
+    LOCAL_REQUIREMENT,
+    find_installed,
+    local_url,
+)
+from gpubench.errors import GpubenchError, did_you_mean
 from gpubench.files import write_new
+from gpubench.scaffold.existing import (
+    PLUGIN,
+    add_packages,
+    add_to_configuration,
+    add_to_gitignore,
+)
 from gpubench.scaffold.project_name import (
     ProjectError,
     ProjectName,
@@ -38,10 +50,12 @@ from gpubench.scaffold.project_name import (
     read_stated_name,
     refuse_setup_cfg_alone,
 )
+from gpubench.suite.folder import suite_files
+from gpubench.suite.schema import schema_text
 
 SUITE = Path("suites/saxpy.yaml")
-NOT_TRACKED = (".asv/", "reports/html/")
-"""What asv and ``gpubench report`` write, as lines of ``.gitignore``."""
+SCHEMA = Path("gpubench.schema.json")
+"""What editors complete and check suites by: the first line of a suite names it."""
 
 NOT_THE_PACKAGE = frozenset(
     {"benchmarks", "benchmarks_kernels", "build", "dist", "docs", "examples", "suites", "tests"}
@@ -61,7 +75,7 @@ class Project:
     named_by: str
     """Where that name was found, for a person."""
     package: str
-    """Import name of the package that gets the kernel's module."""
+    """Import name of the package that gets the kernel's module; empty where there is none."""
     package_path: Path
     """The package's directory, relative to the project's."""
     is_new: bool
@@ -70,6 +84,11 @@ class Project:
     """Path from the project to the root of its git repository: ``.``, or upwards."""
     subdirectory: str
     """Path of the project inside that repository; empty when it is the root."""
+    modules: tuple[str, ...] = ()
+    """Modules of a project without a package: it gets no package beside them, and no first suite,
+    which ``gpubench add`` writes for a function of theirs."""
+    asv_folder: str | None = None
+    """Where an asv project that was there has its benchmarks."""
 
 
 MODULE_SUFFIXES = (*all_suffixes(), ".pyx")
@@ -90,15 +109,38 @@ def find_project(
     subdirectory = "" if root == directory else directory.relative_to(root).as_posix()
     repository = Path(os.path.relpath(root, directory)).as_posix()
     given = ProjectName(check_name(name), "--project") if name is not None else None
+    asv_folder = _benchmark_dir(directory)
     if not any((directory / file).exists() for file in ("pyproject.toml", "setup.py")):
         refuse_setup_cfg_alone(directory)
+        if modules := _modules(directory):
+            called = given or ProjectName(
+                package_name(directory.name).replace("_", "-"), "the folder's name"
+            )
+            return Project(
+                called.name,
+                called.source,
+                "",
+                Path(),
+                True,
+                repository,
+                subdirectory,
+                modules,
+                asv_folder,
+            )
         package = free_name(
             package_name(name or directory.name),
             lambda free: hides_module(free, directory) or is_importable(free, directory),
         )
         called = given or ProjectName(package.strip("_").replace("_", "-"), "the folder's name")
         return Project(
-            called.name, called.source, package, Path(package), True, repository, subdirectory
+            called.name,
+            called.source,
+            package,
+            Path(package),
+            True,
+            repository,
+            subdirectory,
+            asv_folder=asv_folder,
         )
     stated = given or read_stated_name(directory)
     place = _installed_package(directory, stated.name if stated else directory.name)
@@ -110,7 +152,40 @@ def find_project(
         stated = ask_build_backend(directory)
         place = _installed_package(directory, stated.name)
     stated = stated or ProjectName(place.name, "its package")
-    return Project(stated.name, stated.source, place.name, place, False, repository, subdirectory)
+    return Project(
+        stated.name,
+        stated.source,
+        place.name,
+        place,
+        False,
+        repository,
+        subdirectory,
+        () if place.name else _modules(directory),
+        asv_folder,
+    )
+
+
+def _benchmark_dir(directory: Path) -> str | None:
+    """Return where an asv project has its benchmarks; ``None`` without a configuration."""
+    try:
+        folder = read_configuration(directory / "asv.conf.json").get("benchmark_dir", "benchmarks")
+    except ValueError:
+        return None
+    is_inside = isinstance(folder, str) and not Path(folder).is_absolute() and ".." not in folder
+    return Path(folder).as_posix() if is_inside else None
+
+
+def _modules(directory: Path) -> tuple[str, ...]:
+    """Return the modules that stand in a project without a package, sorted."""
+    names = (path.stem for path in directory.glob("*.py"))
+    apart = NOT_THE_PACKAGE | {"setup", "conftest", "noxfile", "tasks"}
+    return tuple(
+        sorted(
+            name
+            for name in names
+            if name.isidentifier() and name not in apart and not name.startswith("test_")
+        )
+    )
 
 
 def repository_root(directory: Path) -> Path | None:
@@ -166,17 +241,20 @@ def free_module_name(package: Path, text: str) -> str:
 
 
 def _installed_package(directory: Path, name: str) -> Path:
-    """The package that bears the project's name, else the first; relative to ``directory``."""
+    """Return the package that bears the project's name, else the first, relative to ``directory``;
+    ``Path()`` for a project of modules. Raises ``ProjectError`` where there is neither."""
     packages = [
         init.parent.relative_to(directory)
         for folder in (directory, directory / "src")
         for init in sorted(folder.glob("*/__init__.py"))
         if init.parent.name not in NOT_THE_PACKAGE and init.parent.name.isidentifier()
     ]
+    if not packages and _modules(directory):
+        return Path()
     if not packages:
         raise ProjectError(
-            f"no package found in {str(directory)!r} (a folder with __init__.py, there or in src/) "
-            "to put a kernel into; make one, or start in an empty folder"
+            f"no package and no module found in {str(directory)!r} (a folder with __init__.py, "
+            "there or in src/, or a NAME.py); make one, or start in an empty folder"
         )
     expected = re.sub(r"[-.]+", "_", name).lower()
     return next((path for path in packages if path.name.lower() == expected), packages[0])
@@ -200,10 +278,12 @@ def write_project(
     """
     environments = environments_of(systems)
     project = project or find_project(directory)
-    files = {}
+    files: dict[Path, bool] = {}
+    folders: list[Path] = []
     try:
         for inside, text in _files(directory, project, environments, needs_cuda):
             path = directory / inside
+            folders += [each for each in path.parents if not each.exists()]
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 write_new(path, text.encode())
@@ -211,8 +291,52 @@ def write_project(
             except FileExistsError:
                 files[path] = False
     except OSError as error:
+        _remove([path for path, is_new in files.items() if is_new], folders)
         raise ProjectError(f"cannot write {error.filename!r}: {error.strerror}") from error
     return files
+
+
+def _remove(files: Iterable[Path], folders: Iterable[Path]) -> None:
+    """Remove what was written before it failed, so that no half of a project is left."""
+    with suppress(OSError):
+        for path in files:
+            path.unlink()
+        for folder in sorted({*folders}, key=lambda folder: -len(folder.parts)):
+            if folder.is_dir():
+                folder.rmdir()
+
+
+def add_to_project(directory: Path, files: Mapping[Path, bool], project: Project) -> list[str]:
+    """Add what is missing to files of the project that were there; return what was added, in words.
+
+    Raises ``ProjectError`` for a file that cannot be written.
+    """
+    said = []
+    ignoring, configuration = directory / ".gitignore", directory / "asv.conf.json"
+    build = directory / "pyproject.toml"
+    try:
+        if not files[ignoring] and (lines := add_to_gitignore(ignoring)):
+            said.append(f".gitignore: {' '.join(lines)}")
+        if not files[configuration]:
+            with suppress(ValueError):  # ``next_steps`` has what to write by hand
+                keys = add_to_configuration(configuration, _install_commands())
+                said += [f"asv.conf.json: {' and '.join(keys)}"] if keys else []
+        if not project.is_new and build.is_file():
+            packages = [] if project.modules else [project.package]
+            if text := add_packages(build, packages, project.modules):
+                said.append(f"pyproject.toml: {' '.join(text.split())}")
+    except OSError as error:
+        raise ProjectError(f"cannot write {error.filename!r}: {error.strerror}") from error
+    return said
+
+
+def _install_commands() -> list[str]:
+    """Return the commands that install gpubench, and what CUDA needs, into asv's environments."""
+    needed = asv_requirements()
+    names = [quoted(str(needed["gpubench"]))]
+    if needed["cuda"]:
+        names += [quoted(needed["cuda"]), quoted("numpy<2.5")]
+    return [f"in-dir={{env_dir}} python -m pip install {' '.join(names)}"]
 
 
 def next_steps(
@@ -220,7 +344,7 @@ def next_steps(
 ) -> list[str]:
     """Commands and remarks, in order, that lead from the written files to a first report."""
     steps = []
-    if not files[directory / "asv.conf.json"]:
+    if not files[directory / "asv.conf.json"] and not _is_configured(directory):
         needed = " and ".join([*filter(None, asv_requirements().values()), *software_of(systems)])
         steps.append(
             "asv.conf.json was there and is kept: its environments have to install "
@@ -233,15 +357,13 @@ def next_steps(
             "--force-reinstall {wheel_file}): pip leaves a wheel of the same version alone, and "
             "each later commit would be measured with the code of the first"
         )
-    if not files[ignoring := directory / ".gitignore"]:
-        lines = ignoring.read_text(encoding="utf-8").splitlines()
-        ignored = {line.strip().strip("/") for line in lines}
-        if missing := [name for name in NOT_TRACKED if name.strip("/") not in ignored]:
-            steps.append(f"add to .gitignore: {' '.join(missing)}")
     if directory.resolve() != Path.cwd():
         steps.append(f"cd {shlex.quote(str(directory))}")
     if repository_root(directory.resolve()) is None:
         steps.append("git init")
+    suites = directory / SUITE.parent
+    if not (suites.is_dir() and suite_files(suites)):
+        steps.append(f"gpubench add {_propose_function(directory)}")
     return [
         *steps,
         "git add . && git commit -m 'Benchmarks'",
@@ -252,6 +374,37 @@ def next_steps(
     ]
 
 
+def _is_configured(directory: Path) -> bool:
+    """Return whether a configuration that was there keeps the record and installs gpubench."""
+    try:
+        content = read_configuration(directory / "asv.conf.json")
+    except ValueError:
+        return False
+    installs = str(content.get("install_command", ""))
+    return PLUGIN in content.get("plugins", ()) and "gpubench" in installs
+
+
+def _propose_function(directory: Path) -> str:
+    """Return ``module:function`` of the first function of a project's modules that a suite can be
+    written for without a word more."""
+    from gpubench.plan import source
+    from gpubench.scaffold.adding import draft_suite
+
+    source.SEARCHED_FIRST[:] = [str(directory)]
+    for name in _modules(directory):
+        try:
+            tree = ast.parse((directory / f"{name}.py").read_bytes())
+        except (OSError, SyntaxError, ValueError):
+            continue
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef):
+                with suppress(GpubenchError):
+                    _, missing = draft_suite(f"{name}:{node.name}")
+                    if not missing:
+                        return f"{name}:{node.name}"
+    return "MODULE:FUNCTION"
+
+
 def _files(
     directory: Path, project: Project, environments: Sequence[Sequence[str]], needs_cuda: bool
 ) -> Iterator[tuple[Path, str]]:
@@ -260,9 +413,9 @@ def _files(
     What is stopped between two of them goes on the next time: a suite comes after the kernel that
     it names, and what makes the directory a project comes last.
     """
-    if project.is_new:
+    if project.is_new and not project.modules:
         yield project.package_path / "__init__.py", _render("package.py.jinja", project)
-    door = free_name("benchmarks", partial(hides_module, directory=directory))
+    door = project.asv_folder or free_name("benchmarks", partial(hides_module, directory=directory))
     configuration = _render(
         "asv.conf.json.jinja",
         project,
@@ -272,7 +425,18 @@ def _files(
     )
     yield Path("asv.conf.json"), configuration
     yield Path(door, "__init__.py"), ""
-    yield Path(door, "suites.py"), _render("suites.py.jinja", project)
+    up = ".parent" * (len(Path(door).parts) + 1)
+    yield Path(door, "suites.py"), _render("suites.py.jinja", project, up=up)
+    yield SCHEMA, schema_text()
+    if not project.modules:
+        yield from _first_suite(directory, project)
+    yield Path(".gitignore"), _render("gitignore.jinja", project)
+    if project.is_new:
+        yield Path("pyproject.toml"), _render("pyproject.toml.jinja", project)
+
+
+def _first_suite(directory: Path, project: Project) -> Iterator[tuple[Path, str]]:
+    """A suite and its kernel, in the project's package."""
     is_first = not (directory / SUITE).exists()
     kernel = _render("saxpy.py.jinja", project)
     module = free_module_name(directory / project.package_path, kernel)
@@ -280,9 +444,6 @@ def _files(
     if is_first or (directory / path).exists():  # a suite that was there names its own modules
         yield path, kernel
     yield SUITE, _render("saxpy.yaml.jinja", project, module=f"{project.package}.{module}")
-    yield Path(".gitignore"), _render("gitignore.jinja", project)
-    if project.is_new:
-        yield Path("pyproject.toml"), _render("pyproject.toml.jinja", project)
 
 
 def template_environment() -> Environment:
@@ -364,19 +525,24 @@ def _software_of_extra(name: str) -> set[str]:
 def requirement(installed: Distribution) -> str:
     """Requirement for an installed distribution, by its version and ``direct_url.json``.
 
-    A local path where it was installed from a folder or a wheel, the repository and revision where
-    it came from one, else the version: ``gpubench-suite==0.1.0``. See
+    Options for pip where it was installed from a folder or a wheel of this machine (see
+    ``LOCAL_REQUIREMENT``), the repository and revision where it came from one, else the version:
+    ``gpubench-suite==0.1.0``. See
     https://packaging.python.org/en/latest/specifications/direct-url/.
     """
     name, version = installed.metadata["Name"], installed.version
     origin: dict[str, Any] = json.loads(installed.read_text("direct_url.json") or "{}")
     url = origin.get("url", "")
     if url.startswith("file:"):
-        path = Path(url2pathname(urlsplit(url).path))
-        return str(path) if path.exists() else f"{name}=={version}"
+        is_there = local_url(installed) is not None
+        return OF_THIS_MACHINE if is_there else f"{name}=={version}"
     if vcs := origin.get("vcs_info"):
         return f"{name} @ {vcs['vcs']}+{url}@{vcs['commit_id']}"
     return f"{name} @ {url}" if url else f"{name}=={version}"
+
+
+OF_THIS_MACHINE = f"-r {{conf_dir}}/{LOCAL_REQUIREMENT.as_posix()}"
+"""What pip is given, in the words of asv's configuration."""
 
 
 def install_options(requirement: str) -> str:
@@ -392,6 +558,9 @@ def install_options(requirement: str) -> str:
 def quoted(text: str) -> str:
     """Text as one word of a command in asv's configuration.
 
-    asv splits a command as a shell does and then formats every word (``asv.util``).
+    asv splits a command as a shell does and then formats every word (``asv.util``). Options for pip
+    stay as they are.
     """
+    if text == OF_THIS_MACHINE:
+        return text
     return shlex.quote(text.replace("{", "{{").replace("}", "}}"))

@@ -21,6 +21,7 @@ from asv.environment import get_environments
 from gpubench import files
 from gpubench.backends import devices
 from gpubench.backends.devices import Gpu
+from gpubench.distribution import write_local_requirement
 from gpubench.measure import compiling_ahead
 from gpubench.measure.sampling import sample_plan
 from gpubench.results.ratio import rank
@@ -68,6 +69,7 @@ def test_an_empty_directory_gets_everything(tmp_path: Path) -> None:
         "asv.conf.json",
         "benchmarks/__init__.py",
         "benchmarks/suites.py",
+        "gpubench.schema.json",
         "my_proj_2/__init__.py",
         "my_proj_2/saxpy.py",
         "pyproject.toml",
@@ -269,12 +271,12 @@ def test_what_was_stopped_on_a_full_disk_goes_on_the_next_time(
         assert (directory / name).read_bytes() == whole.read_bytes()
 
 
-@pytest.mark.parametrize("there", ["mine.py", "mine.pyx", "mine.cpython-313-linux.so", "mine"])
+@pytest.mark.parametrize("there", ["mine.pyx", "mine.cpython-313-linux.so", "mine"])
 def test_a_new_package_hides_no_module_and_is_no_file(tmp_path: Path, there: str) -> None:
     directory = tmp_path / "mine"
     directory.mkdir()
     (directory / there).write_text("theirs = 1\n")
-    (directory / "mine_kernels.py").write_text("theirs = 1\n")
+    (directory / "mine_kernels.pyx").write_text("theirs = 1\n")
 
     write_project(directory)
 
@@ -352,8 +354,8 @@ def test_a_project_without_a_package_is_refused_before_anything_is_written(tmp_p
     with pytest.raises(ProjectError) as error:
         write_project(tmp_path)
     assert str(error.value) == (
-        f"no package found in {str(tmp_path)!r} (a folder with __init__.py, there or in src/) "
-        "to put a kernel into; make one, or start in an empty folder"
+        f"no package and no module found in {str(tmp_path)!r} (a folder with __init__.py, there or "
+        "in src/, or a NAME.py); make one, or start in an empty folder"
     )
     assert files_below(tmp_path) == ["setup.py"]
 
@@ -422,14 +424,12 @@ def test_what_was_kept_and_lacks_something_is_a_next_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_a_machine_with(monkeypatch, GPU, cuda=(13, 0))
-    (tmp_path / ".gitignore").write_text("/.asv\n*.log\n")
     (tmp_path / "asv.conf.json").write_text("{}")
-    configuration, replacing, ignored, *_ = next_steps(tmp_path, write_project(tmp_path))
+    configuration, replacing, *_ = next_steps(tmp_path, write_project(tmp_path))
     assert configuration.startswith("asv.conf.json was there and is kept: its environments")
     assert " and numba-cuda[cu13], its benchmark_dir " in configuration
     assert 'its plugins have to name ".gpubench.asv_plugin"' in configuration
     assert "--no-deps --force-reinstall {wheel_file}" in replacing
-    assert ignored == "add to .gitignore: reports/html/"
 
 
 class Installed(Distribution):
@@ -468,11 +468,19 @@ def test_asv_installs_gpubench_from_where_this_one_came(origin: str | None, expe
 
 
 def test_asv_installs_gpubench_from_the_folder_that_this_one_was_installed_from(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = tmp_path / "a b{c}"
     source.mkdir()
-    assert requirement(Installed(f'{{"url": "{source.as_uri()}"}}')) == str(source)
+    installed = Installed(f'{{"url": "{source.as_uri()}"}}')
+    assert requirement(installed) == "-r {conf_dir}/.asv/gpubench.txt"
+    # No path of this machine stands in the configuration: asv's plugin writes that file.
+    with monkeypatch.context() as patch:
+        patch.setattr("gpubench.distribution.find_installed", lambda: installed)
+        write_local_requirement(tmp_path)
+    written = (tmp_path / ".asv/gpubench.txt").read_text()
+    assert written == f"gpubench-suite @ {source.as_uri()}\n"
+    assert "{" not in written
 
 
 @pytest.mark.parametrize("text", ["gpubench-suite==1.2", "/a b/{x}/it's", 'C:\\gpu "bench"'])
@@ -496,4 +504,5 @@ def test_the_install_command_is_pips_and_then_compiles(
     words = asv_util.interpolate_command(compiling, {"env_dir": "/a b", "conf_dir": "/c d"})
     program = ["python", "-m", compiling_ahead.__name__, "/c d/suites"]
     assert words == (program, {}, None, "/a b")  # None: whatever it returns
-    assert installed_version("gpubench-suite") in engine or CHECKOUT.as_posix() in engine
+    assert installed_version("gpubench-suite") in engine or ".asv/gpubench.txt" in engine
+    assert CHECKOUT.as_posix() not in engine
