@@ -47,7 +47,6 @@ from gpubench.measure.sampling import (
     shared,
     with_attributes,
 )
-from gpubench.measure.verifying_ahead import verify_ahead
 from gpubench.names import FRESH_TIMES, BenchmarkName, parse_benchmark_name, timed_beside
 from gpubench.plan.case import Case
 from gpubench.plan.expansion import case_named, cases_of, compiled_apart
@@ -89,6 +88,8 @@ def benchmark_classes(suites: Path) -> dict[str, type]:
         groups = [group for group in groups if group.class_name == asked.class_name]
     classes = {group.class_name: benchmark_class(group, count, provenance) for group in groups}
     if sys.argv[1:2] == ["run_server"]:  # asv forks this process for each case
+        from gpubench.measure.verifying_ahead import verify_ahead  # a process of a case has no use
+
         # Where asv was killed between two cases, this process would wait for the next one for ever.
         end_with_parent()
         verify_ahead(groups, provenance)

@@ -16,11 +16,16 @@ import pytest
 from gpubench.backends import software
 from gpubench.backends.devices import known_gpus, no_gpu_reason
 from gpubench.backends.registry import get
+from gpubench.cli.console import ERR, OUT
 
 # Tests run side by side, and on busy machines. There a small parallel region of Numba's OpenMP took
 # 25 ms while its threads waited by spinning, as libgomp's do at first, and 20 µs when they slept
 # (two cores, ten other processes).
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+
+CONSOLES = OUT.rich, ERR.rich
+"""Made here and not by the first test that prints: rich keeps the width that COLUMNS says then."""
 
 
 def pytest_configure() -> None:

@@ -6,7 +6,9 @@ PCI bus; where a machine mixes models, set ``CUDA_DEVICE_ORDER=PCI_BUS_ID`` to h
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -244,6 +246,8 @@ def _first_survey(visible: str | None, in_software: bool) -> _Survey:
 
 def _survey(visible: str | None) -> _Survey:
     """GPUs that ``visible`` leaves, and the reason where that is none. Never raises."""
+    if _lacks_nvml():
+        return (), _DRIVER_FAULTS["NVMLError_LibraryNotFound"]
     try:
         with _nvml() as nvml:
             count = nvml.nvmlDeviceGetCount()
@@ -262,6 +266,18 @@ def _survey(visible: str | None) -> _Survey:
         hidden = "1 GPU" if len(handles) == 1 else f"{len(handles)} GPUs"
         return (), f"{VISIBLE}={visible!r} hides the {hidden} of this machine; unset it to use them"
     return (), "the NVIDIA driver reports no GPU; check that nvidia-smi lists one"
+
+
+def _lacks_nvml() -> bool:
+    """Return whether NVML is not on this machine, as far as one can tell without its package for
+    Python: every process that measures would import that for nothing."""
+    if sys.platform != "linux" or software.requested() or "pynvml" in sys.modules:
+        return False
+    try:
+        ctypes.CDLL("libnvidia-ml.so.1")  # as pynvml looks for it
+    except OSError:
+        return True
+    return False
 
 
 @contextmanager

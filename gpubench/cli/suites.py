@@ -84,6 +84,7 @@ def plan(
     NAME is a suite or a kernel, as for `gpubench check`. CASE is a line of --list: an asv benchmark
     and an identity, for example 'suites.vector_add__numba_cuda.time_kernel n=1024 block=256'.
     """
+    from gpubench.plan.asked import with_values
     from gpubench.plan.explanation import explain
     from gpubench.plan.rules import selected
     from gpubench.tables import plans
@@ -94,9 +95,10 @@ def plan(
         values = explain(made.find(explained))
         OUT.print(table(("field", "value", "set in"), values, folded=True))
         return
-    cases = selected(made.cases(), where, axes)
+    wider = with_values(made, axes)
+    cases = selected(wider.cases(), where, axes)
     if as_json:
-        print_json([plans.case_row(case, made.times_of(case)) for case in cases])
+        print_json([plans.case_row(case, wider.times_of(case)) for case in cases])
         return
     print_faults([*made.faults(), *made.warnings()], "warning: ")
     if as_list:

@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
@@ -160,6 +160,20 @@ def _changed_programs(loaded: LoadedSuite, root: Path, then: CommitFiles) -> Ite
                 yield name
 
 
+def _list_blobs(folder: Repository, commit: str) -> Mapping[str, str]:
+    listed = ask_git(folder, "ls-tree", "-r", "-z", "--full-tree", commit)
+    blobs = {}
+    for line in listed.decode(errors="surrogateescape").split("\0"):
+        kind, _, path = line.partition("\t")
+        if " blob " in kind:
+            blobs[path] = kind.split(" ")[2]
+    return blobs
+
+
+_blobs_of_commit = lru_cache(maxsize=4)(_list_blobs)
+"""Asked once: a commit never changes, and git takes as long as reading a suite."""
+
+
 @dataclass(frozen=True)
 class CommitFiles:
     """The files of one commit in git."""
@@ -170,13 +184,9 @@ class CommitFiles:
     @cached_property
     def blobs(self) -> Mapping[str, str]:
         """Digest of each file, by its path; empty where git does not know the commit."""
-        listed = ask_git(self.folder, "ls-tree", "-r", "-z", "--full-tree", self.commit)
-        blobs = {}
-        for line in listed.decode(errors="surrogateescape").split("\0"):
-            kind, _, path = line.partition("\t")
-            if " blob " in kind:
-                blobs[path] = kind.split(" ")[2]
-        return blobs
+        if self.commit == "HEAD":  # which moves
+            return _list_blobs(self.folder, self.commit)
+        return _blobs_of_commit(self.folder, self.commit)
 
     @cached_property
     def paths(self) -> Mapping[str, Sequence[str]]:

@@ -5,38 +5,47 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
 from gpubench.errors import PlanError
-from gpubench.names import Value, format_value, parse_value
+from gpubench.names import Value, parse_value
 from gpubench.plan.case import Case
 from gpubench.plan.group import Group, kernel_groups
-from gpubench.suite.model import Kernel, Range, Zip, axis_values
+from gpubench.plan.plan import Plan
+from gpubench.plan.rules import SHAPES, as_in_identity, read_shape, value_text
+from gpubench.suite.model import Implementation, Kernel, Range, Zip, axis_values
 from gpubench.suite.types import AxisValue, DeviceName, SizeValue
 
 SIZE = TypeAdapter[Any](SizeValue)
 PARAMETER = TypeAdapter[Any](AxisValue)
 DEVICE = TypeAdapter[Any](DeviceName)
+LAUNCH_NAMES = frozenset({*SHAPES, "threads"})
+"""Names of what implementations declare of their launch."""
 
 
 def declare(groups: Sequence[Group], cases: Iterable[Case], texts: Iterable[str]) -> list[Group]:
     """Return the groups with the values of ``NAME=VALUE,VALUE`` that none of the cases has.
 
-    A value of a size, a parameter or ``device`` becomes one of every kernel that has the name, and
-    its cases have to keep the limits of the suite like all others. A name that no kernel has is
-    left alone. Raises ``PlanError`` for a value that cannot be one.
+    A value of a size, a parameter, ``device``, ``block``, ``grid`` or ``threads`` becomes one of
+    every kernel or implementation that has the name, and its cases have to keep the limits of the
+    suite like all others. A name that no kernel has is left alone. Raises ``PlanError`` for a value
+    that cannot be one, and for a name that is given twice.
     """
     every = list(cases)
     asked: dict[str, list[str]] = {}
     for text in texts:
         name, _, listed = (part.strip() for part in text.partition("="))
-        asked[name] = [value.strip() for value in listed.split(",") if value.strip()]
+        if name in asked:
+            both = ",".join([*asked[name], listed])
+            raise PlanError(f"-a {name} is given twice; write its values at once: -a {name}={both}")
+        values = (value.strip() for value in listed.split(",") if value.strip())
+        asked[name] = [as_in_identity(name, value) for value in values]
     new = {
         name: values
         for name, values in asked.items()
-        if not {*values} <= {_text(case, name) for case in every}
+        if not {*values} <= {value_text(case, name) for case in every}
     }
     if not new:
         return list(groups)
@@ -53,9 +62,14 @@ def declare(groups: Sequence[Group], cases: Iterable[Case], texts: Iterable[str]
     return made
 
 
-def _text(case: Case, name: str) -> str | None:
-    value = case.device if name == "device" else case.values.get(name)
-    return None if value is None else format_value(value)
+def with_values(plan: Plan, texts: Iterable[str]) -> Plan:
+    """Return the plan with the values of ``NAME=VALUE,VALUE`` that none of its cases has; itself
+    where it has them all. Raises like ``declare``."""
+    groups = plan.groups()
+    if not texts or (more := declare(groups, plan.cases(), texts)) == [*groups]:
+        return plan
+    kernels = (tuple(of_kernel) for _, of_kernel in groupby(more, lambda one: id(one.of_kernel)))
+    return replace(plan, kernels=tuple(kernels))
 
 
 def _with_values(
@@ -79,7 +93,54 @@ def _with_values(
     if "device" in new:
         devices = [_read(DEVICE, "device", text) for text in new["device"]]
         update["devices"] = tuple(dict.fromkeys((*kernel.devices, *devices)))
+    if not new.keys().isdisjoint(LAUNCH_NAMES):
+        before = kernel.implementations
+        changed = {name: _launched(one, new) for name, one in before.items()}
+        if any(changed[name] is not one for name, one in before.items()):
+            update["implementations"] = changed
     return kernel.model_copy(update=update) if update else kernel
+
+
+def _launched(implementation: Implementation, new: Mapping[str, Sequence[str]]) -> Implementation:
+    """Return the implementation with more blocks, grids and numbers of threads; itself where it
+    declares none of those asked for."""
+    update: dict[str, Any] = {}
+    if (launch := implementation.launch) is not None:
+        shapes: dict[str, Any] = {}
+        if "block" in new and launch.block:
+            blocks = [_shape("block", text) for text in new["block"]]
+            shapes["block"] = _more(launch.blocks(), blocks)
+        if "grid" in new:
+            grids = [_shape("grid", text) for text in new["grid"]]
+            shapes["grid"] = _more(launch.grids(), grids)
+        if shapes:
+            update["launch"] = launch.model_copy(update=shapes)
+    if "threads" in new and implementation.threads:
+        update["threads"] = _more(implementation.threads, map(_threads, new["threads"]))
+    return implementation.model_copy(update=update) if update else implementation
+
+
+def _more(declared: Iterable[Any], values: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys((*declared, *values)))
+
+
+def _threads(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise PlanError(f"-a threads={text}: a whole number from 1")
+    return int(text)
+
+
+def _shape(name: str, text: str) -> Literal["cover"] | tuple[int, ...]:
+    """Read a block or a grid as an identity has it; raises ``PlanError`` with what is allowed."""
+    if name == "grid" and text == "cover":
+        return "cover"
+    shape = read_shape(text)
+    if shape is None or 0 in shape:
+        cover = ", or cover" if name == "grid" else ""
+        raise PlanError(
+            f"-a {name}={text}: one to three whole numbers from 1, x first, as 256 or 16x16{cover}"
+        )
+    return shape
 
 
 def _with_rows(declared: Zip, asked: Mapping[str, Sequence[str]]) -> Zip:

@@ -7,10 +7,11 @@ A rule applies to the cases that have every name it uses; to the others it says 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from gpubench.errors import PlanError, did_you_mean
-from gpubench.names import Value, format_shape, format_value
+from gpubench.names import Value, format_shape, format_value, parse_value
 from gpubench.plan.case import Case
 from gpubench.suite.expressions import Expression, ExpressionError
 
@@ -91,14 +92,15 @@ def selected(
             raise PlanError(
                 f"-a {text!r}: write NAME=VALUE or NAME=VALUE,VALUE such as n=1024,4096"
             )
-        asked = [value.strip() for value in listed.split(",")]
-        there = dict.fromkeys(filter(None, (_value_text(case, name) for case in every)))
+        asked = [as_in_identity(name, value.strip()) for value in listed.split(",")]
+        there = dict.fromkeys(filter(None, (value_text(case, name) for case in every)))
         if not there:
-            raise PlanError(_unknown(name, names | {"block", "grid"}))
+            others = (each for each in names.union(SHAPES) if _has_any(every, each))
+            raise PlanError(_unknown(name, {*others}))
         for value in asked:
             if value not in there:
                 raise PlanError(f"no case has {name}={value}; values are {_listed([*there])}")
-        kept = [case for case in kept if _value_text(case, name) in (*asked, None)]
+        kept = [case for case in kept if value_text(case, name) in (*asked, None)]
     if where is None:
         return kept
     try:
@@ -117,9 +119,30 @@ def selected(
     return [case for case, values in concerned if case.evaluate(formula, ("--where",), values)]
 
 
-def _value_text(case: Case, name: str) -> str | None:
-    """Text of one value of a case as its identity has it; ``None`` where the case has none."""
-    if name in ("block", "grid"):
+SHAPES = ("block", "grid")
+"""Names of launches' shapes, which an identity has as ``16x16``."""
+
+_SHAPE = re.compile(r"\d+(x\d+){0,2}")
+
+
+def read_shape(text: str) -> tuple[int, ...] | None:
+    """Read a shape as an identity has it, ``16x16``; ``None`` where the text is none."""
+    return tuple(map(int, text.split("x"))) if _SHAPE.fullmatch(text) else None
+
+
+def as_in_identity(name: str, text: str) -> str:
+    """Return a value that a person wrote as an identity has it: 1000 for ``1_000``, 64 for the
+    block ``64x1``."""
+    if name in SHAPES:
+        shape = read_shape(text)
+        return text if shape is None else format_shape(shape)
+    return format_value(parse_value(text)) if "_" in text else text
+
+
+def value_text(case: Case, name: str) -> str | None:
+    """Return the text of one value of a case as its identity has it; ``None`` where the case has
+    none."""
+    if name in SHAPES:
         shape = case.block if name == "block" else case.grid
         return shape if shape is None or isinstance(shape, str) else format_shape(shape)
     value = scope(case, frozenset([name])).get(name)
@@ -131,6 +154,10 @@ def _texts_of(case: Case) -> Iterator[str]:
     for value in (*case.values.values(), *scope(case, frozenset(_DERIVED)).values()):
         if isinstance(value, str):
             yield value
+
+
+def _has_any(cases: Iterable[Case], name: str) -> bool:
+    return any(value_text(case, name) is not None for case in cases)
 
 
 def _unknown(name: str, names: Iterable[str]) -> str:

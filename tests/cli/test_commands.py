@@ -1,6 +1,8 @@
 """What a person sees on the terminal, and the exit codes that scripts rely on."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -191,3 +193,27 @@ def test_every_command_has_help(command):
 def test_an_unknown_preset_names_those_that_exist(project):
     result = run("check", "--preset", "smoek", code=2)
     assert "smoke" in result.stderr
+
+
+def test_help_imports_nothing_that_a_command_needs():
+    heavy = "rich", "numpy", "pydantic", "yaml", "msgspec", "duckdb", "numba", "importlib.metadata"
+    script = (
+        "import sys; from gpubench.cli import main; "
+        "main(['report', '--help'], standalone_mode=False); "
+        f"print(*(name for name in {heavy!r} if name in sys.modules), sep=',')"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.startswith("Usage: ")
+    assert done.stdout.splitlines()[-1] == ""
+
+
+def test_a_plan_shows_values_that_no_suite_declares(project):
+    shown = run("plan", "-a", "n=12345", "-a", "implementation=numpy", "--list")
+    assert "n=12345" in shown.stdout
+    refused = CliRunner().invoke(main, ["plan", "-a", "n=12", "-a", "n=13"])
+    assert refused.exit_code == 2
+    assert "gpubench: -a n is given twice; write its values at once: -a n=12,13" in refused.stderr

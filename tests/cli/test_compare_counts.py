@@ -49,9 +49,8 @@ def compare(*arguments: str, code: int = 0) -> Result:
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        OUT.rich, "_width", 140
-    )  # COLUMNS counts only where it is set before the import
+    # COLUMNS counts only where it is set before the console is made
+    monkeypatch.setattr(OUT.rich, "_width", 140)
     return tmp_path / ".asv/results"
 
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from result_files import CommitFiles
 
 from gpubench.cli import main
-from gpubench.cli.console import watched
+from gpubench.cli.console import ERR, watched
 from gpubench.cli.safe_console import SafeConsole
 
 NUMPY = "suites.add__numpy.time_kernel"
@@ -146,7 +146,7 @@ def test_a_place_in_a_file_is_no_emoji(project: Path) -> None:
 
 def test_the_progress_bar_takes_names_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     console = SafeConsole(force_terminal=True, width=200, emoji=False)
-    monkeypatch.setattr("gpubench.cli.console.ERR", console)
+    monkeypatch.setattr(ERR, "rich", console)
 
     with console.capture() as captured, watched(1) as work:
         work.advance("x[/x] \x1b[31mred", 1)
