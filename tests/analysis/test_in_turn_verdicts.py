@@ -66,6 +66,7 @@ def test_processes_that_asv_interleaved_are_pairs(tmp_path: Path) -> None:
     assert "In turn: 2 of these cases" in content["method"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
     [{"run": "4712-1772000000"}, {"said": 0}, {"processes": 8}, {"said": 12}],

@@ -220,6 +220,7 @@ def alarms(scatter: RunScatter, differences: Floats) -> list[bool]:
     return find_changes(chances, 0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tails", ["normal", "heavy"])
 def test_unchanged_code_raises_an_alarm_in_one_of_a_hundred_comparisons_at_most(
     tmp_path: Path, tails: str
@@ -249,6 +250,7 @@ def test_unchanged_code_raises_an_alarm_in_one_of_a_hundred_comparisons_at_most(
     assert fails <= COMPARISONS / 100
 
 
+@pytest.mark.slow
 def test_ten_percent_in_one_of_five_hundred_cases_are_found_where_its_noise_is_one_percent(
     tmp_path: Path,
 ) -> None:

@@ -63,6 +63,7 @@ def is_alarm(verdict: ComparisonVerdict) -> bool:
     return verdict in ("slower", "faster")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", UNCHANGED)
 def test_looking_often_does_not_raise_the_error(noise: str) -> None:
     random = np.random.default_rng(34)
@@ -70,6 +71,7 @@ def test_looking_often_does_not_raise_the_error(noise: str) -> None:
     assert sum(map(is_alarm, verdicts)) <= ERROR * len(verdicts)
 
 
+@pytest.mark.slow
 def test_of_many_unchanged_cases_not_one_is_an_alarm() -> None:
     random = np.random.default_rng(2)
     comparisons = [

@@ -73,6 +73,7 @@ def test_a_check_that_cannot_fail_is_an_error_of_the_suite(tmp_path):
     assert record.reason.startswith("vacuous check: the baseline leaves every output as it found")
 
 
+@pytest.mark.slow
 def test_what_a_function_returns_is_checked_like_an_output(tmp_path):
     kernel = """
     sizes: {n: [100]}

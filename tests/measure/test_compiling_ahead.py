@@ -130,6 +130,7 @@ def test_only_what_asv_was_asked_for_is_compiled(project, asked, expected):
     assert {(case.suite.suite, case.implementation_name) for case in found} == expected
 
 
+@pytest.mark.slow
 def test_a_process_of_its_own_leaves_the_code_on_disk_and_no_failure_stops_it(project):
     command = [sys.executable, "-m", compiling_ahead.__name__, str(project)]
     environment = environment_of(project)
@@ -140,6 +141,7 @@ def test_a_process_of_its_own_leaves_the_code_on_disk_and_no_failure_stops_it(pr
     assert compiled_signatures(project) == ["first.kept"] * 2 + ["second.kept"] * 2
 
 
+@pytest.mark.slow
 def test_one_file_is_left_to_its_cases(project):
     (project / "second.yaml").unlink()
     subprocess.run(

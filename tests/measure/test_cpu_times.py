@@ -89,6 +89,7 @@ def test_more_threads_than_the_machine_has_are_skipped(tmp_path, side, reason):
     assert record.reason.startswith(reason)
 
 
+@pytest.mark.slow
 def test_every_sample_of_compilation_begins_with_an_empty_cache(tmp_path, monkeypatch):
     caches = []
 
@@ -106,6 +107,7 @@ def test_every_sample_of_compilation_begins_with_an_empty_cache(tmp_path, monkey
     assert caches == [(0, 1), (0, 1)]
 
 
+@pytest.mark.slow
 def test_a_kernel_that_does_not_compile_says_why(tmp_path):
     case = case_of(tmp_path, kernel("not_to_be_compiled"), "candidate")
     with pytest.raises(KernelError) as failure:

@@ -84,6 +84,7 @@ def asv(project, command, *arguments, **attributes):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_asv_discovers_every_suite_beside_one_with_a_faulty_launch(project):
     done = asv(project, "discover", project / "found.json")
     assert done.returncode == 0, done.stderr
@@ -98,6 +99,7 @@ def test_asv_discovers_every_suite_beside_one_with_a_faulty_launch(project):
     assert "suites.broken__plain.time_kernel" in found
 
 
+@pytest.mark.slow
 def test_the_case_fails_with_file_and_line_and_the_others_run(project):
     statuses = {}
     for index in (1, 3):
@@ -128,6 +130,7 @@ def run(project, name, **attributes):
 FINE = "suites.fine__launched.time_kernel"
 
 
+@pytest.mark.slow
 def test_asv_takes_the_samples_that_are_planned_and_the_rounds_are_on_record(project):
     sampling = "sampling: {rounds: 1, repeat: 22, warmup_time: 0.01, number: 3}"
     path = project / "suites/fine.yaml"
@@ -138,6 +141,7 @@ def test_asv_takes_the_samples_that_are_planned_and_the_rounds_are_on_record(pro
     assert record.rounds == pytest.approx((1e-3,) * 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("attributes", "samples", "rounds"),
     [
@@ -155,12 +159,14 @@ def test_what_asv_s_command_line_asks_for_is_taken(project, attributes, samples,
     assert len(record.rounds) == rounds
 
 
+@pytest.mark.slow
 def test_a_process_for_one_case_reads_one_suite_alone(project):
     (project / "suites/broken.yaml").write_text("no: suite")
     result, _ = run(project, FINE, repeat=1)
     assert result["samples"] == pytest.approx([1e-3])
 
 
+@pytest.mark.slow
 def test_without_the_plugin_nothing_is_recorded_and_a_line_says_what_to_add(project):
     script = Path(find_spec("asv").origin).parent / "benchmark.py"
     done = subprocess.run(

@@ -84,6 +84,7 @@ def test_a_run_that_undoes_the_one_before_is_no_way_round(tmp_path):
     assert len(fresh(found.record)) == 1
 
 
+@pytest.mark.slow
 def test_work_that_is_skipped_where_the_output_holds_the_result_is_done_in_every_run(tmp_path):
     found = measured(tmp_path, OUT, "skips_what_is_done")
     assert found.samples == pytest.approx([1e-3] * 5)
@@ -99,6 +100,7 @@ def test_a_sample_of_one_run_finds_no_result_either(tmp_path, sampling):
     assert found.samples == pytest.approx([2e-2 if sampling == QUICK else 1e-3] * 5)
 
 
+@pytest.mark.slow
 def test_pairs_are_of_single_runs_too(tmp_path):
     found = measured(tmp_path, OUT, "skips_what_is_done", f"paired: true, {QUICK}")
     assert set(found.record.pair_ratios) == {1.0}

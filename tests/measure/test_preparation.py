@@ -156,6 +156,7 @@ def test_arrays_that_a_kernel_overwrites_are_restored(tmp_path):
     np.testing.assert_array_equal(again, once)
 
 
+@pytest.mark.slow
 def test_a_scripted_time_is_the_time_that_asv_would_store(tmp_path):
     kernel = SCALE + (
         "  candidate: {function: measured_kernels:scale_scripted, backend: scripted}\n"

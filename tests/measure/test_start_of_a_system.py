@@ -47,6 +47,7 @@ def kernel(function, timeout="60"):
     return KERNEL.replace("FUNCTION", function).replace("TIMEOUT", timeout)
 
 
+@pytest.mark.slow
 def test_every_sample_is_a_process_that_calls_once(tmp_path, file):
     case = case_of(tmp_path, kernel("says_where"), "candidate")
     assert ColdStartSampler(case, "start").seconds(3) > 0
@@ -75,6 +76,7 @@ def test_it_contains_the_import_and_the_opening(tmp_path, monkeypatch):
     assert cold_start.start_seconds(case) == 6.0
 
 
+@pytest.mark.slow
 def test_what_is_kept_between_processes_is_used(tmp_path, monkeypatch):
     """Unlike ``compile``, which begins with empty caches."""
     seen = []
@@ -113,6 +115,7 @@ def test_asv_takes_few_samples_of_those_cases(tmp_path):
     assert made.time_start.version != made.time_kernel.version
 
 
+@pytest.mark.slow
 def test_it_is_measured_and_on_record(tmp_path):
     case = case_of(tmp_path, kernel("twice"), "candidate")
     with bench() as take:
@@ -125,6 +128,7 @@ def test_it_is_measured_and_on_record(tmp_path):
     assert sample_plan(case.kernel.sampling, "start").processes == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "cause"),
     [("fails", "ValueError: there is no cluster"), ("exits", "SystemExit: 0")],
@@ -137,6 +141,7 @@ def test_a_process_that_fails_ends_the_case_with_its_cause(tmp_path, monkeypatch
     assert record.reason == f"the fresh process for start failed: {cause}"
 
 
+@pytest.mark.slow
 def test_a_fresh_process_finds_a_case_that_no_suite_declares(tmp_path):
     groups = plan_of(tmp_path, kernel("twice")).groups()
     declared = [case for group in groups for case in cases_of(group)]

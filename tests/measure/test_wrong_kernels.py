@@ -173,6 +173,7 @@ def test_runs_are_told_apart_by_their_bits():
     assert difference(one, other) == "out: 1 of 3 elements, by at most 0.5"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("implementation", "most"), [("candidate", 4.2), ("numpy", 3.2)])
 def test_checking_takes_little_more_memory_than_the_arrays_and_gives_it_back(
     tmp_path, implementation, most

@@ -167,7 +167,10 @@ def test_only_what_is_new_or_has_changed_is_read(directory: Path, reads: list[st
     assert content(table) == content(open_table(directory))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(2, 10))]
+)
 def test_after_any_changes_it_is_as_if_read_anew(tmp_path: Path, seed: int) -> None:
     chance, directory = random.Random(seed), tmp_path / "results"
     for _ in range(5):
@@ -275,7 +278,9 @@ def test_a_damaged_or_foreign_file_is_made_anew(
     assert reads == []
 
 
-def test_damage_that_shows_in_a_query_removes_the_file(directory: Path) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [120_000, pytest.param(40_000, marks=pytest.mark.thorough)])
+def test_damage_that_shows_in_a_query_removes_the_file(directory: Path, step: int) -> None:
     """A part is read when it is asked for: by then who asks has answers of the old file."""
     for day in range(4, 16):
         write_commit(directory, day)
@@ -283,7 +288,7 @@ def test_damage_that_shows_in_a_query_removes_the_file(directory: Path) -> None:
     path = table_path(directory)
     good = path.read_bytes()
     removed = 0
-    for place in range(20_000, len(good), 40_000):  # behind its head
+    for place in range(20_000, len(good), step):  # behind its head
         path.write_bytes(good[:place] + bytes([good[place] ^ 4]) + good[place + 1 :])
         try:
             assert content(kept(directory)) == expected, "it was seen at once, or is of no use"

@@ -57,6 +57,7 @@ def test_the_example_has_no_fault(preset: str | None, folder: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_its_commands_run(folder: Path) -> None:
     check, time = commands()
 
@@ -68,6 +69,7 @@ def test_its_commands_run(folder: Path) -> None:
     assert not {"wrong", "failed"} & set(table.split())
 
 
+@pytest.mark.slow
 def test_a_function_that_takes_other_arguments_is_a_fault_of_the_check(folder: Path) -> None:
     text = (folder / "rods.py").read_text(encoding="utf-8")
     (folder / "rods.py").write_text(text.replace("ragged(values, generator)", "ragged(values)"))

@@ -167,6 +167,7 @@ def test_a_formula_agrees_with_python_on_whole_numbers(text: str) -> None:
     assert Expression(text).evaluate(SCOPE) == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_is_a_formula_or_an_expression_error(text: str) -> None:

@@ -88,6 +88,7 @@ def pretend_that_callgrind_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---- for real ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_counter()[0] is None, reason=find_counter()[1] or "")
 def test_two_runs_agree_on_a_number_for_numpy_and_numba(cases: dict[str, Case]) -> None:
     names = ("numpy 1000", "numpy 3000", "numba 1000", "numba 3000")
@@ -105,6 +106,7 @@ def test_two_runs_agree_on_a_number_for_numpy_and_numba(cases: dict[str, Case]) 
         assert 2000 / 8 < large - small < 2000 * 20
 
 
+@pytest.mark.slow
 def test_a_case_that_fails_or_uses_other_threads_has_no_number(
     cases: dict[str, Case], pretend_to_count: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
