@@ -88,6 +88,8 @@ class Change:
     """Seconds: median of the new level."""
     ratio: Ratio
     """Old time over new time: above 1 it became faster."""
+    commits: int = 0
+    """Measured commits at the shorter of the two levels; 0 of a difference, which has none."""
 
     @property
     def slower(self) -> bool:
@@ -134,11 +136,6 @@ def changes_in(times: Times) -> list[tuple[Change, ...]]:
     ``times`` has shape (3, cases, snapshots), NaN where there is none that counts.
     """
     return [verdict.changes for verdict in verdicts_in(times)]
-
-
-def verdicts_of(history: CaseHistories) -> dict[CaseName, Verdict]:
-    """Return what the history of every case says."""
-    return dict(zip(history.names, verdicts_in(history.judged), strict=True))
 
 
 def verdicts_in(times: Times) -> list[Verdict]:
@@ -202,6 +199,32 @@ def undone_by(changes: Sequence[Change], index: int) -> int | None:
     return None
 
 
+def slower_than_best(changes: Sequence[Change]) -> Change | None:
+    """Return how much slower a case is now than at its best level, as one change; ``None`` where
+    the newest level is the best, or within ``THRESHOLD`` of it.
+
+    It goes from the last snapshot of the best level to the first of the next one.
+    """
+    worst = Ratio(1.0, 1.0, 1.0)
+    first = last = None
+    ratio = worst
+    for change in reversed(changes):
+        ratio = Ratio(*(a * b for a, b in zip(_ends(ratio), _ends(change.ratio), strict=True)))
+        last = last or change
+        if ratio.value < worst.value:
+            worst, first = ratio, change
+    if first is None or last is None or worst.factor < THRESHOLD:
+        return None
+    if first is last:
+        return first
+    commits = min(first.commits, last.commits)
+    return Change(first.kind, first.before, first.after, first.old, last.new, worst, commits)
+
+
+def _ends(ratio: Ratio) -> tuple[float, float, float]:
+    return ratio.value, ratio.low, ratio.high
+
+
 def _differences(times: Times, measured: NDArray[np.intp]) -> list[Change]:
     """Neighbours whose intervals do not overlap."""
     before, after = measured[:-1], measured[1:]
@@ -240,7 +263,9 @@ def _steps(
         factor = ends[0] - ends[1]
         ratio = Ratio(math.exp(factor), math.exp(min(-high, factor)), math.exp(max(-low, factor)))
         before, after = int(measured[place - 1]), int(measured[place])
-        steps.append(Change("step", before, after, math.exp(ends[0]), math.exp(ends[1]), ratio))
+        levels_in_seconds = math.exp(ends[0]), math.exp(ends[1])
+        commits = min(len(old), len(new))
+        steps.append(Change("step", before, after, *levels_in_seconds, ratio, commits))
     if not steps or steps[-1].after != measured[-MIN_NEWEST_LEVEL]:
         steps += _newest_difference(times, measured, values[bounds[-2] :])
     left = values - np.repeat(

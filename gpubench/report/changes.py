@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpubench.analysis.causes import Cause, ExplainedChange
+from gpubench.analysis.causes import Cause, ExplainedChange, changed_facts
 from gpubench.analysis.changes import FEWEST_POINTS, THRESHOLD
+from gpubench.analysis.shared import MIN_SHARE, SharedChange
+from gpubench.analysis.status_changes import StatusChange
 from gpubench.analysis.steps import MIN_LEVEL, MIN_NEWEST_LEVEL
 from gpubench.report import text
 from gpubench.report.compare import pair_address
@@ -31,9 +34,10 @@ from gpubench.report.site import (
     State,
     commit_label,
     kernel_label,
+    snapshot_label,
 )
 from gpubench.report.work import CountChangeRow, CountGroup, count_change_rows, count_groups
-from gpubench.results import ABSENT, CaseHistories, History, Ratio
+from gpubench.results import ABSENT, CaseHistories, CaseName, History, Ratio
 
 MOST_ROWS = 300
 """Rows on one page, the newest; a longer list is cut and says so."""
@@ -49,14 +53,20 @@ CAUSES: dict[Cause, str] = {
     "either": "the kernel or its baseline",
 }
 
+SHARED_BY_ALL = "the machine, or code that all share"
+
+NOT_OF_A_KERNEL = "Nothing that is recorded of the environment did."
+
 RULE = (
-    f"Steps are found by asv's detector in the times of each case that has {FEWEST_POINTS} or "
-    f"more. One is listed where the medians before and after are {(THRESHOLD - 1) * 100:.0f} % or "
-    f"more apart, each level holds for {MIN_LEVEL} commits or more (the newest for "
-    f"{MIN_NEWEST_LEVEL}), and the 99 % interval of their ratio, corrected for the choice of the "
-    "place, excludes "
-    f"1{text.TIMES}. With fewer times, and at the newest commit, neighbours are held against each "
-    "other by their intervals; that is called a difference, and is no step."
+    f"Steps are sought in the times of each case that has {FEWEST_POINTS} or more. asv's fit "
+    "proposes them, and ranks decide: the times after a commit have to lie beyond those before it "
+    "by more than chance allows, whatever the noise looks like. One is listed where the medians "
+    f"before and after are {(THRESHOLD - 1) * 100:.0f} % or more apart and each level holds for "
+    f"{MIN_LEVEL} commits or more (the newest for {MIN_NEWEST_LEVEL}). The interval of the ratio "
+    "has 99 %, corrected for the choice of the place. With fewer times neighbours are held against "
+    "each other by their intervals, and the newest commit against the range of its level; that is "
+    f"called a difference, and is no step. What {MIN_SHARE * 100:.0f} % of the cases share is one "
+    "row, and none of theirs. A case is unstable where its noise could hide a doubling."
 )
 """What is claimed, and on which grounds."""
 
@@ -101,6 +111,51 @@ class ChangeRow:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedRow:
+    """Many cases that changed alike at one commit."""
+
+    before: CommitLabel
+    after: CommitLabel
+    slower: bool
+    ratio: Ratio
+    """Old time over new time: the median of the cases, and their range."""
+    claim: str
+    why: str
+    facts: tuple[FactRow, ...]
+    comparison: str
+    others: tuple[str, ...]
+    other_count: int
+
+    @property
+    def listed(self) -> dict[str, Any]:
+        direction = "slower" if self.slower else "faster"
+        return listed(why=[SHARED_BY_ALL], only=[direction], change=self.ratio.factor)
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRow:
+    """Cases of an implementation that have another status since a commit."""
+
+    name: CaseName
+    kernel: Link
+    before: CommitLabel
+    after: CommitLabel
+    is_worse: bool
+    claim: str
+    seconds: float | None
+    """The last good time of the first case, or the first one where it is good again."""
+    others: int
+
+    @property
+    def listed(self) -> dict[str, Any]:
+        return listed(
+            suite=[self.name.suite],
+            implementation=[self.name.implementation],
+            only=["now without a time" if self.is_worse else "has a time again"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class CommitChanges:
     commit: CommitLabel
     counts: str
@@ -109,6 +164,8 @@ class CommitChanges:
     rows: tuple[ChangeRow, ...]
     counted: tuple[CountChangeRow, ...]
     """Changes of counted work, which are exact."""
+    shared: tuple[SharedRow, ...] = ()
+    statuses: tuple[StatusRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +182,8 @@ class ChangesPage:
     counted: str
     """How often counted work changed, a sentence; empty where nothing was counted twice."""
     states: tuple[State, ...]
+    unstable: tuple[tuple[str, str], ...] = ()
+    """Cases whose noise lets nothing be said, and the step that they could hide."""
 
 
 def build(history: History, site: Site) -> ChangesPage:
@@ -145,9 +204,20 @@ def build(history: History, site: Site) -> ChangesPage:
     count_changes = count_groups(history, site)
     for count_row in count_change_rows(count_changes[:MOST_ROWS], history, site):
         counted[count_row.after].append(count_row)
+    shared: dict[CommitLabel, list[SharedRow]] = defaultdict(list)
+    shared_changes = site.shared_changes(history)
+    for one in shared_changes:
+        shared_row = _shared_row(one, history, site)
+        shared[shared_row.after].append(shared_row)
+    statuses: dict[CommitLabel, list[StatusRow]] = defaultdict(list)
+    status_groups = _status_groups(site.status_changes(history))
+    for status_group in status_groups[:MOST_ROWS]:
+        status_row = _status_row(status_group, history, site)
+        statuses[status_row.after].append(status_row)
     newest_first = dict.fromkeys(reversed(site.labels(history)))
-    order = [label for label in newest_first if label in shown or label in counted]
-    are_open = open_at_first(len(shown[label]) + len(counted[label]) for label in order)
+    every = (shown, counted, shared, statuses)
+    order = [label for label in newest_first if any(label in rows for rows in every)]
+    are_open = open_at_first(sum(len(rows[label]) for rows in every) for label in order)
     causes = Counter(group[0].cause for group in groups.values())
     states = [*processor_states(history)]
     states += [ONE_COMMIT] if len(history.commits) == 1 else []
@@ -156,24 +226,91 @@ def build(history: History, site: Site) -> ChangesPage:
     return ChangesPage(
         title="Changes",
         navigation=site.navigation(history.setup, page="changes"),
-        verdict=_verdict(changes, history, bool(count_changes)),
+        verdict=_verdict(changes, history, bool(count_changes))
+        + _shared_and_status_words(len(shared_changes), status_groups),
         rule=RULE,
         note=history_length(len(history.commits)),
         causes={CAUSES[cause]: causes[cause] for cause in CAUSES if causes[cause]},
         commits=tuple(
             CommitChanges(
                 commit,
-                _counts_of_commit(shown[commit], counted[commit]),
+                _counts_of_commit(shown[commit], counted[commit], shared[commit], statuses[commit]),
                 is_open,
                 tuple(shown[commit]),
                 tuple(counted[commit]),
+                tuple(shared[commit]),
+                tuple(statuses[commit]),
             )
             for commit, is_open in zip(order, are_open, strict=True)
         ),
-        more=max(len(groups) - MOST_ROWS, 0) + max(len(count_changes) - MOST_ROWS, 0),
+        more=sum(max(len(rows) - MOST_ROWS, 0) for rows in (groups, count_changes, status_groups)),
         counted=_counted_words(count_changes),
         states=tuple(states),
+        unstable=tuple(
+            (case_words(name), text.ratio(math.exp(3 * scatter)))
+            for name, scatter in site.unstable(history).items()
+        ),
     )
+
+
+def _shared_row(one: SharedChange, history: History, site: Site) -> SharedRow:
+    old, new = history.snapshots[one.before], history.snapshots[one.after]
+    facts = changed_facts(old, new)
+    moved, measured = len(one.changes), one.measured
+    claim = f"{moved:,} of {text.plural(measured, 'case')} changed alike"
+    recorded = "The environment changed with it." if facts else NOT_OF_A_KERNEL
+    return SharedRow(
+        before=snapshot_label(old),
+        after=snapshot_label(new),
+        slower=one.slower,
+        ratio=one.ratio,
+        claim=claim,
+        why=f"{claim}: the machine, or code that all share. {recorded}",
+        facts=tuple(map(fact_row, facts)),
+        comparison=f"{site.page_address('compare', history.setup)}#{pair_address(old, new)}",
+        others=tuple(case_words(name) for name in [*one.changes][:_NAMED]),
+        other_count=moved,
+    )
+
+
+def _status_groups(changes: Sequence[StatusChange]) -> list[list[StatusChange]]:
+    """Return changes of one implementation, commit and pair of statuses together, newest first."""
+    groups: dict[tuple[object, ...], list[StatusChange]] = defaultdict(list)
+    for change in changes:
+        name = change.name
+        where = (-change.after, name.suite, name.kernel, name.implementation, name.time)
+        groups[*where, change.old, change.new].append(change)
+    return [groups[key] for key in sorted(groups)]
+
+
+def _status_row(group: Sequence[StatusChange], history: History, site: Site) -> StatusRow:
+    first = group[0]
+    key = (first.name.suite, first.name.kernel)
+    old, new = text.status_label(first.old), text.status_label(first.new)
+    return StatusRow(
+        name=first.name,
+        kernel=Link(kernel_label(key), site.address(history.setup, key)),
+        before=snapshot_label(history.snapshots[first.before]),
+        after=snapshot_label(history.snapshots[first.after]),
+        is_worse=first.is_worse,
+        claim=f"{new}, before {old}",
+        seconds=first.seconds,
+        others=len(group) - 1,
+    )
+
+
+def _shared_and_status_words(shared: int, statuses: Sequence[Sequence[StatusChange]]) -> str:
+    """Return sentences that follow the verdict; empty where there is nothing to say."""
+    words = ""
+    if shared:
+        words += f" {text.plural(shared, 'change')} more that most cases share."
+    lost = sum(len(group) for group in statuses if group[0].is_worse)
+    back = sum(map(len, statuses)) - lost
+    if lost:
+        words += f" {text.plural(lost, 'case')} without a time since: wrong, failed or skipped."
+    if back:
+        words += f" {text.plural(back, 'case')} with a time again."
+    return words
 
 
 def _counts(are_slower: Sequence[bool], note: str = "") -> str:
@@ -183,10 +320,21 @@ def _counts(are_slower: Sequence[bool], note: str = "") -> str:
     return text.join(f"{count:,} {words}" for count, words in counted if count)
 
 
-def _counts_of_commit(rows: Sequence[ChangeRow], counted: Sequence[CountChangeRow]) -> str:
+def _counts_of_commit(
+    rows: Sequence[ChangeRow],
+    counted: Sequence[CountChangeRow],
+    shared: Sequence[SharedRow],
+    statuses: Sequence[StatusRow],
+) -> str:
     """``3 slower and 1 faster; 2 with more work``."""
     times = _counts([row.change.slower for row in rows])
-    return "; ".join(filter(None, (times, _more_and_less(counted))))
+    worse = sum(row.others + 1 for row in statuses if row.is_worse)
+    better = sum(row.others + 1 for row in statuses if not row.is_worse)
+    words = [row.claim for row in shared]
+    words += [times, _more_and_less(counted)]
+    words += [f"{worse:,} without a time now"] if worse else []
+    words += [f"{better:,} with a time again"] if better else []
+    return "; ".join(filter(None, words))
 
 
 def _more_and_less(counted: Sequence[CountChangeRow | CountGroup]) -> str:

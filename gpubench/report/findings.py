@@ -90,13 +90,12 @@ def basis(points: int) -> str:
 
 
 def rests_on(history: CaseHistories, name: CaseName, change: Change) -> int:
-    """Commits measured since a change, in a row, whose time is nearer to the new level; of a step
-    those at the old level before it, where they are fewer."""
+    """Return how many measured commits a change rests on: of a step those of its shorter level, of
+    a difference those since, in a row, whose time is nearer to the new one."""
+    if change.commits:
+        return change.commits
     times = history.judged[0, history.rows_of[name]]
-    since = _in_a_row(times[change.after :], change.new, change.old)
-    if change.kind == "difference":
-        return since
-    return min(since, _in_a_row(times[change.before :: -1], change.old, change.new))
+    return _in_a_row(times[change.after :], change.new, change.old)
 
 
 def _in_a_row(times: NDArray[np.float64], near: float, far: float) -> int:

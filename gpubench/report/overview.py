@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpubench.analysis.changes import Change
+from gpubench.analysis.changes import Change, slower_than_best
 from gpubench.analysis.headline import Headline, KernelKey, does_nothing, headline
 from gpubench.analysis.tally import count, worst_status
 from gpubench.report import text, work
@@ -164,6 +164,8 @@ class Overview:
     matrix: Matrix = Matrix()
     regressions: tuple[ChangeView, ...] = ()
     improvements: tuple[ChangeView, ...] = ()
+    shared: str = ""
+    """What most cases shared the last time, a sentence; empty where they never did."""
     growth: tuple[work.WorkChange, ...] = ()
     """Counted work that grew, the newest first."""
     changes_note: str | None = None
@@ -200,6 +202,14 @@ def build(history: History | None, site: Site) -> Overview:
     mean = geometric_mean([*best.values()])
     newest = [(name, changes[-1]) for name, changes in site.changes(history).items() if changes]
     newest.sort(key=lambda item: -item[1].ratio.factor)
+    worse = [
+        (name, change)
+        for name, changes in site.changes(history).items()
+        if (change := slower_than_best(changes))
+    ]
+    worse.sort(key=lambda item: -item[1].ratio.factor)
+    are_worse = {name for name, _ in worse}
+    better = [item for item in newest if not item[1].slower and item[0] not in are_worse]
     return Overview(
         title="Overview",
         navigation=site.navigation(history.setup),
@@ -212,8 +222,9 @@ def build(history: History | None, site: Site) -> Overview:
         outside=len(site.table.outside),
         machine=machine_panel(history, site),
         matrix=_matrix(kernels, best, newest, history, site),
-        regressions=_largest((item for item in newest if item[1].slower), history, site),
-        improvements=_largest((item for item in newest if not item[1].slower), history, site),
+        regressions=_largest(worse, history, site),
+        improvements=_largest(better, history, site),
+        shared=_newest_shared(history, site),
         growth=work.newest_growth(history, site),
         changes_note=history_length(len(history.commits)),
         reasons=reason_views(rows),
@@ -341,6 +352,19 @@ def _largest(
     shown = [*largest.values()][:_MOST_CHANGES]
     cases = site.of_cases(history, [name for name, _ in shown])
     return tuple(change_view(cases, *item) for item in shown)
+
+
+def _newest_shared(history: History, site: Site) -> str:
+    if not (shared := site.shared_changes(history)):
+        return ""
+    newest = shared[-1]
+    direction = "slower" if newest.slower else "faster"
+    at = site.labels(history)[newest.after]
+    return (
+        f"{len(newest.changes):,} of {text.plural(newest.measured, 'case')} became {direction} "
+        f"alike at {at.short}, by {text.ratio(newest.ratio.factor)}: the machine, or code that all "
+        "share. That is in none of these rows."
+    )
 
 
 def _matrix(

@@ -16,11 +16,19 @@ import numpy as np
 
 from gpubench.analysis.advice_checks import Prediction, verification_path, verifications
 from gpubench.analysis.causes import ExplainedChange, explained_changes, newest_first
-from gpubench.analysis.changes import Change, changes_of
+from gpubench.analysis.changes import Change, Verdict
 from gpubench.analysis.count_changes import CountChange, find_count_changes
 from gpubench.analysis.headline import KernelKey, KernelNow, current
 from gpubench.analysis.noise import RECENT, Noise, noise
 from gpubench.analysis.scatter import RunScatter, learn_scatter
+from gpubench.analysis.shared import (
+    JudgedHistory,
+    SharedChange,
+    judge,
+    spans_of,
+    verdicts_of,
+)
+from gpubench.analysis.status_changes import StatusChange, find_status_changes
 from gpubench.names import kernel_title
 from gpubench.report import text
 from gpubench.results import (
@@ -263,13 +271,34 @@ class Site:
         block: CaseHistories = kept["block"][1]
         return block
 
-    @kept_meanwhile
     def changes(self, history: History) -> Mapping[CaseName, tuple[Change, ...]]:
-        """Changes in each case's times on a setup, as indices into its snapshots."""
-        changes: dict[CaseName, tuple[Change, ...]] = {}
+        """Changes in each case's times on a setup, as indices into its snapshots, without those
+        that most cases share (``shared_changes``)."""
+        return self._judged(history).changes
+
+    def shared_changes(self, history: History) -> Sequence[SharedChange]:
+        """What most cases of a setup share, oldest first."""
+        return self._judged(history).shared
+
+    def unstable(self, history: History) -> Mapping[CaseName, float]:
+        """Cases whose noise lets nothing be said, with their scatter: a logarithm."""
+        return self._judged(history).unstable
+
+    def status_changes(self, history: History) -> Sequence[StatusChange]:
+        """Where cases of a setup became wrong or failed, and where they were fixed."""
+        return self._judged(history).statuses
+
+    @kept_meanwhile
+    def _judged(self, history: History) -> JudgedHistory:
+        """What is said of the times of all cases on a setup."""
+        verdicts: dict[CaseName, Verdict] = {}
+        spans: dict[CaseName, tuple[int, int]] = {}
+        statuses: list[StatusChange] = []
         for part in self.parts(history):
-            changes |= changes_of(part)
-        return changes
+            verdicts |= verdicts_of(part)
+            spans |= spans_of(part)
+            statuses += find_status_changes(part)
+        return judge(verdicts, spans, statuses)
 
     def counts(self, snapshot: Snapshot) -> Mapping[CaseName, CaseCounts]:
         """Counted work of each case of one snapshot; that of the last two that were asked for is

@@ -125,7 +125,10 @@ def test_cases_that_changed_alike_share_a_row(sample: Table) -> None:
 
     page = changes.build(runner, site)
 
-    assert page.verdict == "8 changes in 192 cases over 12 commits: 4 slower and 4 faster."
+    assert page.verdict == (
+        "8 changes in 192 cases over 12 commits: 4 slower and 4 faster. "
+        "4 cases without a time since: wrong, failed or skipped."
+    )
     newest, oldest = page.commits
     (faster,), (slower,) = newest.rows, oldest.rows
     assert (faster.kernel.label, faster.other_count) == ("mandelbrot", 3)

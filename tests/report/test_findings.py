@@ -24,7 +24,7 @@ from gpubench.report.findings import (
 from gpubench.results import CaseName, History, Ratio, Row, Status
 
 NARROW = "\N{NARROW NO-BREAK SPACE}"
-SLOWER = Change("step", 0, 2, 1.0, 2.0, Ratio(0.5, 0.4, 0.6))
+SLOWER = Change("step", 0, 2, 1.0, 2.0, Ratio(0.5, 0.4, 0.6), commits=2)
 
 
 def history() -> History:
@@ -50,7 +50,7 @@ def test_a_change_is_said_with_its_factor_and_its_two_commits() -> None:
     words = change_view(history(), NUMBA, SLOWER)
 
     assert (words.slower, words.factor) == (True, 2.0)
-    assert words.claim == "step: slower by 2.00×; rests on 1 commit"
+    assert words.claim == "step: slower by 2.00×; rests on 2 commits"
     assert (words.before.date, words.after.date) == ("unknown date", "1970-01-01")
 
 
@@ -58,24 +58,20 @@ def test_a_change_is_said_with_its_factor_and_its_two_commits() -> None:
     ("since", "points"),
     [((2.0,), 1), ((2.0, None, 2.1), 2), ((2.0, 2.0, 2.0), 3), ((2.0, 1.0, 2.0, 2.0), 1)],
 )
-def test_a_change_rests_on_the_commits_since_that_are_of_its_level(
+def test_a_difference_rests_on_the_commits_since_that_are_of_its_level(
     since: tuple[float | None, ...], points: int
 ) -> None:
     of = timed_history(1.0, 1.0, 1.0, *since)
+    difference = replace(SLOWER, kind="difference", before=2, after=3, commits=0)
 
-    assert rests_on(of, NUMBA, replace(SLOWER, before=2, after=3)) == points
+    assert rests_on(of, NUMBA, difference) == points
     assert bool(basis(points)) == (points < 3)
 
 
-@pytest.mark.parametrize(("before", "points"), [((2.0, 1.0), 1), ((2.0, 1.0, 1.0), 2)])
-def test_a_step_from_a_level_of_few_commits_rests_on_these(
-    before: tuple[float, ...], points: int
-) -> None:
-    of = timed_history(*before, 2.0, 2.0, 2.0)
-    step = replace(SLOWER, before=len(before) - 1, after=len(before))
+def test_a_step_rests_on_its_shorter_level_whatever_its_first_commit_is() -> None:
+    of = timed_history(*[1.0] * 9, 1.9, 1.0, *[2.0] * 9)
 
-    assert rests_on(of, NUMBA, step) == points
-    assert rests_on(of, NUMBA, replace(step, kind="difference")) == 3
+    assert rests_on(of, NUMBA, replace(SLOWER, before=9, after=10, commits=9)) == 9
 
 
 def test_two_commits_apart_are_no_step() -> None:

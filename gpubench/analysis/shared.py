@@ -1,0 +1,214 @@
+"""What all cases of a run have in common: taken out of their noise, and told once where it lasts.
+
+Another machine, another compiler or code that all share moves many cases alike at one commit. Said
+of each case it hides what a commit did to one of them.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.analysis.changes import Change, Verdict, verdicts_in
+from gpubench.analysis.status_changes import StatusChange
+from gpubench.results import CaseHistories, CaseName, Ratio, Times
+
+MIN_CASES = 10
+"""Cases of a commit from which it is told what they share: of fewer, some changed ones could pass
+for all."""
+
+MIN_SHARE = 0.4
+"""Share of the cases that have to move alike at a commit."""
+
+NEAR = 2
+"""Commits that the steps of one shared change may be apart."""
+
+MIN_TOLERANCE = math.log(1.1)
+MAX_TOLERANCE = math.log(1.25)
+"""How far the factors of cases that change alike may be from the median one: programs gain
+differently by another processor."""
+
+WINDOW = 15
+"""Commits whose median is the level that shared noise is held against. What lasts for half of them
+is no noise; so the newest half keeps what it has."""
+
+Spans = Mapping[CaseName, tuple[int, int]]
+"""First and last snapshot with a time of each case."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedChange:
+    """Many cases that changed alike at one commit."""
+
+    before: int
+    """Index of the last snapshot before most of them."""
+    after: int
+    ratio: Ratio
+    """Old time over new time: the median of the cases, and their range."""
+    changes: Mapping[CaseName, Change]
+    """Of the cases that changed alike."""
+    measured: int
+    """Cases that were measured before and after."""
+
+    @property
+    def slower(self) -> bool:
+        return self.ratio.value < 1
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedHistory:
+    """What is said of all cases of a setup."""
+
+    changes: Mapping[CaseName, tuple[Change, ...]]
+    """Those that cases have of their own, oldest first."""
+    shared: tuple[SharedChange, ...]
+    """Oldest first."""
+    unstable: Mapping[CaseName, float]
+    """Scatter of the cases whose noise lets nothing be said, a logarithm."""
+    statuses: Sequence[StatusChange] = ()
+    """Where cases became wrong, failed, were skipped or fixed."""
+
+
+def judge(
+    verdicts: Mapping[CaseName, Verdict], spans: Spans, statuses: Sequence[StatusChange] = ()
+) -> JudgedHistory:
+    """Divide what the cases say into what each says and what they share."""
+    changes = {name: verdict.changes for name, verdict in verdicts.items()}
+    shared = tuple(shared_changes(changes, spans))
+    unstable = {name: one.scatter for name, one in verdicts.items() if one.is_unstable}
+    return JudgedHistory(without_shared(changes, shared), shared, unstable, statuses)
+
+
+def verdicts_of(history: CaseHistories) -> dict[CaseName, Verdict]:
+    """Return what the history of every case says, without the noise that whole runs share."""
+    return dict(zip(history.names, verdicts_in(without_shared_noise(history.judged)), strict=True))
+
+
+def spans_of(history: CaseHistories) -> dict[CaseName, tuple[int, int]]:
+    """Return the first and the last snapshot with a time, of each case that has one."""
+    is_timed = ~np.isnan(history.judged[0])
+    last = is_timed.shape[1] - 1 - is_timed[:, ::-1].argmax(axis=1)
+    places = zip(is_timed.argmax(axis=1).tolist(), last.tolist(), strict=True)
+    timed = zip(history.names, places, is_timed.any(axis=1), strict=True)
+    return {name: span for name, span, has_time in timed if has_time}
+
+
+def without_shared_noise(times: Times) -> Times:
+    """Return times, shape (3, cases, snapshots), without what each run shares for a few commits.
+
+    That is the median over the cases of how far each is from its median over ``WINDOW`` commits.
+    A case whose noise does not become less keeps it.
+    """
+    if times.shape[1] < MIN_CASES or times.shape[2] < 2 * WINDOW:
+        return times
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logarithms = np.log(times[0])
+    logarithms[~np.isfinite(logarithms)] = np.nan
+    shared = _shared_noise(logarithms)
+    if not shared.any():
+        return times
+    cleaned = logarithms - shared
+    is_less = _jumps(cleaned) < _jumps(logarithms)
+    factors = np.where(is_less[:, None], np.exp(-shared), 1.0)
+    without: Times = times * factors
+    return without
+
+
+def shared_changes(
+    changes: Mapping[CaseName, Sequence[Change]], spans: Spans
+) -> list[SharedChange]:
+    """Return what ``MIN_SHARE`` of the cases or more share, oldest first.
+
+    Alike are changes in one direction, ``NEAR`` commits apart at most, whose factors are near the
+    median one: by half of its logarithm, at least 1.1x and at most 1.25x.
+    """
+    at: dict[tuple[bool, int], list[tuple[CaseName, Change]]] = defaultdict(list)
+    for name, of_case in changes.items():
+        for change in of_case:
+            for place in range(change.after - NEAR, change.after + NEAR + 1):
+                at[change.slower, place].append((name, change))
+    ends = np.array([*spans.values()], np.intp).reshape(-1, 2)
+    taken: set[tuple[CaseName, int]] = set()
+    shared = []
+    for key in sorted(at, key=lambda key: -len(at[key])):  # the fullest commits first
+        near = [(name, change) for name, change in at[key] if (name, change.after) not in taken]
+        group = _alike(near)
+        measured = int(((ends[:, 0] < key[1]) & (key[1] <= ends[:, 1])).sum())
+        if measured >= MIN_CASES and len(group) >= MIN_SHARE * measured:
+            taken |= {(name, change.after) for name, change in group.items()}
+            shared.append(_shared_change(group, measured))
+    return sorted(shared, key=lambda one: one.after)
+
+
+def without_shared(
+    changes: Mapping[CaseName, Sequence[Change]], shared: Iterable[SharedChange]
+) -> dict[CaseName, tuple[Change, ...]]:
+    """Return the changes that cases have of their own."""
+    taken = {(name, change.after) for one in shared for name, change in one.changes.items()}
+    return {
+        name: tuple(change for change in of_case if (name, change.after) not in taken)
+        for name, of_case in changes.items()
+    }
+
+
+def _alike(near: Sequence[tuple[CaseName, Change]]) -> dict[CaseName, Change]:
+    """Return the changes near the median one, one of each case."""
+    if not near:
+        return {}
+    sizes = [abs(math.log(change.ratio.value)) for _, change in near]
+    middle = float(np.median(sizes))
+    tolerance = min(max(middle / 2, MIN_TOLERANCE), MAX_TOLERANCE)
+    return {
+        name: change
+        for (name, change), size in zip(near, sizes, strict=True)
+        if abs(size - middle) <= tolerance
+    }
+
+
+def _shared_change(group: Mapping[CaseName, Change], measured: int) -> SharedChange:
+    ordered = sorted(group.values(), key=lambda change: change.ratio.value)
+    usual = Counter((change.before, change.after) for change in ordered).most_common(1)[0][0]
+    values = [change.ratio.value for change in ordered]
+    ratio = Ratio(median(values), values[0], values[-1])
+    return SharedChange(*usual, ratio, dict(sorted(group.items())), max(measured, len(group)))
+
+
+def _shared_noise(logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what the cases of each snapshot share beyond their levels, shape (snapshots,)."""
+    counts = (~np.isnan(logarithms)).sum(axis=0)
+    levels = _running_median(logarithms)
+    shared = np.zeros(len(counts))
+    enough = counts >= MIN_CASES
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of a case without any time there
+        shared[enough] = np.nanmedian((logarithms - levels)[:, enough], axis=0)
+    shared[-(WINDOW // 2) :] = 0
+    return np.nan_to_num(shared)
+
+
+def _running_median(logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the median of ``WINDOW`` snapshots around each; where a case was not measured, its
+    time before counts."""
+    known = np.where(np.isnan(logarithms), 0, np.arange(logarithms.shape[1]))
+    filled = np.take_along_axis(logarithms, np.maximum.accumulate(known, axis=1), axis=1)
+    half = WINDOW // 2
+    padded = np.pad(filled, ((0, 0), (half, half)), mode="edge")
+    windows = np.lib.stride_tricks.sliding_window_view(padded, WINDOW, axis=1)
+    ordered = np.partition(windows, half, axis=-1)  # NaN is the largest
+    medians: NDArray[np.float64] = ordered[..., half]
+    return medians
+
+
+def _jumps(logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the median difference of neighbouring snapshots of each case."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of a case that was measured once
+        jumps: NDArray[np.float64] = np.nanmedian(np.abs(np.diff(logarithms, axis=1)), axis=1)
+    return jumps

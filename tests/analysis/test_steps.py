@@ -1,0 +1,99 @@
+"""Ranks decide which levels of a series are real, whatever its noise looks like."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from gpubench.analysis.changes import changes_in
+from gpubench.analysis.steps import Floats, find_levels, rank_evidence, rank_interval
+
+LEAST = math.log(1.05)
+
+
+def noise(kind: str, seed: int, commits: int = 100) -> Floats:
+    """Logarithms of times without a step."""
+    chance = np.random.default_rng(seed)
+    if kind == "two processors":
+        return chance.choice([0.0, 0.3], commits) + chance.normal(0, 0.02, commits)
+    if kind == "outliers":
+        return chance.standard_t(2, commits) * 0.04
+    return chance.normal(0, 0.04, commits)
+
+
+def starts(values: Floats) -> list[int]:
+    medians = np.exp(values)
+    (changes,) = changes_in(np.stack([medians, 0 * medians, medians + math.inf])[:, None])
+    return [change.after for change in changes]
+
+
+@pytest.mark.parametrize("kind", ["normal", "two processors", "outliers"])
+def test_noise_of_every_kind_has_no_step(kind: str) -> None:
+    assert [starts(noise(kind, seed)) for seed in range(20)] == [[]] * 20
+
+
+@pytest.mark.parametrize(("kind", "step"), [("normal", 0.12), ("two processors", 0.45)])
+def test_a_step_of_three_scatters_is_found_where_it_is(kind: str, step: float) -> None:
+    found = 0
+    for seed in range(20):
+        values = noise(kind, seed)
+        values[60:] += step
+        found += any(abs(place - 60) <= 2 for place in starts(values))
+
+    assert found >= 18
+
+
+def test_a_run_of_commits_on_the_slower_of_two_processors_is_no_step() -> None:
+    values = np.tile([0.0, 0.3], 50) + noise("normal", 1) / 4
+    values[40:46] += 0.3 - np.tile([0.0, 0.3], 3)  # three at a time happen by chance
+
+    assert starts(values) == []
+
+
+def test_three_outliers_in_a_row_do_not_divide_a_level_of_a_noisy_history() -> None:
+    values = noise("outliers", 3)
+    values[50:53] += 0.1
+
+    assert starts(values) == []
+
+
+def test_a_level_within_a_level_is_found() -> None:
+    values = noise("normal", 4) / 10
+    values[40:52] += 0.2
+
+    assert starts(values) == [40, 52]
+
+
+def test_levels_are_of_the_whole_series_and_say_how_neighbours_deviate() -> None:
+    levels = find_levels(np.repeat([0.0, 1.0], 20), [20], LEAST)
+
+    assert levels.bounds == (0, 20, 40)
+    assert levels.memory == 0  # equal values have no order
+
+
+def test_evidence_grows_with_the_commits_and_is_exact_where_levels_do_not_overlap() -> None:
+    separation, evidence = rank_evidence(np.zeros(3), np.ones(97))
+
+    assert separation == 1
+    assert evidence == pytest.approx(math.log(math.comb(100, 3) / 2))
+    assert rank_evidence(np.zeros(5), np.ones(95))[1] > evidence
+    assert rank_evidence(np.arange(10.0), np.arange(10.0)) == (0.5, 0)
+
+
+def test_the_interval_of_a_difference_leaves_out_what_one_outlier_says() -> None:
+    before, after = np.linspace(0, 0.1, 30), np.linspace(0.5, 0.6, 30)
+    after[3] = 9.0
+
+    low, high = rank_interval(before, after, 2.58)
+
+    assert 0.4 < low < 0.5 < high < 0.6
+
+
+def test_the_newest_commit_is_held_against_its_level_where_files_have_no_intervals() -> None:
+    quiet = noise("normal", 5, 40) / 10
+
+    assert starts(np.append(quiet, 0.18)) == [40]
+    assert starts(np.append(quiet, quiet.max() * 1.5)) == []
+    assert starts(np.append(noise("outliers", 5, 40), 0.18)) == []
