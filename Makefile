@@ -13,6 +13,7 @@ TORCH ?= torch==2.13.0
 PRESET ?= smoke
 TESTERS ?= 2
 SIDE_BY_SIDE := -n $(TESTERS) --no-loadscope-reorder
+QUICK := $(addprefix tests/,suite plan measure work results analysis report/test_golden_view_models.py)
 MINUTES ?= 5
 SEED ?= 1
 COMMITS ?= HEAD^!
@@ -21,7 +22,7 @@ GPU_FIGURES ?= gpu-check.json
 UNINSTALL_FORMER := -m pip uninstall --quiet --quiet --yes gpubench
 .DEFAULT_GOAL := help
 
-.PHONY: help bench test test-thorough test-systems lint types docs wheel release test-lowest site tutorial gpu-check gpu-here figures faults fuzz robustness clean
+.PHONY: help bench quick test test-thorough test-systems lint types docs wheel release test-lowest site tutorial gpu-check gpu-here figures faults fuzz robustness clean
 
 help:  ## List the jobs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,6 +36,9 @@ bench: $(VENV)/installed  ## Measure this commit on a quick preset and write the
 	set -x; GPUBENCH_PRESET=$(PRESET) $(BIN)/asv run $(COMMITS)
 	$(BIN)/gpubench report
 
+quick: $(VENV)/installed-test  ## Run in a minute the tests of most rooms: no browser, no asv, no CUDA
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(QUICK) -m "not gpu and not slow and not systems and not thorough"
+
 test: $(VENV)/installed-test  ## Run the tests; without a GPU, those for CUDA on one in software
 	@if $(BIN)/python scripts/gpu_here.py >/dev/null; then \
 	    $(BIN)/python -m pytest -m "not systems and not thorough"; \
@@ -45,8 +49,10 @@ test: $(VENV)/installed-test  ## Run the tests; without a GPU, those for CUDA on
 	    exit $$code; \
 	fi
 
-test-thorough: $(VENV)/installed-test  ## Run the tests that `make test` leaves out: rare layouts of projects, all architectures
-	$(BIN)/python -m pytest -m "thorough and not systems"
+test-thorough: $(VENV)/installed-test  ## Run the tests that `make test` leaves out: rare layouts of projects, more launches, all architectures
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "thorough and not gpu and not systems"
+	$(BIN)/python scripts/gpu_here.py >/dev/null || export GPUBENCH_SOFTCUDA=1; \
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "thorough and gpu and not gpu_time and not systems"
 	GPUBENCH_EVERY_ARCHITECTURE=1 $(BIN)/python -m pytest tests/kernels/test_library_compiles_for_cuda.py
 
 test-systems: $(SYSTEMS)/installed $(MODIN)/installed  ## Run the tests of PyTorch, Dask, pandas, scikit-learn, CuPy and others, in an environment with them (4 GB), and of Modin in another

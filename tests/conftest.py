@@ -41,6 +41,13 @@ _TOGETHER = ("browser", "end_to_end", "histories", "kernels")
 """Folders whose files share what takes long to make: a browser, asv's environment, the library's
 compiled code, which two processes should not write to the same files at once."""
 
+_ALONE = (
+    *("test_code_of_each_commit", "test_commands_in_software", "test_counts_under_asv"),
+    *("test_cuda_faults", "test_distributions", "test_importing_benchmarks"),
+    *("test_importing_for_one_case", "test_killed_within_a_commit", "test_publish_plugin"),
+)
+"""Files of such a folder that share none of it."""
+
 
 @pytest.hookimpl(optionalhook=True)  # pytest works without pytest-xdist too
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
@@ -51,15 +58,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = Path(nodeid.partition("::")[0])
-            return str(file.parent if file.parent.name in _TOGETHER else file)
+            is_shared = file.parent.name in _TOGETHER and file.stem not in _ALONE
+            return str(file.parent if is_shared else file)
 
     return ByFile(config, log)
 
 
+_LONGEST = {"end_to_end", "histories", "test_what_is_left_behind", "test_clusters"}
+"""Folders and files that take longest."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Side by side, the folders that take longest begin first."""
+    """Side by side, what takes longest begins first."""
     if "PYTEST_XDIST_WORKER" in os.environ:
-        items.sort(key=lambda item: item.path.parent.name not in ("end_to_end", "histories"))
+        items.sort(key=lambda item: _LONGEST.isdisjoint((item.path.parent.name, item.path.stem)))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

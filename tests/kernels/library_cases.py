@@ -111,6 +111,18 @@ def in_pairs(cases: Iterable[Case]) -> Iterator[Case]:
         met |= pairs
 
 
+def with_each_value(cases: Iterable[Case]) -> Iterator[Case]:
+    """So many of the cases that each value of an implementation is there. The last ones come first,
+    as of small sizes few threads have work."""
+    met: set[object] = set()
+    for case in reversed([*cases]):
+        values = {**case.values, "block": case.block, "grid": case.grid}
+        new = {(case.group.title, *value) for value in values.items()} - met
+        if new:
+            yield case
+        met |= new
+
+
 def fault(case: Case) -> str | None:
     """What is wrong with a case's results, as when it is prepared to be timed.
 

@@ -6,16 +6,22 @@ with.
 
 from __future__ import annotations
 
+import hashlib
+import os
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cache
+from importlib.metadata import distributions
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from cuda_compiler import Compiled, compile_kernel
+import msgspec
+from cuda_compiler import ARCHITECTURES, Compiled, compile_kernel
 from library_cases import checked_cases, small_plan
 
 from gpubench.backends import software
@@ -27,6 +33,12 @@ from gpubench.measure.targets import load_target
 from gpubench.plan.case import Case
 
 PROCESSES = 2
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+OF_RESULTS = ("analysis", "cli", "fleet", "report", "results", "scaffold", "tables")
+"""Rooms of the engine that no kernel is compiled by."""
+SETTINGS = ("NUMBA_", "CUDA_", "NVVM", "LIBRARY_")
+"""Beginnings of variables that may change what is compiled."""
 Queued = tuple[Any, tuple[Any, ...]]
 
 
@@ -41,14 +53,49 @@ class NotingKernel:
         return lambda *arguments: self._queued.append((self._kernel, arguments))
 
 
-def compile_library() -> dict[str, Compiled]:
+def compile_library(folder: Path | None = None) -> dict[str, Compiled]:
     """All CUDA kernels by title: ``suite.kernel.implementation function(types)``, with constants
     before the function. Compiled side by side, by processes that have nothing of this one's, nor
-    the device in software, whose linker leaves PTX."""
+    the device in software, whose linker leaves PTX.
+
+    A folder keeps them for the next run, under the digest of all that they are made from.
+    """
+    kept = folder and folder / f"{digest()}.json"
+    if kept and kept.exists():
+        return msgspec.json.decode(kept.read_bytes(), type=dict[str, Compiled])
     real_linker = environment({software.SWITCH: None})
     with real_linker, ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
         made = pool.map(_compile_implementation, _implementations())
-        return {title: compiled for each in made for title, compiled in each.items()}
+        library = {title: compiled for each in made for title, compiled in each.items()}
+    if kept:
+        for other in kept.parent.glob("*.json"):
+            other.unlink()
+        part = kept.with_suffix(".part")
+        part.write_bytes(msgspec.json.encode(library))
+        part.replace(kept)
+    return library
+
+
+def digest() -> str:
+    """Of what the kernels are made from: sources, suites, architectures, all that is installed,
+    and settings of the compilers."""
+    installed = sorted(f"{each.name} {each.version}" for each in distributions())
+    settings = sorted(each for each in os.environ.items() if each[0].startswith(SETTINGS))
+    value = hashlib.sha256(repr((sys.version, ARCHITECTURES, installed, settings)).encode())
+    for path in made_from():
+        value.update(f"{path.relative_to(ROOT)} {path.stat().st_size}\n".encode())
+        value.update(path.read_bytes())
+    return value.hexdigest()
+
+
+def made_from() -> list[Path]:
+    """The suites, these tests, and all modules but those that read results."""
+    modules = (
+        path
+        for path in (ROOT / "gpubench").rglob("*.py")
+        if path.relative_to(ROOT / "gpubench").parts[0] not in OF_RESULTS
+    )
+    return sorted([*modules, *(ROOT / "suites").rglob("*.yaml"), *HERE.glob("*.py")])
 
 
 @cache

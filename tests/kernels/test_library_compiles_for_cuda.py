@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import cuda_compiler
 import library_compiler
@@ -28,11 +29,12 @@ of_each_implementation = pytest.mark.parametrize("implementation", GROUPS)
 
 
 @pytest.fixture(scope="module")
-def compiled() -> dict[str, Compiled]:
-    """Each kernel by its title."""
+def compiled(request: pytest.FixtureRequest) -> dict[str, Compiled]:
+    """Each kernel by its title; kept in pytest's cache until something of them changes."""
     if (reason := cuda_compiler.missing()) is not None:
         pytest.skip(reason)
-    return library_compiler.compile_library()
+    cache = getattr(request.config, "cache", None)  # None with -p no:cacheprovider
+    return library_compiler.compile_library(cache and cache.mkdir("compiled-library"))
 
 
 def of(implementation: str, compiled: dict[str, Compiled]) -> dict[str, Compiled]:
@@ -119,7 +121,7 @@ def test_tiles_of_a_product_take_two_squares_of_shared_memory(
 
 
 def test_kernels_are_linked_for_real_where_the_device_in_software_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     if (reason := cuda_compiler.missing()) is not None:
         pytest.skip(reason)
@@ -127,7 +129,38 @@ def test_kernels_are_linked_for_real_where_the_device_in_software_is_asked_for(
     only = {"increment_by_one.increment_by_one.numba_cuda": []}
     monkeypatch.setattr(library_compiler, "_implementations", lambda: only)
 
-    compiled = library_compiler.compile_library()
+    compiled = library_compiler.compile_library(tmp_path)
 
     assert all(list(kernel.needs) == list(ARCHITECTURES.values()) for kernel in compiled.values())
     assert compiled
+    monkeypatch.setattr(library_compiler, "ProcessPoolExecutor", None)
+    assert library_compiler.compile_library(tmp_path) == compiled, "they are kept"
+
+
+@pytest.mark.parametrize("changed", ["text", "setting", "architectures"])
+def test_kernels_are_kept_until_something_of_them_changes(
+    changed: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "kernels.py").write_text("one")
+    monkeypatch.setattr(library_compiler, "ROOT", tmp_path)
+    monkeypatch.setattr(library_compiler, "made_from", lambda: [tmp_path / "kernels.py"])
+    before = library_compiler.digest()
+    assert library_compiler.digest() == before
+
+    if changed == "text":
+        (tmp_path / "kernels.py").write_text("two")
+    elif changed == "setting":
+        monkeypatch.setenv("NUMBA_OPT", "1")
+    else:
+        monkeypatch.setattr(library_compiler, "ARCHITECTURES", {})
+
+    assert library_compiler.digest() != before
+
+
+def test_what_kernels_are_made_from_is_all_but_what_reads_results() -> None:
+    names = {path.relative_to(FOLDER.parent).as_posix() for path in library_compiler.made_from()}
+    assert {
+        *("gpubench/kernels/sorting.py", "gpubench/backends/numba_cuda.py", "gpubench/names.py"),
+        *("suites/sorting.yaml", "tests/kernels/cuda_compiler.py"),
+    } <= names
+    assert not [name for name in names if name.startswith("gpubench/report/")]

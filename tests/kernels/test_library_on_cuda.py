@@ -1,7 +1,9 @@
 """Every CUDA kernel of every suite at small, odd sizes, against its baseline.
 
 On a device in software each runs in three orders of threads and blocks, and is watched at every
-access to memory. Launches are small ones, and those that the suites declare.
+access to memory. Launches are small ones, and those that the suites declare. `make test` runs so
+many that each value of an axis and of a launch is there, `make test-thorough` so many that any two
+values meet.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from library_cases import checked_cases, fault, in_pairs, name, small_plan
+from library_cases import checked_cases, fault, in_pairs, name, small_plan, with_each_value
 
 from gpubench.backends.limits import ARCHITECTURE_LIMITS, launch_fault
 from gpubench.backends.protocol import Launch
@@ -39,6 +41,7 @@ def _is_possible(launch: Launch | None) -> bool:
 
 
 CASES = {name(case): case for case in cuda_cases()}
+FEWER = {name(case) for case in with_each_value(CASES.values())}
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +57,10 @@ def _is_here(item: pytest.Item) -> bool:
     return isinstance(item, pytest.Function) and item.path.samefile(__file__)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [case if case in FEWER else pytest.param(case, marks=pytest.mark.thorough) for case in CASES],
+)
 def test_the_cuda_form_computes_what_the_baseline_computes(
     case: str, found: dict[str, Verified]
 ) -> None:
