@@ -162,6 +162,52 @@ def test_without_the_quick_preset_none_is_named(project: Path) -> None:
     assert "GPUBENCH_PRESET" not in (project / GITLAB).read_text()
 
 
+TIMES = f"{MARKER}\n### b against a\n\n**1 slower**\n"
+COUNTS = f"{MARKER}\n### b against a\n\n**1 not compared**\n\n#### Counted work\n\n**2 grew**\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (
+            {"times.md": TIMES, "counts.md": COUNTS, "verify.txt": "```@all 1 right"},
+            [MARKER, TIMES, "#### Counted work", "<summary>gpubench verify", "    ```@all 1 right"],
+        ),
+        ({"times.md": TIMES}, [MARKER, TIMES]),
+        ({"times.md": "", "counts.md": COUNTS}, ["No times: the log of the job", "**2 grew**"]),
+    ],
+    ids=["all there is", "times alone", "no times"],
+)
+def test_the_comment_holds_times_counts_and_what_verify_said(
+    project: Path, tmp_path: Path, files: dict[str, str], said: list[str]
+) -> None:
+    init(project, "github")
+    comment = steps_of(read_workflow(project / GITHUB), "pull-request")[-1]
+    folder = tmp_path / "checkout/.asv/ci"
+    folder.mkdir(parents=True)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    (tmp_path / "git").write_text("#!/bin/sh\necho 12345678\n")
+    (tmp_path / "git").chmod(0o755)
+    summary = tmp_path / "summary.md"
+
+    done = comment.run(
+        tmp_path / "checkout",
+        {
+            "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+            "GITHUB_STEP_SUMMARY": str(summary),
+        },
+    )
+
+    assert done.returncode == 0, done.stdout
+    written = summary.read_text()
+    assert written.startswith(MARKER)
+    places = [written.find(words) for words in said]
+    assert -1 not in places
+    assert places == sorted(places)
+    assert "not compared" not in written
+
+
 FAKE_GH = """\
 #!/usr/bin/env bash
 printf '%s\\n' "$*" >>"$CALLS"

@@ -33,6 +33,7 @@ def test_a_pull_request_that_is_slower_and_does_more_work(tmp_path: Path) -> Non
     home = tmp_path / "home"
     home.mkdir()
     environment = isolated_environment(home)
+    del environment["CUDA_VISIBLE_DEVICES"]  # which hides the device in software too
     links = " ".join([str(wheel.parent), *environment.get("PIP_FIND_LINKS", "").split()])
     python = tmp_path / "python"
     path = os.pathsep.join([str(python / "bin"), environment["PATH"].partition(os.pathsep)[2]])
@@ -69,7 +70,8 @@ def test_a_pull_request_that_is_slower_and_does_more_work(tmp_path: Path) -> Non
 
     workflow = read_workflow(checkout.path / ".github/workflows/gpubench.yml")
     summary = tmp_path / "summary.md"
-    outputs, codes = {}, {}
+    outputs: dict[str, str] = {}
+    codes: dict[str, int] = {}
     for step in steps_of(workflow, "pull-request"):
         is_alone = replace(step, variables={**step.variables, "TIME": "60s"})
         done = is_alone.run(checkout.path, {**environment, "GITHUB_STEP_SUMMARY": str(summary)})
