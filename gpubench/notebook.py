@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -128,7 +129,8 @@ def _listed(words: Any) -> str:
 
 @contextmanager
 def _open(folder: str | Path) -> Iterator[Table]:
-    """Open the results of a project inside the block."""
+    """Open the results of a project inside the block; warn of what had to be left out."""
+    from gpubench.links import stay_inside
     from gpubench.project import project_table
     from gpubench.suite.folder import asked_folder
 
@@ -137,6 +139,12 @@ def _open(folder: str | Path) -> Iterator[Table]:
             f"there is no folder {str(folder)!r} in {Path.cwd()}: start in the project's folder, "
             "or give folder='PROJECT/.asv/results'; `asv run` makes it"
         )
-    table, _ = project_table(Path(folder), Path.cwd(), asked_folder(Path("suites")))
+    suites = asked_folder(Path("suites"))
+    stay_inside(Path(folder))
+    stay_inside(suites)
+    table, faults = project_table(Path(folder), Path.cwd(), suites)
     with closing(table):
+        left_out = (f"{problem.path}: {problem.message}" for problem in table.problems)
+        for words in (*map(str, faults), *left_out):
+            warnings.warn(words, stacklevel=4)
         yield table

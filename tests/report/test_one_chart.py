@@ -76,6 +76,14 @@ def test_names_of_others_are_escaped(tmp_path: Path) -> None:
     assert "<img" not in chart._repr_html_()
 
 
+def test_a_damaged_result_is_warned_of(tmp_path: Path) -> None:
+    write_full_kernel(tmp_path / "results")
+    (tmp_path / "results" / "gpu-box" / "dddddddd-virtualenv-py3.11.json").write_text("{")
+
+    with pytest.warns(UserWarning, match="dddddddd-virtualenv"):
+        gpubench.chart("scale", folder=tmp_path / "results")
+
+
 @pytest.mark.parametrize(
     ("kernel", "options", "message"),
     [
