@@ -294,7 +294,7 @@ def count(
             f"none of these {len(chosen):,} cases runs on a CUDA device, and only CUDA kernels are "
             "counted; `gpubench plan` shows where each runs, and --cpu counts instructions there"
         )
-    manner = verifying.Manner(in_software=True, count=True, code=lines)
+    manner = verifying.Manner(in_software=True, count=True, code=lines or bool(gpus))
     rows, is_interrupted = _verified_now(cases, manner, "counting")
     place = verdicts.CudaPlace(NAME, None, preset, (), sanitize=False)
     if as_json:

@@ -25,12 +25,14 @@ from gpubench.tables import verdicts
 from gpubench.tables.table import table
 from gpubench.work import derived
 from gpubench.work.bound import (
+    MAX_JOINED_SHARED_LOADS,
     Bound,
     add_bounds,
     bound_to_json,
     compute_bound,
     describe_bound,
 )
+from gpubench.work.counting import MachineCode
 from gpubench.work.declared import MAX_DEVIATION, DeclaredWork, declared_work
 from gpubench.work.gpus import Gpu
 from gpubench.work.occupancy import widest_occupancy
@@ -73,7 +75,7 @@ def report(
                 for gpu in gpus
                 if (occupancy := widest_occupancy(outcome.counts.launches, gpu))
             )
-            bounds = map(describe_bound, bounds_of(outcome.counts, gpus))
+            bounds = map(describe_bound, bounds_of(outcome.counts, gpus, outcome.code))
             yield Text(f"  {name}: {'; '.join((*occupancies, *bounds))}")
     if gpus:
         yield Text("  a bound is the least time that counts allow; nothing here was timed")
@@ -89,7 +91,7 @@ def case_row(
     if outcome.counts is not None:
         row["counts"] = _as_data(case, outcome.counts, lines=lines)
         if gpus and outcome.counts.missing is None:
-            bounds = bounds_of(outcome.counts, gpus)
+            bounds = bounds_of(outcome.counts, gpus, outcome.code)
             row["counts"]["bounds"] = [bound_to_json(bound) for bound in bounds]
             row["counts"]["occupancy"] = [
                 {"gpu": gpu.name, "share": occupancy.share, "limited_by": occupancy.limited_by}
@@ -101,14 +103,32 @@ def case_row(
     return row
 
 
-def bounds_of(counts: CountsRecord, gpus: Iterable[Gpu]) -> list[Bound]:
-    """Return the least time that the launches of a case allow on each GPU, one after another."""
+def bounds_of(
+    counts: CountsRecord, gpus: Iterable[Gpu], code: MachineCode | None = None
+) -> list[Bound]:
+    """Return the least time that the launches of a case allow on each GPU, one after another.
+
+    ``code`` tells which loads of shared memory the assembler joined; without it only a quarter of
+    them is certain.
+    """
+    kernels = code.kernels if code else {}
     return [
         add_bounds(
             bound
             for launch in counts.launches
             for bound in repeat(
-                compute_bound(gpu, launch.counts, launch.grid, launch.block), launch.times
+                compute_bound(
+                    gpu,
+                    launch.counts,
+                    launch.grid,
+                    launch.block,
+                    joined_shared_loads=(
+                        kernels[launch.kernel].joined_shared_loads
+                        if launch.kernel in kernels
+                        else MAX_JOINED_SHARED_LOADS
+                    ),
+                ),
+                launch.times,
             )
         )
         for gpu in gpus
