@@ -43,6 +43,9 @@ INTERLEAVED = "interleaved_processes"
 """Fact of a run: how many processes asv gives each case, where it takes those of several commits in
 turn (``--interleave-rounds -a rounds=10``); absent elsewhere."""
 
+ORDER_DEPENDENT = "its work depends on the order of threads"
+"""Beginning of the reason why a case has no counts, where two orders gave different ones."""
+
 MAX_LINE = 2**22
 """Bytes of a line: the longest has some 20 for each sample, and nobody takes 200,000."""
 

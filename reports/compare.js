@@ -289,6 +289,126 @@ const gpubench = (() => {
       .map(([side, paths]) => index.uncommitted.replace("{side}", side).replace("{paths}", () => paths));
   };
 
+  // Counted work, as gpubench/analysis/count_changes.py compares it: exact figures, and no times
+
+  const filled = (words, values) => words.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+
+  const whole = (count) => count.toLocaleString("en-US");
+
+  const worst = (kernels) =>
+    Object.fromEntries(index.counted.resources.map(([name]) => [name, Math.max(0, ...kernels.map((kernel) => kernel[name]))]));
+
+  // The costs that differ, as cost_pairs in gpubench/analysis/costs.py.
+  const costsThatDiffer = (old, now) => {
+    const pairs = index.counted.totals.map(([name, count]) => ({ count, was: old.totals[name] ?? 0, is: now.totals[name] ?? 0 }));
+    if (old.kernels && now.kernels) {
+      const alike = old.kernels.length === now.kernels.length;
+      const [was, is] = [old, now].map(({ kernels }) => (alike ? kernels : [worst(kernels)]));
+      was.forEach((before, place) => {
+        const of = was.length > 1 ? ` of kernel ${place + 1}` : "";
+        for (const [name, words] of index.counted.resources) pairs.push({ count: `${words}${of}`, was: before[name], is: is[place][name] });
+      });
+    }
+    return pairs.filter(({ was, is }) => was !== is);
+  };
+
+  const compilersThatDiffer = (old, now) => {
+    const release = (name, value) => (name === "python" ? value.split(".").slice(0, 2).join(".") : value);
+    const names = old.compilers.filter((name) => name in old.facts && name in now.facts).sort();
+    return names
+      .map((name) => [name, old.facts[name][1], now.facts[name][1]])
+      .filter(([name, before, after]) => release(name, before) !== release(name, after))
+      .map(([name, before, after]) => `${name} ${before} → ${after}`)
+      .join(", ");
+  };
+
+  const compareCounts = (old, now) => {
+    const rules = index.counted;
+    const places = new Map(now.list.labels.map((label, place) => [label, place]));
+    const compilers = compilersThatDiffer(old.data, now.data);
+    const result = { rows: [], compared: 0, same: 0 };
+    for (const place of [...old.data.counts.keys()].sort((a, b) => a - b)) {
+      const label = old.list.labels[place];
+      const other = places.get(label);
+      const status = now.data.status[other] ?? "-";
+      if (status === "-" || status === "v") continue;
+      const [before, after] = [old.data.counts.get(place), now.data.counts.get(other)];
+      const add = (verdict, note, pair = null) => result.rows.push({ label, verdict, note, pair });
+      if (!after) {
+        if (before.missing === null && status === rules.verified) add("lost", rules.lost);
+      } else if (before.missing !== null) add("not judged", filled(rules.no_counts_before, { reason: before.missing }));
+      else if (after.missing !== null) add(after.missing.startsWith(rules.order_dependent) ? "not judged" : "lost", after.missing);
+      else if (before.model !== after.model) add("not judged", filled(rules.other_model, { old: before.model, new: after.model }));
+      else if (before.architecture !== after.architecture) {
+        add("not judged", filled(rules.other_architecture, { old: before.architecture, new: after.architecture }));
+      } else {
+        const pairs = costsThatDiffer(before, after);
+        if (pairs.length && compilers) {
+          for (const pair of pairs) add("not judged", filled(rules.other_compiler, { facts: compilers }), pair);
+          continue;
+        }
+        result.compared += 1;
+        result.same += pairs.length ? 0 : 1;
+        for (const pair of pairs) add(pair.is < pair.was ? "improved" : "grew", "", pair);
+      }
+    }
+    result.rows.sort((a, b) => rules.verdicts.indexOf(a.verdict) - rules.verdicts.indexOf(b.verdict));
+    return result;
+  };
+
+  const countedLine = ({ rows, compared, same }) => {
+    const counts = index.counted.verdicts.map((verdict) => [rows.filter((row) => row.verdict === verdict).length, verdict]);
+    const words = counts.filter(([count]) => count).map(([count, verdict]) => `${whole(count)} ${verdict}`);
+    const equal = compared ? `equal counts in ${whole(same)} of ${plural(compared, "case")}` : "";
+    return [join(words), equal].filter(Boolean).join("; ");
+  };
+
+  // Verdict, case, count, before, after, change and note of a difference.
+  const countCells = ({ label, verdict, note, pair }) => {
+    const head = [`${index.counted.signs[verdict] ?? ""} ${verdict}`.trim(), label];
+    if (!pair) return [...head, "", "", "", "", note];
+    const { count, was, is } = pair;
+    const change = `${is > was ? "+" : ""}${whole(is - was)} (${was ? ratioText(is / was) : "from 0"})`;
+    return [...head, count, whole(was), whole(is), change, note];
+  };
+
+  const countsShown = (title, counted) => {
+    if (!counted.rows.length && !counted.compared) return [];
+    const children = [element("h4", {}, index.counted.title), element("p", {}, element("strong", {}, countedLine(counted)))];
+    if (!counted.rows.length) return children;
+    const body = element("tbody");
+    for (const row of counted.rows.slice(0, index.counted.most)) {
+      const [verdict, label, count, before, after, change, note] = countCells(row);
+      const css = { grew: "worse", lost: "broken", improved: "better" }[row.verdict] ?? "";
+      const sign = index.counted.signs[row.verdict] ?? "";
+      const what = element("span", { className: `change ${css}` }, count ? `${sign} ${count}`.trim() : verdict);
+      const numbers = [before, after, change].map((cell) => element("td", { className: "number" }, cell));
+      body.append(element("tr", {}, element("th", { scope: "row" }, label), element("td", { className: "what" }, what), ...numbers, element("td", { className: "prose" }, note)));
+    }
+    const heads = [["Case"], ["Count"], ["Before", "number"], ["After", "number"], ["Difference", "number"], ["Note"]];
+    children.push(scrolling(`Counted work that differs, ${title}.`, heads, body, { className: "differences work" }));
+    const more = counted.rows.length - index.counted.most;
+    if (more > 0) children.push(element("p", { className: "muted" }, `and ${plural(more, "more count")}.`));
+    return children;
+  };
+
+  // As counts_markdown in gpubench/report/count_view.py.
+  const countsMarkdown = (counted) => {
+    if (!counted.rows.length && !counted.compared) return "";
+    const lines = ["", `#### ${index.counted.title}`, "", `**${countedLine(counted)}**`, ""];
+    if (counted.rows.length) {
+      lines.push("| | case | count | before | after | change | note |", "|---|---|---|--:|--:|--:|---|");
+      for (const row of counted.rows.slice(0, index.most_in_markdown)) {
+        const [verdict, label, count, before, after, change, note] = countCells(row);
+        lines.push(`| ${[verdict, escaped(label), count, before, after, change, escaped(note)].join(" | ")} |`);
+      }
+      lines.push("");
+    }
+    const more = counted.rows.length - index.most_in_markdown;
+    if (more > 0) lines.push(`and ${whole(more)} more`, "");
+    return lines.join("\n");
+  };
+
   // The page
 
   const tell = (words, unseen = false) => {
@@ -363,7 +483,7 @@ const gpubench = (() => {
   const lone = (where, labels) =>
     element("p", { className: "muted" }, `Only ${where}: ${plural(labels.length, "case")}, such as ${labels.slice(0, 4).join("; ")}.`);
 
-  const render = (title, result, facts) => {
+  const render = (title, result, facts, counted) => {
     const rows = fields.all.checked ? result.rows : result.rows.filter((row) => index.differing.includes(row.verdict));
     const children = [element("h3", {}, title), element("p", {}, element("strong", {}, countsLine(result)))];
     children.push(...result.sentences.map((sentence) => element("p", {}, sentence)));
@@ -375,8 +495,8 @@ const gpubench = (() => {
 
     if (result.onlyOld.length) children.push(lone("before", result.onlyOld));
     if (result.onlyNew.length) children.push(lone("after", result.onlyNew));
-    output.replaceChildren(...children);
-    markdownField.textContent = markdown(title, result, facts);
+    output.replaceChildren(...children, ...countsShown(title, counted));
+    markdownField.textContent = markdown(title, result, facts) + countsMarkdown(counted);
   };
 
   // Markdown, as gpubench/report/comparison_view.py writes it
@@ -451,7 +571,7 @@ const gpubench = (() => {
       return { setup, commit, data: { ...content, numbers: numbers(content.numbers) }, list: cases.get(setup.key) };
     });
     const result = compare(...sides);
-    render(titleOf(old, now), result, factsThatDiffer(sides[0].data, sides[1].data));
+    render(titleOf(old, now), result, factsThatDiffer(sides[0].data, sides[1].data), compareCounts(...sides));
     tell(`${titleOf(old, now)}: ${countsLine(result)}.`, true); // the page shows it
   };
 
@@ -546,6 +666,12 @@ const gpubench = (() => {
       limits: numbers(content.limits),
       ratioLimits: numbers(content.ratio_limits),
     }),
-    snapshots: (key, contents) => snapshots.set(key, { ...snapshots.get(key), ...contents }),
+    // What cases did is `work` by numbers that are of this script alone.
+    snapshots(key, contents, work) {
+      for (const content of Object.values(contents)) {
+        content.counts = new Map(Object.entries(content.counts).map(([place, number]) => [Number(place), work[number]]));
+      }
+      snapshots.set(key, { ...snapshots.get(key), ...contents });
+    },
   };
 })();

@@ -48,7 +48,7 @@ _COUNTED = (
 _EXCESS_SECTORS = Cost("excess_sectors", "excess_sectors", "excess sectors")
 _EXCESS_WAVEFRONTS = Cost("excess_wavefronts", "excess_wavefronts", "excess wavefronts")
 _INACTIVE_LANES = Cost("inactive_lanes", "inactive_lanes", "inactive lanes")
-_RESOURCES = (
+RESOURCES = (
     Cost("registers", "registers", "registers a thread"),
     Cost("spill_store_bytes", "spills", "bytes of spill stores"),
     Cost("spill_load_bytes", "spills", "bytes of spill loads"),
@@ -63,7 +63,7 @@ COSTS: tuple[Cost, ...] = (
     _EXCESS_WAVEFRONTS,
     _INACTIVE_LANES,
     *_COUNTED[6:],
-    *_RESOURCES,
+    *RESOURCES,
 )
 """In the order in which they are shown."""
 
@@ -84,6 +84,12 @@ class CostPair:
     old: int
     new: int
 
+    @property
+    def words(self) -> str:
+        """What it counts, and of several kernels which one it is of."""
+        kernel = "" if self.kernel is None else f" of kernel {self.kernel}"
+        return f"{self.cost.words}{kernel}"
+
 
 def cost_pairs(old: CaseCounts, new: CaseCounts) -> Iterator[CostPair]:
     """Return every cost that one of two sides has."""
@@ -100,7 +106,7 @@ def cost_pairs(old: CaseCounts, new: CaseCounts) -> Iterator[CostPair]:
         for side in (old, new)
     )
     for kernel, (before, after) in enumerate(zip(was, now, strict=True), 1):
-        for cost in _RESOURCES:
+        for cost in RESOURCES:
             values = before.get(cost.name, 0), after.get(cost.name, 0)
             if any(values):
                 yield CostPair(cost, kernel if len(was) > 1 else None, *values)

@@ -15,6 +15,7 @@ from typing import Literal, get_args
 from gpubench.analysis.causes import FactChange, changed_facts
 from gpubench.analysis.comparison import REPLACED
 from gpubench.analysis.costs import CostPair, cost_pairs
+from gpubench.record import ORDER_DEPENDENT
 from gpubench.results import CaseCounts, CaseName, Row, Snapshot, Table, natural_order
 
 COMPILERS = ("numba", "llvmlite", "numba_cuda", "python")
@@ -24,6 +25,10 @@ COMPILER_PREFIXES = ("nvidia_nvvm", "nvidia_nvjitlink", "nvidia_cuda_nv")
 """Beginnings of the names of packages that hold NVIDIA's compiler, as facts have them."""
 
 NOT_COUNTED = "it ran on the device in software and was not counted"
+NO_COUNTS_BEFORE = "no counts before: {reason}"
+OTHER_MODEL = "counted by version {old} of the rules before, by {new} after"
+OTHER_ARCHITECTURE = "counted for compute capability {old} before, for {new} after"
+OTHER_COMPILER = "another compiler: {facts}"
 
 CountVerdict = Literal["grew", "lost", "improved", "allowed", "not judged"]
 
@@ -97,13 +102,17 @@ class CountChange:
     """Compilers that changed with it: then they may be the cause."""
 
 
+def is_of_a_compiler(fact: str) -> bool:
+    """Return whether a fact of that name decides which code is counted."""
+    return fact in COMPILERS or fact.startswith(COMPILER_PREFIXES)
+
+
 def compiler_changes(old: Snapshot, new: Snapshot) -> tuple[FactChange, ...]:
     """Return what differs in the compilers of two snapshots, as far as both say."""
     return tuple(
         fact
         for fact in changed_facts(old, new)
-        if (fact.name in COMPILERS or fact.name.startswith(COMPILER_PREFIXES))
-        and not _is_same_python(fact)
+        if is_of_a_compiler(fact.name) and not _is_same_python(fact)
     )
 
 
@@ -113,16 +122,17 @@ def _is_same_python(fact: FactChange) -> bool:
     return fact.name == "python" and releases[0] == releases[1]
 
 
+def architecture_words(counts: CaseCounts) -> str:
+    """Return the compute capabilities whose rules were used: ``8.0``."""
+    return ", ".join(".".join(map(str, one)) for one in sorted(counts.architectures))
+
+
 def why_not_comparable(old: CaseCounts, new: CaseCounts) -> str:
     """Return why two counts do not compare, whatever compiled them; empty where they do."""
     if old.model != new.model:
-        return f"counted by version {old.model} of the rules before, by {new.model} after"
+        return OTHER_MODEL.format(old=old.model, new=new.model)
     if old.architectures != new.architectures:
-        before, after = (
-            ", ".join(".".join(map(str, one)) for one in sorted(side.architectures))
-            for side in (old, new)
-        )
-        return f"counted for compute capability {before} before, for {after} after"
+        return OTHER_ARCHITECTURE.format(old=architecture_words(old), new=architecture_words(new))
     return ""
 
 
@@ -146,10 +156,12 @@ def compare_counts(
             if before.missing is None and new.rows[name].status == "verified":
                 differences.append(CountDifference(name, "lost", None, NOT_COUNTED))
         elif before.missing is not None:
-            note = f"no counts before: {before.missing}"
+            note = NO_COUNTS_BEFORE.format(reason=before.missing)
             differences.append(CountDifference(name, "not judged", None, note))
         elif after.missing is not None:
-            differences.append(CountDifference(name, "lost", None, after.missing))
+            is_exact = not after.missing.startswith(ORDER_DEPENDENT)
+            verdict: CountVerdict = "lost" if is_exact else "not judged"
+            differences.append(CountDifference(name, verdict, None, after.missing))
         elif len(versions - {None}) > 1:
             differences.append(CountDifference(name, "not judged", None, REPLACED))
         elif note := why_not_comparable(before, after):
@@ -157,7 +169,7 @@ def compare_counts(
         else:
             changed = [pair for pair in cost_pairs(before, after) if pair.old != pair.new]
             if changed and compilers:
-                note = f"another compiler: {compilers}"
+                note = OTHER_COMPILER.format(facts=compilers)
                 differences += [CountDifference(name, "not judged", one, note) for one in changed]
                 continue
             compared += 1

@@ -7,8 +7,8 @@ It is imported only where it is asked for: a process that measures does not load
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from gpubench.environment import environment
@@ -17,6 +17,7 @@ from gpubench.errors import BackendError
 if TYPE_CHECKING:
     from gpubench.softcuda import Report, SoftwareDevice
     from gpubench.softcuda.counts import LaunchCounts
+    from gpubench.softcuda.sass import ModuleCode
 
 NAME = "softcuda"
 """What NVML and the driver call it: a device of this name has no times."""
@@ -26,6 +27,9 @@ COUNT = "SOFTCUDA_DEVICES"
 
 TIMEOUT = "SOFTCUDA_TIMEOUT"
 """The environment variable with the seconds after which it ends a kernel; absent, never."""
+
+ORDER = "SOFTCUDA_ORDER"
+"""The environment variable with the order of threads and blocks until a process sets another."""
 
 COUNT_SWITCH = "GPUBENCH_COUNT"
 """The environment variable that turns counting off where cases are verified anyway: ``0``."""
@@ -43,6 +47,8 @@ def counts_wanted() -> bool:
 
 _started: SoftwareDevice | None = None
 _is_counting = False
+_order = ""
+"""As it was last set here; empty: that of the environment."""
 _refused = ""
 """Why the first try failed: numba-cuda goes on without the device, and what it loads then would be
 the reason of a second one."""
@@ -110,8 +116,23 @@ def set_option(name: str, value: str) -> None:
     """``order``, of threads and blocks of later launches: ``ascending``, ``descending`` or a seed;
     ``sanitize``, ``0`` or ``1``: modules that are loaded later are watched at every access. Does
     nothing in a process that has not started it."""
+    global _order
     if _started is not None:
         _started.set(name, value)
+        if name == "order":
+            _order = value
+
+
+@contextmanager
+def in_another_order() -> Iterator[None]:
+    """Run threads and blocks of launches inside in another order than before. Does nothing in a
+    process that has not started the device."""
+    before = _order or os.environ.get(ORDER) or "ascending"
+    set_option("order", "ascending" if before == "descending" else "descending")
+    try:
+        yield
+    finally:
+        set_option("order", before)
 
 
 def add_lines() -> None:
@@ -159,6 +180,12 @@ def is_counting() -> bool:
 def take_counts() -> tuple[LaunchCounts, ...]:
     """Return what launches counted since this was asked last, oldest first."""
     return tuple(_started.counts()) if _started is not None and _is_counting else ()
+
+
+def machine_code(launch: LaunchCounts) -> ModuleCode | None:
+    """Return the machine code of a launch's module on its architecture; ``None`` in a process that
+    has not started the device."""
+    return None if _started is None else _started.code(launch.symbol, launch.architecture)
 
 
 def counts_model() -> int:

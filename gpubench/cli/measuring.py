@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -17,11 +19,16 @@ from gpubench.cli.console import (
     print_json,
     watched,
 )
+from gpubench.cli.options import RESULTS, SUITES
 from gpubench.cli.planning import chosen_cases, has_preset
 from gpubench.errors import Exit, GpubenchError
+from gpubench.links import stay_inside
 from gpubench.names import CPU
+from gpubench.suite.folder import asked_folder
 
 if TYPE_CHECKING:  # a command imports what measures only when it does: --help answers at once
+    from gpubench.analysis.declared_work import KernelDoubts
+    from gpubench.analysis.headline import KernelKey
     from gpubench.measure.direct import Job, Measured, Twins
     from gpubench.measure.verifying import Manner, Verified
     from gpubench.plan.case import Case
@@ -117,16 +124,33 @@ def _time(cases: Sequence[Case], samples: int | None, as_json: bool) -> None:
     from gpubench.measure.recorder import run_facts
     from gpubench.tables import times
 
+    doubts = _stored_doubts(rows)
     if as_json:
-        listed = [times.time_row(row) for row in rows]
+        listed = [times.time_row(row, doubts) for row in rows]
         print_json({"facts": run_facts(), "cases": listed})
     else:
-        for part in times.report(rows, OUT.rich.width if OUT.is_terminal else None):
+        for part in times.report(rows, OUT.rich.width if OUT.is_terminal else None, doubts):
             OUT.print(part)
     if interrupted:
         sys.exit(Exit.INTERRUPTED)
     if any(row.status in FAILURES for row in rows):
         sys.exit(Exit.FOUND)
+
+
+def _stored_doubts(rows: Sequence[Row]) -> Mapping[KernelKey, KernelDoubts]:
+    """Return what stored counts say against the work that suites declare; nothing where no rate is
+    shown or nothing is stored."""
+    from gpubench.analysis.declared_work import find_doubts
+    from gpubench.project import project_table
+
+    if not (RESULTS.is_dir() and any(row.bytes_per_second or row.flops_per_second for row in rows)):
+        return {}
+    try:
+        stay_inside(RESULTS)
+        with closing(project_table(RESULTS, Path.cwd(), asked_folder(SUITES))[0]) as table:
+            return find_doubts(table)
+    except GpubenchError:  # of stored results, which were not asked for; `gpubench report` says it
+        return {}
 
 
 def _control(cases: Sequence[Case], comparisons: int, samples: int | None, as_json: bool) -> None:
@@ -229,14 +253,19 @@ def verify(
 @options.where
 @options.library
 @options.axes
-@click.option("--lines", is_flag=True, help="Show the code too, with the counts of every line.")
+@click.option(
+    "--lines",
+    is_flag=True,
+    help="Show the code too, with the counts of every line and, where nvdisasm is installed, its "
+    "instructions of SASS.",
+)
 @click.option(
     "--gpu",
     "gpu_names",
     multiple=True,
     metavar="NAME",
-    help="Show the least time that the counts allow on this GPU, a bound: T4, A100, 'RTX 4090', "
-    "H100, B200, or a file that describes one. Repeatable.",
+    help="Show the occupancy on this GPU, and the least time that the counts allow there, a bound: "
+    "T4, A100, 'RTX 4090', H100, B200, or a file that describes one. Repeatable.",
 )
 @click.option(
     "--cpu",
@@ -282,7 +311,7 @@ def count(
             "no case that is named runs on a CUDA device, and only CUDA kernels are counted; "
             "`gpubench plan` shows where each runs, and --cpu counts instructions there"
         )
-    manner = verifying.Manner(in_software=True, count=True)
+    manner = verifying.Manner(in_software=True, count=True, code=lines or bool(gpus))
     rows, is_interrupted = _verified_now(cases, manner, "counting")
     place = verdicts.CudaPlace(NAME, None, preset, (), sanitize=False)
     if as_json:

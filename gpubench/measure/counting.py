@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 from gpubench.backends.devices import is_cuda
-from gpubench.backends.software import counts_model
+from gpubench.backends.software import counts_model, machine_code
 from gpubench.measure.execution import Execution
-from gpubench.record import CountsRecord
-from gpubench.work.counting import counts_record
+from gpubench.record import ORDER_DEPENDENT, CountsRecord
+from gpubench.work.counting import (
+    MachineCode,
+    counts_record,
+    difference_between,
+    machine_code_of,
+)
+
+
+def code_of(execution: Execution) -> MachineCode:
+    """Return the machine code of what a verified case launched on the device in software."""
+    return machine_code_of(execution.launches or (), machine_code)
 
 
 def counts_of(execution: Execution) -> CountsRecord | None:
     """Return what the run of a verified case counted; ``None`` where nothing was counted.
 
-    A case whose parts run on several devices has none: they share the work by measured speed.
+    A case whose parts run on several devices has none: they share the work by measured speed. One
+    that counts otherwise in another order of threads has that as the reason.
     """
     case, launches = execution.case, execution.launches
     if launches is None or not (execution.session.simulated and is_cuda(case.device)):
         return None
     benchmark = case.benchmark("kernel").asv_name
-    return counts_record(benchmark, case.identity, counts_model(), launches)
+    model, again = counts_model(), execution.launches_in_another_order
+    record = counts_record(benchmark, case.identity, model, launches)
+    if again is None or record.missing is not None:
+        return record
+    other = counts_record(benchmark, case.identity, model, again)
+    difference = other.missing or difference_between(record, other)
+    if difference is None:
+        return record
+    return CountsRecord(benchmark, case.identity, model, f"{ORDER_DEPENDENT}: {difference}")

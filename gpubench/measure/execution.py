@@ -91,6 +91,8 @@ class Execution:
         """What its outputs have to be, by name, once they are verified."""
         self.launches: tuple[LaunchCounts, ...] | None = None
         """What its first run counted, once it is verified; ``None`` where nothing was counted."""
+        self.launches_in_another_order: tuple[LaunchCounts, ...] | None = None
+        """What a run in another order of threads counted; ``None`` where none was needed."""
         self.run_seconds = 0.0
         """Seconds of the last run whose outputs were fetched, by the host's clock."""
         self._held: list[dict[str, Native]] = []

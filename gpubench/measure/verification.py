@@ -13,6 +13,7 @@ from gpubench.arrow import AnyArray
 from gpubench.backends.software import (
     NAME,
     count_launches,
+    in_another_order,
     is_counting,
     set_option,
     take_counts,
@@ -37,6 +38,7 @@ from gpubench.suite.model import Check
 
 if TYPE_CHECKING:  # the device in software is imported only where it is asked for
     from gpubench.softcuda import Report
+    from gpubench.softcuda.counts import LaunchCounts
 
 MOST_FAULTS = 3
 """Faults of the device in software that a reason has room for."""
@@ -68,7 +70,8 @@ def verify(
     Arrays that are only read must stay as they are. Two runs that differ within the tolerance give
     a warning: a reader should know that the last digits are not the same every time. ``orders`` are
     further ones of threads and blocks, to be run in on the device in software. Where that counts,
-    what the first run counted stays in ``execution.launches``.
+    what the first run counted stays in ``execution.launches``; of a case with atomic operations,
+    what a run in another order counted stays beside it.
     """
     take_counts()  # of what computed the inputs and the baseline
     expected = _proving_outputs(execution) if baseline is None else baseline
@@ -87,6 +90,15 @@ def verify(
     first = dict(expected) if baseline is None else run()
     if is_counting():
         execution.launches = take_counts()
+        if any(map(_has_atomics, execution.launches)):
+            with in_another_order():
+                execution.restore()
+                execution.overwrite(poison)
+                if baseline is None:  # its first run began with the arrays as they were drawn
+                    execution.session.synchronize()
+                    take_counts()
+                execution.outputs()
+            execution.launches_in_another_order = take_counts()
         count_launches(False)  # other runs count the same
     if coarser := coarser_dtypes(first, expected):  # by whose tolerance more passes
         _see_that_it_proves(execution, expected, _found(execution, first), coarser)
@@ -112,6 +124,13 @@ def verify(
         result = _in_orders(execution, run, first, result, orders)
     execution.restore()
     return result
+
+
+def _has_atomics(launch: LaunchCounts) -> bool:
+    """Return whether a launch made atomic operations: their results may decide what is done."""
+    return bool(
+        launch.counts.get("global_atomic_requests") or launch.counts.get("shared_atomic_requests")
+    )
 
 
 def verify_again(execution: Execution, expected: Outputs, outputs: Outputs | None) -> CheckResult:

@@ -28,7 +28,7 @@ from gpubench.backends.software import (
 from gpubench.measure.caches import caches_of_sources
 from gpubench.measure.check import CheckResult
 from gpubench.measure.conditions import changes_process, why_ended, why_not, why_stopped
-from gpubench.measure.counting import counts_of
+from gpubench.measure.counting import code_of, counts_of
 from gpubench.measure.execution import opened
 from gpubench.measure.inputs import Inputs, draw_inputs
 from gpubench.measure.preparation import cause, devices_of, why_unfit
@@ -43,6 +43,7 @@ from gpubench.names import CPU
 from gpubench.parallel import processors
 from gpubench.plan.case import Case
 from gpubench.record import CountsRecord
+from gpubench.work.counting import MachineCode
 
 if TYPE_CHECKING:  # the device in software is imported only where it is asked for
     from gpubench.softcuda import Report
@@ -80,6 +81,8 @@ class Verified:
     """What the device in software saw."""
     counts: CountsRecord | None = None
     """What one run did on the device in software; absent where it is not right or not counted."""
+    code: MachineCode | None = None
+    """The machine code of its kernels; absent where nobody asked for it, or without counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,8 @@ class Manner:
     """The device in software watches every access."""
     count: bool = False
     """The device in software counts what one run of a case does."""
+    code: bool = False
+    """With ``count``: the machine code of kernels is disassembled too."""
     processes: int | None = None
     """Absent: one for each processor."""
     limit: float | None = None
@@ -190,7 +195,7 @@ class Verifier:
         try:
             if reason := why_not(case):
                 return Verified("skipped", reason)
-            result, counts = self._compared(case)
+            result, counts, code = self._compared(case)
         except Exception as error:
             if reason := why_unfit(case, error):
                 return Verified("skipped", reason)
@@ -210,9 +215,10 @@ class Verifier:
             result.warnings,
             faults,
             None if reason else counts,
+            None if reason else code,
         )
 
-    def _compared(self, case: Case) -> tuple[CheckResult, CountsRecord | None]:
+    def _compared(self, case: Case) -> tuple[CheckResult, CountsRecord | None, MachineCode | None]:
         first, *others = self._manner.orders or ("ascending",)
         set_option("order", first)
         set_option("sanitize", str(int(self._manner.sanitize)))
@@ -231,7 +237,9 @@ class Verifier:
             _, inputs, expected = self._expected
         with opened(case, inputs) as execution:
             result = verify(execution, expected, others if execution.session.simulated else ())
-            return result, counts_of(execution)
+            counts = counts_of(execution)
+            is_asked = self._manner.code and counts is not None
+            return result, counts, code_of(execution) if is_asked else None
 
 
 def _data(case: Case) -> str:

@@ -142,6 +142,9 @@ class Roofline:
     """Each implementation with its fastest launch at each problem, smallest first."""
     ranks: Mapping[str, int]
     sentences: tuple[str, ...]
+    notes: Mapping[str, Mapping[str, int]]
+    """By implementation, and by ``bytes`` or ``flops``, the note that says why a rate does not rest
+    on counted work."""
 
     @property
     def drawn(self) -> bool:
@@ -347,10 +350,12 @@ def rooflines(
     history: History,
     kernels: Iterable[KernelNow],
     ranks: Mapping[str, int],
+    notes: Mapping[str, Mapping[str, int]],
 ) -> tuple[Rooflines, dict[CaseName, float]]:
     """Rooflines of a kernel, and for each of its cases the share of the attainable.
 
     ``kernels`` are all those of the setup: some give ceilings. ``ranks`` are in their order.
+    ``notes`` are those of ``Roofline``.
     """
     timed = [r for r in now.cases.values() if r.seconds is not None and r.name.time == "kernel"]
     if timed and all(row.is_alone for row in timed):
@@ -384,12 +389,16 @@ def rooflines(
             best = fastest_variants(r for r in rows if r.name.implementation == implementation)
             ordered = sorted(best.values(), key=lambda row: row.size)
             points += [rates[row.name] for row in ordered if row.name in rates]
-        sentences = tuple(_roofline_sentences(ceiling, points))
-        devices.append(Roofline(device, ceiling, tuple(points), ranks, sentences))
+        sentences = tuple(_roofline_sentences(ceiling, points, notes))
+        devices.append(Roofline(device, ceiling, tuple(points), ranks, sentences, notes))
     return Rooflines(tuple(devices), tuple(missing)), shares
 
 
-def _roofline_sentences(ceiling: MemoryCeiling, points: Sequence[Attained]) -> Iterator[str]:
+def _roofline_sentences(
+    ceiling: MemoryCeiling,
+    points: Sequence[Attained],
+    notes: Mapping[str, Mapping[str, int]],
+) -> Iterator[str]:
     peak = ceiling.peak_bytes_per_second
     of_peak = ""
     if peak is not None:
@@ -403,4 +412,6 @@ def _roofline_sentences(ceiling: MemoryCeiling, points: Sequence[Attained]) -> I
     for implementation, last in {point.row.name.implementation: point for point in points}.items():
         of = "" if last.share > 1 else " of what is attainable"
         size = size_words(last.row) or "its only case"
-        yield f"{implementation}: {text.share(last.share)}{of} at {size}."
+        numbers = [str(one) for one in sorted({*notes.get(implementation, {}).values()})]
+        doubt = f", by a formula that counts contradict (note {text.join(numbers)})"
+        yield f"{implementation}: {text.share(last.share)}{of} at {size}{doubt if numbers else ''}."

@@ -41,7 +41,20 @@ from gpubench.analysis.comparison import (
     UNTIMED,
     compare_rows,
 )
-from gpubench.analysis.count_changes import CountedSnapshot, compare_counts
+from gpubench.analysis.costs import COSTS, RESOURCES, total_costs
+from gpubench.analysis.count_changes import (
+    COUNT_VERDICTS,
+    NO_COUNTS_BEFORE,
+    NOT_COUNTED,
+    OTHER_ARCHITECTURE,
+    OTHER_COMPILER,
+    OTHER_MODEL,
+    CountComparison,
+    CountedSnapshot,
+    architecture_words,
+    compare_counts,
+    is_of_a_compiler,
+)
 from gpubench.analysis.scatter import (
     LEVELS,
     MAX_SHARED,
@@ -54,7 +67,8 @@ from gpubench.analysis.scatter import (
     scatter_sources,
 )
 from gpubench.names import Value
-from gpubench.report import text
+from gpubench.record import ORDER_DEPENDENT
+from gpubench.report import count_view, text
 from gpubench.report.comparison_view import (
     CHANGED,
     MARKER,
@@ -72,12 +86,12 @@ from gpubench.report.comparison_view import (
     markdown,
     paths_in_words,
 )
-from gpubench.report.count_view import counts_markdown
+from gpubench.report.count_view import CountsView, counts_markdown, counts_view
 from gpubench.report.findings import case_words
 from gpubench.report.lists import FIRST
 from gpubench.report.machines import fact_words, scatter_in_words
 from gpubench.report.site import Navigation, Site, State, setup_label
-from gpubench.results import ABSENT, STATUSES, History, Setup, Snapshot
+from gpubench.results import ABSENT, STATUSES, CaseCounts, History, Setup, Snapshot
 from gpubench.results.facts import explains
 
 MOST_ROWS = 200
@@ -119,6 +133,8 @@ class ShownComparison:
 
     heading: str
     comparison: ComparisonView
+    counted: CountsView | None
+    """``None`` where nothing was counted on both sides."""
     address: str
     """Of this choice, after ``#``."""
     markdown: str
@@ -156,6 +172,7 @@ def build(history: History, site: Site) -> ComparePage:
         ShownComparison(
             setup_label(other.setup),
             _compared(snapshots[-1], other, site, FIRST),
+            counts_view(_counted(snapshots[-1], other, site), FIRST),
             pair_address(snapshots[-1], other),
             markdown="",
         )
@@ -227,14 +244,28 @@ def markdown_address(history: History, site: Site) -> str:
 
 def newest_in_markdown(history: History, site: Site) -> str:
     """The newest commit of a setup against the one before; there are two."""
-    old, new = (CountedSnapshot.of(site.table, one) for one in history.snapshots[-2:])
-    return _newest(history, site).markdown + counts_markdown(compare_counts(old, new, {}))
+    return _newest(history, site).markdown
 
 
 def _newest(history: History, site: Site) -> ShownComparison:
     old, new = history.snapshots[-2:]
-    view = _compared(old, new, site, MOST_ROWS)
-    return ShownComparison("", view, pair_address(old, new), markdown(view))
+    view, counted = _compared(old, new, site, MOST_ROWS), _counted(old, new, site)
+    return ShownComparison(
+        "",
+        view,
+        counts_view(counted, MOST_ROWS),
+        pair_address(old, new),
+        markdown(view) + counts_markdown(counted),
+    )
+
+
+def _counted(old: Snapshot, new: Snapshot, site: Site) -> CountComparison:
+    """Compare the counted work of two snapshots."""
+    before, after = (
+        CountedSnapshot(one, counts, site.rows(one) if counts else {})
+        for one, counts in ((one, site.counts(one)) for one in (old, new))
+    )
+    return compare_counts(before, after, {})
 
 
 def pair_address(old: Snapshot, new: Snapshot) -> str:
@@ -302,6 +333,21 @@ def index_script(site: Site) -> str:
         "other_version": OTHER_VERSION,
         "marker": MARKER,
         "most_in_markdown": MOST_IN_MARKDOWN,
+        "counted": {
+            "title": count_view.TITLE,
+            "verdicts": COUNT_VERDICTS,
+            "signs": count_view.SIGNS,
+            "totals": [(cost.name, cost.words) for cost in COSTS if cost not in RESOURCES],
+            "resources": [(cost.name, cost.words) for cost in RESOURCES],
+            "most": MOST_ROWS,
+            "verified": LETTERS["verified"],
+            "lost": NOT_COUNTED,
+            "order_dependent": ORDER_DEPENDENT,
+            "no_counts_before": NO_COUNTS_BEFORE,
+            "other_model": OTHER_MODEL,
+            "other_architecture": OTHER_ARCHITECTURE,
+            "other_compiler": OTHER_COMPILER,
+        },
         "setups": [
             {
                 "key": setup_key(setup),
@@ -368,10 +414,13 @@ def snapshots_script(history: History, snapshots: Sequence[Snapshot], site: Site
     speedup's interval, NaN where there is none or where other work disturbed it; as 32-bit floats
     in base64, whose seven digits are more than any time has. Statuses are one letter each, and so
     is whether the speedup is of pairs; reasons are those of failures, and of times without a
-    verdict.
+    verdict. What cases did on the device in software is by numbers that the script explains, as
+    most cases did the same at all of its commits.
     """
     cases = site.table.history(history.setup, snapshots=snapshots)
     reasons = site.table.reasons(snapshots, FAILURES)
+    counted = site.table.counted(snapshots)
+    profiles = site.table.profiles(number for of in counted.values() for number in of.values())
     numbers = np.concatenate([cases.times, cases.speedups]).astype("<f4")
     numbers[4:, cases.disturbed] = np.nan
     contents = {}
@@ -391,11 +440,34 @@ def snapshots_script(history: History, snapshots: Sequence[Snapshot], site: Site
                     for name, reason in reasons.get(snapshot.id, {}).items()
                 )
             ),
+            "counts": {
+                history.rows_of[name]: of_case[column]
+                for name, of_case in counted.items()
+                if column in of_case
+            },
+            "compilers": [name for name in snapshot.facts if is_of_a_compiler(name)],
             "uncommitted": paths_in_words(snapshot),
             "facts": _facts(snapshot.facts),
             "params": _facts(snapshot.params),
         }
-    return _script("snapshots", [setup_key(history.setup.place), contents])
+    work = {number: _profile(counts) for number, counts in sorted(profiles.items())}
+    return _script("snapshots", [setup_key(history.setup.place), contents, work])
+
+
+def _profile(counts: CaseCounts) -> dict[str, object]:
+    """Return what decides whether counts compare, and all costs."""
+    names = [cost.name for cost in RESOURCES]
+    kernels = [
+        kernel and {name: kernel.get(name, 0) for name in names} for kernel in counts.kernels
+    ]
+    return {
+        "model": counts.model,
+        "architecture": architecture_words(counts),
+        "missing": counts.missing,
+        "totals": {name: count for name, count in total_costs(counts).items() if count},
+        # Without a linker on one side nothing is known.
+        "kernels": None if None in kernels else kernels,
+    }
 
 
 def _facts(facts: Mapping[str, Value | None]) -> dict[str, tuple[str, str]]:

@@ -10,6 +10,7 @@ from gpubench.analysis.count_changes import CountComparison, CountDifference, Co
 from gpubench.report import text
 from gpubench.report.comparison_view import MOST_IN_MARKDOWN, escaped
 from gpubench.report.findings import case_words
+from gpubench.work.occupancy import Occupancy
 
 SIGNS: dict[CountVerdict, str] = {"grew": "▼", "lost": "!", "improved": "▲"}
 
@@ -35,10 +36,50 @@ class CountRow:
         return self.difference.note
 
 
-def cost_words(pair: CostPair) -> str:
-    """Name a cost, and of several kernels which one it is of."""
-    kernel = "" if pair.kernel is None else f" of kernel {pair.kernel}"
-    return f"{pair.cost.words}{kernel}"
+@dataclass(frozen=True, slots=True)
+class ShownCount:
+    """One difference of counts as a page shows it."""
+
+    verdict: CountVerdict
+    sign: str
+    case: str
+    count: str
+    """What is counted; empty where the case as a whole is not judged."""
+    before: str
+    after: str
+    change: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class CountsView:
+    """The counted work of two snapshots as a page shows it."""
+
+    line: str
+    rows: tuple[ShownCount, ...]
+    more: int
+    """Differences that are left out."""
+
+
+def counts_view(comparison: CountComparison, most: int) -> CountsView | None:
+    """Put counts into words, so many rows at most; ``None`` where nothing was counted."""
+    if not has_counts(comparison):
+        return None
+    rows = count_rows(comparison)
+    shown = tuple(
+        ShownCount(
+            row.difference.verdict, SIGNS.get(row.difference.verdict, ""), row.case, row.count,
+            row.before, row.after, row.change, row.note,
+        )
+        for row in rows[:most]
+    )  # fmt: skip
+    return CountsView(counts_line(comparison), shown, len(rows[most:]))
+
+
+def occupancy_words(occupancy: Occupancy) -> str:
+    """State a theoretical occupancy and what limits it: ``occupancy 75 %, by registers``."""
+    limits = text.join(name.replace("_", " ") for name in occupancy.limited_by)
+    return f"occupancy {100 * occupancy.share:.0f} %, by {limits}"
 
 
 def change_words(pair: CostPair) -> str:
@@ -54,7 +95,7 @@ def count_rows(comparison: CountComparison) -> list[CountRow]:
         verdict = f"{SIGNS.get(item.verdict, '')} {item.verdict}".strip()
         cells = ("", "", "", "")
         if pair := item.pair:
-            cells = cost_words(pair), f"{pair.old:,}", f"{pair.new:,}", change_words(pair)
+            cells = pair.words, f"{pair.old:,}", f"{pair.new:,}", change_words(pair)
         rows.append(CountRow(item, verdict, case_words(item.name), *cells))
     return rows
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,9 +11,12 @@ from typing import Any, TextIO
 
 import msgspec
 
+from gpubench.analysis.costs import CostPair, cost_pairs
+from gpubench.analysis.count_changes import CountChange
 from gpubench.report import text
+from gpubench.report.declared_view import doubt_words
 from gpubench.report.site import Site
-from gpubench.results import History
+from gpubench.results import CaseName, History
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 """Beginnings that make spreadsheets run a text as a formula (OWASP, "CSV Injection")."""
@@ -27,6 +31,8 @@ class ExportFile:
 FILES = (
     ExportFile("cases.csv", "Every case at its newest commit, one row each, as CSV"),
     ExportFile("cases.json", "The same as JSON"),
+    ExportFile("counts.csv", "Every cost of every counted case, with its newest change, as CSV"),
+    ExportFile("counts.json", "The same as JSON"),
     ExportFile("machines.csv", "Facts and noise of every machine and environment, as CSV"),
     ExportFile("machines.json", "The same as JSON"),
 )
@@ -35,7 +41,12 @@ FILES = (
 def write(site: Site, folder: Path) -> None:
     """Write each of ``FILES`` into a folder; seconds, bytes, counts. One record after the other,
     since all are too many."""
-    for name, records_of in (("cases", _case_records), ("machines", _machine_records)):
+    kinds = (
+        ("cases", _case_records),
+        ("counts", _count_records),
+        ("machines", _machine_records),
+    )
+    for name, records_of in kinds:
         records = (
             {
                 "machine": h.setup.machine,
@@ -74,9 +85,10 @@ def write_records(
 def _case_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
     """Cases as the kernel pages show them; ``None`` where something is not known."""
     uncommitted = {s.commit.hash: ", ".join(s.uncommitted) or None for s in history.snapshots}
-    for now in site.current(history).values():
+    for key, now in site.current(history).items():
         for row in now.cases.values():
             ratio = row.speedup
+            doubts = doubt_words(site.doubts(key).of(row.name.implementation))
             has_ends = ratio is not None and ratio.has_interval
             yield {
                 "commit": now.commit.hash,
@@ -101,12 +113,45 @@ def _case_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
                 "layouts": text.layouts(row) or None,
                 "bytes": row.bytes,
                 "flops": row.flops,
+                "bytes_doubt": doubts.get("bytes"),
+                "flops_doubt": doubts.get("flops"),
                 "peak_bytes": row.peak_bytes,
                 "max_abs_error": plain(row.max_abs_error),
                 "max_rel_error": plain(row.max_rel_error),
                 "score": plain(row.score),
                 "warnings": "; ".join(row.warnings) if row.recorded else None,
             }
+
+
+def _count_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
+    """Costs of each case that was counted at its newest commit, each with its newest change; a case
+    without counts is one record with the reason."""
+    newest: dict[CaseName, dict[str, tuple[CountChange, CostPair]]] = defaultdict(dict)
+    for change in site.count_changes(history):  # the newest first
+        for pair in change.pairs:
+            newest[change.name].setdefault(pair.words, (change, pair))
+    hashes = [commit.hash for commit in history.commits]
+    for now in site.current(history).values():
+        counted = site.counts(history.snapshots[history.commits.index(now.commit)])
+        for name in filter(counted.get, now.cases):
+            counts, changes = counted[name], newest[name]
+            values: dict[str | None, int | None] = {
+                **dict.fromkeys(changes, 0),  # of those that are 0 now nothing is kept
+                **{pair.words: pair.new for pair in cost_pairs(counts, counts)},
+            }
+            for cost, value in (values if counts.missing is None else {None: None}).items():
+                changed = changes.get(cost or "")
+                yield {
+                    "commit": now.commit.hash,
+                    **asdict(name),
+                    "model": counts.model,
+                    "missing": counts.missing,
+                    "count": cost,
+                    "value": value,
+                    "value_before": changed[1].old if changed else None,
+                    "changed_at": hashes[changed[0].after] if changed else None,
+                    "changed_against": hashes[changed[0].before] if changed else None,
+                }
 
 
 def _machine_records(history: History, site: Site) -> Iterator[dict[str, Any]]:

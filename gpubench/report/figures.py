@@ -156,6 +156,7 @@ def roofline_figure(chart: Roofline) -> Figure:
     outer = math.log10(min(rates) / 1.6), math.log10(max(rates) * 1.6)
     roof = {"name": "attainable", "mode": "lines", "x": [low, high], "y": ends}
     data = [roof | {"line": {"color": "--text", "width": 1.5}, "hoverinfo": "skip"}]
+    doubt = "<br>counts contradict the formula"
     for implementation, group in groupby(points, lambda point: point.row.name.implementation):
         members = list(group)
         data.append(
@@ -169,6 +170,7 @@ def roofline_figure(chart: Roofline) -> Figure:
                     f"{text.rate(point.flops_per_second)} GFLOP/s, "
                     f"{text.rate(point.bytes_per_second)} GB/s<br>"
                     f"attainable: {text.share(point.share)}"
+                    f"{doubt if chart.notes.get(implementation) else ''}"
                     for point in members
                 ],
             }

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from gpubench.analysis.choice import compilation
+from gpubench.analysis.declared_work import KernelDoubts
 from gpubench.analysis.headline import Headline, KernelKey, KernelNow, headline
 from gpubench.analysis.scaling import Scaling, scalings
 from gpubench.analysis.tally import count
 from gpubench.names import TIMES, split_source
 from gpubench.report import charts, text, work
+from gpubench.report.declared_view import doubt_words
 from gpubench.report.findings import (
     ONE_COMMIT,
     ReasonView,
@@ -102,6 +104,15 @@ class MeasuredSource:
 
 
 @dataclass(frozen=True, slots=True)
+class RateNotes:
+    """Why rates of some implementations do not rest on counted work."""
+
+    sentences: tuple[str, ...]
+    numbers: Mapping[str, Mapping[str, int]]
+    """By implementation, and by ``bytes`` or ``flops``, which sentence says so, from 1 on."""
+
+
+@dataclass(frozen=True, slots=True)
 class KernelPage:
     title: str
     navigation: Navigation
@@ -119,6 +130,7 @@ class KernelPage:
     split: tuple[TimeSplit, ...]
     call: tuple[str, ...]
     rooflines: charts.Rooflines
+    rate_notes: RateNotes
     measured: MeasuredSource | None
     work: work.WorkView | None
     """``None`` where nothing was counted."""
@@ -148,7 +160,9 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
     if candidates or against:
         labels, note = site.labels(history), history_length(commits)
         chart = charts.history_chart(cases, labels, changes, candidates, against, ranks, note)
-    roofs, shares = charts.rooflines(now, history, site.current(history).values(), ranks)
+    notes = _rate_notes(rows, site.doubts(key))
+    kernels = site.current(history).values()
+    roofs, shares = charts.rooflines(now, history, kernels, ranks, notes.numbers)
     scaled = scalings(rows)
     counts = counts_in_words(count(rows)) or "none is compared"
 
@@ -176,6 +190,7 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
         split=tuple(_time_splits(headlines, at_largest)),
         call=CALL,
         rooflines=roofs,
+        rate_notes=notes,
         measured=_measured_source(ranks, site.sources.get(key, {})),
         work=work.build(history, key, rows, ranks, site),
         cases=tuple(map(shown, sorted(rows, key=place))),
@@ -184,6 +199,20 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
         reasons=reason_views(rows),
         states=tuple(_states(history, now, commits)),
     )
+
+
+def _rate_notes(rows: Iterable[Row], doubts: KernelDoubts) -> RateNotes:
+    """Number the doubts about the rates that the page shows."""
+    sentences: dict[str, int] = {}
+    numbers: dict[str, dict[str, int]] = {}
+    for row in rows:
+        implementation = row.name.implementation
+        rates = {"bytes": row.bytes_per_second, "flops": row.flops_per_second}
+        for kind, words in doubt_words(doubts.of(implementation)).items():
+            if rates[kind]:
+                number = sentences.setdefault(words, len(sentences) + 1)
+                numbers.setdefault(implementation, {})[kind] = number
+    return RateNotes(tuple(sentences), numbers)
 
 
 def _at_largest(shown: Headline) -> dict[str, Row]:

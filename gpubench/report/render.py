@@ -50,6 +50,7 @@ from gpubench.report import (
     choose,
     compare,
     comparison_view,
+    count_view,
     exports,
     figures,
     kernel,
@@ -211,7 +212,8 @@ def files_of(history: History | None, site: Site) -> Iterator[ReportFile]:
     yield ReportFile(site.address(setup), shown, view, "overview.html")
     for key in site.kernels(history):
         view = partial(kernel.build, history, key, site)
-        shown = repr((history.digest, site.linked(history, key), site.sources.get(key)))
+        sources, doubts = site.sources.get(key), site.doubts(key)
+        shown = repr((history.digest, site.linked(history, key), sources, doubts))
         yield ReportFile(site.address(setup, key), shown, view, "kernel.html")
     compared = compare.stamp(history, site)
     advised = f"{history.digest_now}{advise.stamp(history, site)}"
@@ -404,6 +406,7 @@ def _environment(overrides: Path | None) -> Environment:
     environment.filters |= {function.__name__: function for function in filters}
     environment.globals["signs"] = comparison_view.SIGNS
     environment.globals["sure"] = comparison_view.SURE
+    environment.globals["counts_title"] = count_view.TITLE
     return environment
 
 

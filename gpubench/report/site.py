@@ -18,6 +18,7 @@ from gpubench.analysis.advice_checks import Prediction, verification_path, verif
 from gpubench.analysis.causes import ExplainedChange, explained_changes, newest_first
 from gpubench.analysis.changes import Change, Verdict
 from gpubench.analysis.count_changes import CountChange, find_count_changes
+from gpubench.analysis.declared_work import NO_DOUBTS, KernelDoubts, find_doubts
 from gpubench.analysis.headline import KernelKey, KernelNow, current
 from gpubench.analysis.noise import RECENT, Noise, noise
 from gpubench.analysis.scatter import RunScatter, learn_scatter
@@ -365,6 +366,14 @@ class Site:
         """What the verification of a setup's advice found, by kernel."""
         folder = self.table.folder
         return verifications(verification_path(folder, history.setup), folder)
+
+    @cached_property
+    def _doubts(self) -> Mapping[KernelKey, KernelDoubts]:
+        return find_doubts(self.table)
+
+    def doubts(self, key: KernelKey) -> KernelDoubts:
+        """Return which rates of a kernel rest on declared work that counts contradict."""
+        return self._doubts.get(key, NO_DOUBTS)
 
     @cached_property
     def sources(self) -> Mapping[KernelKey, Mapping[str, str]]:

@@ -16,7 +16,7 @@ from gpubench.names import format_shape
 from gpubench.report import text
 from gpubench.report.charts import LaunchMap, launch_maps
 from gpubench.report.comparison_view import FactRow, fact_row
-from gpubench.report.count_view import change_words, cost_words
+from gpubench.report.count_view import change_words, occupancy_words
 from gpubench.report.findings import case_words
 from gpubench.report.lists import listed
 from gpubench.report.site import CommitLabel, Link, Site, kernel_label
@@ -25,7 +25,7 @@ from gpubench.results import CaseCounts, CaseName, History, LineCounts, Row, Sna
 from gpubench.work import derived
 from gpubench.work.bound import add_bounds, compute_bound, describe_bound, repeat_bound
 from gpubench.work.gpus import GPUS
-from gpubench.work.occupancy import compute_occupancy
+from gpubench.work.occupancy import widest_occupancy
 
 Counted = Mapping[CaseName, CaseCounts]
 
@@ -49,9 +49,6 @@ MAX_GAP_LINES = 12
 
 MAX_LINE_CHARACTERS = 200
 """Of a line of code; a longer one is cut."""
-
-OCCUPANCY_GPU = "A100"
-"""GPU whose occupancy a map shows: that of the device in software (compute capability 8.0)."""
 
 _SECTOR_COUNTS = ("global_load_sectors", "global_store_sectors", "global_atomic_sectors")
 _REQUEST_COUNTS = ("global_load_requests", "global_store_requests", "global_atomic_requests")
@@ -77,8 +74,9 @@ class WorkCell:
 
     sectors: str
     wavefronts: str
-    occupancy: str
-    """Empty where the registers are not known."""
+    occupancy: tuple[str, ...]
+    """Theoretical occupancy and what limits it, GPUs with the same together; empty where the
+    registers are not known."""
     level: int
     """Step of the scale of sectors for each request: 0 for up to 4, 5 for 32."""
 
@@ -156,7 +154,8 @@ class WorkView:
     changes: tuple[WorkChange, ...]
     more_changes: int
     maps: tuple[WorkMap, ...]
-    occupancy_gpu: str
+    architecture: str
+    """Compute capability whose rules and registers the maps have."""
     sources: tuple[WorkSource, ...]
 
 
@@ -293,7 +292,7 @@ def build(
             _work_map(one, counted)
             for one in launch_maps([row for row in rows if row.name in counted], names)
         ),
-        occupancy_gpu=OCCUPANCY_GPU,
+        architecture=_architectures(counted[row.name] for row in shown),
         sources=tuple(source for row in shown for source in _sources(row.name, snapshot, site)),
     )
 
@@ -377,25 +376,24 @@ def _work_cell(counts: CaseCounts) -> WorkCell | None:
     return WorkCell(
         sectors="no sectors" if per_request is None else f"{per_request:.1f} sectors",
         wavefronts=f"{wavefronts:,} wavefronts, {excess:,} excess" if wavefronts else "",
-        occupancy=_occupancy(counts),
+        occupancy=tuple(_occupancy(counts)),
         level=level,
     )
 
 
-def _occupancy(counts: CaseCounts) -> str:
-    """Return the theoretical occupancy of the launch with the most warps and what limits it."""
-    launch = max(counts.launches, key=lambda one: one.counts.get("warps", 0))
-    if launch.resources is None or "registers" not in launch.resources:
-        return ""
-    threads = launch.block[0] * launch.block[1] * launch.block[2]
-    try:
-        occupancy = compute_occupancy(
-            GPUS[OCCUPANCY_GPU], threads, launch.resources["registers"], launch.shared_bytes
-        )
-    except ValueError:
-        return ""
-    limits = text.join((name.replace("_", " ") for name in occupancy.limited_by), "and")
-    return f"occupancy {100 * occupancy.share:.0f} %, by {limits}"
+def _architectures(counted: Iterable[CaseCounts]) -> str:
+    every = {one for counts in counted for one in counts.architectures}
+    return text.join(".".join(map(str, one)) for one in sorted(every))
+
+
+def _occupancy(counts: CaseCounts) -> Iterator[str]:
+    """Return the theoretical occupancy of the launch with the most warps on each GPU, and what
+    limits it there."""
+    names: dict[str, list[str]] = {}
+    for gpu in GPUS.values():
+        if occupancy := widest_occupancy(counts.launches, gpu):
+            names.setdefault(occupancy_words(occupancy), []).append(gpu.name)
+    yield from (f"{words}: {text.join(gpus)}" for words, gpus in names.items())
 
 
 def newest_growth(history: History, site: Site) -> tuple[WorkChange, ...]:
@@ -416,7 +414,7 @@ def _work_changes(
             yield WorkChange(
                 name=change.name,
                 others=group.others,
-                count=cost_words(pair),
+                count=pair.words,
                 before=f"{pair.old:,}",
                 after=f"{pair.new:,}",
                 change=change_words(pair),
@@ -576,7 +574,7 @@ def count_change_rows(
                 before=labels[change.before],
                 after=labels[change.after],
                 costs=tuple(
-                    (cost_words(pair), f"{pair.old:,}", f"{pair.new:,}", change_words(pair))
+                    (pair.words, f"{pair.old:,}", f"{pair.new:,}", change_words(pair))
                     for pair in group.pairs
                 ),
                 grew=group.grew,
@@ -598,7 +596,7 @@ def _spark(pair: CostPair, after: int, series: Mapping[int, CaseCounts]) -> Spar
             known = {**worst_resources(counts), **total_costs(counts)}
             # The scale is logarithmic, and a count may be 0.
             values[place - first] = max(known.get(pair.cost.name, 0), 0.5)
-    label = f"{cost_words(pair)} over commits: {pair.old:,} before, {pair.new:,} after"
+    label = f"{pair.words} over commits: {pair.old:,} before, {pair.new:,} after"
     return sparkline(values, label, [after - first])
 
 

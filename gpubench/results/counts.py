@@ -17,6 +17,8 @@ from gpubench.names import parse_benchmark_name
 from gpubench.record import CountsRecord, LaunchRecord
 from gpubench.results.model import CaseName
 from gpubench.results.records import RecordFile
+from gpubench.work.declared import MAX_DEVIATION
+from gpubench.work.derived import FLOPS, GLOBAL_SECTORS, SECTOR_BYTES
 
 WORKLESS = ("wrong", "failed", "timed_out", "killed")
 """Statuses of cases whose counts say nothing: what they did is not the work that was asked for."""
@@ -92,12 +94,23 @@ LINES = [
 """SQL types of lines as ``lines_text`` writes them."""
 
 
+_WORK_COUNTS = ("special_functions",)
+_WORK_DETAILS = {"bytes": "BIGINT", "flops": "BIGINT"}
+_ACCESSED = f"{SECTOR_BYTES} * ({' + '.join(f'p.{name}' for name in GLOBAL_SECTORS)})"
+_COUNTED_FLOPS = f"({' + '.join(f'p.{name}' for name in FLOPS)})"
+
+
+def _summed(count: str) -> str:
+    """Return SQL of a count of all launches together."""
+    return f"coalesce(sum(l.times * l.counts['{count}']), 0) as {count}"
+
+
 Columns = Sequence[tuple[str, str, str]]
 """Names, SQL and meanings."""
 
 
 def schema_of_counts(of_case: Columns) -> str:
-    """Return SQL that makes the views ``counts``, ``missing_counts`` and ``count_lines``, and says
+    """Return SQL that makes the views of counted work, ``counts`` the first of them, and says
     what each column means; ``of_case`` are columns that name a case and its snapshot."""
     views: dict[str, tuple[str, Columns]] = {
         "counts": (
@@ -134,6 +147,38 @@ def schema_of_counts(of_case: Columns) -> str:
                     "value",
                     "p.counted.value",
                     "how often: all equal launches together; of registers and bytes, one launch",
+                ),
+            ),
+        ),
+        "declared_work": (
+            f"""(
+                select id, {", ".join(map(_summed, (*_WORK_COUNTS, *GLOBAL_SECTORS, *FLOPS)))}
+                from (select id, unnest(launches) as l from contents)
+                group by id
+            ) p on p.id = k.profile
+            join rows r on r.snapshot = k.snapshot and r."case" = k."case"
+            join (
+                select id, unnest(from_json(content, '{json.dumps(_WORK_DETAILS)}')) from details
+            ) d on d.id = r.detail and (d.bytes is not null or d.flops is not null)""",
+            (
+                ("declared_bytes", "d.bytes", "bytes moved by one run, by the suite's formula"),
+                ("accessed_bytes", _ACCESSED, "bytes of the sectors that its accesses touch"),
+                ("declared_flops", "d.flops", "operations of one run, by the suite's formula"),
+                ("counted_flops", _COUNTED_FLOPS, "operations that were counted"),
+                ("special_functions", "p.special_functions", "special functions, counted apart"),
+                (
+                    "are_bytes_off",
+                    f"coalesce(d.bytes > {1 + MAX_DEVIATION} * ({_ACCESSED}), false)",
+                    "whether more bytes are declared than accesses touch: GB/s does not rest on "
+                    "counted work",
+                ),
+                (
+                    "are_flops_off",
+                    f"""coalesce(d.flops < {1 - MAX_DEVIATION} * ({_COUNTED_FLOPS})
+                    or d.flops > {1 + MAX_DEVIATION} * ({_COUNTED_FLOPS} + p.special_functions),
+                    false)""",
+                    "whether declared operations are not those that were counted: GFLOP/s does not "
+                    "rest on counted work",
                 ),
             ),
         ),

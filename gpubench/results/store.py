@@ -34,7 +34,7 @@ from gpubench.results.pairs import BenchmarkPairs
 from gpubench.results.ratio import VERDICTS
 from gpubench.results.reading import Batch, SnapshotFiles, SnapshotHead, read_all
 
-FORMAT = 10
+FORMAT = 11
 """Raised when what is stored, or what is read from the files, changes."""
 
 FOLDER = ".gpubench-cache"

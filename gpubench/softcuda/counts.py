@@ -68,6 +68,8 @@ class LaunchCounts:
     """By file and line; empty where the kernel was compiled without lines."""
     resources: Resources | None = None
     """What the compiler made of it on that architecture; ``None`` where no linker is installed."""
+    symbol: str = ""
+    """The mangled name, by which ``SoftwareDevice.code`` finds its machine code."""
 
 
 def _requests_and_sectors(space: str, kind: str, operation: str, done: str) -> list[Count]:
@@ -293,6 +295,7 @@ def _launch(
         counts=counts,
         lines=lines,
         resources=None if missing else resources(said["kernel"], architecture),
+        symbol=said["kernel"],
     )
 
 

@@ -1,4 +1,4 @@
-"""The machine code of kernels, SASS: its instructions by line of Python, and loads that it joins.
+"""The machine code of kernels, SASS: instructions by line of Python and by loop, joined loads.
 
 nvJitLink makes it and ``nvdisasm`` writes it out; neither needs a GPU. Numbers are static: each
 instruction counts once, however often it runs. ptxas unrolls loops and schedules across lines, so
@@ -12,7 +12,7 @@ import re
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -40,6 +40,22 @@ class LineCode:
     """Empty, with line 0, where the kernel was compiled without lines."""
     line: int
     instructions: int
+    in_loops: int = 0
+    """Of these, those in the body of a loop."""
+
+
+@dataclass(frozen=True)
+class LoopCode:
+    """The body of one loop, from where it begins to the last jump back."""
+
+    instructions: int
+    depth: int
+    """1 for a loop that stands in no other, 2 for one inside it ..."""
+    file: str
+    """Of the most instructions of the body."""
+    first_line: int
+    last_line: int
+    """Lines of that file; both are 0 where the kernel was compiled without lines."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +72,8 @@ class KernelCode:
     it made one of 16 bytes of four of 4 bytes."""
     lines: tuple[LineCode, ...]
     """By file and line."""
+    loops: tuple[LoopCode, ...] = ()
+    """In their order in the code. ptxas unrolls loops, and makes several of one."""
 
 
 @dataclass(frozen=True)
@@ -134,40 +152,64 @@ _LINE = re.compile(r'^\s*//## File "([^"]*)", line (\d+)')
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+\{?\s*(?:@!?U?P\w+\s+)?([A-Z][\w.]*)")
 _LABEL = re.compile(r"^(\.L_x_\d+):")
 _JUMP_TO = re.compile(r"\bBRA\b.*(\.L_x_\d+)")
+_Place = tuple[str, int]
 
 
 def read_sass(text: str, ptx_bytes: Mapping[str, int]) -> dict[str, KernelCode]:
     """Return what ``nvdisasm`` says of each kernel; ``ptx_bytes``: of its narrowest shared load in
     PTX."""
-    found: dict[str, Counter[tuple[str, int]]] = {}
+    found: dict[str, list[_Place]] = {}
     loads: dict[str, list[int]] = {}
+    loops: dict[str, dict[int, int]] = {}  # first and last instruction
+    labels: dict[str, int] = {}
     name, at, label = "", ("", 0), ""
     for line in text.splitlines():
         if section := _SECTION.match(line):
             name, at, label = section[1], ("", 0), ""
-            found[name], loads[name] = Counter(), []
+            found[name], loads[name], loops[name] = [], [], {}
         elif place := _LINE.match(line):
             at = place[1], int(place[2])
         elif mark := _LABEL.match(line):
             label = mark[1]
+            labels[label] = len(found.get(name, ()))
         elif name and (instruction := _INSTRUCTION.match(line)):
             # What follows the last instruction fills its line of the instruction cache.
             jump = _JUMP_TO.search(line)
             if instruction[1] != "NOP" and not (jump and jump[1] == label):
-                found[name][at] += 1
+                found[name].append(at)
+                if jump and jump[1] in labels:  # back to what stands before
+                    loops[name][labels[jump[1]]] = len(found[name]) - 1
             if instruction[1].split(".")[0] == "LDS":
                 loads[name].append(_loaded_bytes(instruction[1]))
             label = ""
     return {
         name: KernelCode(
-            instructions=lines.total(),
+            instructions=len(places),
             shared_loads=len(loads[name]),
             shared_load_bytes=sum(loads[name]),
             joined_shared_loads=_joined(loads[name], ptx_bytes.get(name)),
-            lines=tuple(LineCode(*place, count) for place, count in sorted(lines.items())),
+            lines=tuple(_lines(places, loops[name])),
+            loops=tuple(_loops(places, loops[name])),
         )
-        for name, lines in found.items()
+        for name, places in found.items()
     }
+
+
+def _lines(places: Sequence[_Place], loops: Mapping[int, int]) -> Iterator[LineCode]:
+    """Yield the instructions of each line; ``places`` has the line of each instruction."""
+    inside = {each for first, last in loops.items() for each in range(first, last + 1)}
+    in_loops = Counter(places[each] for each in inside)
+    for place, count in sorted(Counter(places).items()):
+        yield LineCode(*place, count, in_loops[place])
+
+
+def _loops(places: Sequence[_Place], loops: Mapping[int, int]) -> Iterator[LoopCode]:
+    for first, last in sorted(loops.items()):
+        body = places[first : last + 1]
+        file = Counter(file for file, _ in body).most_common(1)[0][0]
+        lines = [line for of, line in body if of == file]
+        depth = sum(start <= first and last <= end for start, end in loops.items())
+        yield LoopCode(len(body), depth, file, min(lines), max(lines))
 
 
 def _loaded_bytes(instruction: str) -> int:
@@ -210,7 +252,11 @@ def _read_cached(place: Path) -> ModuleCode | None:
         return ModuleCode(
             {
                 name: KernelCode(
-                    **{**one, "lines": tuple(LineCode(**line) for line in one["lines"])}
+                    **{
+                        **one,
+                        "lines": tuple(LineCode(**line) for line in one["lines"]),
+                        "loops": tuple(LoopCode(**loop) for loop in one["loops"]),
+                    }
                 )
                 for name, one in read.items()
             }

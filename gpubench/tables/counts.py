@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -19,18 +19,26 @@ from gpubench.names import format_shape
 from gpubench.plan.case import Case
 from gpubench.record import CountsRecord, LaunchRecord
 from gpubench.report import text
+from gpubench.report.count_view import occupancy_words
+from gpubench.report.declared_view import declared_words
 from gpubench.tables import verdicts
 from gpubench.tables.table import table
 from gpubench.work import derived
 from gpubench.work.bound import (
+    MAX_JOINED_SHARED_LOADS,
     Bound,
     add_bounds,
     bound_to_json,
     compute_bound,
     describe_bound,
 )
+from gpubench.work.counting import MachineCode
 from gpubench.work.declared import MAX_DEVIATION, DeclaredWork, declared_work
 from gpubench.work.gpus import Gpu
+from gpubench.work.occupancy import widest_occupancy
+
+if TYPE_CHECKING:  # the device in software is imported only where it is asked for
+    from gpubench.softcuda.sass import KernelCode
 
 MAX_GAP_LINES = 4
 """Lines without counts that are shown between two with; of more, three dots."""
@@ -55,15 +63,20 @@ def report(
         yield table(("kernel", "implementation", "case", "verdict", *_NUMBERS), shown, _NUMBERS)
     if lines:
         for case, outcome in rows:
-            yield from _code(case, outcome.counts)
+            yield from _code(case, outcome)
     yield from verdicts.reasons(rows)
     for case, outcome in rows:
         name = f"{case.group.title} {case.identity}".strip()
         if outcome.counts is not None and outcome.counts.missing is not None:
             yield Text(f"  not counted: {name}: {outcome.counts.missing}")
         elif outcome.counts is not None and gpus:
-            bounds = map(describe_bound, bounds_of(outcome.counts, gpus))
-            yield Text(f"  {name}: {'; '.join(bounds)}")
+            occupancies = (
+                f"{gpu.name} {occupancy_words(occupancy)}"
+                for gpu in gpus
+                if (occupancy := widest_occupancy(outcome.counts.launches, gpu))
+            )
+            bounds = map(describe_bound, bounds_of(outcome.counts, gpus, outcome.code))
+            yield Text(f"  {name}: {'; '.join((*occupancies, *bounds))}")
     if gpus:
         yield Text("  a bound is the least time that counts allow; nothing here was timed")
     yield from _declared_lines(rows)
@@ -78,19 +91,44 @@ def case_row(
     if outcome.counts is not None:
         row["counts"] = _as_data(case, outcome.counts, lines=lines)
         if gpus and outcome.counts.missing is None:
-            bounds = bounds_of(outcome.counts, gpus)
+            bounds = bounds_of(outcome.counts, gpus, outcome.code)
             row["counts"]["bounds"] = [bound_to_json(bound) for bound in bounds]
+            row["counts"]["occupancy"] = [
+                {"gpu": gpu.name, "share": occupancy.share, "limited_by": occupancy.limited_by}
+                for gpu in gpus
+                if (occupancy := widest_occupancy(outcome.counts.launches, gpu))
+            ]
+        if lines and outcome.code is not None:
+            row["counts"]["sass"] = asdict(outcome.code)
     return row
 
 
-def bounds_of(counts: CountsRecord, gpus: Iterable[Gpu]) -> list[Bound]:
-    """Return the least time that the launches of a case allow on each GPU, one after another."""
+def bounds_of(
+    counts: CountsRecord, gpus: Iterable[Gpu], code: MachineCode | None = None
+) -> list[Bound]:
+    """Return the least time that the launches of a case allow on each GPU, one after another.
+
+    ``code`` tells which loads of shared memory the assembler joined; without it only a quarter of
+    them is certain.
+    """
+    kernels = code.kernels if code else {}
     return [
         add_bounds(
             bound
             for launch in counts.launches
             for bound in repeat(
-                compute_bound(gpu, launch.counts, launch.grid, launch.block), launch.times
+                compute_bound(
+                    gpu,
+                    launch.counts,
+                    launch.grid,
+                    launch.block,
+                    joined_shared_loads=(
+                        kernels[launch.kernel].joined_shared_loads
+                        if launch.kernel in kernels
+                        else MAX_JOINED_SHARED_LOADS
+                    ),
+                ),
+                launch.times,
             )
         )
         for gpu in gpus
@@ -172,7 +210,7 @@ def _declared_lines(rows: Sequence[tuple[Case, Verified]]) -> Iterator[Text]:
         if outcome.counts is None or outcome.counts.missing or case.group.title in seen:
             continue
         work = _declared(case, outcome.counts.totals)
-        if work is not None and (words := _declared_words(work)):
+        if work is not None and (words := "; ".join(declared_words(work))):
             seen.add(case.group.title)
             yield Text(f"  work: {case.group.title} {case.identity}: {words}")
     if seen:
@@ -189,26 +227,9 @@ def _declared(case: Case, counts: Mapping[str, int]) -> DeclaredWork | None:
     return declared_work(nbytes, flops, counts)
 
 
-def _declared_words(work: DeclaredWork) -> str:
-    parts = []
-    if work.are_flops_off:
-        special = (
-            f" and {work.special_functions:,} special functions" if work.special_functions else ""
-        )
-        ratio = f", {text.ratio(work.flops_ratio)} as many" if work.flops_ratio else ""
-        parts.append(
-            f"`flops` declares {work.flops:,} operations{ratio}: "
-            f"{work.counted_flops:,}{special} are counted"
-        )
-    if work.are_bytes_off:
-        parts.append(
-            f"`bytes` declares {work.bytes:,} bytes, and its accesses touch {work.accessed_bytes:,}"
-        )
-    return "; ".join(parts)
-
-
-def _code(case: Case, counts: CountsRecord | None) -> Iterator[RenderableType]:
+def _code(case: Case, outcome: Verified) -> Iterator[RenderableType]:
     """Yield each kernel of a case with its code, and the counts of every line."""
+    counts = outcome.counts
     if counts is None or counts.missing is not None:
         return
     for launch in counts.launches:
@@ -219,35 +240,66 @@ def _code(case: Case, counts: CountsRecord | None) -> Iterator[RenderableType]:
         yield Text(f"\n{title}", style="bold")
         if not launch.lines:
             yield Text("  no lines: its code was compiled without them")
+        sass = outcome.code.kernels.get(launch.kernel) if outcome.code else None
         for file in dict.fromkeys(line.file for line in launch.lines):
             yield Text(f"  {file}")
-            yield _code_table(file, launch)
+            yield _code_table(file, launch, sass)
+        if sass is not None:
+            yield from _sass_lines(sass)
+        elif outcome.code is not None and outcome.code.missing:
+            yield Text(f"  instructions are those of PTX: {outcome.code.missing}")
 
 
-def _code_table(file: str, launch: LaunchRecord) -> RenderableType:
+def _sass_lines(code: KernelCode) -> Iterator[Text]:
+    """Yield how many instructions of SASS a kernel and each of its loops has."""
+    yield Text(
+        f"  SASS, each instruction counted once however often it runs: "
+        f"{text.plural(code.instructions, 'instruction')}, "
+        f"{text.plural(len(code.loops), 'loop') if code.loops else 'no loop'}"
+    )
+    for loop in code.loops:
+        lines = f"line {loop.first_line}"
+        if loop.last_line > loop.first_line:
+            lines = f"lines {loop.first_line} to {loop.last_line}"
+        where = f"{lines} of {loop.file}" if loop.file else "unknown lines"
+        inside = f", inside {text.plural(loop.depth - 1, 'loop')}" if loop.depth > 1 else ""
+        yield Text(f"    loop in {where}: {loop.instructions:,} in its body{inside}")
+
+
+def _code_table(file: str, launch: LaunchRecord, sass: KernelCode | None) -> RenderableType:
     by_line = {line.line: line.counts for line in launch.lines if line.file == file}
     total = launch.counts.get("ptx_instructions", 0)
     source = source_lines(file)
+    code = {one.line: one for one in sass.lines if one.file == file} if sass else {}
+    numbers = (*_LINE_NUMBERS, *(_SASS_NUMBERS if code else ()))
     rows: list[tuple[str, ...]] = []
     before = None
     for number in sorted(by_line):
         if before is not None and number - before > MAX_GAP_LINES + 1:
-            rows.append(("...", *("" for _ in _LINE_NUMBERS), ""))
+            rows.append(("...", *("" for _ in numbers), ""))
         elif before is not None:
             rows += [
-                (str(between), *("" for _ in _LINE_NUMBERS), _line_of(source, between))
+                (str(between), *("" for _ in numbers), _line_of(source, between))
                 for between in range(before + 1, number)
             ]
         cells = _line_cells(by_line[number], total)
+        if code:
+            of_line = code.get(number)
+            both = (of_line.instructions, of_line.in_loops) if of_line else (0, 0)
+            cells += tuple(f"{count:,}" for count in both)
         rows.append((str(number), *cells, _line_of(source, number)))
         before = number
-    return table(("line", *_LINE_NUMBERS, "code"), rows, ("line", *_LINE_NUMBERS))
+    return table(("line", *numbers, "code"), rows, ("line", *numbers))
 
 
 _LINE_NUMBERS = (
     *("share of PTX", "lanes on", "sectors a load", "sectors a store"),
     *("excess wavefronts", "diverging"),
 )
+
+
+_SASS_NUMBERS = ("SASS", "SASS in loops")
+"""Instructions of machine code, each counted once."""
 
 
 def _line_cells(counts: Mapping[str, int], total: int) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -11,14 +11,20 @@ from rich.text import Text
 
 from gpubench.analysis.comparison import time_ratio
 from gpubench.analysis.control import FalseAlarms, false_alarms
+from gpubench.analysis.declared_work import NO_DOUBTS, KernelDoubts
+from gpubench.analysis.headline import KernelKey
 from gpubench.analysis.roofline import memory_ceiling
 from gpubench.measure.direct import Measured, Twins
 from gpubench.names import kernel_title
 from gpubench.report import text
+from gpubench.report.declared_view import doubt_words
 from gpubench.results import Ratio, Row, measured_rows
 from gpubench.results.ratio import BETWEEN_PROCESSES, counted_rounds, paired_speedup
 from gpubench.results.records import share_disturbed
 from gpubench.tables.table import compiled_line, several, table
+
+Doubts = Mapping[KernelKey, KernelDoubts]
+NO_DOUBTS_AT_ALL: Doubts = {}
 
 COLOURS = {"faster": "green", "slower": "red"}
 SKIPPED = ("skipped", "verified")
@@ -41,14 +47,21 @@ def by_kernel(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return kernels
 
 
-def report(rows: Sequence[Row], width: int | None = None) -> Iterator[Table | Text]:
+def report(
+    rows: Sequence[Row], width: int | None = None, doubts: Doubts = NO_DOUBTS_AT_ALL
+) -> Iterator[Table | Text]:
     """Yield the times of each kernel as a table, what there is to know of them, and what has no
     time; then why cases of any kernel were not measured here, as most reasons are the machine's.
 
-    ``width``: characters of the terminal; ``None`` where lines may be as long as they are."""
+    ``width``: characters of the terminal; ``None`` where lines may be as long as they are.
+    ``doubts``: about rates, where stored counts contradict what suites declare."""
     for kernel, its_rows in by_kernel(rows).items():
         notes: dict[str, int] = {}
-        cells = [_cells(row, notes) for row in its_rows if row.seconds is not None]
+        cells = [
+            _cells(row, notes, _rate_doubts(row, doubts))
+            for row in its_rows
+            if row.seconds is not None
+        ]
         if cells:
             yield from _fitting(cells, width, kernel)
         elif any(row.status not in SKIPPED for row in its_rows):
@@ -97,7 +110,7 @@ _ALIKE = (
 """Columns of a row that JSON has under their names."""
 
 
-def time_row(row: Row) -> dict[str, Any]:
+def time_row(row: Row, doubts: Doubts = NO_DOUBTS_AT_ALL) -> dict[str, Any]:
     """One labelled time of one case as JSON shows it; seconds, bytes and operations."""
     seconds = {"median": row.seconds}
     for name in ("low", "high", "q25", "q75", "samples", "runs_per_sample"):
@@ -112,6 +125,7 @@ def time_row(row: Row) -> dict[str, Any]:
         "no_speedup": row.missing,
         "attainable_share": _share(row),
         **{name: getattr(row, name) for name in _ALIKE},
+        "rate_doubts": _rate_doubts(row, doubts),
         "conditions": dict(row.conditions),
     }
 
@@ -169,9 +183,16 @@ def control_rows(comparisons: Iterable[tuple[Twins, Ratio | None]]) -> list[dict
     ]
 
 
-def _cells(row: Row, notes: dict[str, int]) -> dict[str, str | Text]:
+def _rate_doubts(row: Row, doubts: Doubts) -> list[str]:
+    """Say why rates of a row do not rest on counted work."""
+    rates = {"bytes": row.bytes_per_second, "flops": row.flops_per_second}
+    doubt = doubts.get((row.name.suite, row.name.kernel), NO_DOUBTS).of(row.name.implementation)
+    return [words for kind, words in doubt_words(doubt).items() if rates[kind]]
+
+
+def _cells(row: Row, notes: dict[str, int], doubts: Iterable[str]) -> dict[str, str | Text]:
     """Text of one row by the column's name; ``notes`` are numbered as they come up."""
-    its_notes = filter(None, (text.disturbed(row), row.missing, *row.warnings))
+    its_notes = filter(None, (text.disturbed(row), row.missing, *doubts, *row.warnings))
     numbers = [notes.setdefault(note, len(notes) + 1) for note in its_notes]
     share, verdict = _share(row), Text("baseline" if row.is_baseline else "")
     if row.speedup:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from gpubench.record import CountsRecord, LaunchRecord, LineRecord
 
 if TYPE_CHECKING:  # the device in software is imported only where it is asked for
     from gpubench.softcuda.counts import LaunchCounts
+    from gpubench.softcuda.sass import KernelCode, ModuleCode
 
 MAX_LAUNCHES = 16
 """Launches of a case that are kept one by one. A sort by pairs makes a hundred of one kernel, and
@@ -46,15 +47,42 @@ def merged(launches: Iterable[LaunchRecord]) -> tuple[LaunchRecord, ...]:
     return tuple(kept)
 
 
+@dataclass(frozen=True, slots=True)
+class MachineCode:
+    """The machine code of the kernels of a case, each instruction counted once."""
+
+    kernels: Mapping[str, KernelCode]
+    """By the kernel's name, with files as in ``LineRecord``."""
+    missing: str | None
+    """Why a kernel has none; ``None`` where all have."""
+
+
+def machine_code_of(
+    launches: Iterable[LaunchCounts], code_of: Callable[[LaunchCounts], ModuleCode | None]
+) -> MachineCode:
+    """Return the machine code of these launches' kernels, as ``code_of`` gives it."""
+    kernels: dict[str, KernelCode] = {}
+    missing: str | None = None
+    for name, launch in {launch.kernel: launch for launch in launches}.items():
+        module = code_of(launch)
+        if module is not None and (code := module.kernels.get(launch.symbol)):
+            lines = (replace(one, file=_import_path(one.file)) for one in code.lines)
+            loops = (replace(one, file=_import_path(one.file)) for one in code.loops)
+            kernels[name] = replace(code, lines=tuple(lines), loops=tuple(loops))
+        elif module is not None:
+            missing = module.missing or f"the linked code of {name} has no such kernel"
+    return MachineCode(kernels, missing)
+
+
 def difference_between(first: CountsRecord, second: CountsRecord) -> str | None:
-    """Return how the counts of two runs differ, by the count that does most; ``None`` where they
-    are the same."""
+    """Return how the counts of runs in two orders of threads differ, by the count that does most;
+    ``None`` where they are the same."""
     one, other = first.totals, second.totals
     names = [name for name in {**one, **other} if one.get(name, 0) != other.get(name, 0)]
     if not names:
         return None
     name = max(names, key=lambda name: abs(one.get(name, 0) - other.get(name, 0)))
-    return f"{name} is {one.get(name, 0):,} in one and {other.get(name, 0):,} in the other"
+    return f"{name} is {one.get(name, 0):,} in one and {other.get(name, 0):,} in another"
 
 
 def _launch_record(launch: LaunchCounts) -> LaunchRecord:

@@ -15,8 +15,9 @@ LANES = 32
 SECTOR_BYTES = 32
 """Of a sector, the least that the memory of a GPU transfers."""
 
-_FLOPS = ("flops_float16", "flops_float32", "flops_float64")
+FLOPS = ("flops_float16", "flops_float32", "flops_float64")
 _GLOBAL = ("global_load", "global_store", "global_atomic")
+GLOBAL_SECTORS = tuple(f"{access}_sectors" for access in _GLOBAL)
 _SHARED = ("shared_load", "shared_store", "shared_atomic")
 
 Counts = Mapping[str, int]
@@ -69,7 +70,7 @@ def inactive_lanes(counts: Counts) -> float | None:
 def counted_flops(counts: Counts) -> int:
     """Return floating-point operations of all types; a fused multiply-add is 2, and special
     functions are counted apart."""
-    return sum(counts.get(name, 0) for name in _FLOPS)
+    return sum(counts.get(name, 0) for name in FLOPS)
 
 
 def accessed_bytes(counts: Counts) -> int:

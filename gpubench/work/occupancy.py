@@ -6,9 +6,11 @@ compile that header and compare.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from gpubench.record import LaunchRecord
 from gpubench.work.gpus import SUB_PARTITIONS, WARP_THREADS, Architecture, Gpu
 
 MAX_THREADS_PER_BLOCK = 1024
@@ -75,6 +77,20 @@ def compute_occupancy(
         limits["barriers"] = _barriers(gpu) // barriers
     blocks = min(limits.values())
     return Occupancy(blocks, blocks * warps, max_warps, limits)
+
+
+def widest_occupancy(launches: Iterable[LaunchRecord], gpu: Gpu) -> Occupancy | None:
+    """Return the occupancy of the launch with the most warps, with the registers that it takes on
+    the architecture that was counted; ``None`` where these are not known."""
+    launch = max(launches, key=lambda one: one.counts.get("warps", 0), default=None)
+    if launch is None or launch.resources is None or "registers" not in launch.resources:
+        return None
+    try:
+        return compute_occupancy(
+            gpu, math.prod(launch.block), launch.resources["registers"], launch.shared_bytes
+        )
+    except ValueError:  # a launch without threads, which only a damaged record has
+        return None
 
 
 def allocated_shared_bytes(architecture: Architecture, shared_bytes: int) -> int:

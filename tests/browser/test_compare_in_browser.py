@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from counted_store import NAIVE, write_counted
 from opened_pages import Open, until
 from playwright.sync_api import Page
 from report_sample import write_sample
-from result_files import CommitFiles, write_calibration
+from result_files import CommitFiles, launch, write_calibration
 
 from gpubench.analysis.comparison import Difference, compare_rows, known_scatters
+from gpubench.analysis.count_changes import CountedSnapshot, compare_counts
 from gpubench.report import text
 from gpubench.report.compare import pair_address
 from gpubench.report.comparison_view import (
@@ -24,6 +26,7 @@ from gpubench.report.comparison_view import (
     note_words,
     side_words,
 )
+from gpubench.report.count_view import counts_markdown
 from gpubench.report.findings import case_words
 from gpubench.report.render import write_report
 from gpubench.results import STATUSES, Row, Snapshot, Table, open_table
@@ -196,6 +199,36 @@ def test_any_two_snapshots_with_any_statuses_are_compared_as_by_the_command(
     assert statuses >= set(product(STATUSES, STATUSES))
     assert compared >= {("not judged", None), ("slower", "pairs"), ("slower", "times")}
     assert compared >= {("same", "speedups"), ("slower", "speedups"), ("faster", "speedups")}
+
+
+def test_counted_work_of_any_two_commits_is_compared_as_in_python(
+    tmp_path: Path, open_page: Open
+) -> None:
+    results = tmp_path / "results"
+    write_counted(results, [letter * 40 for letter in "abc"])
+    for letter, resources in (("d", {"registers": 18}), ("e", {"registers": 40})):
+        files = CommitFiles(results, letter * 40, DAY * (30_000 + ord(letter)), "runner")
+        files.facts(numba="0.69.0")
+        case, name = "n=64 block=64", NAIVE
+        files.not_applicable(name, case).record(name, case, "verified", reason="no times")
+        files.counts(name, case, launch(resources=resources, barriers=ord(letter))).write()
+    table = open_table(results)
+    site = write_report(table, tmp_path / "site").parent
+    page = open_page(site / "compare.html").page
+    verdicts = set()
+
+    for old, new in permutations(snapshots(table), 2):
+        page.evaluate("(address) => { location.hash = address }", pair_address(old, new))
+        view = in_python(table, old, new)
+        shown = "(title) => document.querySelector('#told').textContent.startsWith(title)"
+        if (old, new) != tuple(snapshots(table)[-2:]):  # that one stands on the page
+            until(page, shown, f"{view.title}: ")
+        counted = compare_counts(*(CountedSnapshot.of(table, one) for one in (old, new)), {})
+
+        assert page.input_value("#markdown") == markdown(view) + counts_markdown(counted)
+        verdicts |= {*counted.verdicts}
+
+    assert verdicts == {"grew", "improved", "not judged"}
 
 
 def test_versions_missing_baselines_and_few_samples_are_told_as_in_python(

@@ -14,7 +14,7 @@ from result_files import CommitFiles, launch
 from gpubench.analysis.costs import COST_NAMES
 from gpubench.cli import main
 from gpubench.cli.console import OUT
-from gpubench.record import LaunchRecord
+from gpubench.record import ORDER_DEPENDENT, LaunchRecord
 
 CUDA = "suites.add__numba_cuda.time_kernel"
 CASE = "n=1024 block=256"
@@ -306,6 +306,24 @@ def test_counts_that_were_missing_before_are_not_judged(results: Path) -> None:
 
     words = "no counts before: it launched no kernel"
     assert words in compare("--fail-on", "counts", code=2).stderr
+
+
+def test_work_that_depends_on_the_order_of_threads_fails_nothing(results: Path) -> None:
+    reason = f"{ORDER_DEPENDENT}: barriers is 1 in one and 2 in another"
+    write(results, "a", work())
+    write(results, "b", missing=reason)
+    others = {"model": 1}
+    for commit in "ab":  # something has to compare
+        files = CommitFiles(
+            results, commit * 40, 86_400 * (1 + ord(commit) - ord("a")), "another machine"
+        )
+        files.not_applicable(CUDA, CASE).record(CUDA, CASE, "verified")
+        files.counts(CUDA, CASE, work(), **others).write()
+
+    shown = compare("--fail-on", "counts").stdout
+
+    assert f"not judged, 1 count: {reason}" in shown
+    assert "lost" not in shown
 
 
 def test_nothing_counted_is_no_success(results: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -36,6 +37,7 @@ kernels:
       wrong: {function: "tripling:triple_half", launch: {block: [128], grid: cover}}
       outside: {function: "tripling:triple_outside", launch: {block: [128], grid: [64]}}
       impossible: {function: "tripling:triple", launch: {block: [2048], grid: cover}}
+      first_come: {function: "tripling:triple_first_come", launch: {block: [128], grid: cover}}
     devices: [cpu, "cuda:0"]
 presets:
   smoke:
@@ -72,6 +74,20 @@ def triple_half(a, out):
     i = cuda.grid(1)
     if i < a.size // 2:
         out[i] = a[i] * np.float32(3)
+
+
+@cuda.jit
+def triple_first_come(a, out):
+    tickets = cuda.shared.array(1, np.int32)
+    i = cuda.grid(1)
+    if cuda.threadIdx.x == 0:
+        tickets[0] = 0
+    cuda.syncthreads()
+    ticket = cuda.atomic.add(tickets, 0, 1)
+    if i < a.size:
+        out[i] = a[i] * np.float32(3)
+        if ticket < 16 and cuda.threadIdx.x < 32:  # only where the first warp comes first
+            out[i] = out[i] + np.float32(0)
 
 
 @cuda.jit
@@ -113,7 +129,9 @@ def counted(project: Path) -> dict[str, dict[str, Any]]:
 
 
 def test_only_what_runs_on_cuda_is_counted(counted: dict[str, dict[str, Any]]) -> None:
-    assert list(counted) == ["right", "scattered", "wrong", "outside", "impossible"]
+    assert list(counted) == [
+        "right", "scattered", "wrong", "outside", "impossible", "first_come",
+    ]  # fmt: skip
 
 
 def test_a_right_kernel_has_its_counts(counted: dict[str, dict[str, Any]]) -> None:
@@ -159,6 +177,30 @@ def test_what_is_not_right_says_so_and_has_no_counts(
     assert case["counts"] is None
 
 
+def test_work_that_depends_on_the_order_of_threads_has_no_exact_number(
+    counted: dict[str, dict[str, Any]],
+) -> None:
+    case = counted["first_come"]
+    assert case["status"] == "right"
+    assert case["counts"]["missing"].startswith("its work depends on the order of threads: ")
+    assert "totals" not in case["counts"]
+
+
+def test_machine_code_is_named_and_counted_once(counted: dict[str, dict[str, Any]]) -> None:
+    sass = counted["right"]["counts"]["sass"]
+    if sass["missing"] is not None:
+        assert "pip install" in sass["missing"]
+        return
+    (code,) = sass["kernels"].values()
+    assert sum(line["instructions"] for line in code["lines"]) == code["instructions"] > 0
+    assert {line["file"] for line in code["lines"]} >= {"tripling.py"}
+
+
+def test_occupancy_stands_beside_the_bound(counted: dict[str, dict[str, Any]]) -> None:
+    (occupancy,) = counted["right"]["counts"]["occupancy"]
+    assert (occupancy["gpu"], occupancy["share"]) == ("T4", 1.0)
+
+
 def test_a_bound_is_called_one(counted: dict[str, dict[str, Any]]) -> None:
     (bound,) = counted["right"]["counts"]["bounds"]
     assert (bound["bound_gpu"], bound["bound_by"]) == ("T4", "sectors")
@@ -190,6 +232,13 @@ def test_the_table_has_a_row_for_each_case_and_the_code_below_it(project: Path) 
     assert right[6:11] == ["1", "4.00", "4.00", "0", "100"]
     (code,) = (line for line in shown.splitlines() if "out[i] = a[i] *" in line)
     assert code.split()[3:7] == ["100", "%", "4.00", "4.00"]
+    assert (
+        "SASS, each instruction counted once" in shown or "instructions are those of PTX" in shown
+    )
+    assert "T4 occupancy 100 %, by " in shown
+    # A number with a unit of time is a bound, and says so.
+    units = [*re.finditer(r"[0-9][0-9.,]* ?(?:ns|µs|us|ms|s|seconds?)\b", shown)]
+    assert units and all(shown[: found.start()].endswith("bound ") for found in units)
     assert "wrong: multiple.triple wrong n=1024 block=128 device=cuda:0: differs from" in shown
     assert (
         "work: multiple.triple right n=1024 block=128 device=cuda:0: `flops` declares 3,072 "

@@ -205,11 +205,11 @@ def test_a_snapshot_s_script_holds_medians_intervals_and_statuses(tmp_path: Path
     key = setup_key(Setup("runner", "virtualenv-py3.11"))
 
     labels = found[f"compare-data/{key}.js"][1]["labels"]
-    name, contents = found[f"compare-data/{key}-0.js"]
+    name, contents, work = found[f"compare-data/{key}-0.js"]
     content = contents["bbbbbbbb"]
     numbers = struct.unpack("<24f", b64decode(content["numbers"]))
 
-    assert name == key
+    assert (name, work) == (key, {})
     assert [*contents] == ["aaaaaaaa", "bbbbbbbb"]
     assert labels == ["add numba n=4", "add numba n=8", "add numba n=16", "add numpy n=4"]
     assert content["status"] == "oowo"

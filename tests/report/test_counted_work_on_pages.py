@@ -181,7 +181,8 @@ def test_work_has_a_map_of_launches_with_occupancy(models: dict[str, Any]) -> No
     )  # fmt: skip
     found = shown["rows"]["64"][1]
     assert (found["sectors"], found["occupancy"]) == (
-        "18.0 sectors", "occupancy 100 %, by warps and blocks",
+        "18.0 sectors",
+        ["occupancy 100 %, by warps and blocks: T4, A100, RTX 4090, H100 and B200"],
     )  # fmt: skip
 
 
@@ -426,6 +427,55 @@ def test_the_exports_of_times_hold_no_count(pages: Path) -> None:
     for record in json.loads(page(pages, "cases.json")):
         if "cuda" in record["implementation"]:
             assert (record["seconds"], record["speedup"]) == (None, None)
+
+
+def test_files_of_counts_have_every_cost_with_its_newest_change(store: Table, pages: Path) -> None:
+    records = json.loads(page(pages, "counts.json"))
+    newest, first = store.commits[-1].hash, store.commits[0].hash
+
+    assert {record["commit"] for record in records} == {newest}
+    naive_cases = {record["case"] for record in records}
+    assert naive_cases == {f"n={size} block={block}" for size in (64, 256) for block in (64, 256)}
+    by_count = {one["count"]: one for one in records if one["case"] == "n=64 block=64"}
+    grew = by_count["global load sectors"]
+    assert (grew["value_before"], grew["value"], grew["changed_against"]) == (512, 4096, first)
+    assert (
+        by_count["registers a thread"]["value"],
+        by_count["registers a thread"]["changed_at"],
+    ) == (20, None)
+    assert page(pages, "counts.csv").splitlines()[0].startswith("machine,environment,branch,commit")
+    for record in records:
+        assert not TIMES & {*record} - {"time"}
+
+
+def test_a_count_that_fell_to_nothing_stays_in_the_file(tmp_path: Path) -> None:
+    table = write(tmp_path, [launch(barriers=8)], [launch(ptx_instructions=1)])
+    pages = write_report(table, tmp_path / "html").parent
+
+    records = {one["count"]: one for one in json.loads(page(pages, "counts.json"))}
+
+    assert (records["barriers"]["value_before"], records["barriers"]["value"]) == (8, 0)
+
+
+def test_the_page_of_comparisons_has_the_counts_of_two_commits(
+    store: Table, models: dict[str, Any], pages: Path, tmp_path: Path
+) -> None:
+    counted = models["compare.html"]["newest"]["counted"]
+    assert (counted["line"], counted["rows"]) == ("equal counts in 4 of 4 cases", [])
+
+    table = write(tmp_path, [launch(barriers=1)], [launch(barriers=33)])
+    newest = view_models(table)["compare.html"]["newest"]
+    (row,) = newest["counted"]["rows"]
+    assert (row["verdict"], row["case"], row["change"]) == (
+        "grew", "fill cuda n=4", "+32 (33.0×)",
+    )  # fmt: skip
+    assert newest["counted"]["line"] == "1 grew; equal counts in 0 of 1 case"
+    assert "| ▼ grew | fill cuda n=4 | barriers | 1 | 33 |" in newest["markdown"]
+    shown = write_report(table, tmp_path / "html").parent
+    markup = page(shown, "compare.html")
+    (counts,) = re.findall(r'<table class="differences work">.*?</table>', markup, re.DOTALL)
+    assert "+32 (33.0×)" in words_of(counts)
+    assert [one for one in sentences(counts) if TIME.search(one) or SPEED.search(one)] == []
 
 
 def test_the_builders_count_what_they_say() -> None:

@@ -191,13 +191,31 @@ def test_the_query_command_lists_the_views_and_answers(
     listed = run()
     by_view = {row["view"]: [each["column"] for each in listed if each["view"] == row["view"]]
                for row in listed}  # fmt: skip
-    assert [*by_view] == ["results", "count_lines", "counts", "missing_counts"]
+    assert [*by_view] == ["results", "count_lines", "counts", "declared_work", "missing_counts"]
     assert all(row["meaning"] for row in listed)
     for view in by_view:
         for row in run(f"select * from {view}")[:1]:
             assert [*row] == by_view[view]
     sql = "select sum(value) as sectors from counts where count = 'global_load_sectors'"
     assert run(sql) == [{"sectors": 256}]
+
+
+def test_declared_work_stands_beside_counted_work(tmp_path: Path) -> None:
+    files = counted(tmp_path)
+    files.record(
+        CUDA, CASE, "verified", values={"n": 1024}, sizes=("n",), bytes=8192, flops=2048
+    ).counts(CUDA, CASE, launch(times=2, flops_float32=512, special_functions=8, **LOADS)).write()
+
+    columns = "declared_bytes, accessed_bytes, declared_flops, counted_flops, special_functions"
+    (found,) = rows(
+        open_table(tmp_path), f"select {columns}, are_bytes_off, are_flops_off from declared_work"
+    )
+
+    assert found == (8192, 8192, 2048, 1024, 16, False, True)
+
+
+def test_without_declared_work_nothing_is_off(results: Path) -> None:
+    assert rows(open_table(results), "select * from declared_work") == []
 
 
 HOSTILE = "'); drop table rows; --\ud800<script>"

@@ -15,6 +15,7 @@ from gpubench.softcuda.resources import find_linker
 from gpubench.softcuda.sass import (
     KernelCode,
     LineCode,
+    LoopCode,
     disassemble,
     find_disassembler,
     read_sass,
@@ -59,6 +60,34 @@ def test_instructions_are_counted_by_line_without_what_fills_the_end() -> None:
     )
     # Compiled without lines.
     assert two == KernelCode(1, 0, 0, 1.0, (LineCode("", 0, 1),))
+
+
+LOOPS = """\
+\t.section\t.text.one,"ax",@progbits
+\t//## File "/k.py", line 4
+        /*0000*/                   MOV R1, c[0x0][0x28] ;
+.L_x_0:
+\t//## File "/k.py", line 5
+        /*0010*/                   IADD3 R2, R2, 0x1, RZ ;
+.L_x_1:
+\t//## File "/k.py", line 6
+        /*0020*/                   FADD R3, R3, R4 ;
+        /*0030*/               @P0 BRA `(.L_x_1) ;
+\t//## File "/k.py", line 5
+        /*0040*/               @P1 BRA `(.L_x_0) ;
+        /*0050*/               @P2 BRA `(.L_x_2) ;
+        /*0060*/                   NOP;
+.L_x_2:
+        /*0070*/                   EXIT ;
+"""
+
+
+def test_loops_are_bodies_from_their_beginning_to_the_last_jump_back() -> None:
+    (one,) = read_sass(LOOPS, {}).values()
+    assert one.loops == (LoopCode(4, 1, "/k.py", 5, 6), LoopCode(2, 2, "/k.py", 6, 6))
+    assert one.lines == (
+        LineCode("/k.py", 4, 1, 0), LineCode("/k.py", 5, 4, 2), LineCode("/k.py", 6, 2, 2),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 import gpubench
+from gpubench.record import CountsRecord, LaunchRecord
+from gpubench.softcuda.sass import KernelCode
+from gpubench.tables.counts import bounds_of
 from gpubench.work.bound import (
     PARTS,
     Bound,
@@ -18,6 +21,7 @@ from gpubench.work.bound import (
     describe_bound,
     repeat_bound,
 )
+from gpubench.work.counting import MachineCode
 from gpubench.work.gpus import GPUS
 
 # A GPU with figures that can be divided by head.
@@ -93,6 +97,19 @@ def test_repeated_requests_do_not_count_as_traffic_of_memory() -> None:
     counts = {"global_load_sectors": n**3 // 32 * 5, "flops_float32": 2 * n**3}
     bound = compute_bound(a100, counts, (256, 256, 1), (16, 16, 1))
     assert bound.seconds < counts["global_load_sectors"] * 32 / a100.memory_bytes_per_second
+
+
+@pytest.mark.parametrize(("joined", "wavefronts"), [(None, 25.0), (1.0, 100.0), (2.0, 50.0)])
+def test_loads_that_the_assembler_joined_are_not_counted_twice(
+    joined: float | None, wavefronts: float
+) -> None:
+    one = LaunchRecord("k", (1, 1, 1), (32, 1, 1), counts={"shared_load_wavefronts": 100})
+    code = joined and MachineCode({"k": KernelCode(1, 1, 4, joined, ())}, None)
+
+    (bound,) = bounds_of(CountsRecord("b", "c", 1, None, (one,)), [GPUS["A100"]], code or None)
+
+    assert bound.by == "wavefronts"
+    assert bound.seconds == pytest.approx(wavefronts / GPUS["A100"].clock_hz)
 
 
 def test_nothing_counted_gives_no_bound() -> None:

@@ -101,7 +101,7 @@ def test_code_has_the_name_by_which_it_is_imported(
 def test_two_runs_that_counted_otherwise_differ_by_their_largest_difference() -> None:
     assert difference_between(record_of(launch()), record_of(launch())) is None
     said = difference_between(record_of(launch()), record_of(launch(loads=1200)))
-    assert said == "global_load_sectors is 8 in one and 1,200 in the other"
+    assert said == "global_load_sectors is 8 in one and 1,200 in another"
 
 
 COUNTED = CountsRecord(
