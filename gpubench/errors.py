@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """Exit codes of every command; the table of ``docs/commands.md`` explains them."""
+    """Exit codes of every command; the table of ``docs/command-line.md`` explains them."""
 
     DONE = 0
     """The command did what it was asked for, and found nothing wrong."""

@@ -14,7 +14,7 @@ from gpubench.cli import options
 from gpubench.cli.console import ERR, echo
 from gpubench.cli.planning import planned
 from gpubench.environment import environment
-from gpubench.errors import GpubenchError
+from gpubench.errors import Exit, GpubenchError
 
 PROGRAM = "gpubench.measure.profiled"
 
@@ -75,7 +75,7 @@ def profile(
         missing = no_gpu_reason() or "there is no GPU here"
     if show or missing:
         _show(command, missing)
-        sys.exit(2 if missing and not show else 0)
+        sys.exit(Exit.REFUSED if missing and not show else 0)
     from gpubench.measure.caches import caches_of_sources
 
     # nsys heeds ranges by registered names alone, unless this is set; others do not read it.

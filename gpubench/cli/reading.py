@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # a command imports what reads results only when it runs: --h
     from gpubench.analysis.comparison import ComparisonSide
     from gpubench.analysis.count_changes import CountComparison
     from gpubench.naming import KernelKey
-    from gpubench.results import CaseName, PairPattern, Table
+    from gpubench.results import CaseName, PairPattern, Row, Table
 
 T = TypeVar("T")
 
@@ -331,11 +331,10 @@ def compare(
 
     With --measure nothing stored is read: asv installs both commits, and processes of both take
     turns until each verdict is sure at 99 % or the time is over. That is what decides for pull
-    requests: between stored runs a machine changes. --preset, --where and -a choose cases. Ctrl-C
-    ends it with what there is.
+    requests: between stored runs a machine changes. Ctrl-C ends it with what there is.
 
     NAME is a suite or a kernel (SUITE::KERNEL, or KERNEL alone where one suite has it); none are
-    all.
+    all. --where and -a keep cases.
     """
     from gpubench.analysis.comparison import compare_rows, known_scatters, paired
     from gpubench.analysis.count_changes import CountedSnapshot, compare_counts
@@ -367,23 +366,22 @@ def compare(
         )
         comparisons = [comparison]
     else:
-        if where or axes:
-            raise click.UsageError("--where and -a choose what --measure measures")
         open_once = cache(read_table)  # both sides are mostly of one folder
         before, after = (
             _side(name, results, open_once).on(machine, environment) for name in (old, new)
         )
         comparisons = []
-        for pair in paired(before, after):
-            rows = before.table.rows(pair[0]), after.table.rows(pair[1])
-            keys = find_kernels(
-                names, {(case.suite, case.kernel) for each in rows for case in each}
-            )
-            rows = _of_kernels(rows[0], keys), _of_kernels(rows[1], keys)
+        pairs = [*paired(before, after)]
+        both_rows = [(before.table.rows(was), after.table.rows(now)) for was, now in pairs]
+        cases_there = (case for rows in both_rows for each in rows for case in each)
+        keys = find_kernels(names, dict.fromkeys((case.suite, case.kernel) for case in cases_there))
+        kept = _selected_names(both_rows, keys, where, axes)
+        for pair, of_pair in zip(pairs, both_rows, strict=True):
+            rows = _only(of_pair[0], kept), _only(of_pair[1], kept)
             scatters = known_scatters(before.table, after.table, pair)
             comparisons.append(judge_interleaved(compare_rows(*pair, *rows, factor, scatters)))
             was, now = (
-                replace(counts, counts=_of_kernels(counts.counts, keys))
+                replace(counts, counts=_only(counts.counts, kept))
                 for counts in (
                     CountedSnapshot.of(before.table, pair[0]),
                     CountedSnapshot.of(after.table, pair[1]),
@@ -416,9 +414,54 @@ def compare(
         _refuse_counts(old, new, counted)
 
 
-def _of_kernels(rows: Mapping[CaseName, T], keys: Collection[KernelKey]) -> dict[CaseName, T]:
-    """Return what is of these kernels."""
-    return {case: each for case, each in rows.items() if (case.suite, case.kernel) in keys}
+def _only(rows: Mapping[CaseName, T], kept: Collection[CaseName]) -> dict[CaseName, T]:
+    """Return what is of the cases that are kept."""
+    return {name: each for name, each in rows.items() if name in kept}
+
+
+def _selected_names(
+    both_rows: Sequence[tuple[Mapping[CaseName, Row], Mapping[CaseName, Row]]],
+    keys: Collection[KernelKey],
+    where: str | None,
+    axes: Sequence[str],
+) -> Collection[CaseName]:
+    """Return the names of stored cases of these kernels that ``--where`` and ``-a`` keep."""
+    from gpubench.names import Value, format_shape, format_value, parse_identity
+
+    of_names: dict[CaseName, dict[str, Value]] = {}
+    for name, row in (item for rows in both_rows for each in rows for item in each.items()):
+        if (name.suite, name.kernel) not in keys or name in of_names:
+            continue
+        given: dict[str, Value | None] = {
+            **parse_identity(name.case),
+            "suite": name.suite,
+            "kernel": name.kernel,
+            "implementation": name.implementation,
+            "backend": row.backend or None,
+            "device": row.device or None,
+            "threads": row.threads,
+            "block": format_shape(row.block) if row.block else None,
+        }
+        of_names[name] = {key: value for key, value in given.items() if value is not None}
+    if not (where or axes):
+        return of_names.keys()
+    from gpubench.plan.rules import select
+
+    def text_of(name: CaseName, key: str) -> str | None:
+        value = of_names[name].get(key)
+        return None if value is None else format_value(value)
+
+    return {
+        *select(
+            [*of_names],
+            frozenset[str]().union(*of_names.values()),
+            where,
+            axes,
+            text_of,
+            lambda name, used: {key: of_names[name][key] for key in used & of_names[name].keys()},
+            lambda name, formula, values: formula.evaluate(values),
+        )
+    }
 
 
 def _refuse_counts(old: str, new: str, counted: Sequence[CountComparison]) -> None:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from gpubench.errors import PlanError, did_you_mean
 from gpubench.names import Value, format_shape, format_value, parse_value
 from gpubench.plan.case import Case
 from gpubench.suite.expressions import Expression, ExpressionError
+
+T = TypeVar("T")
 
 SHOWN = 12
 """Most names or values that a message lists."""
@@ -84,8 +87,31 @@ def selected(
 
     Raises ``PlanError`` for a text that cannot be read, and for a name or value that no case has.
     """
-    kept = every = list(cases)
+    every = list(cases)
     names = frozenset(_DERIVED).union(*(case.values for case in every))
+
+    def evaluate(case: Case, formula: Expression, values: Mapping[str, Value]) -> Value:
+        return case.evaluate(formula, ("--where",), values)
+
+    return select(every, names, where, axes, value_text, scope, evaluate)
+
+
+def select(
+    every: Sequence[T],
+    names: frozenset[str],
+    where: str | None,
+    axes: Sequence[str],
+    text_of: Callable[[T, str], str | None],
+    values_of: Callable[[T, frozenset[str]], Mapping[str, Value]],
+    evaluate: Callable[[T, Expression, Mapping[str, Value]], Value],
+) -> list[T]:
+    """Return the items that ``where`` and ``axes`` keep, as ``selected`` says, of cases or of rows
+    of results.
+
+    ``names`` are those that any item has, ``text_of`` gives the text of one value, ``values_of``
+    those of some names that an item has, ``evaluate`` a formula over them.
+    """
+    kept = list(every)
     for text in axes:
         name, _, listed = (part.strip() for part in text.partition("="))
         if not name or not listed:
@@ -93,14 +119,15 @@ def selected(
                 f"-a {text!r}: write NAME=VALUE or NAME=VALUE,VALUE such as n=1024,4096"
             )
         asked = [as_in_identity(name, value.strip()) for value in listed.split(",")]
-        there = dict.fromkeys(filter(None, (value_text(case, name) for case in every)))
+        there = dict.fromkeys(filter(None, (text_of(item, name) for item in every)))
         if not there:
-            others = (each for each in names.union(SHAPES) if _has_any(every, each))
-            raise PlanError(_unknown(name, {*others}))
+            others = names.union(SHAPES)
+            known = {each for each in others if any(text_of(item, each) for item in every)}
+            raise PlanError(_unknown(name, known))
         for value in asked:
             if value not in there:
                 raise PlanError(f"no case has {name}={value}; values are {_listed([*there])}")
-        kept = [case for case in kept if value_text(case, name) in (*asked, None)]
+        kept = [item for item in kept if text_of(item, name) in (*asked, None)]
     if where is None:
         return kept
     try:
@@ -108,15 +135,14 @@ def selected(
     except ExpressionError as error:
         raise PlanError(f"--where {where!r}: {error}") from error
     for name in sorted(formula.names - names):
-        texts = {value for case in every for value in _texts_of(case)}
-        if name in texts:
+        if any(text_of(item, other) == name for item in every for other in names):
             raise PlanError(f"--where {where!r}: write a text in quotes: '{name}'")
         raise PlanError(_unknown(name, names))
-    scopes = ((case, scope(case, formula.names)) for case in kept)
-    concerned = [(case, values) for case, values in scopes if values.keys() == formula.names]
+    scopes = ((item, values_of(item, formula.names)) for item in kept)
+    concerned = [(item, values) for item, values in scopes if values.keys() == formula.names]
     if not concerned:
         raise PlanError(f"no case has all of {', '.join(sorted(formula.names))}")
-    return [case for case, values in concerned if case.evaluate(formula, ("--where",), values)]
+    return [item for item, values in concerned if evaluate(item, formula, values)]
 
 
 SHAPES = ("block", "grid")
@@ -147,17 +173,6 @@ def value_text(case: Case, name: str) -> str | None:
         return shape if shape is None or isinstance(shape, str) else format_shape(shape)
     value = scope(case, frozenset([name])).get(name)
     return None if value is None else format_value(value)
-
-
-def _texts_of(case: Case) -> Iterator[str]:
-    """Yield every value of a case that is a text."""
-    for value in (*case.values.values(), *scope(case, frozenset(_DERIVED)).values()):
-        if isinstance(value, str):
-            yield value
-
-
-def _has_any(cases: Iterable[Case], name: str) -> bool:
-    return any(value_text(case, name) is not None for case in cases)
 
 
 def _unknown(name: str, names: Iterable[str]) -> str:

@@ -109,10 +109,7 @@ def test_a_backend_is_made_once() -> None:
 def test_an_unknown_name_says_what_there_is() -> None:
     with pytest.raises(BackendError) as refusal:
         registry.get("nunba")
-    assert str(refusal.value) == (
-        f"unknown backend 'nunba'; did you mean 'numba'? Installed: {', '.join(registry.names())}. "
-        "Another package can add one through the entry point group 'gpubench.backends'"
-    )
+    assert str(refusal.value) == "unknown backend 'nunba'; did you mean 'numba'?"
 
 
 def test_where_none_is_near_the_sentence_goes_on() -> None:

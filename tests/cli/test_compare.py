@@ -433,3 +433,22 @@ def test_times_of_an_unfinished_run_are_told(project: Path) -> None:
     assert compared["unfinished"] == [words]
     assert words in " ".join(compare("aaaa", "cccc").stdout.split())
     assert "asv has not stored" not in compare("aaaa", "bbbb").stdout
+
+
+def test_stored_cases_are_chosen_by_the_names_and_options_of_every_command(project: Path) -> None:
+    other = "suites.scale__numpy.time_kernel"
+    for commit, day in ((A, 1), (B, 2)):
+        files = CommitFiles(project / ".asv/results", commit, 86_400 * day)
+        files.time(NUMPY, "n=4", 4.0).time(NUMBA, "n=4", 1.0).time(NUMBA, "n=8", 1.0)
+        files.time(other, "n=4", 4.0).write()
+
+    def counted(*arguments: str) -> str:
+        return compare("aaaa", "bbbb", *arguments).stdout.splitlines()[-1]
+
+    assert counted() == "4 same"
+    assert counted("add") == counted("add.add") == "3 same"
+    assert counted("scale", "--where", "n < 8") == "1 same"
+    assert counted("add", "-a", "implementation=numba", "-a", "n=8") == "1 same"
+    refused = compare("aaaa", "bbbb", "ad", code=2).stderr
+    assert refused == "gpubench: there are no results of 'ad'; did you mean 'add'?\n"
+    assert "no case has n=5; values are 4, 8" in compare("aaaa", "bbbb", "-a", "n=5", code=2).stderr

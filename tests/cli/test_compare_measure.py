@@ -200,9 +200,8 @@ def test_cases_are_chosen_as_for_gpubench_time(run: Run) -> None:
         (("--measure", "a", "b", "--time", "soon"), "give 90s, 3m or 1h"),
         (("--measure", "a", "b", "--time", "0"), "give 90s, 3m or 1h"),
         (("--measure", "a"), "Missing argument 'B'"),
-        (("a", "b", "s::k"), "choose what --measure measures"),
         (("--measure", "a", "b"), "there is no asv.conf.json in"),
-        (("--measure", "a", "b", "nothing"), "there is no nothing"),
+        (("--measure", "a", "b", "nothing"), "there is no suite, kernel or path 'nothing'"),
     ],
 )
 def test_what_cannot_be_done_says_what_to_do(
