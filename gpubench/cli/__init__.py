@@ -10,7 +10,7 @@ from gpubench.cli.calibrating import calibrate
 from gpubench.cli.console import ERR, Commands
 from gpubench.cli.fleet import fleet
 from gpubench.cli.measuring import count, time, verify
-from gpubench.cli.reading import choose, compare, query, report, serve
+from gpubench.cli.reading import acknowledge, choose, compare, query, report, serve
 from gpubench.cli.suites import add, check, devices, grid, init, plan, schema
 from gpubench.distribution import describe_conflict
 
@@ -20,7 +20,7 @@ from gpubench.distribution import describe_conflict
     sections={
         "Write suites": (init, add, check, plan, schema),
         "Run them": (verify, count, time, calibrate, fleet),
-        "Read results": (report, serve, compare, choose, advise, query),
+        "Read results": (report, serve, compare, acknowledge, choose, advise, query),
         "This machine": (devices, grid),
     },
     context_settings={"help_option_names": ["-h", "--help"]},

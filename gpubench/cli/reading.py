@@ -322,6 +322,7 @@ def compare(
     requests: between stored runs a machine changes. SUITE::KERNEL, --preset, --where and -a choose
     cases, all where none is named. Ctrl-C ends it with what there is.
     """
+    from gpubench.analysis.acknowledged import without_known_alarms
     from gpubench.analysis.comparison import compare_rows, known_scatters, paired
     from gpubench.analysis.count_changes import CountedSnapshot, compare_counts
     from gpubench.analysis.in_turn import judge_interleaved
@@ -361,7 +362,8 @@ def compare(
         for pair in paired(before, after):
             rows = before.table.rows(pair[0]), after.table.rows(pair[1])
             scatters = known_scatters(before.table, after.table, pair)
-            comparisons.append(judge_interleaved(compare_rows(*pair, *rows, factor, scatters)))
+            judged = judge_interleaved(compare_rows(*pair, *rows, factor, scatters))
+            comparisons.append(without_known_alarms(judged, after.table))
             was = CountedSnapshot.of(before.table, pair[0])
             now = CountedSnapshot.of(after.table, pair[1])
             counted.append(compare_counts(was, now, allowed))
@@ -401,6 +403,43 @@ def _refuse_counts(old: str, new: str, counted: Sequence[CountComparison]) -> No
             "no case was counted on both sides; counts come from `GPUBENCH_SOFTCUDA=1 asv run`"
         )
         raise GpubenchError(f"no counts of {old} and {new} compare: {why}")
+
+
+@click.command()
+@click.argument("commit")
+@click.argument("benchmarks", nargs=-1, required=True, metavar="BENCHMARK...")
+@click.option("--reason", required=True, help="Why it is accepted, a sentence.")
+@click.option("--by", default="", help="Who says so.")
+@options.results
+def acknowledge(
+    commit: str, benchmarks: tuple[str, ...], reason: str, by: str, results: Path
+) -> None:
+    """Accept a known change of benchmarks at a commit.
+
+    COMMIT is what git takes for one, or the beginning of a hash. BENCHMARK is
+    a name as asv or the report has it, with *, ? and [...], such as
+    'vector_add*'. Adds an entry to gpubench-acknowledged.yaml beside
+    asv.conf.json. Pages fold these changes, and compare raises no alarm for
+    them until the level changes again.
+    """
+    from gpubench.acknowledgements import add_acknowledgement
+    from gpubench.asv_config import find_config
+    from gpubench.results.acknowledgement import Acknowledgement
+
+    table = read_table(results)
+    snapshots = _side(commit, results, lambda _: table).snapshots
+    if not snapshots:
+        raise GpubenchError(f"{commit} has no results in {results}: name a commit that has")
+    found = snapshots[0].commit.hash
+    names = [name for setup in table.setups for name in table.outline(setup).names]
+    for pattern in benchmarks:
+        if not any(Acknowledgement(found, (pattern,), reason, by).covers(name) for name in names):
+            raise GpubenchError(
+                f"{pattern!r} fits no benchmark with results; "
+                '`gpubench query "select distinct kernel from results"` lists them'
+            )
+    entry = Acknowledgement(found, benchmarks, reason, by)
+    echo(str(add_acknowledgement(find_config(results).folder, entry)))
 
 
 @click.command()
