@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpubench.acknowledgements import read_acknowledgements
 from gpubench.asv_config import find_config
 from gpubench.errors import Fault, SuiteError
 from gpubench.files import TooLarge, read_regular
@@ -42,9 +43,9 @@ def project_table(
 
     Histories are those of the branches that ``asv.conf.json`` names, in its ``repo``, else in
     ``repository``. Suites with faults do not stand in the way of results: their faults are
-    returned, and their pairs and old names are left out. So are faults of ``asv.conf.json`` and
-    ``gpubench.yaml`` (beside it), and what is to say of the branches. The table is kept beside
-    ``results_dir``. Raises ``ResultsError`` like ``open_table``.
+    returned, and their pairs and old names are left out. So are faults of ``asv.conf.json``, of
+    ``gpubench.yaml`` and ``gpubench-acknowledged.yaml`` (beside it), and what is to say of the
+    branches. The table is kept beside ``results_dir``. Raises ``ResultsError`` like ``open_table``.
     """
     config = find_config(results_dir)
     machines, faults_of_machines = read_machines(config.folder)
@@ -64,6 +65,8 @@ def project_table(
         branches=config.branches,
         name_of=machines.name_of,
     )
+    table.acknowledged, faults_of_acknowledged = read_acknowledgements(config.folder)
+    faults += faults_of_acknowledged
     faults += [Fault(str(config.path or ".git"), 0, 0, note) for note in table.order.notes]
     return table, tuple(faults)
 

@@ -22,6 +22,7 @@ from gpubench.analysis.steps import (
     MIN_NEWEST_LEVEL,
     find_levels,
     rank_interval,
+    scatter_of,
 )
 from gpubench.results import CaseHistories, CaseName, Ratio, Times
 from gpubench.results.ratio import ERROR, quotient
@@ -60,9 +61,6 @@ MIN_COMMITS_FOR_RANGE = 20
 
 MAX_INTERVAL_COMMITS = 150
 """Commits to either side of a step that its interval is of: more take longer and tell the same."""
-
-ONE_SCATTER = (15.87, 84.13)
-"""Percentiles that are two standard deviations apart, of normal noise."""
 
 MAX_SCATTER = math.log(2) / 3
 """Scatter above which a case is unstable: steps of three scatters are found, so that one that takes
@@ -271,8 +269,7 @@ def _steps(
     left = values - np.repeat(
         [np.median(values[i:j]) for i, j in pairwise(bounds)], np.diff(bounds)
     )
-    low, high = np.percentile(left, ONE_SCATTER)
-    return steps, float(high - low) / 2
+    return steps, scatter_of(left)
 
 
 def _newest_difference(times: Times, measured: NDArray[np.intp], level: Logarithms) -> list[Change]:

@@ -66,6 +66,13 @@ than to 0.1 %."""
 MAX_MEMORY = 0.9
 """Largest correlation of neighbours that is assumed: noise that lasts longer looks like levels."""
 
+CLEAR_SCATTERS = 6.0
+"""Scatters of the wider level from which the memory of the noise does not count: what wanders
+within levels is in their scatter."""
+
+ONE_SCATTER = (15.87, 84.13)
+"""Percentiles that are two standard deviations apart, of normal noise."""
+
 _CERTAIN = 1e6
 """Evidence of a step that is accepted whatever its ranks say."""
 
@@ -87,7 +94,7 @@ class _Series:
     values: Floats
     least_change: float
     memory: float = 0.0
-    evidence: dict[tuple[int, int, int], float] = field(default_factory=dict)
+    evidence: dict[tuple[int, int, int], tuple[float, bool]] = field(default_factory=dict)
     certain_gap: float = field(init=False)
     """Gap between two levels from which they are apart whatever their ranks say."""
 
@@ -98,17 +105,11 @@ class _Series:
             usual = max(float(np.percentile(jumps, USUAL_JUMPS)), FINEST)
             self.certain_gap = MIN_GAP_IN_JUMPS * usual
 
-    @property
-    def needed(self) -> float:
-        """Evidence from which a boundary stands."""
-        certainty = math.log(len(self.values) / MAX_FALSE_SHARE)
-        return certainty * (1 + self.memory) / (1 - self.memory)
-
     def stands(self, start: int, place: int, stop: int) -> bool:
-        return self.judge(start, place, stop) >= self.needed
+        return self.judge(start, place, stop) >= 1
 
     def judge(self, start: int, place: int, stop: int) -> float:
-        """Return the evidence for a boundary at ``place``: minus the logarithm of its chance.
+        """Return the evidence for a boundary at ``place`` in shares of what it needs.
 
         Negative where it is no step at all, by the length of the shorter level: of such
         boundaries, those of the shortest level fall first.
@@ -116,21 +117,29 @@ class _Series:
         key = start, place, stop
         if key not in self.evidence:
             self.evidence[key] = self._judge(*key)
-        return self.evidence[key]
+        evidence, is_clear = self.evidence[key]
+        needed = math.log(len(self.values) / MAX_FALSE_SHARE)
+        if not is_clear:
+            needed *= (1 + self.memory) / (1 - self.memory)
+        return evidence / needed
 
-    def _judge(self, start: int, place: int, stop: int) -> float:
+    def _judge(self, start: int, place: int, stop: int) -> tuple[float, bool]:
+        """Return minus the logarithm of the chance, and whether the step is clear of the noise."""
         before, after = self.values[start:place], self.values[place:stop]
         shorter = min(len(before), len(after))
         far = _is_far(before, after)
         may_be_short = far or (stop == len(self.values) and len(before) >= MIN_LEVEL)
         if shorter < (MIN_NEWEST_LEVEL if may_be_short else MIN_LEVEL):
-            return shorter - 1000.0
-        if abs(_median(after) - _median(before)) < self.least_change:
-            return -1.0
+            return shorter - 1000.0, True
+        size = abs(_median(after) - _median(before))
+        if size < self.least_change:
+            return -1.0, True
         if far or _gap(before, after) >= self.certain_gap:
-            return _CERTAIN
+            return _CERTAIN, True
         separation, evidence = rank_evidence(before, after)
-        return evidence if separation >= MIN_SEPARATION else 0.0
+        if separation < MIN_SEPARATION:
+            return 0.0, True
+        return evidence, size >= CLEAR_SCATTERS * max(scatter_of(before), scatter_of(after), FINEST)
 
 
 def find_levels(values: Floats, proposed: Iterable[int], least_change: float) -> Levels:
@@ -188,6 +197,14 @@ def rank_interval(before: Floats, after: Floats, quantile: float) -> tuple[float
     return float(ordered[outside]), float(ordered[pairs - 1 - outside])
 
 
+def scatter_of(values: Floats) -> float:
+    """Return the scatter: of normal noise its standard deviation, with few outliers the same."""
+    last = len(values) - 1
+    places = [round(last * percentile / 100) for percentile in ONE_SCATTER]
+    low, high = np.partition(values, places)[places]
+    return float(high - low) / 2
+
+
 def _median(values: Floats) -> float:
     """Return the median; ``numpy.median`` takes ten times as long for a few values."""
     half = len(values) // 2
@@ -222,7 +239,7 @@ def _prune(series: _Series, bounds: list[int]) -> None:
                 series.judge(*bounds[index - 1 : index + 2]) for index in range(1, len(bounds) - 1)
             ]
             weakest = min(evidence)
-            if weakest >= series.needed:
+            if weakest >= 1:
                 break
             del bounds[evidence.index(weakest) + 1]
         memory = _memory(series.values, bounds)

@@ -336,6 +336,7 @@ def compare(
     NAME is a suite or a kernel (SUITE::KERNEL, or KERNEL alone where one suite has it); none are
     all. --where and -a keep cases.
     """
+    from gpubench.analysis.acknowledged import without_known_alarms
     from gpubench.analysis.comparison import compare_rows, known_scatters, paired
     from gpubench.analysis.count_changes import CountedSnapshot, compare_counts
     from gpubench.analysis.in_turn import judge_interleaved
@@ -379,7 +380,8 @@ def compare(
         for pair, of_pair in zip(pairs, both_rows, strict=True):
             rows = _only(of_pair[0], kept), _only(of_pair[1], kept)
             scatters = known_scatters(before.table, after.table, pair)
-            comparisons.append(judge_interleaved(compare_rows(*pair, *rows, factor, scatters)))
+            judged = judge_interleaved(compare_rows(*pair, *rows, factor, scatters))
+            comparisons.append(without_known_alarms(judged, after.table))
             was, now = (
                 replace(counts, counts=_only(counts.counts, kept))
                 for counts in (
@@ -474,6 +476,43 @@ def _refuse_counts(old: str, new: str, counted: Sequence[CountComparison]) -> No
             "no case was counted on both sides; counts come from `GPUBENCH_SOFTCUDA=1 asv run`"
         )
         raise GpubenchError(f"no counts of {old} and {new} compare: {why}")
+
+
+@click.command()
+@click.argument("commit")
+@click.argument("benchmarks", nargs=-1, required=True, metavar="BENCHMARK...")
+@click.option("--reason", required=True, help="Why it is accepted, a sentence.")
+@click.option("--by", default="", help="Who says so.")
+@options.results
+def acknowledge(
+    commit: str, benchmarks: tuple[str, ...], reason: str, by: str, results: Path
+) -> None:
+    """Accept a known change of benchmarks at a commit.
+
+    COMMIT is what git takes for one, or the beginning of a hash. BENCHMARK is
+    a name as asv or the report has it, with *, ? and [...], such as
+    'vector_add*'. Adds an entry to gpubench-acknowledged.yaml beside
+    asv.conf.json. Pages fold these changes, and compare raises no alarm for
+    them until the level changes again.
+    """
+    from gpubench.acknowledgements import add_acknowledgement
+    from gpubench.asv_config import find_config
+    from gpubench.results.acknowledgement import Acknowledgement
+
+    table = read_table(results)
+    snapshots = _side(commit, results, lambda _: table).snapshots
+    if not snapshots:
+        raise GpubenchError(f"{commit} has no results in {results}: name a commit that has")
+    found = snapshots[0].commit.hash
+    names = [name for setup in table.setups for name in table.outline(setup).names]
+    for pattern in benchmarks:
+        if not any(Acknowledgement(found, (pattern,), reason, by).covers(name) for name in names):
+            raise GpubenchError(
+                f"{pattern!r} fits no benchmark with results; "
+                '`gpubench query "select distinct kernel from results"` lists them'
+            )
+    entry = Acknowledgement(found, benchmarks, reason, by)
+    echo(str(add_acknowledgement(find_config(results).folder, entry)))
 
 
 @click.command()

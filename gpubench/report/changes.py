@@ -96,6 +96,8 @@ class ChangeRow:
     comparison: str
     others: tuple[str, ...]
     other_count: int
+    acknowledged: str = ""
+    """Who knows of it, and why it is accepted; empty for a new one."""
 
     @property
     def listed(self) -> dict[str, Any]:
@@ -104,7 +106,11 @@ class ChangeRow:
             suite=[self.change.name.suite],
             implementation=[self.change.name.implementation],
             why=[CAUSES[self.cause]],
-            only=[direction, "recovered" if self.recovered else "lasting"],
+            only=[
+                direction,
+                "recovered" if self.recovered else "lasting",
+                *(["acknowledged"] if self.acknowledged else []),
+            ],
             change=self.change.factor,
             speedup=self.speedups[1],
         )
@@ -162,6 +168,7 @@ class CommitChanges:
     is_open: bool
     """At first; the list of a long history folds."""
     rows: tuple[ChangeRow, ...]
+    """Those that nobody knows of first."""
     counted: tuple[CountChangeRow, ...]
     """Changes of counted work, which are exact."""
     shared: tuple[SharedRow, ...] = ()
@@ -192,7 +199,8 @@ def build(history: History, site: Site) -> ChangesPage:
     for item in changes:
         name, change = item.name, item.change
         what = (name.suite, name.kernel, name.implementation, name.time, change.slower, change.kind)
-        where = (change.before, change.after, item.recovered, item.cause, item.facts)
+        known = site.acknowledged(history, name, change)
+        where = (change.before, change.after, item.recovered, item.cause, item.facts, known)
         groups[what + where].append(item)
     listed = list(groups.values())[:MOST_ROWS]
     cases = site.of_cases(history, [largest.name for largest, *_ in listed])
@@ -236,7 +244,7 @@ def build(history: History, site: Site) -> ChangesPage:
                 commit,
                 _counts_of_commit(shown[commit], counted[commit], shared[commit], statuses[commit]),
                 is_open,
-                tuple(shown[commit]),
+                tuple(sorted(shown[commit], key=lambda row: bool(row.acknowledged))),
                 tuple(counted[commit]),
                 tuple(shared[commit]),
                 tuple(statuses[commit]),
@@ -375,6 +383,7 @@ def _row(group: Sequence[ExplainedChange], history: CaseHistories, site: Site) -
         comparison=f"{site.page_address('compare', setup)}#{pair}",
         others=tuple(case_words(item.name) for item in group[1 : _NAMED + 1]),
         other_count=len(group) - 1,
+        acknowledged=str(site.acknowledged(history, name, change) or ""),
     )
 
 

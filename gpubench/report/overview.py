@@ -204,7 +204,7 @@ def build(history: History | None, site: Site) -> Overview:
     newest.sort(key=lambda item: -item[1].ratio.factor)
     worse = [
         (name, change)
-        for name, changes in site.changes(history).items()
+        for name, changes in site.unacknowledged(history).items()
         if (change := slower_than_best(changes))
     ]
     worse.sort(key=lambda item: -item[1].ratio.factor)
@@ -239,7 +239,7 @@ def stamp(history: History, site: Site) -> str:
     machine = site.table.machines.get(history.snapshots[-1].measured_on)
     others = [other.digest_now for other in _side_by_side(history, site)]
     branch = site.branch_of(history.setup), len(site.table.outside)
-    return repr((site.table.problems, machine, others, branch))
+    return repr((site.table.problems, machine, others, branch, site.table.acknowledged))
 
 
 def _side_by_side(history: History, site: Site) -> Sequence[History]:

@@ -219,7 +219,7 @@ def files_of(history: History | None, site: Site) -> Iterator[ReportFile]:
     advised = f"{history.digest_now}{advise.stamp(history, site)}"
     elsewhere = [choose.elsewhere(key, history, site) for key in site.kernels(history)]
     for name, module, shown in (
-        ("changes", changes, history.digest),
+        ("changes", changes, f"{history.digest}{site.table.acknowledged}"),
         ("choose", choose, f"{history.digest_now}{elsewhere}"),
         ("compare", compare, compared),
         ("advise", advise, advised),

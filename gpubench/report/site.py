@@ -44,6 +44,7 @@ from gpubench.results import (
     Snapshot,
     Table,
 )
+from gpubench.results.acknowledgement import Acknowledgement, find_acknowledgement
 
 T = TypeVar("T")
 
@@ -276,6 +277,28 @@ class Site:
         """Changes in each case's times on a setup, as indices into its snapshots, without those
         that most cases share (``shared_changes``)."""
         return self._judged(history).changes
+
+    def acknowledged(
+        self, history: History, name: CaseName, change: Change
+    ) -> Acknowledgement | None:
+        """Return the entry of the project that a change belongs to; ``None`` for a new one."""
+        known = self.table.acknowledged
+        return find_acknowledgement(known, name, history.commits, change.after)
+
+    def unacknowledged(self, history: History) -> Mapping[CaseName, Sequence[Change]]:
+        """Changes of each case since the newest one that the project knows of."""
+        changes = self.changes(history)
+        if not self.table.acknowledged:
+            return changes
+        since: dict[CaseName, Sequence[Change]] = {}
+        for name, of_case in changes.items():
+            known = [
+                place
+                for place, change in enumerate(of_case)
+                if self.acknowledged(history, name, change)
+            ]
+            since[name] = of_case[max(known, default=-1) + 1 :]
+        return since
 
     def shared_changes(self, history: History) -> Sequence[SharedChange]:
         """What most cases of a setup share, oldest first."""

@@ -23,6 +23,7 @@ from gpubench.git import Repository, read_committed
 from gpubench.links import leads_out
 from gpubench.names import BenchmarkName, Value, parse_benchmark_name
 from gpubench.results import store
+from gpubench.results.acknowledgement import Acknowledgement
 from gpubench.results.asv_files import (
     UnreadableFile,
     read_benchmarks,
@@ -228,6 +229,8 @@ class Table:
     _repository: Repository | None
     _snapshots: Mapping[Setup, list[Snapshot]]
     """What was measured on each setup, oldest commit first; by branch, and ``EVERY`` commit."""
+    acknowledged: tuple[Acknowledgement, ...] = ()
+    """Changes that the project knows of and accepts."""
     _outlines: dict[Setup, History] = field(default_factory=dict, init=False)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,0 +1,130 @@
+"""``gpubench-acknowledged.yaml``, the changes that a project knows of and accepts.
+
+It stands beside ``asv.conf.json``. Pages fold these changes, and ``compare`` raises no alarm for
+them, until the level changes again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from gpubench.errors import Fault, GpubenchError, did_you_mean
+from gpubench.links import LEADS_OUT, leads_out
+from gpubench.results.acknowledgement import Acknowledgement
+from gpubench.suite.reader import read_suite_file
+from gpubench.suite.tree import Node
+
+NAME = "gpubench-acknowledged.yaml"
+
+VERSION = 1
+
+FIELDS = ("commit", "benchmarks", "reason", "by")
+
+FORM = (
+    'write - {commit: "0123abcd", benchmarks: ["vector_add*"], reason: checks its input, by: Ada}'
+)
+
+COMMIT = re.compile(r"[0-9a-f]{7,40}")
+
+HEAD = f"""\
+# Changes of times that are known and accepted: `gpubench acknowledge` adds one.
+version: {VERSION}
+changes:
+"""
+
+
+def read_acknowledgements(folder: Path) -> tuple[tuple[Acknowledgement, ...], tuple[Fault, ...]]:
+    """Read the file of a project, and everything that is wrong with it; one with faults stands for
+    no change."""
+    path = folder / NAME
+    if not path.exists():
+        return (), ()
+    if leads_out(path, folder):
+        return (), (Fault(str(path), 0, 0, LEADS_OUT),)
+    root, faults = read_suite_file(path)
+    # The reader is that of suites, and says so.
+    said = [replace(fault, message=fault.message.replace("a suite", "it")) for fault in faults]
+    if root is not None:
+        said += _faults(root)
+    if said or root is None:
+        return (), tuple(sorted(said))
+    changes = root.find("changes")
+    return tuple(map(_acknowledgement, changes.items if changes else ())), ()
+
+
+def add_acknowledgement(folder: Path, entry: Acknowledgement) -> Path:
+    """Add an entry at the end of the file, which is made where there is none; return its path.
+
+    Raises ``GpubenchError`` where the file has faults, or ends in something else than the list.
+    """
+    path = folder / NAME
+    known, faults = read_acknowledgements(folder)
+    if faults:
+        raise GpubenchError(f"{faults[0]}; fix that first")
+    old = path.read_text(encoding="utf-8") if path.exists() else HEAD
+    line = {
+        "commit": entry.commit,
+        "benchmarks": entry.benchmarks,
+        "reason": entry.reason,
+        "by": entry.by,
+    }
+    # JSON is YAML, and quotes what a reader of YAML would take for something else.
+    fields = (f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in line.items())
+    new = "".join([old, "" if old.endswith("\n") else "\n", "  - ", "\n    ".join(fields), "\n"])
+    path.write_text(new, encoding="utf-8")
+    if read_acknowledgements(folder) != ((*known, entry), ()):
+        path.write_text(old, encoding="utf-8")
+        raise GpubenchError(f"{path}: `changes` is not its last field, a list; {FORM} in it")
+    return path
+
+
+def _acknowledgement(node: Node) -> Acknowledgement:
+    fields = {name: node.find(name) for name in FIELDS}
+    texts = {name: str(field.content) if field else "" for name, field in fields.items()}
+    benchmarks = fields["benchmarks"]
+    patterns = (benchmarks.items or (benchmarks,)) if benchmarks else ()
+    named = tuple(str(one.content) for one in patterns)
+    return Acknowledgement(texts["commit"], named, texts["reason"], texts["by"])
+
+
+def _faults(root: Node) -> Iterator[Fault]:
+    version = root.find("version")
+    if version is None or version.content != VERSION:
+        place = version or root
+        yield place.origin.fault(f"version: {VERSION} is missing; this release reads no other")
+    for name, node in root.entries.items():
+        if name not in ("version", "changes"):
+            hint = did_you_mean(name, ("version", "changes"))
+            yield node.key_fault(f"{name!r} is no field; there are version and changes{hint}")
+    changes = root.find("changes")
+    if changes and not isinstance(changes.content, tuple):
+        yield changes.origin.fault(f"changes is a list; {FORM}")
+    for entry in changes.items if changes else ():
+        yield from _faults_of_entry(entry)
+
+
+def _faults_of_entry(entry: Node) -> Iterator[Fault]:
+    for name, node in entry.entries.items():
+        if name not in FIELDS:
+            hint = did_you_mean(name, FIELDS)
+            yield node.key_fault(f"{name!r} is no field of a change; {FORM}{hint}")
+    for name in ("commit", "benchmarks", "reason"):
+        if entry.find(name) is None:
+            yield entry.origin.fault(f"{name} is missing; {FORM}")
+    commit = entry.find("commit")
+    if commit and not (isinstance(commit.content, str) and COMMIT.fullmatch(commit.content)):
+        yield commit.origin.fault(
+            f"{commit.content!r} is no commit: write 7 to 40 characters of its hash, in quotes"
+        )
+    benchmarks = entry.find("benchmarks")
+    for one in (benchmarks.items or (benchmarks,)) if benchmarks else ():
+        if not isinstance(one.content, str) or not one.content:
+            yield one.origin.fault(f"a pattern is the text of a benchmark's name; {FORM}")
+    for name in ("reason", "by"):
+        field = entry.find(name)
+        if field and not isinstance(field.content, str):
+            yield field.origin.fault(f"{name} is a text; {FORM}")
