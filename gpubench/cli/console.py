@@ -270,6 +270,20 @@ def print_answer(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         echo("\n".join(lines))
 
 
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()
+) -> None:
+    """Print a table, its header bold on a terminal and its cells folded where it is too wide."""
+    from gpubench.tables.table import lines_that_fit, table
+
+    lines = lines_that_fit(columns, rows, right, OUT.rich.width)
+    if lines is None:
+        OUT.print(table(columns, rows, right, folded=True))
+        return
+    OUT.print(lines[0], style="bold")
+    echo("\n".join(lines[1:]))
+
+
 @dataclass
 class Watched:
     """Work that takes long, while a person waits for it."""

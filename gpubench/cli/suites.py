@@ -10,7 +10,7 @@ from typing import Literal
 import click
 
 from gpubench.cli import options
-from gpubench.cli.console import ERR, OUT, echo, print_faults, print_json
+from gpubench.cli.console import ERR, OUT, echo, print_faults, print_json, print_table
 from gpubench.cli.planning import planned, with_faults_of_code
 from gpubench.collecting import without_collecting
 from gpubench.errors import Exit, SuiteError
@@ -105,7 +105,7 @@ def plan(
         for case in cases:
             echo(plans.case_name(case))
         return
-    OUT.print(plans.plan_table(cases, listed=bool(where or axes)))
+    print_table(*plans.plan_table(cases, listed=bool(where or axes)))
 
 
 @click.command()

@@ -46,6 +46,31 @@ def table(
     return made
 
 
+def lines_that_fit(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], right: Container[str], width: int
+) -> list[str] | None:
+    """Return the lines of ``table``, its header first; ``None`` where they are longer than
+    ``width``, so that cells have to be folded, or where a cell has several lines.
+
+    rich takes a millisecond for a row: it wraps each cell and looks for styles in it.
+    """
+    cells = [columns, *rows]
+    if any("\n" in cell or "\t" in cell for row in cells for cell in row):
+        return None
+    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    if sum(widths) + 2 * len(widths) > width:
+        return None
+    sides = [name in right for name in columns]
+    lines = []
+    for row in cells:
+        padded = (
+            " " * (most - cell_len(cell)) + cell if is_right else set_cell_size(cell, most)
+            for cell, most, is_right in zip(row, widths, sides, strict=True)
+        )
+        lines.append(f" {'  '.join(padded)} ")
+    return lines
+
+
 def several(cases: Sequence[str]) -> str:
     """``3 cases, first n=8``; of one its name alone."""
     return cases[0] if len(cases) == 1 else f"{len(cases)} cases, first {cases[0]}"

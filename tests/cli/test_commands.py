@@ -6,8 +6,10 @@ import sys
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from gpubench.cli import main
+from gpubench.tables.table import lines_that_fit, table
 
 SUITE = """\
 version: 1
@@ -217,3 +219,19 @@ def test_a_plan_shows_values_that_no_suite_declares(project):
     refused = CliRunner().invoke(main, ["plan", "-a", "n=12", "-a", "n=13"])
     assert refused.exit_code == 2
     assert "gpubench: -a n is given twice; write its values at once: -a n=12,13" in refused.stderr
+
+
+@pytest.mark.parametrize("width", [60, 200])
+def test_a_table_looks_the_same_where_no_cell_has_to_be_folded(width):
+    columns, right = ("kernel", "device", "cases"), ("cases",)
+    rows = [("scale", "cpu", "4"), ("größe", "cuda:0", "1,024"), ("大きさ", "", "")]
+    console = Console(width=width, color_system=None)
+    with console.capture() as captured:
+        console.print(table(columns, rows, right, folded=True))
+
+    assert lines_that_fit(columns, rows, right, width) == captured.get().splitlines()
+
+
+def test_cells_that_have_to_be_folded_are_left_to_rich():
+    assert lines_that_fit(("name",), [("a" * 20,)], (), 21) is None
+    assert lines_that_fit(("name",), [("two\nlines",)], (), 80) is None
