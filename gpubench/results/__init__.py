@@ -6,6 +6,7 @@ says what a row is and ``ratio`` what its intervals are.
 
 from gpubench.results.counts import CaseCounts, LineCounts
 from gpubench.results.model import (
+    ALONE,
     NO_RENAMES,
     STATUSES,
     CaseName,
@@ -36,6 +37,7 @@ from gpubench.results.table import (
 
 __all__ = [
     "ABSENT",
+    "ALONE",
     "COMPARED_TIMES",
     "LAUNCH_PARTS",
     "NO_RENAMES",
