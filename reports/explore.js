@@ -10,6 +10,7 @@ const gpubenchSeries = {};
   if (!root) return;
   const { quantity, ratioText } = gpubenchText;
   const MOST = 12; // series in one chart: more have no colours of their own
+  const ALL = "*"; // of a choice: no value of a parameter
   const COLOURS = 7; // as in gpubench/report/figures.py
   const DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];
   const sources = JSON.parse(document.getElementById("explore-sources").textContent);
@@ -34,17 +35,17 @@ const gpubenchSeries = {};
     }));
   };
 
-  const setupsChosen = () => sources.filter((one) => chosen.get("machine") === "" || one.setup === chosen.get("machine"));
+  const setupsChosen = () => sources.filter((one) => chosen.get("machine") === ALL || one.setup === chosen.get("machine"));
 
   const fits = (one) => [...chosen].every(([name, value]) => {
-    if (["machine", "x", "y", "reference"].includes(name) || value === "") return true;
+    if (["machine", "x", "y", "reference"].includes(name) || value === ALL) return true;
     if (name === "implementation") return one.implementation === value;
     if (name === "measures") return one.time === value;
     return one.parameters[name.slice(2)] === value;
   });
 
   const label = (one) => {
-    const many = sources.length > 1 && chosen.get("machine") === "";
+    const many = sources.length > 1 && chosen.get("machine") === ALL;
     const what = [one.implementation === "time" ? "" : one.implementation, one.case, one.time === "kernel" ? "" : one.time.replaceAll("_", " ")];
     return [...what, many ? one.setup : ""].filter(Boolean).join(" ") || "time";
   };
@@ -97,7 +98,7 @@ const gpubenchSeries = {};
         text: one.commits.map(([short, moment, subject], place) => {
           const value = one.numbers[place];
           const ratio = isRatio && Number.isFinite(value / base) ? `, ${ratioText(value / base)} of the reference` : "";
-          return `<b>${escaped(label(one))}</b><br>${short} ${date(moment)} ${escaped(subject)}<br>${quantity(value, one.unit)}${ratio}`;
+          return `<b>${escaped(label(one))}</b><br>${short} ${date(moment)} ${escaped(subject)}<br>${escaped(quantity(value, one.unit))}${ratio}`;
         }),
         hovertemplate: "%{text}<extra></extra>",
         mode: one.numbers.length > 60 ? "lines" : "lines+markers",
@@ -131,7 +132,7 @@ const gpubenchSeries = {};
       yaxis: {
         ...axis,
         type: isLog ? "log" : "linear",
-        title: { text: isRatio ? "over the reference" : units.map((unit) => unit || "value").join(", ") },
+        title: { text: isRatio ? "over the reference" : escaped(units.map((unit) => unit || "value").join(", ")) },
         ...(units[0] === "seconds" && !isRatio ? { tickformat: "~s", ticksuffix: "s" } : {}),
       },
       shapes: isRatio ? [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1, line: { color: colour("--text"), width: 1 } }] : [],
@@ -157,9 +158,19 @@ const gpubenchSeries = {};
   };
 
   const selects = new Map();
+  const keyOf = (name) => `explore-${encodeURIComponent(name)}`;
+  // A part of the address; one that somebody has cut in the midst of a character is none.
+  const asked = (name) => {
+    const text = gpubenchLists.parts().get(keyOf(name));
+    try {
+      return text === undefined ? undefined : decodeURIComponent(text);
+    } catch {
+      return undefined;
+    }
+  };
 
   const remember = () => gpubenchLists.remember(Object.fromEntries(
-    [...chosen].map(([name, value]) => [`explore-${name}`, value === selects.get(name)?.dataset.first ? "" : encodeURIComponent(value)]),
+    [...chosen].map(([name, value]) => [keyOf(name), value === selects.get(name)?.dataset.first ? "" : encodeURIComponent(value)]),
   ));
 
   const choose = (name, value) => {
@@ -170,8 +181,7 @@ const gpubenchSeries = {};
   };
 
   const select = (name, title, options, first) => {
-    const asked = gpubenchLists.parts().get(`explore-${name}`);
-    const wanted = asked === undefined ? first : decodeURIComponent(asked);
+    const wanted = asked(name) ?? first;
     const value = options.some(([one]) => one === wanted) ? wanted : first;
     const element = make("select", { onchange: () => choose(name, element.value) },
       ...options.map(([one, words]) => make("option", { value: one }, words)));
@@ -186,18 +196,18 @@ const gpubenchSeries = {};
     const here = sources.find((one) => one.is_here);
     const cases = await open(here);
     const distinct = (values) => [...new Set(values)];
-    const all = (values, words = "all") => [["", words], ...values.map((one) => [one, one.replaceAll("_", " ")])];
+    const all = (values, words = "all") => [[ALL, words], ...values.map((one) => [one, one.replaceAll("_", " ")])];
     const tools = root.querySelector(".tools");
     const fields = [];
-    if (sources.length > 1) fields.push(select("machine", "Machine, environment", [...sources.map((one) => [one.setup, one.setup]), ["", "all in one chart"]], here.setup));
+    if (sources.length > 1) fields.push(select("machine", "Machine, environment", [...sources.map((one) => [one.setup, one.setup]), [ALL, "all in one chart"]], here.setup));
     else chosen.set("machine", here.setup);
     const implementations = distinct(cases.map((one) => one.implementation));
-    if (implementations.length > 1) fields.push(select("implementation", "Implementation", all(implementations), ""));
+    if (implementations.length > 1) fields.push(select("implementation", "Implementation", all(implementations), ALL));
     const times = distinct(cases.map((one) => one.time));
-    if (times.length > 1) fields.push(select("measures", "What is measured", all(times), times.includes("kernel") ? "kernel" : ""));
+    if (times.length > 1) fields.push(select("measures", "What is measured", all(times), times.includes("kernel") ? "kernel" : ALL));
     for (const name of distinct(cases.flatMap((one) => Object.keys(one.parameters)))) {
       const values = distinct(cases.map((one) => one.parameters[name]).filter((one) => one !== undefined));
-      if (values.length > 1) fields.push(select(`p-${name}`, name, all(values), ""));
+      if (values.length > 1) fields.push(select(`p-${name}`, name, all(values), ALL));
     }
     fields.push(select("x", "Commits by", [["order", "order"], ["date", "date"]], "order"));
     fields.push(select("y", "Scale", [["log", "logarithmic"], ["linear", "linear"]], "log"));

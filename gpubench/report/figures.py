@@ -103,7 +103,7 @@ def history_figure(chart: HistoryChart) -> Figure:
             }
             for series in chart.series
         ],
-        "unit": chart.unit,
+        "unit": _escaped(chart.unit),
         "commits": [_escaped(_commit_words(commit)) for commit in chart.commits],
     }
 
