@@ -1,9 +1,12 @@
-"""What the report needs of ``asv.conf.json``: whose branches make a history, and where they are."""
+"""What commands need of ``asv.conf.json``: where results, pages and the repository are, whose
+branches make a history, where a commit is shown, and which changes count."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +16,7 @@ from gpubench.errors import Fault
 from gpubench.files import TooLarge, read_regular
 from gpubench.git import BareRepository, Repository, named_repository
 from gpubench.links import LEADS_OUT, leads_out
+from gpubench.names import pattern_fault
 
 NAMES = ("asv.conf.json", "asv.conf.jsonc")
 
@@ -32,6 +36,15 @@ class AsvConfig:
     """Names for git; empty where none is named."""
     path: Path | None = None
     """``None`` where there is none."""
+    results_dir: Path = Path("results")
+    """Where asv keeps results; relative to the working folder, as is ``html_dir``."""
+    html_dir: Path | None = None
+    """Where asv writes its site; ``None`` where that is not said."""
+    show_commit_url: str = ""
+    """What stands before a hash in the address of a commit's page; empty without one."""
+    thresholds: tuple[tuple[str, float], ...] = ()
+    """``regressions_thresholds``: regular expressions of benchmarks, each with the share by which
+    a value changes at least."""
     faults: tuple[Fault, ...] = ()
 
 
@@ -43,7 +56,24 @@ def find_config(results_dir: Path) -> AsvConfig:
     """
     path = next(_candidates(results_dir), None)
     if path is None:
-        return AsvConfig(Path(), Path())
+        return AsvConfig(Path(), repository_beside(results_dir) or Path())
+    return read_config(path, repository_beside(results_dir))
+
+
+def project_config() -> AsvConfig | None:
+    """Read the configuration of the working folder; ``None`` where there is none."""
+    path = next(filter(Path.is_file, map(Path, NAMES)), None)
+    return read_config(path) if path else None
+
+
+def repository_beside(results_dir: Path) -> Path | None:
+    """Return the nearest folder above a results directory that is a git repository."""
+    place = Path(os.path.normpath(Path.cwd() / results_dir))
+    return next((folder for folder in place.parents if (folder / ".git").exists()), None)
+
+
+def read_config(path: Path, beside: Path | None = None) -> AsvConfig:
+    """Read a configuration; ``beside`` is a repository for where ``repo`` names none here."""
     folder = path.parent
     try:
         content = read_configuration(path)
@@ -55,7 +85,50 @@ def find_config(results_dir: Path) -> AsvConfig:
     except ValueError as error:
         words = f"it is not read, so that the history is that of HEAD: {error}"
         return AsvConfig(folder, folder, path=path, faults=(Fault(str(path), 0, 0, words),))
-    return AsvConfig(folder, _repository(folder, content), tuple(filter(None, branches)), path)
+    thresholds, faults = _thresholds(content, path)
+    return AsvConfig(
+        folder,
+        _repository(folder, content, beside or folder),
+        tuple(filter(None, branches)),
+        path,
+        results_dir=folder / (_path(content.get("results_dir")) or "results"),
+        html_dir=folder / html if (html := _path(content.get("html_dir"))) else None,
+        show_commit_url=_web_address(content.get("show_commit_url")),
+        thresholds=thresholds,
+        faults=faults,
+    )
+
+
+def _path(value: Any) -> str:
+    """Return the text of a path; empty for any other value."""
+    return value if isinstance(value, str) and "\0" not in value else ""
+
+
+def _web_address(value: Any) -> str:
+    """Return an address that a page may link to; empty for any other value."""
+    is_one = isinstance(value, str) and re.fullmatch(r"https?://[!-~]{1,500}", value)
+    return value if is_one else ""
+
+
+def _thresholds(
+    content: Mapping[str, Any], path: Path
+) -> tuple[tuple[tuple[str, float], ...], tuple[Fault, ...]]:
+    """Return the thresholds of changes, and what is wrong with the others."""
+    given = content.get("regressions_thresholds") or {}
+    if not isinstance(given, dict):
+        words = '`regressions_thresholds` is a mapping such as {"time_sum": 0.1}; it is not used'
+        return (), (Fault(str(path), 0, 0, words),)
+    thresholds, faults = [], []
+    for pattern, share in given.items():
+        fault = pattern_fault(pattern, "")
+        if not (isinstance(share, int | float) and 0 <= share < math.inf):
+            fault = f"{share!r} is no share; write one such as 0.1"
+        if fault:
+            words = f"`regressions_thresholds` of {pattern!r} is not used: {fault}"
+            faults.append(Fault(str(path), 0, 0, words))
+        else:
+            thresholds.append((pattern, float(share)))
+    return tuple(thresholds), tuple(faults)
 
 
 def _candidates(results_dir: Path) -> Iterator[Path]:
@@ -100,14 +173,14 @@ def read_configuration(path: Path) -> Mapping[str, Any]:
     return content
 
 
-def _repository(folder: Path, content: Mapping[str, Any]) -> Repository:
+def _repository(folder: Path, content: Mapping[str, Any], beside: Path) -> Repository:
     """Return the folder that ``repo`` names, or the one to which asv has cloned it from elsewhere;
-    else that of the configuration."""
+    else the repository ``beside``."""
     repo, project = content.get("repo"), content.get("project", "project")
     if isinstance(repo, str) and "\0" not in repo and (folder / repo).is_dir():
         return named_repository(folder / repo)
     # asv clones into a folder of the project's name, beside its configuration.
     if isinstance(project, str) and "\0" not in project:
         clone = named_repository(folder / project)
-        return clone if isinstance(clone, BareRepository) else folder
-    return folder
+        return clone if isinstance(clone, BareRepository) else beside
+    return beside

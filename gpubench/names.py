@@ -22,6 +22,13 @@ Time = Literal["kernel", "end_to_end", "transfer", "launch", "compile", "cold", 
 TIMES: tuple[str, ...] = get_args(Time)
 """The labelled times, in the order in which they are shown."""
 
+QUANTITIES = ("memory", "peak_memory", "tracked")
+"""What asv's ``mem``, ``peakmem`` and ``track`` benchmarks give in place of a time: the bytes of an
+object, the most bytes of a process, and any number."""
+
+LABELS = (*TIMES, *QUANTITIES)
+"""Labels of everything that a benchmark gives, in the order in which they are shown."""
+
 FRESH_TIMES = frozenset({"compile", "start"})
 """Those of which a sample is a process of its own: few are taken, and none of a size of its own."""
 
@@ -43,7 +50,7 @@ class BenchmarkName:
     kernel: str
     implementation: str
     time: str
-    """One of ``TIMES``."""
+    """One of ``LABELS``."""
 
     @property
     def class_name(self) -> str:

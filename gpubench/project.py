@@ -58,12 +58,14 @@ def project_table(
         faults += error.faults
     table = open_table(
         results_dir,
-        config.repository if config.path else repository,
+        config.repository if config.path or config.repository != Path() else repository,
         (*pairs, *patterns),
         table_path(results_dir),
         renames,
         branches=config.branches,
         name_of=machines.name_of,
+        thresholds=config.thresholds,
+        commit_url=config.show_commit_url,
     )
     table.acknowledged, faults_of_acknowledged = read_acknowledgements(config.folder)
     faults += faults_of_acknowledged

@@ -47,9 +47,9 @@
   // A figure over commits carries each series' numbers once, in columns: from them come the lines,
   // the bands of their intervals, and the words under the pointer (gpubench/report/figures.py).
 
-  const { DASH, digits, ratioText, seconds, secondsInterval } = gpubenchText;
+  const { DASH, digits, quantity, ratioText, secondsInterval } = gpubenchText;
 
-  const words = (series, commits) =>
+  const words = (series, commits, unit) =>
     commits.map((commit, index) => {
       const part = ({ values, lows, highs }) => [values[index], lows[index] ?? NaN, highs[index] ?? NaN];
       const [time, ...times] = part(series.times);
@@ -58,7 +58,7 @@
       return [
         series.name,
         commit,
-        ...(time === null ? [] : [`${seconds(time)} (${secondsInterval(...times)})`]),
+        ...(time === null ? [] : [`${quantity(time, unit)}${unit === "seconds" ? ` (${secondsInterval(...times)})` : ""}`]),
         ...(ratio === null ? [] : [`${ratioText(ratio)} (${ratios})`]),
       ].join("<br>");
     });
@@ -105,7 +105,7 @@
 
   const traces = (figure) => {
     if (!figure.columns) return figure.data;
-    const texts = figure.columns.map((series) => words(series, figure.commits));
+    const texts = figure.columns.map((series) => words(series, figure.commits, figure.unit));
     return figure.data.flatMap((trace) => {
       const { series, column, band } = trace.drawn;
       const curve = figure.columns[series][column];
@@ -180,7 +180,7 @@
         gpubenchLists.load("plotly.min.js").then(() => start(target));
       }
     }, { rootMargin: "50%" });
-    document.querySelectorAll(".chart").forEach((element) => near.observe(element));
+    document.querySelectorAll(".chart[data-figure]").forEach((element) => near.observe(element));
   };
 
   if (document.readyState === "complete") observe();

@@ -44,6 +44,7 @@ const gpubenchLists = (() => {
     const region = make("div", { className: "scroll", tabIndex: 0 }, table);
     region.setAttribute("role", "region");
     region.setAttribute("aria-label", caption);
+    stack(region);
     return region;
   };
 
@@ -86,6 +87,21 @@ const gpubenchLists = (() => {
         return words(element.textContent);
       },
     }));
+
+  // On a phone a row's cells stand below each other, each after its head (gpubench.css). Maps, where
+  // a cell's place tells something, stay as they are.
+  const stack = (root) => {
+    for (const table of root.querySelectorAll("table:not(.recent, .launches, .lines, .stacks, .kernels:not(.times))")) {
+      const heads = [...table.querySelectorAll(":scope > thead th")].map((head) => head.firstChild?.textContent ?? "");
+      for (const row of table.querySelectorAll(":scope > tbody > tr")) {
+        [...row.children].forEach((cell, place) => {
+          if (cell.tagName === "TD" && heads[place] && cell.childNodes.length && !cell.querySelector("svg")) cell.dataset.head = heads[place];
+        });
+      }
+      table.classList.add("stacks");
+    }
+  };
+  stack(document);
 
   const lists = new Map();
 

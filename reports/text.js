@@ -28,6 +28,17 @@ const gpubenchText = (() => {
     const [factor, name] = unit(high);
     return `${digits(low / factor)}${DASH}${digits(high / factor)}${SPACE}${name}`;
   };
+  const bytes = (value) => {
+    const prefixes = [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]];
+    const [scale, name] = prefixes.find(([least]) => Math.abs(value) >= least) ?? [1, "B"];
+    return `${digits(value / scale)}${SPACE}${name}`;
+  };
+  // A value with its unit, as `quantity` of text.py.
+  const quantity = (value, of) => {
+    if (of === "seconds") return seconds(value);
+    if (of === "bytes") return bytes(value);
+    return of ? `${digits(value)}${SPACE}${of}` : digits(value);
+  };
   const ratioText = (value) => `${digits(value)}×`;
   const known = (ratio) => ratio.low > 0 && Number.isFinite(ratio.high);
 
@@ -41,5 +52,5 @@ const gpubenchText = (() => {
     return { value, low: value * Math.exp(-below), high: value * Math.exp(above) };
   };
 
-  return { DASH, digits, independentQuotient, known, ratioText, seconds, secondsInterval };
+  return { DASH, digits, independentQuotient, known, quantity, ratioText, seconds, secondsInterval };
 })();

@@ -43,6 +43,8 @@ class Stretch:
     """The same at the largest."""
     after: Row | None
     """The same at the size before, where another is fastest: the border lies between."""
+    unknown: bool = False
+    """Whether a difference between these is not known, since a time has no interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,17 +215,18 @@ def _stretches(rows: Iterable[Row], label: Labels) -> tuple[Stretch, ...]:
         for row in sorted(by_size[size], key=lambda row: row.seconds or math.inf):
             fastest.setdefault(label(row), row)
         first = next(iter(fastest.values()))
-        labels = []
+        labels, unknown = [], False
         for name, row in fastest.items():
             ratio = time_ratio(row, first)
             if ratio is None or ratio.verdict != "faster":
                 labels.append(name)
+                unknown |= row is not first and (ratio is None or not ratio.has_interval)
         before = stretches[-1] if stretches else None
-        if before and set(before.labels) == set(labels):
+        if before and set(before.labels) == set(labels) and before.unknown == unknown:
             stretches[-1] = replace(before, last=first)
         else:
             after = before.last if before else None
-            stretches.append(Stretch(tuple(labels), first, first, after))
+            stretches.append(Stretch(tuple(labels), first, first, after, unknown))
     return tuple(stretches)
 
 

@@ -340,6 +340,8 @@ def compare_rows(
     setups = SetupDifference.between(old, new, facts)
     compared = []
     for name in sorted(old_rows.keys() | new_rows.keys(), key=natural_order):
+        if not name.is_time:
+            continue
         old_row, new_row = old_rows.get(name), new_rows.get(name)
         item = _Compared(name, old_row, new_row)
         item.moved = _baseline_ratio(old_row, new_row, old_rows, new_rows)

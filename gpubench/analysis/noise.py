@@ -37,11 +37,14 @@ def noise(histories: Iterable[CaseHistories]) -> Noise:
     of_parts: list[NDArray[np.float64]] = []
     of_cases: list[NDArray[np.float64]] = []
     for history in histories:
-        medians, lows, highs = history.times[:, :, -1]
+        is_time = [name.is_time for name in history.names]
+        medians, lows, highs = history.times[:, is_time, -1]
         # Ends that are not known are 0 or less, and infinite.
         with_interval = (lows > 0) & np.isfinite(highs)
         of_parts.append(((highs - lows) / 2 / medians)[with_interval])
-        for times, statuses in zip(history.times[0], history.statuses, strict=True):
+        for times, statuses in zip(
+            history.times[0, is_time], history.statuses[is_time], strict=True
+        ):
             newest = times[statuses != ABSENT][-RECENT:]
             measured = newest[~np.isnan(newest)]
             of_cases.append(np.abs(measured[1:] / measured[:-1] - 1))

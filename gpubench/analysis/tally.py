@@ -17,12 +17,15 @@ def count(rows: Iterable[Row]) -> dict[str, int]:
     """How many cases are what; every case counts once, and what does not occur is left out.
 
     ``faster``, ``slower``, ``unclear``; ``not compared`` where the baseline is missing; each
-    status but ``ok``; ``baseline``; ``time only`` for times that have no speedup by their nature.
+    status but ``ok``; ``baseline``; ``time only`` for times that have no speedup by their nature;
+    ``memory or number`` for what is no time.
     """
     counts: Counter[str] = Counter()
     for row in rows:
         if row.status != "ok":
             counts[row.status] += 1
+        elif not row.is_time:
+            counts["memory or number"] += 1
         elif row.speedup:
             counts[row.speedup.verdict] += 1
         elif row.missing:
@@ -31,6 +34,7 @@ def count(rows: Iterable[Row]) -> dict[str, int]:
             is_baseline = row.is_baseline and not row.is_alone
             counts["baseline" if is_baseline else "time only"] += 1
     order = ("faster", "slower", "unclear", "not compared", *SEVERITY, "baseline", "time only")
+    order += ("memory or number",)
     return {key: counts[key] for key in order if counts[key]}
 
 

@@ -19,7 +19,7 @@ from gpubench.cli.console import (
     print_json,
     watched,
 )
-from gpubench.cli.options import RESULTS, SUITES
+from gpubench.cli.options import SUITES, default_results
 from gpubench.cli.planning import chosen_cases, has_preset
 from gpubench.errors import Exit, GpubenchError
 from gpubench.links import stay_inside
@@ -143,11 +143,12 @@ def _stored_doubts(rows: Sequence[Row]) -> Mapping[KernelKey, KernelDoubts]:
     from gpubench.analysis.declared_work import find_doubts
     from gpubench.project import project_table
 
-    if not (RESULTS.is_dir() and any(row.bytes_per_second or row.flops_per_second for row in rows)):
+    results = default_results()
+    if not (results.is_dir() and any(row.bytes_per_second or row.flops_per_second for row in rows)):
         return {}
     try:
-        stay_inside(RESULTS)
-        with closing(project_table(RESULTS, Path.cwd(), asked_folder(SUITES))[0]) as table:
+        stay_inside(results)
+        with closing(project_table(results, Path.cwd(), asked_folder(SUITES))[0]) as table:
             return find_doubts(table)
     except GpubenchError:  # of stored results, which were not asked for; `gpubench report` says it
         return {}

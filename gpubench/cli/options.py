@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from gpubench.asv_config import project_config
 from gpubench.errors import GpubenchError
 from gpubench.suite.folder import VARIABLE, asked_folder, library_instead
 
@@ -19,6 +20,12 @@ Command = TypeVar("Command", bound=Callable[..., None])
 
 SUITES = Path("suites")
 RESULTS = Path(".asv/results")
+
+
+def default_results() -> Path:
+    """Return where results are: as asv.conf.json in the working folder says, if they are there."""
+    config = project_config()
+    return config.results_dir if config and config.results_dir.is_dir() else RESULTS
 
 
 def path(name: str, default: Path, help: str, **more: Any) -> Callable[[Command], Command]:
@@ -85,7 +92,13 @@ axes = click.option(
     help="Keep these values of an axis, declared or not: -a n=1024,5000 -a implementation=numpy. "
     "Repeatable.",
 )
-results = path("--results", RESULTS, "asv's results directory.")
+results = click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    default=default_results,
+    show_default="results_dir of asv.conf.json, or .asv/results",
+    help="asv's results directory.",
+)
 suites = path(
     "--suites",
     SUITES,

@@ -29,7 +29,7 @@ from gpubench.cli.console import (
     print_json,
     printable,
 )
-from gpubench.cli.options import RESULTS, SUITES
+from gpubench.cli.options import SUITES
 from gpubench.cli.planning import chosen_cases
 from gpubench.errors import Exit, GpubenchError
 from gpubench.links import stay_inside
@@ -47,10 +47,33 @@ T = TypeVar("T")
 TEMPLATES = Path("reports")
 """Of the project: they replace those of the package by name."""
 
+MAX_TABLE_COLUMNS = 16
+"""Of an answer on the terminal, as far as what was measured."""
+
 MAX_MEASURE_SECONDS = 86_400.0
 """Of ``compare --measure``: what differs between days is what it is there to avoid."""
 
-output_option = options.path("--output", Path("reports/html"), "Where the pages are written.")
+OUTPUT = Path("reports/html")
+
+
+def _default_output() -> Path:
+    """Return where pages go: in a project with suites to ``OUTPUT``, in another project of asv's
+    beside its site, to ``gpubench/`` in its ``html_dir``."""
+    from gpubench.asv_config import project_config
+
+    config = project_config()
+    if config is None or config.html_dir is None or SUITES.exists() or TEMPLATES.exists():
+        return OUTPUT
+    return config.html_dir / "gpubench"
+
+
+output_option = click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    default=_default_output,
+    show_default="reports/html; without suites gpubench/ in html_dir of asv.conf.json",
+    help="Where the pages are written.",
+)
 open_option = click.option(
     "--open", "open_browser", is_flag=True, help="Open the first page in the browser."
 )
@@ -152,7 +175,7 @@ def report(
     if as_json:
         from gpubench.report.render import kernel_pages, view_models
 
-        table = read_table(results, suites, pairs)
+        table = read_results(results, suites, pairs)
         shown = view_models(table)
         kept = {*kernel_pages(table, names)} if names else {*shown}
         print_json({address: page for address, page in shown.items() if address in kept})
@@ -162,7 +185,7 @@ def report(
     if processors() > 1:
         with suppress(OSError):  # then all is done here
             start_fork_server("gpubench.report.render")  # which imports while this process does
-    pages = _write(results, suites, output, packaged, pairs, names)
+    pages = _write(results, suites, output, packaged, pairs, names, read_results)
     for page in pages:
         click.echo(page.resolve())
     if open_browser:
@@ -241,7 +264,7 @@ def choose(
     from gpubench.report.exports import plain
     from gpubench.tables import choices
 
-    pages = chosen_pages(read_table(results, suites), names, machine, environment)
+    pages = chosen_pages(read_results(results, suites), names, machine, environment)
     if as_json:
         print_json(plain(pages))
         return
@@ -253,7 +276,7 @@ def choose(
 @click.argument("old", metavar="A")
 @click.argument("new", metavar="B", required=False)
 @options.names
-@options.path("--results", RESULTS, "asv's results directory, where A and B are commits.")
+@options.results
 @options.machine
 @options.environment
 @click.option(
@@ -521,15 +544,24 @@ def acknowledge(
 @options.suites
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects, one for each row.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print rows as CSV, with the columns' names.")
+@click.option("--all-columns", is_flag=True, help="Print every column of a wide table.")
 @click.option(
     "--path", "as_path", is_flag=True, help="Print the table's file, a DuckDB database, instead."
 )
 def query(
-    sql: str | None, results: Path, suites: Path, as_json: bool, as_csv: bool, as_path: bool
+    sql: str | None,
+    results: Path,
+    suites: Path,
+    as_json: bool,
+    as_csv: bool,
+    all_columns: bool,
+    as_path: bool,
 ) -> None:
     """Query stored results with SQL; without SQL, list the columns.
 
-    The view `results` has a row for each case of each commit. The SQL is DuckDB's, and read only.
+    `results` has a row for each case of each commit. Others are `commits`, `runs`, `benchmarks`,
+    `changes` and `counts`. The SQL is DuckDB's, and read only. Of more than 16 columns a table
+    shows the first.
 
     \b
     gpubench query "select kernel, max(speedup) from results where device = 'cpu' group by 1"
@@ -538,12 +570,16 @@ def query(
 
     if (sql is not None) + as_path > 1 or as_json + as_csv > 1:
         raise click.UsageError("give SQL or --path, and --json or --csv")
-    with closing(read_table(results, suites)) as table:
+    with closing(read_results(results, suites)) as table:
         for problem in table.problems:
             ERR.print(f"{problem.path}: {problem.message}")
         if as_path:
             click.echo(table_path(results))
             return
+        if sql is None or re.search(r"\bchanges\b", sql, re.IGNORECASE):
+            from gpubench.analysis.change_rows import CHANGE_COLUMNS, change_rows
+
+            table.add_table("changes", CHANGE_COLUMNS, change_rows(table) if sql else ())
         columns, rows = table.query(sql) if sql is not None else table.described()
     if as_json:
         names = _without_repetitions(columns)
@@ -553,7 +589,12 @@ def query(
             rows = [tuple(printable(v) if isinstance(v, str) else v for v in row) for row in rows]
         csv.writer(sys.stdout, lineterminator="\n").writerows([columns, *rows])
     else:
-        print_answer(columns, rows)
+        shown = None if all_columns or sql is None else MAX_TABLE_COLUMNS
+        print_answer(columns[:shown], [row[:shown] for row in rows])
+        if hidden := len(columns[shown or len(columns) :]):
+            ERR.print(
+                f"{hidden} more columns: name those to see, or give --all-columns, --csv or --json"
+            )
 
 
 def _without_repetitions(columns: Sequence[str]) -> list[str]:
@@ -628,15 +669,17 @@ def _write(
     packaged: bool,
     pairs: Sequence[PairPattern] = (),
     names: Sequence[str] = (),
+    read: Callable[[Path, Path, Sequence[PairPattern]], Table] | None = None,
 ) -> list[Path]:
-    """Write the report; return its first page, or the pages of the kernels that are named."""
+    """Write the report; return its first page, or the pages of the kernels that are named.
+    ``read_table`` reads, where nothing else is to."""
     from gpubench.report.render import kernel_pages, write_report
 
     stay_inside(output)
     stay_inside(TEMPLATES)
     overrides = TEMPLATES if TEMPLATES.is_dir() and not packaged else None
     with (
-        closing(read_table(results, suites, pairs)) as table,
+        closing((read or read_table)(results, suites, pairs)) as table,
         ERR.status("writing pages"),
     ):
         for problem in table.problems:
@@ -645,6 +688,38 @@ def _write(
         named = kernel_pages(table, names) if names else ()
         first = write_report(table, output, overrides)
         return [output / address for address in named] or [first]
+
+
+def read_results(
+    results: Path, suites: Path | None = None, pairs: Sequence[PairPattern] = ()
+) -> Table:
+    """Read stored results of which there have to be some.
+
+    Raises ``GpubenchError`` where the directory is not there, where nothing in it can be read, and
+    where a pattern of ``pairs`` pairs nothing.
+    """
+    if not results.exists():
+        raise GpubenchError(
+            f"there are no results: {results} does not exist; run `asv run`, or "
+            "name asv's results directory with --results"
+        )
+    table = read_table(results, suites, pairs)
+    if unmatched := table.unmatched_patterns.intersection(map(str, pairs)):
+        words = "; ".join(
+            f"{problem.path}: {problem.message}"
+            for problem in table.problems
+            if problem.path.removeprefix("pair ") in unmatched
+        )
+        raise GpubenchError(words)
+    if not table.setups:
+        said = [f"{problem.path}: {problem.message}" for problem in table.problems]
+        more = f"; and {len(said) - 1:,} more like it" if len(said) > 1 else ""
+        why = f"; {said[0]}{more}" if said else "; it holds no result file of asv"
+        raise GpubenchError(
+            f"nothing in {results} can be read{why}; run `asv run`, or name asv's "
+            "results directory with --results"
+        )
+    return table
 
 
 def read_table(

@@ -46,6 +46,7 @@ from gpubench.analysis.roofline import STREAMS, memory_ceiling
 from gpubench.names import BenchmarkName
 from gpubench.report import text
 from gpubench.report.compare import FOLDER, setup_key
+from gpubench.report.findings import disturbed_states
 from gpubench.report.site import Navigation, Site, State, kernel_label, setup_label
 from gpubench.results import History, Row
 
@@ -110,7 +111,7 @@ def build(history: History, site: Site) -> AdvisePage:
             "memory": advice.MEMORY,
             "copies": advice.COPIES,
         },
-        states=() if kernels else (state,),
+        states=(*disturbed_states(site.rows_now(history)), *(() if kernels else (state,))),
     )
 
 

@@ -22,6 +22,7 @@ from gpubench.report.findings import (
     basis,
     case_words,
     change_view,
+    disturbed_states,
     history_length,
     processor_states,
 )
@@ -227,7 +228,7 @@ def build(history: History, site: Site) -> ChangesPage:
     order = [label for label in newest_first if any(label in rows for rows in every)]
     are_open = open_at_first(sum(len(rows[label]) for rows in every) for label in order)
     causes = Counter(group[0].cause for group in groups.values())
-    states = [*processor_states(history)]
+    states = [*processor_states(history), *disturbed_states(site.rows_now(history))]
     states += [ONE_COMMIT] if len(history.commits) == 1 else []
     if not any(snapshot.facts for snapshot in history.snapshots):
         states.append(NO_RECORD)

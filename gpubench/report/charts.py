@@ -32,6 +32,7 @@ from gpubench.results import (
     Status,
     Times,
 )
+from gpubench.results.model import SECONDS
 from gpubench.results.table import natural
 
 MOST_ROWS = 50
@@ -39,6 +40,9 @@ MOST_ROWS = 50
 
 MOST_EVENTS = 5
 """Changes of a series that its sentence names, the newest; the page of changes has all."""
+
+NO_UNITS: Mapping[CaseName, str] = {}
+"""All values are seconds."""
 
 NO_ROOFLINE = "No roofline"
 
@@ -94,6 +98,8 @@ class HistoryChart:
     note: str | None
     listed: tuple[int, ...]
     """Indices of the commits that the table has, the newest first."""
+    unit: str = SECONDS
+    """Of the values of all series."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +172,7 @@ def history_chart(
     baselines: Sequence[CaseName],
     ranks: Mapping[str, int],
     note: str | None,
+    units: Mapping[CaseName, str] = NO_UNITS,
 ) -> HistoryChart:
     """Chart of some cases (one for each implementation) over the commits that know any of them.
 
@@ -178,7 +185,7 @@ def history_chart(
     listed = tuple(range(len(places)))[: -MOST_ROWS - 1 : -1]
     series = []
     for name in names:
-        row = history.rows_of[name]
+        row, unit = history.rows_of[name], units.get(name, SECONDS)
         codes = history.statuses[row, places]
         times, speedups = history.times[:, row, places], history.speedups[:, row, places]
         present, timed = np.flatnonzero(codes != ABSENT), np.flatnonzero(~np.isnan(times[0]))
@@ -199,12 +206,15 @@ def history_chart(
         if newest.seconds is None:
             now = text.status_label(newest.status or "")
             now += f" since {commits[stopped].short}" if stopped is not None else ""
+            if timed.size:
+                was, at = text.quantity(times[0, timed[-1]], unit), commits[timed[-1]]
+                now += f"; the last value was {was} at {at.short}, {at.date}"
         else:
-            now = text.seconds(newest.seconds)
+            now = text.quantity(newest.seconds, unit)
             if newest.speedup:
                 now += f", {text.speedup(newest.speedup)} ({text.interval(newest.speedup)})"
             now += " at the newest commit"
-            if not events and present.size > 1:
+            if not events and present.size > 1 and name.is_time:
                 events = ["no change"]
         series.append(
             HistorySeries(
@@ -223,7 +233,8 @@ def history_chart(
                 sentence=f"{name.implementation}: {'; '.join([now, *events])}.",
             )
         )
-    return HistoryChart(commits, tuple(series), note, listed)
+    unit = units.get(names[0], SECONDS) if names else SECONDS
+    return HistoryChart(commits, tuple(series), note, listed, unit)
 
 
 def _point(code: int, seconds: float, speedup: Times) -> HistoryPoint:

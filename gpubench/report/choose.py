@@ -14,6 +14,7 @@ from gpubench.naming import find_kernels
 from gpubench.report import text
 from gpubench.report.findings import (
     ReasonView,
+    disturbed_states,
     reason_views,
     running_states,
     size_words,
@@ -47,6 +48,10 @@ CAPABILITIES = {
 """Words for ``gpubench.backends.protocol.Capability``."""
 
 
+NOT_MEASURED_WELL = "not measured well enough"
+"""Said where an interval is missing: nothing is known of a difference."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recommendation:
     """What to use over some sizes."""
@@ -54,6 +59,9 @@ class Recommendation:
     what: str
     """The fastest implementation, or several without a clear difference."""
     clear: bool
+    equals: str
+    """Why several are named: no difference is clear, or times have no interval to tell; empty
+    where one is named."""
     span: str
     border: str
     """Largest measured size at which another is the fastest; empty for the smallest sizes."""
@@ -62,7 +70,7 @@ class Recommendation:
     def words(self) -> str:
         """One sentence without its full stop."""
         border = f"; the border lies above {self.border}" if self.border else ""
-        equals = "" if self.clear else " (no clear difference)"
+        equals = f" ({self.equals})" if self.equals else ""
         return f"{self.what}{equals} {self.span}{border}".strip()
 
 
@@ -118,7 +126,7 @@ class KernelChoice:
     def listed(self) -> dict[str, Any]:
         last = [choice.resident[-1] for choice in self.choices if choice.resident]
         speedups = [row.speedup for choice in self.choices for row in choice.rows if row.speedup]
-        only = ["no clear difference" for fastest in last if not fastest.clear]
+        only = [fastest.equals for fastest in last if fastest.equals]
         only += [ratio.verdict for ratio in speedups]
         only += [text.status_label(reason.status) for reason in self.reasons]
         return listed(
@@ -167,7 +175,8 @@ def build(history: History, site: Site, only: Collection[KernelKey] | None = Non
         if (only is None or key in only) and not all(row.is_alone for row in now.cases.values())
     )
     rows = site.rows_now(history)
-    states = [*running_states(history.snapshots)]
+    running = [*running_states(history.snapshots)]
+    states = [*running, *disturbed_states(rows)]
     if not kernels:
         states.append(
             State(
@@ -176,7 +185,7 @@ def build(history: History, site: Site, only: Collection[KernelKey] | None = Non
                 "gpubench report --pair 'BASELINE=CANDIDATE'",
             )
         )
-    elif not states and not any(choice.rows for kernel in kernels for choice in kernel.choices):
+    elif not running and not any(choice.rows for kernel in kernels for choice in kernel.choices):
         states.append(
             State(
                 "Nothing to compare",
@@ -288,7 +297,9 @@ def _recommendations(stretches: Sequence[Stretch]) -> tuple[Recommendation, ...]
             span = f"at {first}" if is_one else f"from {first} to {last}"
         what, clear = text.join(stretch.labels, "or"), len(stretch.labels) == 1
         border = size_words(stretch.after) if stretch.after else ""
-        recommendations.append(Recommendation(what, clear, span, border))
+        unclear = NOT_MEASURED_WELL if stretch.unknown else "no clear difference"
+        equals = "" if clear else unclear
+        recommendations.append(Recommendation(what, clear, equals, span, border))
     return tuple(recommendations)
 
 
@@ -321,6 +332,8 @@ def _transfers(alternative: Alternative) -> str:
         return "no gain to begin with"
     if end_to_end.speedup.verdict == "slower":
         return "the copies eat the gain: slower than the baseline"
+    if not end_to_end.speedup.has_interval:
+        return f"the copies were {NOT_MEASURED_WELL}"
     return "the copies eat the gain: no clear difference is left"
 
 

@@ -87,7 +87,7 @@ from gpubench.report.comparison_view import (
     paths_in_words,
 )
 from gpubench.report.count_view import CountsView, counts_markdown, counts_view
-from gpubench.report.findings import case_words
+from gpubench.report.findings import case_words, disturbed_states
 from gpubench.report.lists import FIRST
 from gpubench.report.machines import fact_words, scatter_in_words
 from gpubench.report.site import Navigation, Site, State, setup_label
@@ -196,7 +196,7 @@ def build(history: History, site: Site) -> ComparePage:
         initial=first.address if first else pair_address(snapshots[-1], snapshots[-1]),
         index=INDEX,
         export=markdown_address(history, site) if newest else None,
-        states=() if newest else (state,),
+        states=(*disturbed_states(site.rows_now(history)), *(() if newest else (state,))),
     )
 
 
@@ -423,9 +423,11 @@ def snapshots_script(history: History, snapshots: Sequence[Snapshot], site: Site
     profiles = site.table.profiles(number for of in counted.values() for number in of.values())
     numbers = np.concatenate([cases.times, cases.speedups]).astype("<f4")
     numbers[4:, cases.disturbed] = np.nan
+    is_time = np.array([name.is_time for name in cases.names], np.bool_)
+    statuses = np.where(is_time[:, np.newaxis], cases.statuses, ABSENT)
     contents = {}
     for column, snapshot in enumerate(snapshots):
-        letters = _LETTERS[cases.statuses[:, column]]
+        letters = _LETTERS[statuses[:, column]]
         if snapshot.superseded:
             for row in np.flatnonzero(cases.statuses[:, column] == ABSENT).tolist():
                 if history.names[row].benchmark.asv_name in snapshot.superseded:

@@ -102,6 +102,8 @@ def _case_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
                 "seconds": row.seconds,
                 "seconds_low": row.low,
                 "seconds_high": row.high,
+                "value": row.value,
+                "unit": row.unit,
                 "samples": row.samples,
                 "disturbed": row.disturbed,
                 "baseline": row.baseline.implementation if row.baseline else None,

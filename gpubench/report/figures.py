@@ -7,6 +7,7 @@ figure serves the light and the dark theme.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
@@ -41,7 +42,7 @@ _NOTE_HEIGHT = 16
 """Pixels of one such line, at its size of 12."""
 _UPPER, _LOWER = [0.46, 1.0], [0.0, 0.38]
 """Shares of the height for the speedups and for the times below them."""
-_DIGITS = 6
+_DIGITS = 4
 """Significant ones of the numbers over commits, of which the page shows three: with all of them it
 would be twice as large."""
 _SUBJECT = 60
@@ -65,13 +66,14 @@ def history_figure(chart: HistoryChart) -> Figure:
     curves = [series.speedups for series in chart.series if not series.is_baseline]
     ratios = [part for curve in curves for part in (curve.values, curve.lows, curve.highs)]
     ticks = _ticks(commits)
+    names = _legend_names(chart.series)
     few = 2 * commits * len(chart.series) <= _MOST_MARKERS
     lines, notes = _marks(chart)
     # plotly draws shapes on an axis without a trace at places that are no numbers.
     speedups = {"yaxis": {**_ratio_axis(ratios), "domain": _UPPER}} if curves else {}
     return {
         "data": [
-            _history_trace(series, index, column, few)
+            _history_trace(series, index, column, few, names[index])
             for column in ("speedups", "times")
             for index, series in enumerate(chart.series)
             if column == "times" or not series.is_baseline
@@ -85,7 +87,10 @@ def history_figure(chart: HistoryChart) -> Figure:
                 "title": {"text": "commit, oldest first"},
             },
             **speedups,
-            "yaxis2": {**_time_axis(times), "domain": _LOWER if curves else (0.0, 1.0)},
+            "yaxis2": {
+                **_value_axis(times, chart.unit),
+                "domain": _LOWER if curves else (0.0, 1.0),
+            },
             "shapes": [*([_ONE_LINE] if curves else []), *lines],
             "annotations": notes,
             "showlegend": True,
@@ -93,13 +98,23 @@ def history_figure(chart: HistoryChart) -> Figure:
         "columns": [
             {
                 "name": _name(series.implementation, series.case),
-                "times": _columns(series.times),
+                "times": _columns(series.times, chart.unit == text.SECONDS),
                 "speedups": _columns(series.speedups),
             }
             for series in chart.series
         ],
+        "unit": _escaped(chart.unit),
         "commits": [_escaped(_commit_words(commit)) for commit in chart.commits],
     }
+
+
+def _legend_names(series: Sequence[HistorySeries]) -> list[str]:
+    """Return a name for each series; of several of one implementation each has its case in it."""
+    counts = Counter(one.implementation for one in series)
+    return [
+        f"{one.implementation} {one.case}" if counts[one.implementation] > 1 else one.implementation
+        for one in series
+    ]
 
 
 def size_figure(chart: SizeChart) -> Figure:
@@ -183,9 +198,9 @@ def roofline_figure(chart: Roofline) -> Figure:
     return {"data": data, "layout": layout}
 
 
-def _history_trace(series: HistorySeries, index: int, column: str, few: bool) -> Figure:
+def _history_trace(series: HistorySeries, index: int, column: str, few: bool, name: str) -> Figure:
     """Of one series the ``speedups`` above, with their intervals, or the ``times`` below."""
-    trace = _series_style(series.implementation, series.rank, series.is_baseline)
+    trace = _series_style(name, series.rank, series.is_baseline)
     trace |= {"legendgroup": trace["name"], "drawn": {"series": index, "column": column}}
     if not few:
         trace["mode"], trace["line"]["width"] = "lines", 1.25
@@ -196,11 +211,13 @@ def _history_trace(series: HistorySeries, index: int, column: str, few: bool) ->
     return trace
 
 
-def _columns(curve: CommitValues) -> Figure:
+def _columns(curve: CommitValues, is_log: bool = True) -> Figure:
     """To some significant digits; NaN for what a logarithmic axis cannot show."""
     values = np.stack([curve.values, curve.lows, curve.highs])
-    values[~(values > 0)] = np.nan
-    scale = 10.0 ** (_DIGITS - 1 - np.floor(np.log10(values)))
+    if is_log:
+        values[~(values > 0)] = np.nan
+    size = np.where(values == 0, 1.0, np.abs(values))
+    scale = 10.0 ** (_DIGITS - 1 - np.floor(np.log10(size)))
     rounded = np.round(values * scale) / scale
     return dict(zip(("values", "lows", "highs"), rounded.tolist(), strict=True))
 
@@ -297,6 +314,14 @@ def _ratio_axis(ratios: Sequence[ArrayLike]) -> Figure:
     words = [f"{2**p}{text.TIMES}" if p >= 0 else f"1/{2**-p}{text.TIMES}" for p in powers]
     axis = _log_axis("speedup", first * math.log10(2), last * math.log10(2))
     return {**axis, "tickvals": [2.0**power for power in powers], "ticktext": words}
+
+
+def _value_axis(values: Sequence[ArrayLike], unit: str) -> Figure:
+    """Return the axis of times; of another unit a linear one, where a number may be 0 or less."""
+    if unit == text.SECONDS:
+        return _time_axis(values)
+    title = {"text": _escaped(unit or "value")}
+    return {"title": title, "tickformat": "~s", "exponentformat": "SI"}
 
 
 def _time_axis(times: Sequence[ArrayLike]) -> Figure:

@@ -19,6 +19,7 @@ from gpubench.report.lists import listed
 from gpubench.report.site import CommitLabel, State, setup_label, snapshot_label
 from gpubench.report.sparkline import Sparkline, sparkline
 from gpubench.results import ABSENT, CaseHistories, CaseName, History, Row, Snapshot, Status
+from gpubench.results.model import SECONDS
 from gpubench.results.unfinished import UNFINISHED
 
 _SHOWN_CASES = 4
@@ -122,15 +123,19 @@ def change_view(history: CaseHistories, name: CaseName, change: Change) -> Chang
     )
 
 
-def history_spark(history: CaseHistories, name: CaseName, changes: Sequence[Change]) -> Sparkline:
-    """Sparkline of a case's times at the commits that know it; changes are marked."""
+def history_spark(
+    history: CaseHistories, name: CaseName, changes: Sequence[Change], unit: str = SECONDS
+) -> Sparkline:
+    """Sparkline of a case's values at the commits that know it; changes are marked."""
     row = history.rows_of[name]
     places = np.flatnonzero(history.statuses[row] != ABSENT)
     medians = (history.judged if history.by_speedup else history.times)[0, row, places]
     present = medians[~np.isnan(medians)]
-    label = f"{text.plural(len(present), 'commit')} with a time"
+    what = "time" if name.is_time else "value"
+    label = f"{text.plural(len(present), 'commit')} with a {what}"
     if present.size and not history.by_speedup:
-        label += f", first {text.seconds(present[0])}, last {text.seconds(present[-1])}"
+        first, last = (text.quantity(value, unit) for value in (present[0], present[-1]))
+        label += f", first {first}, last {last}"
     marked = np.searchsorted(places, [change.after for change in changes]).tolist()
     return sparkline(medians, f"{label}; {text.plural(len(marked), 'change')}", marked)
 
@@ -150,6 +155,19 @@ def processor_states(history: History) -> Iterator[State]:
             f"{history.setup.machine} stands for {text.plural(len(machines), 'machine')} with "
             f"{text.some(history.processors)}. Their times are not held against each other: "
             "changes are those of the speedup, and a case without one has none.",
+        )
+
+
+def disturbed_states(rows: Iterable[Row | None]) -> Iterator[State]:
+    """Say of how many of these times other work on the machine took a part."""
+    timed = [row for row in rows if row and row.seconds is not None]
+    if count := sum(row.is_disturbed for row in timed):
+        yield State(
+            "Disturbed times",
+            f"{count:,} of {text.plural(len(timed), 'time')} here were disturbed: most of their "
+            "samples waited for other work on the machine or ran beside it. They were not measured "
+            "well enough for a verdict, unless in pairs that differ by 10 %.",
+            "asv run --skip-existing-successful",
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from gpubench.analysis.declared_work import KernelDoubts
 from gpubench.analysis.headline import Headline, KernelKey, KernelNow, headline
 from gpubench.analysis.scaling import Scaling, scalings
 from gpubench.analysis.tally import count
-from gpubench.names import TIMES, split_source
+from gpubench.names import LABELS, split_source
 from gpubench.report import charts, text, work
 from gpubench.report.declared_view import doubt_words
 from gpubench.report.findings import (
@@ -21,6 +21,7 @@ from gpubench.report.findings import (
     ReasonView,
     case_words,
     counts_in_words,
+    disturbed_states,
     history_length,
     history_spark,
     processor_states,
@@ -28,6 +29,7 @@ from gpubench.report.findings import (
     running_states,
 )
 from gpubench.report.lists import listed
+from gpubench.report.series import SeriesSource, sources
 from gpubench.report.site import CommitLabel, Navigation, Site, State, kernel_label
 from gpubench.report.sparkline import Sparkline
 from gpubench.results import ABSENT, CaseHistories, CaseName, History, Row
@@ -59,7 +61,7 @@ class ShownCase:
             backend=[row.backend],
             time=[text.time_label(row.name.time)],
             only=[status, "changed" if self.change else ""],
-            seconds=row.seconds,
+            seconds=row.value,
             speedup=ratio,
             change=self.change,
         )
@@ -112,6 +114,30 @@ class RateNotes:
     """By implementation, and by ``bytes`` or ``flops``, which sentence says so, from 1 on."""
 
 
+@dataclass(frozen=True)
+class CaseColumns:
+    """Which columns the list of all cases has: those with something in them."""
+
+    value: str
+    """Head of the column of values."""
+    launch: bool
+    speedup: bool
+    rates: bool
+    error: bool
+
+    @classmethod
+    def of(cls, rows: Collection[Row]) -> CaseColumns:
+        """Look for what these rows have."""
+        return cls(
+            value="Time" if all(row.is_time for row in rows) else "Value",
+            launch=any(text.launch(row) for row in rows),
+            speedup=any(row.speedup for row in rows)
+            or any(row.is_baseline and not row.is_alone for row in rows),
+            rates=any(row.bytes_per_second or row.flops_per_second for row in rows),
+            error=any(row.max_abs_error is not None for row in rows),
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class KernelPage:
     title: str
@@ -120,6 +146,8 @@ class KernelPage:
     details: str
     commit: CommitLabel
     history: charts.HistoryChart | None
+    explored: tuple[SeriesSource, ...]
+    """Where the values of every case are, on every setup."""
     sizes: tuple[charts.SizeChart, ...]
     launches: tuple[charts.LaunchMap, ...]
     workers: tuple[int, ...]
@@ -135,6 +163,7 @@ class KernelPage:
     work: work.WorkView | None
     """``None`` where nothing was counted."""
     cases: tuple[ShownCase, ...]
+    columns: CaseColumns
     scored: bool
     with_memory: bool
     reasons: tuple[ReasonView, ...]
@@ -159,7 +188,9 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
     chart = None
     if candidates or against:
         labels, note = site.labels(history), history_length(commits)
-        chart = charts.history_chart(cases, labels, changes, candidates, against, ranks, note)
+        chart = charts.history_chart(
+            cases, labels, changes, candidates, against, ranks, note, site.units(history)
+        )
     notes = _rate_notes(rows, site.doubts(key))
     kernels = site.current(history).values()
     roofs, shares = charts.rooflines(now, history, kernels, ranks, notes.numbers)
@@ -167,11 +198,11 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
     counts = counts_in_words(count(rows)) or "none is compared"
 
     def place(row: Row) -> tuple[int, int, float]:  # of equals the natural order stays
-        return ranks[row.name.implementation], TIMES.index(row.name.time), row.size
+        return ranks[row.name.implementation], LABELS.index(row.name.time), row.size
 
     def shown(row: Row) -> ShownCase:
         its = changes[row.name]
-        spark = history_spark(cases, row.name, its)
+        spark = history_spark(cases, row.name, its, row.unit)
         return ShownCase(row, shares.get(row.name), its[-1].ratio.factor if its else None, spark)
 
     return KernelPage(
@@ -181,11 +212,12 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
         details=f"Of {text.plural(len(rows), 'case')}, {counts}.",
         commit=site.labels(history)[history.commits.index(now.commit)],
         history=chart,
+        explored=sources(history, key, site),
         sizes=tuple(charts.size_charts(rows, ranks)),
         launches=tuple(charts.launch_maps(rows, ranks)),
         workers=tuple(sorted({point.workers for one in scaled for point in one.points})),
         scalings=scaled,
-        time_columns=tuple(t for t in TIMES if any(row.name.time == t for row in rows)),
+        time_columns=tuple(t for t in LABELS if any(row.name.time == t for row in rows)),
         times=at_largest,
         split=tuple(_time_splits(headlines, at_largest)),
         call=CALL,
@@ -194,6 +226,7 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
         measured=_measured_source(ranks, site.sources.get(key, {})),
         work=work.build(history, key, rows, ranks, site),
         cases=tuple(map(shown, sorted(rows, key=place))),
+        columns=CaseColumns.of(rows),
         scored=any(row.score is not None for row in rows),
         with_memory=any(row.peak_bytes is not None for row in rows),
         reasons=reason_views(rows),
@@ -223,11 +256,13 @@ def _at_largest(shown: Headline) -> dict[str, Row]:
 
 
 def _verdict(headlines: Sequence[Headline]) -> str:
-    timed = sorted(row.seconds for h in headlines for row in h.rows if row.seconds is not None)
-    if timed and all(row.is_alone for h in headlines for row in h.rows):
-        if len(timed) == 1:
-            return f"{text.seconds(timed[0])} at this commit."
-        return f"From {text.seconds(timed[0])} to {text.seconds(timed[-1])} at this commit."
+    rows = [row for h in headlines for row in h.rows]
+    if all(row.is_alone for row in rows):
+        values = [row.value for row in rows if row.value is not None]
+        if not values:
+            return "No case has a value at this commit."
+        least, most = (text.quantity(end(values), rows[0].unit) for end in (min, max))
+        return f"{least if least == most else f'From {least} to {most}'} at this commit."
     best = max(headlines, key=lambda shown: shown.speed)
     if not best.speedup:
         return "No speedup can be stated at this commit."
@@ -247,22 +282,24 @@ def _over_commits(
 ) -> tuple[list[CaseName], list[CaseName]]:
     """Each implementation at the case that stands for it today, and what these are measured
     against; baselines alone where there is nothing else."""
-    candidates, baselines = [], list[CaseName | None]()
+    candidates, baselines, alone = [], list[CaseName | None](), list[CaseName | None]()
     for shown in headlines:
         stands = shown.cases
         if not stands:  # no time at the newest commit, but perhaps at an earlier one
             once_timed = (
                 row
                 for row in shown.rows
-                if row.name.time == "kernel"
+                if (row.name.time == "kernel" or not row.is_time)
                 and not np.isnan(history.times[0, history.rows_of[row.name]]).all()
             )
             stands = tuple(sorted(once_timed, key=lambda row: row.size)[-1:])
-        if stands and not stands[0].is_baseline:
+        if stands and stands[0].is_baseline:
+            alone.append(stands[0].name)
+        elif stands:
             candidates.append(stands[0].name)
             baselines.append(stands[0].baseline)
     if not candidates:
-        baselines = [row.name for h in headlines for row in h.cases[:1] if row.is_baseline]
+        baselines = alone
     return candidates, [*dict.fromkeys(filter(None, baselines))]
 
 
@@ -271,6 +308,7 @@ def _states(history: History, now: KernelNow, commits: int) -> Iterator[State]:
     bench = next((row.bench for row in rows if row.bench), now.key[1])
     yield from running_states(history.snapshots)
     yield from processor_states(history)
+    yield from disturbed_states(rows)
     if now.commit != history.latest and not history.snapshots[-1].running:
         yield State(
             "Not measured at the newest commit",
@@ -290,7 +328,7 @@ def _states(history: History, now: KernelNow, commits: int) -> Iterator[State]:
             f"{cases}. {case_words(missing[0].name)}: {missing[0].missing}.",
             f"asv run --bench {bench}",
         )
-    if all(row.seconds is None for row in rows):
+    if all(row.value is None for row in rows):
         yield State(
             "No times",
             "No case of this kernel has a time at this commit; the reasons are below.",

@@ -16,7 +16,7 @@ from gpubench.names import Value
 from gpubench.record import APPENDED, INTERLEAVED, UNCOMMITTED
 from gpubench.report import exports, text
 from gpubench.report.exports import ExportFile
-from gpubench.report.findings import running_states
+from gpubench.report.findings import disturbed_states, running_states
 from gpubench.report.site import (
     CommitLabel,
     Link,
@@ -282,7 +282,11 @@ def _setup(history: History, site: Site) -> SetupFacts:
         uncommitted=tuple(label for label in reversed(site.labels(history)) if label.uncommitted),
         times=sum(row.seconds is not None for row in rows),
         threads=text.join(map(str, sorted(threads))),
-        noise=(*_noise(site.noise(history), history.by_speedup), *_scatter(history, site)),
+        noise=(
+            *_disturbed(rows),
+            *_noise(site.noise(history), history.by_speedup),
+            *_scatter(history, site),
+        ),
         machines=tuple(_machines(history)),
         requirements=tuple(fact_words(name, value) for name, value in params),
         devices=tuple(_devices(rows)),
@@ -322,10 +326,15 @@ def _machines(history: History) -> Iterator[str]:
             yield ", ".join(filter(None, (name, processor, text.plural(count, "commit"))))
 
 
+def _disturbed(rows: Iterable[Row]) -> Iterator[str]:
+    for state in disturbed_states(rows):
+        yield state.why
+
+
 def _noise(noise: Noise, by_speedup: bool) -> tuple[str, str]:
     within = (
-        "No time at the newest commit has an interval: that takes five rounds, or without a "
-        "record more of asv's samples (repeat)."
+        "No time at the newest commit has an interval: that takes five rounds that other work did "
+        "not disturb, or without a record more of asv's samples (repeat)."
     )
     if noise.within is not None:
         within = (

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from gpubench.analysis.changes import Change, slower_than_best
 from gpubench.analysis.headline import Headline, KernelKey, does_nothing, headline
@@ -17,7 +20,9 @@ from gpubench.report.findings import (
     ReasonView,
     change_view,
     counts_in_words,
+    disturbed_states,
     history_length,
+    history_spark,
     processor_states,
     reason_views,
     running_states,
@@ -35,8 +40,11 @@ from gpubench.report.site import (
     setup_label,
     snapshot_label,
 )
+from gpubench.report.sparkline import Sparkline
 from gpubench.results import (
+    ABSENT,
     STATUSES,
+    CaseHistories,
     CaseName,
     History,
     Problem,
@@ -45,10 +53,14 @@ from gpubench.results import (
     Status,
     geometric_mean,
 )
+from gpubench.results.model import SECONDS
 
 MOST_COLUMNS = 6
 """Implementations that have a column each, as many as a screen shows; more of them share one for
 each backend."""
+
+RECENT_COMMITS = 20
+"""Newest commits of the heat map, as many as stand beside each other at 1,280 pixels."""
 
 _MOST_CHANGES = 8
 """Listed in either direction; the page of changes has all."""
@@ -74,6 +86,8 @@ class MatrixCell:
     """What is not as the column and the row say: name, size, what is missing, how many flaws."""
     is_baseline: bool = False
     """Whether the row's ``baseline_seconds`` stand there."""
+    value: str = ""
+    """Of a benchmark that measures no time, what it gave at its largest size."""
     work: str = ""
     """What was counted where it is right and has no time: ``4.0 sectors a load, 100 % lanes``."""
 
@@ -85,6 +99,21 @@ class KernelChange:
     ratio: Ratio
     """Old time over new time."""
     at: CommitLabel
+
+
+@dataclass(frozen=True, slots=True)
+class RecentCell:
+    """A case at one of the newest commits."""
+
+    ratio: float | None
+    """Its value over the median of those at the newest commits; ``None`` without one."""
+    status: Status | None
+    """Why there is none; ``None``: not measured."""
+
+    @property
+    def level(self) -> int:
+        """Step of the diverging scale: below 0 slower, or more, than usual."""
+        return text.level(Ratio(1 / self.ratio, 0.0, math.inf)) if self.ratio else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +133,10 @@ class MatrixRow:
     """Of its implementations, as far as a record says."""
     tags: tuple[str, ...]
     """Of its suite, as far as a record says."""
+    spark: Sparkline | None = None
+    """History of the case that stands for it; ``None`` with one commit."""
+    recent: tuple[RecentCell, ...] = ()
+    """That case at the newest commits of the setup, oldest first."""
 
     @property
     def listed(self) -> dict[str, Any]:
@@ -131,6 +164,8 @@ class Matrix:
     """Geometric mean over the kernels of each suite, as that of all of them."""
     over_commits: bool = True
     """Whether there is more than one commit, so that something may have changed."""
+    recent: tuple[CommitLabel, ...] = ()
+    """The newest commits, oldest first; empty with one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +323,13 @@ def _verdict(
         return f"Nothing is known {where} of what is measured today."
     if all(row.is_alone for kernel in kernels.values() for shown in kernel for row in shown.rows):
         benchmarks = text.plural(len(kernels), "benchmark")
-        return f"Times of {benchmarks} {where}; none is compared with another (--pair names pairs)."
+        is_of_times = all(
+            row.is_time for kernel in kernels.values() for shown in kernel for row in shown.rows
+        )
+        what = "Times" if is_of_times else "Values"
+        return (
+            f"{what} of {benchmarks} {where}; none is compared with another (--pair names pairs)."
+        )
     computing = [key for key, kernel in kernels.items() if not _is_empty(kernel)]
     counted: Collection[KernelKey] = best or computing or kernels
     suites = text.plural(len({suite for suite, _ in counted}), "suite")
@@ -326,6 +367,7 @@ def _details(kernels: _Kernels, best: Mapping[KernelKey, Ratio], rows: Sequence[
 def _states(history: History, site: Site) -> Iterator[State]:
     yield from running_states(history.snapshots)
     yield from processor_states(history)
+    yield from disturbed_states(site.rows_now(history))
     if len(history.commits) == 1 and not history.snapshots[-1].running:
         yield ONE_COMMIT
     dropped = {name for snapshot in history.snapshots for name in snapshot.superseded}
@@ -392,7 +434,11 @@ def _matrix(
         at = site.labels(history)[change.after]
         changes.setdefault((case.suite, case.kernel), KernelChange(change.ratio, at))
     rows = []
+    represented = {key: its for key, kernel in kernels.items() if (its := _represent(kernel))}
+    over_commits = len(history.commits) > 1
+    past = site.of_cases(history, represented.values()) if over_commits and represented else None
     for kernel_key, kernel in kernels.items():
+        standing = represented.get(kernel_key)
         cases = [row for shown in kernel for row in shown.cases]
         # The size that most implementations are shown at.
         sizes = Counter(text.sizes(shown.cases[0].sizes) for shown in kernel if shown.cases)
@@ -417,6 +463,10 @@ def _matrix(
                 change=changes.get(kernel_key),
                 backends=tuple(sorted({shown.rows[0].backend for shown in kernel} - {""})),
                 tags=tuple(sorted({tag for shown in kernel for tag in shown.rows[0].tags})),
+                spark=history_spark(past, standing, (), site.units(history).get(standing, SECONDS))
+                if past and standing
+                else None,
+                recent=_recent(past, standing) if past and standing else (),
             )
         )
     suites = {
@@ -424,7 +474,33 @@ def _matrix(
         for suite in dict.fromkeys(suite for suite, _ in kernels)
     }
     named = tuple(column for _, _, column in heads)
-    return Matrix(named, by_backend, tuple(rows), suites, len(history.commits) > 1)
+    recent = site.labels(history)[-RECENT_COMMITS:] if over_commits else ()
+    return Matrix(named, by_backend, tuple(rows), suites, over_commits, recent)
+
+
+def _represent(kernel: Sequence[Headline]) -> CaseName | None:
+    """Return the case that stands for a kernel: of its fastest implementation at the largest size,
+    and where none has a time, its largest."""
+    best = max(kernel, key=lambda shown: (bool(shown.cases), shown.speed))
+    rows = best.cases or sorted(best.rows, key=lambda row: -row.size)
+    return rows[0].name if rows else None
+
+
+def _recent(history: CaseHistories, name: CaseName) -> tuple[RecentCell, ...]:
+    """Return what a case gave at the newest commits, over its median there."""
+    row = history.rows_of[name]
+    values = history.times[0, row, -RECENT_COMMITS:]
+    statuses = history.statuses[row, -RECENT_COMMITS:].tolist()
+    if history.by_speedup or not (values > 0).any():
+        values = np.full(len(values), np.nan)
+    usual = float(np.median(values[values > 0])) if (values > 0).any() else math.nan
+    return tuple(
+        RecentCell(
+            value / usual if value > 0 else None,
+            None if status == ABSENT or value > 0 else STATUSES[status],
+        )
+        for value, status in zip(values.tolist(), statuses, strict=True)
+    )
 
 
 def _column(shown: Headline, by_backend: bool) -> str:
@@ -449,6 +525,11 @@ def _cell(
     worst, words = worst_status(best.rows), counts_in_words(flaws)
     if best.is_baseline and any(row.seconds is not None for row in best.cases):
         return MatrixCell(status="ok", note=_joined(name, words), is_baseline=True)
+    others = [row for row in best.rows if not row.is_time and row.value is not None]
+    if others and not best.cases:
+        largest = max(others, key=lambda row: row.size)
+        note = _joined(name, text.time_label(largest.name.time), words)
+        return MatrixCell(status="ok", value=text.measured(largest), note=note)
     if best.speedup:
         at = text.sizes(best.cases[0].sizes)
         note = _joined(name, at if at != size else "", words)

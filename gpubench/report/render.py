@@ -57,15 +57,24 @@ from gpubench.report import (
     lists,
     machines,
     overview,
+    series,
     text,
 )
-from gpubench.report.site import Site
+from gpubench.report.site import CHOOSING, Site
 from gpubench.results import History, Table
 
 if sys.platform != "win32":
     import fcntl
 
-ASSETS = ("gpubench.css", "text.js", "lists.js", "charts.js", "compare.js", "advise.js")
+ASSETS = (
+    "gpubench.css",
+    "text.js",
+    "lists.js",
+    "charts.js",
+    "explore.js",
+    "compare.js",
+    "advise.js",
+)
 """Files beside the pages, overridable like the templates."""
 
 PLOTLY = "plotly.min.js"
@@ -215,15 +224,21 @@ def files_of(history: History | None, site: Site) -> Iterator[ReportFile]:
         sources, doubts = site.sources.get(key), site.doubts(key)
         shown = repr((history.digest, site.linked(history, key), sources, doubts))
         yield ReportFile(site.address(setup, key), shown, view, "kernel.html")
+        address = series.series_address(history, key, site)
+        yield ReportFile(address, history.digest, partial(series.series_script, history, key, site))
+    address = series.commits_address(history, site)
+    yield ReportFile(address, history.digest, partial(series.commits_script, history, site))
     compared = compare.stamp(history, site)
     advised = f"{history.digest_now}{advise.stamp(history, site)}"
     elsewhere = [choose.elsewhere(key, history, site) for key in site.kernels(history)]
     for name, module, shown in (
         ("changes", changes, f"{history.digest}{site.table.acknowledged}"),
         ("choose", choose, f"{history.digest_now}{elsewhere}"),
-        ("compare", compare, compared),
+        ("compare", compare, f"{compared}{history.digest_now}"),
         ("advise", advise, advised),
     ):
+        if name in CHOOSING and not site.has_choices(history):
+            continue
         view = partial(module.build, history, site)
         yield ReportFile(site.page_address(name, setup), f"{shown}{links}", view, f"{name}.html")
     if len(history.snapshots) > 1:
@@ -398,7 +413,7 @@ def _environment(overrides: Path | None) -> Environment:
         text.seconds, text.seconds_interval, text.speedup, text.ratio, text.interval, text.factor,
         text.factor_interval, text.level, text.rate, text.digits, text.error, text.score,
         text.plural, text.status_label, text.time_label, text.sizes, text.share, text.launch,
-        text.layouts, text.disturbed, text.memory,
+        text.layouts, text.disturbed, text.memory, text.measured, text.quantity,
         comparison_view.note_words, comparison_view.side_words,
         comparison_view.difference_listed, lists.grouped,
         figures.history_figure, figures.size_figure, figures.roofline_figure,

@@ -33,6 +33,7 @@ from gpubench.analysis.status_changes import StatusChange, find_status_changes
 from gpubench.names import kernel_title
 from gpubench.report import text
 from gpubench.results import (
+    ALONE,
     STATUSES,
     CaseCounts,
     CaseHistories,
@@ -54,6 +55,9 @@ PAGES = {"changes": "Changes", "compare": "Compare", "choose": "Choose", "advise
 SHARED_PAGES = {"machines": "Machines and data"}
 """Pages that the report has one of, whatever the setup."""
 
+
+CHOOSING = ("choose", "advise")
+"""Those that need implementations to choose from."""
 
 TOGETHER = 2**19
 """Cases times commits that are in memory at once, in 60 to 150 bytes each."""
@@ -100,6 +104,8 @@ class CommitLabel:
     """Empty without the repository."""
     uncommitted: str = ""
     """Files that differed from the commit when it was measured; empty where none is known to."""
+    address: str = ""
+    """Of its page on the web; empty where none is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +231,20 @@ class Site:
             places[key] = range(start, stop)
         return places
 
+    @kept_meanwhile
+    def units(self, history: History) -> Mapping[CaseName, str]:
+        """Return the units of cases that are no times."""
+        others = {name for name in history.names if not name.is_time}
+        if not others:
+            return {}
+        rows = self.table.newest_rows(history.setup)
+        return {name: row.unit for name, row in rows.items() if name in others}
+
+    @kept
+    def has_choices(self, history: History) -> bool:
+        """Return whether any kernel has implementations to choose from."""
+        return any(name.implementation != ALONE for name in history.names)
+
     @kept
     def timed(self, history: History) -> Mapping[KernelKey, frozenset[str]]:
         """Implementations with a time, of each kernel at that commit."""
@@ -322,7 +342,25 @@ class Site:
             verdicts |= verdicts_of(part)
             spans |= spans_of(part)
             statuses += find_status_changes(part)
-        return judge(verdicts, spans, statuses)
+        judged = judge(verdicts, spans, statuses)
+        if not self.table.thresholds:
+            return judged
+        least = {name: self._threshold(name) for name in judged.changes}
+        kept = {
+            name: tuple(one for one in its if one.ratio.factor >= least[name])
+            for name, its in judged.changes.items()
+        }
+        return replace(judged, changes=kept)
+
+    def _threshold(self, name: CaseName) -> float:
+        """Return the factor from which a change of a case counts, by asv.conf.json."""
+        asv_name = self.table.asv_names.get(name.benchmark, name.benchmark.asv_name)
+        shares = [
+            share
+            for pattern, share in self.table.thresholds
+            if re.match(pattern, asv_name)  # as asv has it
+        ]
+        return 1 + max(shares, default=0.0)
 
     def counts(self, snapshot: Snapshot) -> Mapping[CaseName, CaseCounts]:
         """Counted work of each case of one snapshot; that of the last two that were asked for is
@@ -453,10 +491,11 @@ class Site:
                     kernels[place] = replace(kernels[place], current=True)
             # The same page on another setup; its overview where it has no such kernel.
             counterpart = self.address(here, kernel if kernel in has else None)
-            if page:
+            if page and (page not in CHOOSING or self.has_choices(history)):
                 counterpart = self.page_address(page, here)
             setups.append(Link(setup_label(here), counterpart, here == setup))
         is_shared = len(setups) < 2 or page in SHARED_PAGES
+        choosing = {one.setup for one in self.histories if self.has_choices(one)}
         return Navigation(
             overview=Link("Overview", self.address(setup), kernel is None and page is None),
             kernels=tuple(kernels),
@@ -464,7 +503,7 @@ class Site:
             pages=tuple(
                 Link(title, self.page_address(name, setup), name == page)
                 for name, title in (PAGES | SHARED_PAGES).items()
-                if setup
+                if setup and (name not in CHOOSING or setup in choosing)
             ),
         )
 
@@ -479,7 +518,10 @@ class Site:
 
     def linked(self, history: History, kernel: KernelKey | None = None) -> str:
         """Changes with the navigation of a page on that setup."""
-        others = [(one.setup, kernel in self.kernels(one)) for one in self.histories]
+        others = [
+            (one.setup, kernel in self.kernels(one), self.has_choices(one))
+            for one in self.histories
+        ]
         return repr((self._linked(history), others, self._slugs))
 
 
@@ -506,7 +548,9 @@ def setup_label(setup: Setup) -> str:
 def commit_label(commit: Commit) -> CommitLabel:
     """A commit in words."""
     # As many characters as asv's file names have.
-    return CommitLabel(commit.hash[:8], text.date(commit.date), commit.subject or "")
+    return CommitLabel(
+        commit.hash[:8], text.date(commit.date), commit.subject or "", address=commit.address
+    )
 
 
 def snapshot_label(snapshot: Snapshot) -> CommitLabel:

@@ -26,7 +26,8 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Sparkline:
-    """One series, oldest first, on a log scale of its own, from its first time to its last."""
+    """One series, oldest first, on a log scale of its own, from its first time to its last; on a
+    linear one where a number is 0 or negative."""
 
     lines: tuple[str, ...]
     """Points of each stretch without a gap; a point that stands alone is one of its own."""
@@ -41,12 +42,16 @@ class Sparkline:
 
 
 def sparkline(values: Values, label: str, marked: Sequence[int] = ()) -> Sparkline:
-    """Draw positive values; NaN is a gap, ``marked`` are indices of points to mark."""
+    """Draw values; NaN is a gap, ``marked`` are indices of points to mark."""
     present = np.flatnonzero(~np.isnan(values))
     if not present.size:
         return Sparkline((), (), None, label)
-    logs = np.log(values[present])
-    spread = max(logs.max() - logs.min(), math.log(1.1))  # noise of a few percent stays small
+    logs, least = values[present], math.log(1.1)  # noise of a few percent stays small
+    if (logs > 0).all():
+        logs = np.log(logs)
+    else:
+        least = 0.1 * np.abs(logs).max() or 1.0
+    spread = max(logs.max() - logs.min(), least)
     # Commits before the first time and after the last take no room: those of one case in a hundred
     # of a long history would leave a dot.
     since = present - present[0]

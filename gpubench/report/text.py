@@ -18,6 +18,7 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 MOST_NAMED = 3
 """Of many names, those that a sentence has room for beside what it says."""
 _BINARY = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
+SECONDS = "seconds"
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -52,6 +53,20 @@ def _unit(value: float) -> tuple[float, str]:
         if abs(value) >= 0.9995 * scale:
             return scale, unit
     return _UNITS[-1]
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """A value with its unit: times and bytes with a prefix, others with the unit as it is."""
+    if unit == SECONDS or value is None:
+        return seconds(value)
+    if unit == "bytes":
+        return memory(value)
+    return f"{digits(value)}{_SPACE}{unit}" if unit else digits(value)
+
+
+def measured(row: Row) -> str:
+    """What was measured of a case, with its unit; empty where it has no value."""
+    return "" if row.value is None else quantity(row.value, row.unit)
 
 
 def seconds_interval(low: float | None, high: float | None) -> str:
@@ -134,13 +149,13 @@ def lanes_on(inactive: float | None) -> str:
     return "" if inactive is None else f"{100 * (1 - inactive):.3g} %"
 
 
-def memory(nbytes: int | None) -> str:
+def memory(nbytes: float | None) -> str:
     """Bytes that a run holds, in the unit that gives one to four digits before the point: MiB are
     2**20 bytes."""
     if nbytes is None:
         return ""
-    scale, unit = next(each for each in _BINARY if nbytes >= each[0] or each[0] == 1)
-    return f"{digits(nbytes / scale) if scale > 1 else nbytes}{_SPACE}{unit}"
+    scale, unit = next(each for each in _BINARY if abs(nbytes) >= each[0] or each[0] == 1)
+    return f"{digits(nbytes / scale) if scale > 1 else format(nbytes, '.0f')}{_SPACE}{unit}"
 
 
 def whole(value: float) -> str:

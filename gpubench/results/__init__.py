@@ -10,6 +10,7 @@ from typing import Any
 
 from gpubench.results.counts import CaseCounts, LineCounts
 from gpubench.results.model import (
+    ALONE,
     NO_RENAMES,
     STATUSES,
     CaseName,
@@ -40,6 +41,7 @@ from gpubench.results.table import (
 
 __all__ = [
     "ABSENT",
+    "ALONE",
     "COMPARED_TIMES",
     "LAUNCH_PARTS",
     "NO_RENAMES",

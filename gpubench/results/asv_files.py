@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from gpubench.errors import GpubenchError, describe_error
 from gpubench.files import MOST_BYTES, TooLarge, read_regular
-from gpubench.names import BenchmarkName, parse_benchmark_name
+from gpubench.names import QUANTITIES, BenchmarkName, parse_benchmark_name, timed_beside
 from gpubench.results.model import Described
 from gpubench.results.pairs import BenchmarkPairs, is_text
 
@@ -58,6 +58,7 @@ _TYPES: dict[str, Any] = {
     "params": Any,
     "version": Any,
     "started_at": float | None,
+    "duration": Any,
     "samples": Any,
 }
 
@@ -72,6 +73,9 @@ class _Content(msgspec.Struct):
     params: Any
     result_columns: Any
     results: dict[str, msgspec.Raw]
+    python: Any = None
+    requirements: Any = None
+    env_vars: Any = None
 
 
 _CONTENT = msgspec.json.Decoder(_Content)
@@ -123,6 +127,16 @@ class ResultFile:
     samples: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     """By asv's name of gpubench's benchmarks, what asv kept of each case's samples
     (``--record-samples``), as it is stored; benchmarks of which it kept none left out."""
+    python: str = ""
+    """Version; empty when not stored."""
+    requirements: Mapping[str, str] = field(default_factory=dict)
+    """Versions by name; empty ones are any version."""
+    env_vars: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables that asv set."""
+    duration: float | None = None
+    """Seconds that its benchmarks took in sum; ``None`` when not stored."""
+    unlisted: tuple[str, ...] = ()
+    """Benchmarks in it that are not reported."""
 
 
 NO_RESULT = ResultFile("", "", 0.0, {}, (), np.empty((7, 0)), np.zeros(0, np.bool_), ())
@@ -150,7 +164,7 @@ def read_benchmarks(path: Path) -> Mapping[str, Described]:
     described = {}
     for entry in content.values() if isinstance(content, dict) else content:
         if isinstance(entry, dict) and isinstance(entry.get("name"), str):
-            names, kind = entry.get("param_names"), entry.get("type")
+            names, kind, unit = (entry.get(key) for key in ("param_names", "type", "unit"))
             params = entry.get("params")
             params = params if isinstance(params, list) else []
             source = entry.get("pretty_source") or entry.get("code")
@@ -159,6 +173,7 @@ def read_benchmarks(path: Path) -> Mapping[str, Described]:
             described[entry["name"]] = Described(
                 param_names=tuple(names),
                 kind=kind if isinstance(kind, str) else "",
+                unit=unit if isinstance(unit, str) and is_text(unit) else "",
                 source=source if isinstance(source, str) else "",
                 cases=math.prod(len(values) for values in params if isinstance(values, list)),
             )
@@ -195,12 +210,18 @@ def read_result_file(path: Path, machine: str, pairs: BenchmarkPairs) -> ResultF
     stored: list[list[float | None]] = [[] for _ in _COLUMNS]
     samples: dict[str, Sequence[Any]] = {}
     faults: list[str] = []
+    durations: list[float] = []
+    unlisted: list[str] = []
     for asv_name, stored_row in rows.items():
         name, places = parse_benchmark_name(asv_name), pairs.places.get(asv_name, ())
         if not name and not places:
+            if timed_beside(asv_name) is None:
+                unlisted.append(asv_name)
             continue
         try:
             row = _row(stored_row, row_type)
+            if isinstance(row.duration, int | float) and 0 <= row.duration <= LONGEST:
+                durations.append(float(row.duration))
             for each in (name, *places):
                 if each:
                     own = each is name
@@ -236,8 +257,8 @@ def read_result_file(path: Path, machine: str, pairs: BenchmarkPairs) -> ResultF
     table[1][timed & np.isnan(table[1])] = -math.inf
     table[2][timed & np.isnan(table[2])] = math.inf
     table[:, ~timed] = math.nan
-    misplaced = table[1] > table[0] * (1 + ROUNDING)
-    misplaced |= table[2] < table[0] * (1 - ROUNDING)
+    rounding = np.abs(table[0]) * ROUNDING
+    misplaced = (table[1] > table[0] + rounding) | (table[2] < table[0] - rounding)
     if count := int(misplaced.sum()):
         table[1][misplaced], table[2][misplaced] = -math.inf, math.inf
         named = [f"{each.asv_name} {case}" for each in benchmarks for case in each.cases]
@@ -245,8 +266,32 @@ def read_result_file(path: Path, machine: str, pairs: BenchmarkPairs) -> ResultF
         first = named[int(misplaced.argmax())]
         faults.append(f"{first}{more}: no interval, since the stored one does not hold the median")
     return ResultFile(
-        environment, commit, date, params, tuple(benchmarks), table, missing, tuple(faults), samples
+        environment,
+        commit,
+        date,
+        params,
+        tuple(benchmarks),
+        table,
+        missing,
+        tuple(faults),
+        samples,
+        python=_text_of(content.get("python")),
+        requirements=_texts_of(content.get("requirements")),
+        env_vars=_texts_of(content.get("env_vars")),
+        duration=sum(durations) if durations else None,
+        unlisted=tuple(filter(is_text, unlisted)),
     )
+
+
+def _text_of(value: Any) -> str:
+    return value if isinstance(value, str) and is_text(value) else ""
+
+
+def _texts_of(content: Any) -> dict[str, str]:
+    """Return a mapping of texts without what else is in it."""
+    if not isinstance(content, dict):
+        return {}
+    return {name: _text_of(value) for name, value in content.items() if is_text(name)}
 
 
 def _wrong_values(
@@ -254,9 +299,11 @@ def _wrong_values(
 ) -> dict[int, tuple[str, str]]:
     """Benchmarks with a value that cannot be one, by their index: the name and what is wrong."""
     times, counts = table[:1], table[5:]
+    of_times = [each.name.time not in QUANTITIES for each in benchmarks]
+    is_time = np.repeat(np.array(of_times, np.bool_), [len(each.cases) for each in benchmarks])
     is_wrong = np.concatenate(
         [
-            (times < SHORTEST) | (times > LONGEST),
+            np.where(is_time, (times < SHORTEST) | (times > LONGEST), ~np.isfinite(times)),
             (counts < 0) | (counts > MOST_COUNTED) | (counts != np.floor(counts)),
         ]
     ) & ~np.isnan(np.concatenate([times, counts]))
@@ -267,7 +314,9 @@ def _wrong_values(
     for case in np.flatnonzero(is_wrong.any(axis=0)).tolist():
         place = int(is_wrong[:, case].argmax())
         name, value = ("result", *_COLUMNS[5:])[place], [*times, *counts][place][case]
-        why = f"{name} holds {value!s}, which is no count" if place else f"{value!s} s is no time"
+        why = f"{value!s} s is no time" if is_time[case] else f"{value!s} is no finite number"
+        if place:
+            why = f"{name} holds {value!s}, which is no count"
         wrong.setdefault(int(of_case[case]), (benchmarks[of_case[case]].asv_name, why))
     return wrong
 

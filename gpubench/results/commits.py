@@ -115,6 +115,20 @@ def branches_with(commits: Iterable[Commit], repository: Repository | None) -> d
     return branches
 
 
+def tags_of(repository: Repository | None) -> dict[str, list[str]]:
+    """Return the tags of each commit that has some, by its hash."""
+    if repository is None:
+        return {}
+    # Of a tag with a message the commit that it is of, else the tag is the commit's.
+    hashes = "%(if)%(*objectname)%(then)%(*objectname)%(else)%(objectname)%(end)"
+    form = f"--format={hashes} %(refname:short)"
+    tags: dict[str, list[str]] = {}
+    for line in _lines(_git(repository, "for-each-ref", "refs/tags", form)):
+        hash_, _, name = line.partition(" ")
+        tags.setdefault(hash_, []).append(name)
+    return tags
+
+
 def _tip(repository: Repository, name: str) -> str:
     """Return the hash of a branch, else of a tag or commit, else of the remote's branch."""
     for revision in (f"refs/heads/{name}", name, f"origin/{name}"):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, get_type_hints
 
-from gpubench.names import BenchmarkName, Value
+from gpubench.names import QUANTITIES, BenchmarkName, Value
 from gpubench.record import UNCOMMITTED
 from gpubench.results.ratio import MOST_DISTURBED, Ratio
 
@@ -25,6 +25,9 @@ STATUSES: tuple[Status, ...] = (
 """Their order is that of the numbers which stand for them in arrays (``History.statuses``)."""
 
 
+SECONDS = "seconds"
+"""Unit of times."""
+
 ALONE = "time"
 """Name of the implementation of a benchmark that is reported alone."""
 
@@ -37,9 +40,14 @@ class CaseName:
     kernel: str
     implementation: str
     time: str
-    """One of ``gpubench.names.TIMES``."""
+    """One of ``gpubench.names.LABELS``."""
     case: str
     """Identity, ``n=1048576 block=256``."""
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it names a time, and not memory or a tracked number."""
+        return self.time not in QUANTITIES
 
     @property
     def benchmark(self) -> BenchmarkName:
@@ -84,6 +92,8 @@ class Commit:
     """Seconds since 1970."""
     subject: str | None = None
     """First line of its message; ``None`` without the repository."""
+    address: str = ""
+    """Of its page on the web; empty where none is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +161,15 @@ class Row:
     reason: Annotated[str | None, "why there is no time", "VARCHAR"] = None
     """With the next step; ``None`` when there is a time."""
     seconds: Annotated[float | None, "median of all samples"] = None
-    """Present exactly when the status is ``ok``."""
+    """``None`` of what is no time (``gpubench.names.QUANTITIES``)."""
     low: Annotated[float | None, "lower end of its interval, seconds"] = None
     """See ``gpubench.results.ratio``."""
     high: Annotated[float | None, "upper end of its interval, seconds"] = None
     q25: Annotated[float | None, "lower quartile of the samples, seconds"] = None
     q75: Annotated[float | None, "upper quartile of the samples, seconds"] = None
+    value: Annotated[float | None, "what was measured, in the unit"] = None
+    """The same as ``seconds`` of a time; present exactly when the status is ``ok``."""
+    unit: Annotated[str, "unit of the value: seconds, bytes, another", "VARCHAR"] = SECONDS
     samples: Annotated[int | None, "how many samples were taken"] = None
     runs_per_sample: Annotated[int | None, "runs between two readings of the clock"] = None
     """By the record. Of benchmarks that asv alone has measured asv's ``number``."""
@@ -258,6 +271,11 @@ class Row:
         return self.is_baseline and self.bench is not None and self.name.implementation == ALONE
 
     @property
+    def is_time(self) -> bool:
+        """Whether it is of a time, and not of memory or of a tracked number."""
+        return self.name.is_time
+
+    @property
     def is_disturbed(self) -> bool:
         """Whether so much other work was in its samples that they tell nothing of the case."""
         return self.disturbed is not None and self.disturbed > MOST_DISTURBED
@@ -281,6 +299,8 @@ class Described:
     param_names: tuple[str, ...] = ()
     kind: str = ""
     """``time``, ``track``, ``memory`` or ``peakmemory``; empty when unknown."""
+    unit: str = ""
+    """Of its values; empty when unknown."""
     source: str = ""
     """The code that the benchmark shows; empty when unknown."""
     cases: int = 0
@@ -298,7 +318,11 @@ class Pair:
     """asv's name of the benchmark that speedup is measured against."""
     candidate: str
     """asv's name of the benchmark whose speedup is reported; empty where the baseline is reported
-    alone, by its times."""
+    alone, by its values."""
+    label: str = "kernel"
+    """What is measured, one of ``gpubench.names.LABELS``."""
+    unit: str = SECONDS
+    """Of the values."""
 
 
 @dataclass(frozen=True, slots=True)

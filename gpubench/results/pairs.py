@@ -29,11 +29,13 @@ from gpubench.names import (
     parse_benchmark_name,
     parse_identity,
     pattern_fault,
+    timed_beside,
 )
 from gpubench.record import CaseRecord
 from gpubench.results.model import (
     ALONE,
     NO_RENAMES,
+    SECONDS,
     CaseName,
     Described,
     Pair,
@@ -48,8 +50,21 @@ BASELINE, CANDIDATE = "baseline", "candidate"
 _CLASS = re.compile(r"<class '([\w.]+)'>")
 """A class, as asv stores it."""
 
-_NO_TIME = ("track", "mem", "peakmem")
-"""Beginnings of benchmarks that measure something else."""
+_LABELS = {
+    "time": "kernel",
+    "memory": "memory",
+    "peakmemory": "peak_memory",
+    "track": "tracked",
+}
+"""What asv's kinds of benchmarks measure."""
+
+_KINDS = (("track", "track"), ("mem", "memory"), ("peakmem", "peakmemory"))
+"""Beginnings of benchmarks that measure no time, with their kinds."""
+
+_UNITS = {"kernel": SECONDS, "memory": "bytes", "peak_memory": "bytes", "tracked": ""}
+
+MAX_UNIT_CHARACTERS = 20
+"""Of a unit beside a number; a longer one is cut."""
 
 
 @dataclass(frozen=True)
@@ -172,13 +187,34 @@ def places_in(pair: Pair) -> Iterator[tuple[str, BenchmarkName]]:
     yield pair.candidate, _place(pair, CANDIDATE)
 
 
-def alone(described: Mapping[str, Described]) -> tuple[Pair, ...]:
-    """The time benchmarks of a project that has none of gpubench's, each reported alone."""
-    if any(map(parse_benchmark_name, described)):
-        return ()
-    return tuple(
-        Pair(*_split(name), name, "") for name in sorted(described) if _is_time(name, described)
-    )
+def alone(described: Mapping[str, Described], pairs: Iterable[Pair] = ()) -> tuple[Pair, ...]:
+    """Return the benchmarks that are neither gpubench's nor in a pair, each reported alone."""
+    in_pairs = {name for pair in pairs for name in (pair.baseline, pair.candidate)}
+    found = []
+    for name in sorted(described.keys() - in_pairs):
+        kind = _kind(name, described)
+        if is_of_gpubench(name) or kind not in _LABELS:
+            continue
+        label = _LABELS[kind]
+        unit = described[name].unit if label == "tracked" else _UNITS[label]
+        # asv's own default says nothing.
+        unit = "" if unit == "unit" else " ".join(unit.split())[:MAX_UNIT_CHARACTERS]
+        found.append(Pair(*_split(name), name, "", label, unit))
+    return tuple(found)
+
+
+def unreadable_kinds(described: Mapping[str, Described]) -> Iterator[Problem]:
+    """Name the benchmarks of a kind that asv does not have by itself."""
+    for name in sorted(described):
+        kind = _kind(name, described)
+        if kind not in _LABELS and not is_of_gpubench(name):
+            message = f"{name} is left out: its type {kind!r} is none of {', '.join(_LABELS)}"
+            yield Problem("benchmarks.json", message)
+
+
+def is_of_gpubench(name: str) -> bool:
+    """Return whether a benchmark is one of gpubench's own, a time or a count beside one."""
+    return parse_benchmark_name(name) is not None or timed_beside(name) is not None
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -189,26 +225,34 @@ def _split(name: str) -> tuple[str, str]:
 
 def resolved(
     given: Collection[Pair | PairPattern], described: Mapping[str, Described]
-) -> tuple[tuple[Pair, ...], list[Problem]]:
-    """Pairs, with those that patterns stand for, and what is to be said of the patterns."""
+) -> tuple[tuple[Pair, ...], list[Problem], frozenset[str]]:
+    """Return pairs with those that patterns stand for, what is to be said of the patterns, and the
+    patterns that stand for none."""
     pairs = {(pair.suite, pair.name): pair for pair in given if isinstance(pair, Pair)}
     names = frozenset(name for name in described if _is_time(name, described))
-    problems = [
-        Problem(f"pair {pattern}", words)
-        for pattern in given
-        if isinstance(pattern, PairPattern)
-        for words in _add_matching(pattern, names, pairs)
-    ]
-    return tuple(pairs.values()), problems
+    problems: list[Problem] = []
+    empty: set[str] = set()
+    for pattern in given:
+        if isinstance(pattern, PairPattern):
+            problems += [
+                Problem(f"pair {pattern}", words)
+                for words in _add_matching(pattern, names, pairs, empty)
+            ]
+    return tuple(pairs.values()), problems, frozenset(empty)
 
 
 def _add_matching(
-    pattern: PairPattern, names: Collection[str], pairs: dict[tuple[str, str], Pair]
+    pattern: PairPattern,
+    names: Collection[str],
+    pairs: dict[tuple[str, str], Pair],
+    empty: set[str],
 ) -> Iterator[str]:
-    """Add a pattern's pairs to those by suite and kernel; gives what is to be said."""
+    """Add a pattern's pairs to those by suite and kernel, or the pattern to the ``empty`` ones;
+    yield what is to be said."""
     try:
         matches = _matches(pattern, names)
     except ValueError as error:
+        empty.add(str(pattern))
         yield str(error)
         return
     if not matches:
@@ -231,6 +275,8 @@ def _add_matching(
                 break
         if there is not pair:
             twice.append(baseline)
+    if len(lacking) == len(matches):
+        empty.add(str(pattern))
     if lacking:
         baseline, text = lacking[0]
         hint = did_you_mean(text, names) or "; no time benchmark has that name"
@@ -289,7 +335,7 @@ def unfit(
 
 
 def _place(pair: Pair, implementation: str) -> BenchmarkName:
-    return BenchmarkName(pair.suite, pair.name, implementation, "kernel")
+    return BenchmarkName(pair.suite, pair.name, implementation, pair.label)
 
 
 def _of_parameter(texts: Collection[str]) -> list[str]:
@@ -347,6 +393,12 @@ def _values(case: str) -> frozenset[tuple[str, Value]]:
 
 
 def _is_time(name: str, described: Mapping[str, Described]) -> bool:
+    return _kind(name, described) == "time"
+
+
+def _kind(name: str, described: Mapping[str, Described]) -> str:
+    """Return asv's type of a benchmark; where nothing tells it, by its name."""
     if name in described and described[name].kind:
-        return described[name].kind == "time"
-    return not name.rpartition(".")[2].lower().startswith(_NO_TIME)
+        return described[name].kind
+    last = name.rpartition(".")[2].lower()
+    return next((kind for start, kind in _KINDS if last.startswith(start)), "time")

@@ -87,6 +87,16 @@ class SnapshotHead:
     """File and what is wrong with it."""
     is_empty: bool
     """Whether there is nothing of gpubench's in the two files."""
+    python: str
+    """Version; empty when not known."""
+    requirements: Mapping[str, str]
+    env_vars: Mapping[str, str]
+    started_at: float
+    """When the first of its benchmarks started, seconds since 1970; 0 when not known."""
+    duration: float | None
+    """Seconds that its benchmarks took in sum; ``None`` when not known."""
+    unlisted: Sequence[str]
+    """Benchmarks in the result file that are not reported."""
     versions: Sequence[tuple[str, str | None, float]]
     """asv's name, version and start of each benchmark; the start in seconds since 1970."""
 
@@ -294,6 +304,12 @@ def _read(
         params=result.params if result else {},
         faults=faults,
         is_empty=not (benchmarks or record.stories or record.counted),
+        python=result.python if result else "",
+        requirements=result.requirements if result else {},
+        env_vars=result.env_vars if result else {},
+        started_at=min((b.started_at for b in benchmarks if b.started_at), default=0.0),
+        duration=result.duration if result else None,
+        unlisted=result.unlisted if result else (),
         versions=[(b.asv_name, b.version, b.started_at) for b in benchmarks],
     )
     return head, record

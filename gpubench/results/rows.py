@@ -25,7 +25,7 @@ from gpubench.names import (
 )
 from gpubench.record import CaseRecord
 from gpubench.results.asv_files import NO_RESULT, ResultFile, StoredBenchmark, values_of
-from gpubench.results.model import DETAILS, STATUSES, CaseName, Row, Status
+from gpubench.results.model import DETAILS, SECONDS, STATUSES, CaseName, Row, Status
 from gpubench.results.pairs import Baselines, BenchmarkPairs, Partner
 from gpubench.results.ratio import (
     BETWEEN_PROCESSES,
@@ -93,6 +93,7 @@ class _Case:
     record: CaseRecord | None
     bench: str | None
     """As of ``Row``; present where the case is of a pair."""
+    unit: str = SECONDS
     row: tuple[int, int, int, int] = (0, 0, -1, -1)
     """Name, status, detail and baseline as ``RowColumns`` has them. The last two are -1 where they
     depend on the other cases of a file, the baseline also where there is none."""
@@ -332,6 +333,8 @@ class RowsOfFiles:
         if partner:
             record = partner.record(name.case)
         case = _Case(name, status, reason, record, partner.bench if partner else None)
+        if partner:
+            case.unit = partner.pair.unit
         benchmark = case.baseline_benchmark
         if partner and partner.baseline:
             case.row = self._row(case, False, partner.baseline)
@@ -476,6 +479,7 @@ def _detail(case: _Case, is_baseline: bool, baseline: CaseName | None) -> Row:
             "status": case.status,
             "reason": case.reason,
             "bench": case.bench,
+            "unit": case.unit,
             "is_baseline": is_baseline,
             "problem": problem,
             "missing": missing,
@@ -522,6 +526,9 @@ def rows_from(
     for detail, cells in of_cases.values():
         row = {**detail, **{name: cells[name] for name in _CELLS}}
         row["rounds"] = tuple(row["rounds"] or ())
+        row["value"] = row["seconds"]
+        if not row["name"].is_time:
+            row["seconds"] = None
         for name in ("samples", "runs_per_sample"):
             row[name] = None if row[name] is None else int(row[name])
         ratio, low, high = (cells[name] for name in _RATIO)

@@ -27,6 +27,7 @@ from duckdb import DuckDBPyConnection
 from numpy.typing import NDArray
 
 from gpubench.errors import DamagedTable, GpubenchError, ResultsError
+from gpubench.names import QUANTITIES
 from gpubench.record import UNCOMMITTED
 from gpubench.results.counts import schema_of_counts
 from gpubench.results.model import COLUMNS, DETAILS, STATUSES
@@ -70,6 +71,8 @@ _SOURCES = {
     "status": _STATUS,
     "missing": "if(p.unmeasured, d.missing, p.missing)",
     "pairs": "if(p.speedup is null, 0, d.pairs)",
+    "seconds": f"if(c.time in {QUANTITIES}, null, p.seconds)",
+    "value": "p.seconds",
     "baseline": "b.implementation",
 }
 """Where columns of the view ``results`` come from that a table does not have as they are."""
@@ -89,8 +92,13 @@ _FIRST_COLUMNS = (
     ("suite", "c.suite", "suite"),
     ("kernel", "c.kernel", "kernel"),
     ("implementation", "c.implementation", "implementation of the kernel"),
-    ("time", "c.time", "which time: kernel, end_to_end, transfer, launch, compile, cold, start"),
-    ("case", 'c."case"', "identity of the case"),
+    (
+        "time",
+        "c.time",
+        "which time: kernel, end_to_end, transfer, launch, compile, cold, start; or what else a "
+        "benchmark gives: memory, peak_memory, tracked",
+    ),
+    ("identity", 'c."case"', "identity of the case: its parameters"),
 )
 _COLUMNS_AFTER = {
     "baseline": [("baseline_case", 'b."case"', "identity of the baseline's case")],
@@ -106,7 +114,8 @@ create table meta (key varchar);
 create table snapshots (
     id integer, name varchar, stamp bigint[], machine varchar, environment varchar,
     "commit" varchar, has_result boolean, date double, measured_at varchar, facts varchar,
-    concerns varchar, params varchar, faults varchar, is_empty boolean
+    concerns varchar, params varchar, faults varchar, is_empty boolean, python varchar,
+    requirements varchar, env_vars varchar, started_at double, duration double, unlisted varchar
 );
 create table versions (snapshot integer, benchmark varchar, version varchar, started_at double);
 create table superseded (snapshot integer, benchmark varchar);
@@ -146,6 +155,49 @@ where old."case" is null;
 """
 
 
+_RUNS = """
+create view runs as select id as snapshot, machine, environment, "commit",
+    if(started_at > 0, make_timestamp((started_at * 1000000)::bigint), null) as started_at,
+    duration, measured_at, nullif(python, '') as python, requirements::json as requirements,
+    env_vars::json as env_vars, params::json as params, facts::json as facts, has_result
+from snapshots where not is_empty;
+comment on column runs.snapshot is 'number of the snapshot, as in results';
+comment on column runs.machine is 'name of the machine';
+comment on column runs.environment is 'asv''s name of the environment';
+comment on column runs."commit" is 'hash of the commit';
+comment on column runs.started_at is 'when the first of its benchmarks started, UTC';
+comment on column runs.duration is 'seconds that its benchmarks took in sum';
+comment on column runs.measured_at is 'when the last process began to measure, UTC, by the record';
+comment on column runs.python is 'version of Python';
+comment on column runs.requirements is 'versions of requirements by name, JSON';
+comment on column runs.env_vars is 'environment variables that asv set, JSON';
+comment on column runs.params is 'what asv says of machine and environment, JSON';
+comment on column runs.facts is 'what the record says of machine and software, JSON';
+comment on column runs.has_result is 'whether there is a result file, and not only a record';
+"""
+"""The view ``runs``: one row for each commit on one machine in one environment."""
+
+OLD_NAMES = ("results", "counts", "missing_counts", "count_lines")
+"""Views whose column ``identity`` was called ``case``, which SQL has for a word of its own."""
+
+
+def with_old_names(sql: str) -> str:
+    """Return a query in which ``"case"``, in quotes, is the column ``identity``."""
+    if not re.search('"case"', sql, re.IGNORECASE):
+        return sql
+    views = ", ".join(
+        f'{view} as (select *, identity as "case" from main.{view})'
+        for view in OLD_NAMES
+        if re.search(rf"\b{view}\b", sql, re.IGNORECASE)
+    )
+    match = re.match(r"\s*with\b(\s+recursive\b)?", sql, re.IGNORECASE)
+    if not views:
+        return sql
+    if match is None:
+        return f"with {views} {sql}"
+    return f"with{match[1] or ''} {views}, {sql[match.end() :]}"
+
+
 def _schema() -> str:
     """The tables and the view ``results``, for people: all columns with their meaning."""
     columns = [*_FIRST_COLUMNS]
@@ -168,6 +220,7 @@ def _schema() -> str:
             select id, unnest(from_json(content, '{json.dumps(DETAILS)}')) from details
         ) d on d.id = p.detail;
         {comments};
+        {_RUNS}
         {schema_of_counts(_FIRST_COLUMNS)}
     """
 
@@ -393,7 +446,10 @@ def _insert(
     ]
     texts = {
         name: [json.dumps(value) for value in heads[name]]
-        for name in ("facts", "concerns", "params", "faults")
+        for name in (
+            *("facts", "concerns", "params", "faults"),
+            *("requirements", "env_vars", "unlisted"),
+        )
     }
     numbers = range(first, first + len(batch.heads))
     insert(connection, "snapshots", id=numbers, **heads | texts)

@@ -6,9 +6,10 @@ import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from itertools import chain, groupby
 from pathlib import Path
@@ -30,7 +31,7 @@ from gpubench.results.asv_files import (
     read_machine,
     read_names,
 )
-from gpubench.results.commits import CommitOrder, branches_with, histories_of
+from gpubench.results.commits import CommitOrder, branches_with, histories_of, tags_of
 from gpubench.results.counts import CaseCounts, LineCounts, read_lines, read_profile
 from gpubench.results.model import (
     EVERY,
@@ -49,7 +50,7 @@ from gpubench.results.model import (
     Snapshot,
     Status,
 )
-from gpubench.results.pairs import BenchmarkPairs, alone, resolved, unfit
+from gpubench.results.pairs import BenchmarkPairs, alone, resolved, unfit, unreadable_kinds
 from gpubench.results.ratio import MOST_DISTURBED, Times
 from gpubench.results.reading import SnapshotFiles, snapshot_files
 from gpubench.results.rows import INTERRUPTED, rows_from
@@ -66,6 +67,35 @@ _COUNTED = """
     anti join superseded_cases old on old.snapshot = k.snapshot and old."case" = k."case"
 """
 """SQL of the cases with counts, without those of benchmarks that measured something else then."""
+
+COMMIT_COLUMNS = {
+    "commit": ("VARCHAR", "hash of the commit"),
+    "place": ("INTEGER", "place in the order of all commits with results, 0 for the oldest"),
+    "date": ("TIMESTAMP", "date of the commit, UTC"),
+    "subject": ("VARCHAR", "first line of its message; null where git does not know it"),
+    "branches": ("VARCHAR[]", "branches of asv.conf.json whose history has it"),
+    "tags": ("VARCHAR[]", "its tags"),
+    "in_history": ("BOOLEAN", "whether a history has it"),
+}
+"""SQL types and meanings of the columns of ``commits``."""
+
+BENCHMARK_COLUMNS = {
+    "benchmark": ("VARCHAR", "asv's name of the benchmark"),
+    "suite": ("VARCHAR", "suite, as in results"),
+    "kernel": ("VARCHAR", "kernel"),
+    "implementation": ("VARCHAR", "implementation of the kernel"),
+    "time": ("VARCHAR", "what it measures, as in results"),
+    "type": ("VARCHAR", "asv's type: time, memory, peakmemory or track"),
+    "unit": ("VARCHAR", "unit of its values"),
+}
+"""SQL types and meanings of the columns of ``benchmarks``."""
+
+_UNITS = """
+    select c.benchmark, any_value(d.content->>'unit') from cases c
+    join (select "case", any_value(detail) as detail from rows group by 1) r on r."case" = c.id
+    join details d on d.id = r.detail group by 1 order by 1
+"""
+"""SQL of the benchmarks with results, by their names here, and of their units."""
 
 _QUOTED = INTERRUPTED.replace("'", "''")
 """For SQL."""
@@ -153,7 +183,7 @@ class CaseHistories(History):
     statuses: NDArray[np.int8]
     """Index into ``STATUSES`` or ``ABSENT``, shape (cases, snapshots)."""
     times: Times
-    """Shape (3, cases, snapshots)."""
+    """Shape (3, cases, snapshots): seconds, or of what is no time its values in their unit."""
     speedups: Times
     """Ratio and both ends of its interval, shape (3, cases, snapshots); NaN without one."""
     baselines: NDArray[np.int32]
@@ -166,10 +196,10 @@ class CaseHistories(History):
 
     @cached_property
     def undisturbed(self) -> Times:
-        """``times`` without those, which say nothing of a commit."""
-        if not self.disturbed.any():
-            return self.times
-        return np.where(self.disturbed, np.nan, self.times)
+        """``times`` without those, which say nothing of a commit, and without what is no time."""
+        is_time = np.array([name.is_time for name in self.names], np.bool_)
+        left_out = self.disturbed | ~is_time[:, np.newaxis]
+        return np.where(left_out, np.nan, self.times) if left_out.any() else self.times
 
     @cached_property
     def judged(self) -> Times:
@@ -231,6 +261,15 @@ class Table:
     """What was measured on each setup, oldest commit first; by branch, and ``EVERY`` commit."""
     acknowledged: tuple[Acknowledgement, ...] = ()
     """Changes that the project knows of and accepts."""
+    unmatched_patterns: frozenset[str] = frozenset()
+    """Patterns of pairs that stand for none."""
+    thresholds: tuple[tuple[str, float], ...] = ()
+    """Regular expressions of asv's names of benchmarks, each with the share by which a value has
+    to change so that it counts as a change; of several the largest."""
+    asv_names: Mapping[BenchmarkName, str] = field(default_factory=dict)
+    """asv's names of benchmarks that have another name here."""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """asv's type of each benchmark that ``benchmarks.json`` describes."""
     _outlines: dict[Setup, History] = field(default_factory=dict, init=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -596,6 +635,8 @@ class Table:
     def answer(self, sql: str, take: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
         """Return what ``take`` gets from the database for a query; raises ``ResultsError``."""
         try:
+            sql = store.with_old_names(sql)
+            self._add_tables(sql)
             if not self._connection.extract_statements(sql):
                 raise ResultsError(
                     f"{sql!r} holds no query; give one such as 'select * from results limit 10', "
@@ -606,8 +647,58 @@ class Table:
             self._ask(store.read_everything)  # the query is at fault only where the file is not
             raise ResultsError(str(error).partition("\n")[0]) from error
 
+    def _add_tables(self, sql: str | None) -> None:
+        """Add what other files know, where a query names it: the tables ``commits`` and
+        ``benchmarks``. They are not in the table's file, since the repository and
+        ``benchmarks.json`` change without results."""
+        tables = {
+            "commits": (COMMIT_COLUMNS, self._commit_rows),
+            "benchmarks": (BENCHMARK_COLUMNS, self._benchmark_rows),
+        }
+        for name, (columns, rows) in tables.items():
+            if sql is None or re.search(rf"\b{name}\b", sql, re.IGNORECASE):
+                self.add_table(name, columns, rows() if sql else ())
+
+    def add_table(
+        self, name: str, columns: Mapping[str, tuple[str, str]], rows: Iterable[Sequence[Any]]
+    ) -> None:
+        """Add a table that queries can read; ``columns`` have SQL types and meanings by name."""
+        types = ", ".join(f'"{column}" {kind}' for column, (kind, _) in columns.items())
+        self._connection.execute(f"create or replace temp table {name} ({types})")
+        for column, (_, meaning) in columns.items():
+            text = meaning.replace("'", "''")
+            self._connection.execute(f"""comment on column temp.{name}."{column}" is '{text}'""")
+        if values := [*rows]:
+            cells = zip(columns, zip(*values, strict=True), strict=True)
+            store.insert(self._connection, name, **dict(cells))
+
+    def _commit_rows(self) -> Iterator[tuple[Any, ...]]:
+        branches = defaultdict[str, list[str]](list)
+        for branch, hashes in self.order.histories.items():
+            for hash_ in hashes:
+                branches[hash_].append(branch)
+        outside = {commit.hash for commit in self.outside}
+        tags = tags_of(self._repository)
+        for place, commit in enumerate(self.commits):
+            date = datetime.fromtimestamp(commit.date, UTC).replace(tzinfo=None)
+            names = [*filter(None, branches[commit.hash])]
+            its_tags = list(tags.get(commit.hash, ()))
+            is_in = commit.hash not in outside
+            yield commit.hash, place, date, commit.subject, names, its_tags, is_in
+
+    def _benchmark_rows(self) -> Iterator[tuple[Any, ...]]:
+        units = dict(self._connection.execute(_UNITS).fetchall())
+        places = {place.asv_name: place for place in self.asv_names}
+        for text, unit in units.items():
+            name = places.get(text) or parse_benchmark_name(text)
+            if name is not None:
+                asv_name = self.asv_names.get(name, text)
+                parts = name.suite, name.kernel, name.implementation, name.time
+                yield asv_name, *parts, self.kinds.get(asv_name), unit
+
     def described(self) -> tuple[list[str], list[tuple[Any, ...]]]:
         """The columns of the views, ``results`` first: view, name, type and meaning."""
+        self._add_tables(None)
         return self.query("""
             select table_name as "view", column_name as "column", data_type as "type",
                 comment as meaning
@@ -625,6 +716,8 @@ def open_table(
     renames: Renames = NO_RENAMES,
     branches: Sequence[str] = (),
     name_of: Callable[[str], str] = str,
+    thresholds: Sequence[tuple[str, float]] = (),
+    commit_url: str = "",
 ) -> Table:
     """Read asv's results and the records beside them.
 
@@ -633,8 +726,8 @@ def open_table(
     of the commits that it contains (``histories_of``). ``name_of`` gives the name under which a
     machine's results are shown: of machines with one name, a commit's newest result counts, and
     ``problems`` names the others. ``pairs`` are benchmarks of an asv
-    project that are reported as kernels; without any, the time benchmarks of a project that has
-    none of gpubench's are reported alone. ``renames`` are names that results appear under
+    project that are reported as kernels; all others that are not gpubench's are reported alone.
+    ``renames`` are names that results appear under
     instead of those that they were measured under. ``path`` is the file that keeps the table;
     without it, or where it is locked or cannot be written, which ``problems`` names, the table is
     in memory alone.
@@ -654,18 +747,24 @@ def open_table(
     }
     described = _described(files, results_dir, problems)
     given = tuple(pairs)
-    chosen, said = resolved(given, described) if given else (alone(described), [])
+    in_pairs, said, unmatched = resolved(given, described)
+    said += unreadable_kinds(described)
+    chosen = (*in_pairs, *alone(described, in_pairs))
     benchmark_pairs = BenchmarkPairs.of(chosen, described, renames)
     problems += [*said, *refused]
     # Without results there is no folder to keep the table in.
     connection, path = _connect(path if files else None, files, benchmark_pairs, problems)
     stored, started, ran = store.ask(connection, path, _heads)
     problems += [Problem(*fault) for head in stored for fault in json.loads(head["faults"])]
+    problems += _unlisted(stored)
     stored = [head for head in stored if not head["is_empty"]]
     dates: dict[str, float] = {}
     for head in sorted(stored, key=lambda head: not head["has_result"]):
         dates.setdefault(head["commit"], head["date"])  # a record knows its own date only
     order = histories_of(dates, repository, branches)
+    if commit_url:
+        linked = (replace(one, address=f"{commit_url}{one.hash}") for one in order.commits)
+        order = replace(order, commits=tuple(linked))
     commit_of = {commit.hash: commit for commit in order.commits}
     key = store.key_of(benchmark_pairs)
     # Without a benchmark of gpubench's there is no record either.
@@ -696,7 +795,20 @@ def open_table(
         results_dir,
         repository,
         _divide_by_setup(snapshots, order),
+        unmatched_patterns=unmatched,
+        thresholds=tuple(thresholds),
+        asv_names={
+            place: name for name, places in benchmark_pairs.places.items() for place in places
+        },
+        kinds={name: entry.kind for name, entry in described.items() if entry.kind},
     )
+
+
+def _unlisted(stored: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
+    """Name the benchmarks with results that ``benchmarks.json`` does not list."""
+    for name in sorted({name for head in stored for name in json.loads(head["unlisted"])}):
+        message = f"{name} is left out: it has results, and benchmarks.json does not list it"
+        yield Problem("benchmarks.json", message)
 
 
 def _connect(

@@ -17,7 +17,8 @@ PHONE, LAPTOP, WALL = 390, 1280, 2560
 WCAG = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa")
 CONTRAST = ["color-contrast"]
 
-TOO_WIDE = """() => [...document.querySelectorAll("body *:not(.scroll *, pre *, .chart *)")]
+TOO_WIDE = """() => [...document.querySelectorAll(
+    "body *:not(.scroll *, pre *, .chart *, .explored-chart *)")]
   .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
   .map((e) => e.outerHTML.slice(0, 160))"""
 OPEN_ALL = "() => document.querySelectorAll('details').forEach((part) => (part.open = true))"

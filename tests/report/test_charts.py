@@ -108,7 +108,9 @@ def test_a_case_that_stopped_says_since_when_and_why() -> None:
     ).series
 
     assert (numba.stopped, numba.status) == (2, "failed")
-    assert numba.sentence == "numba: failed since 00000000."
+    assert numba.sentence == (
+        "numba: failed since 00000000; the last value was 2.00\u202fs at 00000000, unknown date."
+    )
 
 
 def test_a_case_that_never_had_a_time_did_not_stop() -> None:

@@ -98,7 +98,10 @@ def test_a_wrong_case_keeps_its_history_and_has_no_speedup_since(sample: Table) 
 
     assert history is not None
     (series,) = [s for s in history.series if s.implementation == "numba_parallel"]
-    assert series.sentence == "numba_parallel: wrong since 6ee34ae8."
+    assert series.sentence == (
+        "numba_parallel: wrong since 6ee34ae8; "
+        "the last value was 15.5\u202fms at 64d7d56c, 2026-01-10."
+    )
     assert [note["text"] for note in history_figure(history)["layout"]["annotations"]] == [
         "✕ numba_parallel wrong"
     ]
@@ -210,15 +213,19 @@ def test_scores_stand_in_place_of_errors(tmp_path: Path) -> None:
     assert [row["score"] for row in exported] == [0.98765, 0.9871]
     html = html_of(tmp_path)
     cases = html[html.index('id="cases"') :]
-    assert "score by the suite's function, in place of a comparison." in cases
+    assert "Score by the suite's function, in place of a comparison." in cases
     assert "Error, abs." not in cases
     assert '<td class="number">0.9877</td>' in cases and '<td class="number">0.9871</td>' in cases
 
 
-def test_without_scores_errors_are_shown(sample: Table, tmp_path: Path) -> None:
-    assert not kernel_page(sample, "norm", "runner").scored
+def test_without_scores_errors_are_shown_where_there_are_some(
+    sample: Table, tmp_path: Path
+) -> None:
+    page = kernel_page(sample, "norm", "runner")
+    assert not page.scored and page.columns.error
     commit(tmp_path).time(add("numpy"), "n=64", 8.0).write()
-    assert "Error, abs." in html_of(tmp_path)
+    html = html_of(tmp_path)
+    assert "Error, abs." not in html and "GB/s" not in html
 
 
 def test_a_swept_grid_becomes_the_columns(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ NUMPY, NUMBA = "suites.add__numpy.time_kernel", "suites.add__numba.time_kernel"
 
 
 SCRIPTS = {
-    "application/json", "text.js", "lists.js", "charts.js", "compare.js", "advise.js",
+    "application/json", "text.js", "lists.js", "charts.js", "explore.js", "compare.js", "advise.js",
     "compare-data/index.js",
 }  # fmt: skip
 

@@ -15,6 +15,7 @@ PARAMETERS: dict[str, dict[str, list[object]]] = {
     PAIR.candidate: {"dtype": ["float32", "float64"], "threads": [1, 2], "n": [64, 1024]},
     "linalg.track_error": {},
 }
+KINDS = {"track_": "track", "peakmem_": "peakmemory", "mem_": "memory"}
 COLUMNS = [
     "result", "params", "version", "started_at", "duration", "stats_ci_99_a", "stats_ci_99_b",
     "stats_q_25", "stats_q_75", "stats_number", "stats_repeat",
@@ -29,8 +30,8 @@ def write_benchmarks(directory: Path) -> None:
     for name, parameters in PARAMETERS.items():
         content[name] = {
             "name": name,
-            "type": "track" if "track" in name else "time",
-            "unit": "seconds",
+            "type": next((kind for part, kind in KINDS.items() if part in name), "time"),
+            "unit": "bytes" if "mem_" in name else "seconds",
             "param_names": list(parameters),
             "params": [[repr(value) for value in values] for values in parameters.values()],
             "code": f"def {name.rpartition('.')[2]}(self): ...",

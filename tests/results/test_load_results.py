@@ -197,12 +197,13 @@ def test_an_old_commit_measured_again_lately_decides_the_version(tmp_path: Path)
     assert second.superseded == (ADD,)
 
 
-def test_benchmarks_of_others_are_passed_over(tmp_path: Path) -> None:
+def test_benchmarks_of_others_stand_beside_those_of_suites(tmp_path: Path) -> None:
     commit(tmp_path).time("bench_io.Read.time_read", "x", 1.0).time(ADD, CASE, 1.0).write()
 
     table = open_table(tmp_path)
 
-    assert list(only_rows(table)) == [NAME]
+    other = CaseName("bench_io", "Read.time_read", "time", "kernel", "param1=x")
+    assert list(only_rows(table)) == [other, NAME]
     assert table.problems == ()
 
 

@@ -28,7 +28,7 @@ def matched(
     *patterns: tuple[str, str], names: Iterable[str] = NAMES, suite: str = ""
 ) -> tuple[list[Pair], list[str]]:
     given = [PairPattern(suite, *pattern) for pattern in patterns]
-    pairs, problems = resolved(given, dict.fromkeys(names, Described()))
+    pairs, problems, _ = resolved(given, dict.fromkeys(names, Described()))
     assert all(problem.path.startswith("pair ") for problem in problems)
     return [*pairs], [problem.message for problem in problems]
 

@@ -200,7 +200,7 @@ def test_a_pair_of_something_else_than_times_is_a_problem(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("described", [True, False])
-def test_without_a_pair_every_time_is_reported_alone(tmp_path: Path, described: bool) -> None:
+def test_without_a_pair_every_benchmark_is_reported_alone(tmp_path: Path, described: bool) -> None:
     if described:
         write_benchmarks(tmp_path)
     write_format_2(tmp_path, 1, {**VALUES, "linalg.track_error": [3.0]})
@@ -212,7 +212,11 @@ def test_without_a_pair_every_time_is_reported_alone(tmp_path: Path, described: 
     assert {(name.suite, name.kernel, name.implementation) for name in found} == {
         ("linalg", "Norm.time_numpy", "time"),
         ("linalg", "Norm.time_numba", "time"),
+        ("linalg", "track_error", "time"),
     }
+    tracked = CaseName("linalg", "track_error", "time", "tracked", "")
+    assert (found[tracked].value, found[tracked].seconds) == (3.0, None)
+    assert found[tracked].unit == ("seconds" if described else "")
     seconds = [row.seconds for row in found.values()]
     assert sorted(filter(None, seconds)) == sorted(filter(None, [*BASELINE, *CANDIDATE]))
     assert all(row.is_baseline and not row.missing and not row.speedup for row in found.values())
