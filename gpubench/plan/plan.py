@@ -21,6 +21,10 @@ MAX_CASES = 50_000
 """Of a suite. They take some seconds to plan and 100 MB, and a day or more to measure: the largest
 suite of this project has some hundred."""
 
+MAX_KEPT = 20_000
+"""Cases of a plan that are kept, in 20 to 40 MB; more are made again where they are asked for
+again. All suites of this project have 4,000."""
+
 MAX_RULED = 1_000_000
 """Cases of a suite times the rules of their kernels: a rule takes a case some microseconds."""
 
@@ -120,10 +124,14 @@ class Plan:
         return {}
 
     def _expanded(self, index: int) -> _Expansion:
-        """The cases of one kernel, made once for all that go through them."""
-        if index not in self._expansions:
-            self._expansions[index] = _expand(self.kernels[index])
-        return self._expansions[index]
+        """Return the cases of one kernel, made once for all that go through them as long as there
+        are not too many to be kept."""
+        if index in self._expansions:
+            return self._expansions[index]
+        expansion = _expand(self.kernels[index])
+        if expansion.count() + sum(one.count() for one in self._expansions.values()) <= MAX_KEPT:
+            self._expansions[index] = expansion
+        return expansion
 
 
 @dataclass(frozen=True)
@@ -133,6 +141,9 @@ class _Expansion:
     cases: dict[Group, list[Case]]
     repeated: dict[Group, list[str]]
     tally: Tally
+
+    def count(self) -> int:
+        return sum(map(len, self.cases.values()))
 
 
 def _expand(groups: Sequence[Group]) -> _Expansion:

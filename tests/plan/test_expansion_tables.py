@@ -374,3 +374,22 @@ def test_a_plan_is_not_made_at_once(plan_of: PlanOf) -> None:
     assert first.identity == "m=1 n=1 dtype=float32"
     assert next(plan.cases()) == first
     assert len({first, next(plan.cases())}) == 1
+
+
+def test_cases_are_made_once_as_long_as_they_are_few(
+    plan_of: PlanOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = """
+    sizes: {n: [8, 16]}
+    arrays: {a: {shape: [n], dtype: float32, intent: inout}}
+    call: [a]
+    implementations: {numpy: {function: "pkg:f"}}
+    """
+    few = plan_of(kernel)
+    assert all(one is other for one, other in zip(few.cases(), few.cases(), strict=True))
+
+    monkeypatch.setattr("gpubench.plan.plan.MAX_KEPT", 1)
+    many = plan_of(kernel)
+    assert [case.identity for case in many.cases()] == ["n=8", "n=16"]
+    assert [*many.cases()] == [*many.cases()]
+    assert many.faults() == ()
