@@ -114,6 +114,7 @@ faults: $(VENV)/installed-dev  ## Break kernels and our CUDA path on purpose and
 	$(BIN)/python scripts/cuda_path_faults.py
 	$(BIN)/python scripts/numba_cuda_tests.py
 	$(BIN)/python scripts/count_mutations.py
+	$(BIN)/python scripts/count_cost.py
 
 fuzz: $(VENV)/installed-dev  ## Break suites, results and records at random and count what escapes (MINUTES=5, SEED=1)
 	$(BIN)/python scripts/hostile_files.py --minutes $(MINUTES) --seed $(SEED)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,12 @@ NO_UNITS: Mapping[CaseName, str] = {}
 """All values are seconds."""
 
 NO_ROOFLINE = "No roofline"
+
+RateNumbers = Mapping[str, Mapping[str, int]]
+"""By implementation, and by ``bytes`` or ``flops``, the note that says why a rate does not rest on
+counted work."""
+
+NO_NOTES: RateNumbers = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +154,7 @@ class Roofline:
     """Each implementation with its fastest launch at each problem, smallest first."""
     ranks: Mapping[str, int]
     sentences: tuple[str, ...]
-    notes: Mapping[str, Mapping[str, int]]
-    """By implementation, and by ``bytes`` or ``flops``, the note that says why a rate does not rest
-    on counted work."""
+    notes: RateNumbers = field(default_factory=dict)
 
     @property
     def drawn(self) -> bool:
@@ -361,7 +365,7 @@ def rooflines(
     history: History,
     kernels: Iterable[KernelNow],
     ranks: Mapping[str, int],
-    notes: Mapping[str, Mapping[str, int]],
+    notes: RateNumbers = NO_NOTES,
 ) -> tuple[Rooflines, dict[CaseName, float]]:
     """Rooflines of a kernel, and for each of its cases the share of the attainable.
 
@@ -408,7 +412,7 @@ def rooflines(
 def _roofline_sentences(
     ceiling: MemoryCeiling,
     points: Sequence[Attained],
-    notes: Mapping[str, Mapping[str, int]],
+    notes: RateNumbers,
 ) -> Iterator[str]:
     peak = ceiling.peak_bytes_per_second
     of_peak = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
+import sysconfig
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -153,3 +154,43 @@ def test_a_growth_by_a_thousandth_is_a_regression_of_counts_alone(
         )
     }
     assert list(limits.values()) == [0.001, 0.001, 0.05, 0.05, 0.05]
+
+
+INSTALL = """\
+import shutil
+import sys
+import sysconfig
+import sysconfig
+from pathlib import Path
+
+packages = Path(sysconfig.get_path("purelib"))
+(packages / "borrowed.pth").write_text("import site; site.addsitedir(PLACE)\\n")
+if not (packages / "nvidia").exists():  # NVIDIA's libraries are looked for beside other packages
+    (packages / "nvidia").symlink_to(Path(PLACE, "nvidia"))
+shutil.copytree(Path(sys.argv[1], "scaling"), packages / "scaling", dirs_exist_ok=True)
+"""
+"""Installs a commit's code into an environment of asv, beside the packages that run the tests."""
+
+
+@pytest.mark.thorough
+def test_continuous_fails_of_a_count_that_grew(home: Path, tmp_path: Path) -> None:
+    project = make_cuda_project(tmp_path / "scaling", isolated_environment(home))
+    project.environment["GPUBENCH_SOFTCUDA"] = "1"
+    del project.environment["ASV_PYTHONPATH"]  # each commit has its own code
+    place = sysconfig.get_path("purelib")
+    (tmp_path / "install.py").write_text(INSTALL.replace("PLACE", f"'{place}'"))
+    install = f"in-dir={{env_dir}} python {tmp_path / 'install.py'} {{build_dir}}"
+    commands = {"build_command": [], "uninstall_command": [], "install_command": [install]}
+    config = json.loads((project.path / "asv.conf.json").read_text())
+    (project.path / "asv.conf.json").write_text(json.dumps({**config, **commands}))
+    project.edit("suites/pair.yaml", "timeout: 30", "timeout: 1200")  # on a busy machine
+    project.commit("straight", 2)
+    project.edit("scaling/kernels.py", STRAIGHT, SCATTERED)
+    project.commit("scattered", 3)
+
+    said = project.asv("continuous", "--bench", "negate__right", "straight", "scattered", code=1)
+
+    rows = [line for line in said.splitlines() if line.startswith("|")]
+    (row,) = (line for line in rows if "track_sectors_per_request" in line)
+    assert row.startswith("| + ")
+    assert "PERFORMANCE DECREASED" in said
