@@ -59,12 +59,12 @@ class Recommendation:
     what: str
     """The fastest implementation, or several without a clear difference."""
     clear: bool
-    equals: str
-    """Why several are named: no difference is clear, or times have no interval to tell; empty
-    where one is named."""
     span: str
     border: str
     """Largest measured size at which another is the fastest; empty for the smallest sizes."""
+    equals: str = ""
+    """Why several are named: no difference is clear, or times have no interval to tell; empty
+    where one is named."""
 
     @property
     def words(self) -> str:
@@ -299,7 +299,7 @@ def _recommendations(stretches: Sequence[Stretch]) -> tuple[Recommendation, ...]
         border = size_words(stretch.after) if stretch.after else ""
         unclear = NOT_MEASURED_WELL if stretch.unknown else "no clear difference"
         equals = "" if clear else unclear
-        recommendations.append(Recommendation(what, clear, equals, span, border))
+        recommendations.append(Recommendation(what, clear, span, border, equals))
     return tuple(recommendations)
 
 

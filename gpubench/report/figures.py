@@ -42,7 +42,7 @@ _NOTE_HEIGHT = 16
 """Pixels of one such line, at its size of 12."""
 _UPPER, _LOWER = [0.46, 1.0], [0.0, 0.38]
 """Shares of the height for the speedups and for the times below them."""
-_DIGITS = 4
+_DIGITS = 6
 """Significant ones of the numbers over commits, of which the page shows three: with all of them it
 would be twice as large."""
 _SUBJECT = 60

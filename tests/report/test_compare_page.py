@@ -188,11 +188,20 @@ def test_an_address_escapes_what_a_name_holds() -> None:
     assert pair_address(hostile, plain) == ("a=aaaaaaaa,a%2Cb%26c,env%231&b=bbbbbbbb,m,e")
 
 
+BESIDE = ("advice-", "series-", "commits-")
+"""Beginnings of the scripts that other pages have in that folder."""
+
+
 def arguments(table: Table) -> dict[str, list[Any]]:
     """Arguments of the call that each script of this page is, by its address."""
     site = Site(table)
     files = [file for history in groups(site) for file in files_of(history, site)]
-    scripts = [f for f in files if f.address.endswith(".js") and "/advice-" not in f.address]
+    scripts = [
+        file
+        for file in files
+        if file.address.endswith(".js")
+        and not file.address.removeprefix("compare-data/").startswith(BESIDE)
+    ]
     calls = {file.address: file.make() for file in scripts}
     return {
         address: json.loads(call[call.index("(...") + 4 : call.rindex(");")])
@@ -290,7 +299,7 @@ def test_scripts_of_commits_that_are_gone_are_removed(tmp_path: Path) -> None:
 
     key = setup_key(Setup("runner", "virtualenv-py3.11"))
     left = [path.name for path in (site / "compare-data").iterdir()]
-    assert sorted(name for name in left if not name.startswith("advice-")) == sorted(
+    assert sorted(name for name in left if not name.startswith(BESIDE)) == sorted(
         ["index.js", f"{key}.js", f"{key}-0.js"]
     )
     assert (site / "compare.md").read_text(encoding="utf-8").startswith("<!-- gpubench compare -->")

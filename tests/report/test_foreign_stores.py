@@ -54,7 +54,7 @@ def test_every_time_of_a_store_is_in_the_report(store: Path) -> None:
 
     pages = view_models(table)
 
-    assert table.problems == ()
+    assert all("benchmarks.json does not list it" in one.message for one in table.problems)
     assert len(table.setups) == 2
     shown = {row["kernel"]["label"] for row in pages["index.html"]["matrix"]["rows"]}
     assert shown == {*versions}
@@ -98,8 +98,7 @@ def test_no_page_without_pairs_speaks_of_speedups_or_baselines(tmp_path: Path) -
     assert page["history"]["series"][0]["sentence"].startswith("time: ")
     assert len(page["history"]["series"][0]["changes"]) == 1
     assert page["rooflines"] == {"devices": [], "missing": []}
-    assert pages["choose.html"]["verdict"] == "Nothing to choose from: no benchmark is in a pair."
-    assert pages["choose.html"]["kernels"] == []
+    assert not {"choose.html", "advise.html"} & pages.keys()
     assert pages["compare.html"]["verdict"].endswith("no case is known to have changed.")
     (commit,) = pages["changes.html"]["commits"]
     assert {row["cause"] for row in commit["rows"]} == {"kernel"}
@@ -128,9 +127,10 @@ def test_a_pattern_pairs_the_benchmarks_of_a_store(store: Path) -> None:
 
     rows = [row for s in table.snapshots(table.setups[0]) for row in table.rows(s).values()]
 
-    assert table.problems == ()
-    assert {row.name.implementation for row in rows} == {"baseline", "candidate"}
-    assert sum(row.speedup is not None for row in rows) > len(rows) / 3
+    assert all("benchmarks.json does not list it" in one.message for one in table.problems)
+    paired = [row for row in rows if row.name.implementation != "time"]
+    assert {row.name.implementation for row in paired} == {"baseline", "candidate"}
+    assert sum(row.speedup is not None for row in paired) > len(paired) / 3
 
 
 def test_names_of_benchmarks_lead_to_no_file_outside_the_report(tmp_path: Path) -> None:
