@@ -66,8 +66,10 @@ class SharedChange:
 class JudgedHistory:
     """What is said of all cases of a setup."""
 
+    every: Mapping[CaseName, tuple[Change, ...]]
+    """All changes of each case, oldest first."""
     changes: Mapping[CaseName, tuple[Change, ...]]
-    """Those that cases have of their own, oldest first."""
+    """Those that cases have of their own."""
     shared: tuple[SharedChange, ...]
     """Oldest first."""
     unstable: Mapping[CaseName, float]
@@ -83,7 +85,7 @@ def judge(
     changes = {name: verdict.changes for name, verdict in verdicts.items()}
     shared = tuple(shared_changes(changes, spans))
     unstable = {name: one.scatter for name, one in verdicts.items() if one.is_unstable}
-    return JudgedHistory(without_shared(changes, shared), shared, unstable, statuses)
+    return JudgedHistory(changes, without_shared(changes, shared), shared, unstable, statuses)
 
 
 def verdicts_of(history: CaseHistories) -> dict[CaseName, Verdict]:

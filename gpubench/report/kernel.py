@@ -183,7 +183,7 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
     at_largest = {shown.implementation: _at_largest(shown) for shown in headlines}
     of_kernel = [i for i, name in enumerate(cases.names) if (name.suite, name.kernel) == key]
     commits = int((cases.statuses[of_kernel] != ABSENT).any(axis=0).sum())
-    changes = site.changes(history)
+    changes = site.every_change(history)
     candidates, against = _over_commits(headlines, cases)
     chart = None
     if candidates or against:

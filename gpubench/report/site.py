@@ -298,6 +298,10 @@ class Site:
         that most cases share (``shared_changes``)."""
         return self._judged(history).changes
 
+    def every_change(self, history: History) -> Mapping[CaseName, tuple[Change, ...]]:
+        """Changes in each case's times on a setup, those that most cases share too."""
+        return self._judged(history).every
+
     def acknowledged(
         self, history: History, name: CaseName, change: Change
     ) -> Acknowledgement | None:

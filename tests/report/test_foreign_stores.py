@@ -101,7 +101,8 @@ def test_no_page_without_pairs_speaks_of_speedups_or_baselines(tmp_path: Path) -
     assert not {"choose.html", "advise.html"} & pages.keys()
     assert pages["compare.html"]["verdict"].endswith("no case is known to have changed.")
     (commit,) = pages["changes.html"]["commits"]
-    assert {row["cause"] for row in commit["rows"]} == {"kernel"}
+    assert [row["claim"] for row in commit["shared"]] == ["12 of 12 cases changed alike"]
+    assert commit["rows"] == []
     assert not re.search(r"baseline became|speedups? of", json.dumps(pages["changes.html"]))
 
 
