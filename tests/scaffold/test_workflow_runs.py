@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,8 +72,7 @@ def test_a_pull_request_that_is_slower_and_does_more_work(tmp_path: Path) -> Non
     outputs: dict[str, str] = {}
     codes: dict[str, int] = {}
     for step in steps_of(workflow, "pull-request"):
-        is_alone = replace(step, variables={**step.variables, "TIME": "60s"})
-        done = is_alone.run(checkout.path, {**environment, "GITHUB_STEP_SUMMARY": str(summary)})
+        done = step.run(checkout.path, {**environment, "GITHUB_STEP_SUMMARY": str(summary)})
         codes[step.name], outputs[step.name] = done.returncode, done.stdout
 
     assert codes == {
@@ -86,7 +84,7 @@ def test_a_pull_request_that_is_slower_and_does_more_work(tmp_path: Path) -> Non
     }, outputs
     comment = summary.read_text()
     assert comment.startswith(MARKER)
-    assert "▼ slower, sure" in comment
+    assert "▼ slower" in comment
     assert "▼ grew" in comment
     assert "PTX instructions" in comment
     assert "<summary>gpubench verify</summary>" in comment
