@@ -121,7 +121,8 @@ def test_a_checker_of_ones_own_replaces_the_tolerance(tmp_path):
 
 def test_a_kernel_that_raises_fails_with_its_cause(tmp_path):
     record = Recording(tmp_path, scale_with(tmp_path, "fail")).refusal(MemoryError)
-    assert (record.status, record.reason) == ("failed", "MemoryError: no room for another array")
+    assert record.status == "failed"
+    assert record.reason.startswith("MemoryError: no room for another array in fail (")
 
 
 def test_a_function_that_is_not_there_fails_with_its_name(tmp_path):

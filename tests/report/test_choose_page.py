@@ -14,6 +14,7 @@ from gpubench.errors import GpubenchError, ResultsError
 from gpubench.report import choose
 from gpubench.report.choose import ChoosePage, Recommendation, chosen_pages
 from gpubench.report.exports import plain
+from gpubench.report.render import kernel_pages
 from gpubench.report.site import Site
 from gpubench.results import Ratio, Table, open_table
 
@@ -206,6 +207,14 @@ def test_an_unknown_kernel_names_those_that_there_are(sample: Table) -> None:
     assert str(refused.value) == "there are no results of 'nrom'; did you mean 'norm'?"
     with pytest.raises(GpubenchError, match="measured are increment_by_one, mandelbrot"):
         chosen_pages(sample, ["conway"], None, None)
+
+
+def test_the_pages_of_a_kernel_are_found_by_its_names(sample: Table) -> None:
+    pages = kernel_pages(sample, ["norm"])
+    assert pages == kernel_pages(sample, ["norm::norm"]) == kernel_pages(sample, ["norm.norm"])
+    assert pages and all(page.startswith("kernel-norm") for page in pages)
+    with pytest.raises(GpubenchError, match="did you mean 'norm'"):
+        kernel_pages(sample, ["nrom"])
 
 
 def test_an_unknown_machine_names_those_that_there_are(sample: Table) -> None:
