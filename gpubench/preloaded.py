@@ -9,7 +9,6 @@ import atexit
 import os
 from contextlib import suppress
 
-import gpubench.cli  # which a worker imports with the program that started it
 import gpubench.measure.direct
 import gpubench.measure.verifying  # noqa: F401  (imported for those who are forked)
 from gpubench.backends import registry
