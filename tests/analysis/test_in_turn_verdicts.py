@@ -55,6 +55,7 @@ def bases(content: dict[str, Any]) -> Sequence[object]:
     return [content["cases"][name]["compared"] for name in (NUMPY, NUMBA)]
 
 
+@pytest.mark.slow
 def test_processes_that_asv_interleaved_are_pairs(tmp_path: Path) -> None:
     write(tmp_path)
     content = compare(tmp_path)

@@ -149,6 +149,7 @@ BUSY = "import time\nwhile time.process_time() < 0.5: pass\nprint('done', flush=
 STARTING = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BUSY!r}])"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone says who started whom")
 @pytest.mark.parametrize("code", [BUSY, STARTING], ids=["its own", "of one that it started"])
 def test_work_of_processes_that_were_started_is_not_that_of_others(code):

@@ -178,6 +178,7 @@ def test_the_rank_is_the_largest_with_one_per_cent() -> None:
     assert 2 * _chance_apart(20, 20, 6) <= 0.01 < 2 * _chance_apart(20, 20, 7)
 
 
+@pytest.mark.slow
 def test_the_rank_of_thousands_of_rounds_is_found_at_once() -> None:
     """A record can hold so many; counted with whole numbers that took minutes. Of so many, ``k`` is
     as far from the middle as two medians with normal errors are apart by chance."""
@@ -209,6 +210,7 @@ def test_fewer_than_five_rounds_have_no_ends() -> None:
     assert found.verdict == "unclear"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rounds", "samples"), [(6, 4), (6, 20), (10, 5)])
 @pytest.mark.parametrize("between", [0.0, 0.02])
 def test_rounds_that_differ_among_themselves_raise_no_false_alarms(

@@ -231,6 +231,7 @@ def disturbed_files(directory: Path, *, numpy: float | None, numba: float | None
     return files.write()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("numpy", "numba", "verdict"),
     [(None, 0.5, "faster"), (0.0, 0.0, "faster"), (0.6, None, "unclear"), (0.0, 1.0, "unclear")],
@@ -251,6 +252,7 @@ def test_no_verdict_comes_from_the_work_of_others(
     assert open_table(tmp_path).query(query)[1] == [(numba, verdict)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("numpy", "numba"), [(0.0, 1.0), (1.0, 0.0)])
 @pytest.mark.parametrize(
     ("ratio", "verdict"), [(2.0, "faster"), (1.11, "faster"), (1.09, "unclear"), (0.5, "slower")]

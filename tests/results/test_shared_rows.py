@@ -153,6 +153,7 @@ def test_a_case_is_not_taken_for_one_of_another_story(
     assert_as_if_alone(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_each_file_comes_out_as_if_it_were_alone(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

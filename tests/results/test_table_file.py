@@ -258,6 +258,7 @@ def no_database(path: Path) -> None:
     path.write_bytes(b"\x00" * 100)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage", [shorten, of_another_format, without_a_table, foreign, no_database]
 )
@@ -333,6 +334,7 @@ def test_what_was_left_beside_another_file_is_dropped(directory: Path) -> None:
     assert not left.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["", ".wal"])
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
 def test_what_is_no_file_is_not_opened_and_said(
@@ -413,6 +415,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["reading", "writing"])
 def test_while_another_process_has_it_open_nothing_is_lost(directory: Path, how: str) -> None:
     kept(directory).close()
@@ -489,6 +492,7 @@ def test_a_file_whose_making_was_stopped_is_made_anew(
     assert len(reads) == 3
 
 
+@pytest.mark.slow
 def test_a_file_whose_update_was_stopped_is_as_it_was(
     directory: Path, monkeypatch: pytest.MonkeyPatch, reads: list[str]
 ) -> None:
