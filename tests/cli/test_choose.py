@@ -104,11 +104,11 @@ def test_an_unknown_kernel_exits_with_2(project: Path) -> None:
 
     result = run("choose", "scall", code=2)
 
-    assert result.stderr == "gpubench: no results of the kernel 'scall': there are scale\n"
+    assert result.stderr == "gpubench: there are no results of 'scall'; did you mean 'scale'?\n"
 
 
 def test_without_results_it_says_what_to_run(project: Path) -> None:
-    assert "run `asv run`" in run("choose", code=2).stderr
+    assert "measure with `asv run`" in run("choose", code=2).stderr
 
 
 def test_pairs_of_an_asv_project_are_reported_without_a_new_run(asv_project: Path) -> None:
