@@ -48,6 +48,9 @@ _ALONE = (
 )
 """Files of such a folder that share none of it."""
 
+_WITH_RAY = ("test_clusters", "test_conformance", "test_what_is_left_behind")
+"""Files that start Ray: one on the machine at a time, as programs find one that runs already."""
+
 
 @pytest.hookimpl(optionalhook=True)  # pytest works without pytest-xdist too
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
@@ -58,6 +61,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = Path(nodeid.partition("::")[0])
+            if file.stem in _WITH_RAY:
+                return "ray"
             is_shared = file.parent.name in _TOGETHER and file.stem not in _ALONE
             return str(file.parent if is_shared else file)
 
