@@ -265,7 +265,9 @@ def changed(table: Table) -> list[dict[str, Any]]:
 
 def test_a_count_that_grew_is_a_change_of_its_commit(models: dict[str, Any], pages: Path) -> None:
     shown = models["changes.html"]
-    (commit,) = shown["commits"]
+    (commit,) = (one for one in shown["commits"] if one["counted"])
+    claims = [row["claim"] for one in shown["commits"] for row in one["statuses"]]
+    assert claims == ["wrong, before right, no time"]
     (row,) = commit["counted"]
 
     assert (commit["commit"]["subject"], commit["counts"]) == ("Change 1", "1 with more work")
