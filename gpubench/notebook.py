@@ -49,7 +49,7 @@ def results(sql: str = ALL, *, folder: str | Path = ".asv/results", as_: Kind | 
     """
     kind = _installed(as_)
     with _open(folder) as table:
-        return table.answer(sql, lambda database: _taken(database.sql(sql), kind))
+        return table.answer(sql, lambda database, asked: _taken(database.sql(asked), kind))
 
 
 def _taken(found: duckdb.DuckDBPyRelation, kind: str) -> Any:

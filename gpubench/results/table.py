@@ -626,14 +626,17 @@ class Table:
     def query(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Names of the columns and rows of a query; raises ``ResultsError``."""
 
-        def take(table: duckdb.DuckDBPyConnection) -> tuple[list[str], list[tuple[Any, ...]]]:
+        def take(
+            table: duckdb.DuckDBPyConnection, sql: str
+        ) -> tuple[list[str], list[tuple[Any, ...]]]:
             found = table.execute(sql)
             return [column[0] for column in found.description or ()], found.fetchall()
 
         return self.answer(sql, take)
 
-    def answer(self, sql: str, take: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
-        """Return what ``take`` gets from the database for a query; raises ``ResultsError``."""
+    def answer(self, sql: str, take: Callable[[duckdb.DuckDBPyConnection, str], T]) -> T:
+        """Return what ``take`` gets from the database for a query, as it is to be asked; raises
+        ``ResultsError``."""
         try:
             sql = store.with_old_names(sql)
             self._add_tables(sql)
@@ -642,7 +645,7 @@ class Table:
                     f"{sql!r} holds no query; give one such as 'select * from results limit 10', "
                     "or none to list the columns"
                 )
-            return take(self._connection)
+            return take(self._connection, sql)
         except duckdb.Error as error:
             self._ask(store.read_everything)  # the query is at fault only where the file is not
             raise ResultsError(str(error).partition("\n")[0]) from error

@@ -275,7 +275,8 @@ def failed(folder: Path, function: str) -> str:
 
 def test_it_is_given_what_a_run_starts_from_by_name(tmp_path: Path) -> None:
     given = "ValueError: n=0, groups=0, values=1"
-    assert failed(tmp_path, "names_of_inputs").endswith(f"(outputs, inputs) failed: {given}")
+    said = failed(tmp_path, "names_of_inputs")
+    assert f"(outputs, inputs) failed: {given} in names_of_inputs (scored_kernels.py:" in said
 
 
 def test_it_gives_one_number(tmp_path: Path) -> None:
