@@ -8,7 +8,7 @@ import sys
 
 
 def main() -> None:
-    """The command line. Ctrl-C while it is imported ends it as at any other moment."""
+    """Run the command line. Ctrl-C while it is imported ends it as at any other moment."""
     try:
         from gpubench.cli import main as commands
     except KeyboardInterrupt:

@@ -40,15 +40,15 @@ def not_installed() -> str | None:
 
 
 def pyarrow() -> Any:
-    """The module; raises ``KernelError`` where it is not installed."""
+    """Return the module; raises ``KernelError`` where it is not installed."""
     if reason := not_installed():
         raise KernelError(reason)
     return import_module("pyarrow")
 
 
 def array_of(values: AnyArray, missing: AnyArray | None = None) -> Any:
-    """A ``pyarrow.Array`` of numbers or booleans. ``pyarrow.array`` would import pandas where that
-    is installed, and what a fresh process takes to import it would be in no time."""
+    """Return a ``pyarrow.Array`` of numbers or booleans. ``pyarrow.array`` would import pandas
+    where that is installed, and what a fresh process takes to import it would be in no time."""
     pa = pyarrow()
     data = np.packbits(values, bitorder="little") if values.dtype == bool else values
     buffers = [_validity(missing), pa.py_buffer(np.ascontiguousarray(data))]
@@ -56,7 +56,7 @@ def array_of(values: AnyArray, missing: AnyArray | None = None) -> Any:
 
 
 def text_of(words: Sequence[str], missing: AnyArray | None = None) -> Any:
-    """The same of text, as ``large_string``; raises ``TypeError`` for what is no text."""
+    """Return the same of text, as ``large_string``; raises ``TypeError`` for what is no text."""
     pa = pyarrow()
     for word in words:
         if not isinstance(word, str):
@@ -68,14 +68,15 @@ def text_of(words: Sequence[str], missing: AnyArray | None = None) -> Any:
 
 
 def _validity(missing: AnyArray | None) -> Any:
-    """A bit for each value that is there, as Arrow has it; ``None`` where all are."""
+    """Return a bit for each value that is there, as Arrow has it; ``None`` where all are."""
     if missing is None:
         return None
     return pyarrow().py_buffer(np.packbits(~missing, bitorder="little"))
 
 
 def to_columns(table: Any) -> dict[str, AnyArray]:
-    """New arrays with the values of a ``pyarrow.Table``, by name, as this module describes them.
+    """Return new arrays with the values of a ``pyarrow.Table``, by name, as this module describes
+    them.
 
     ``NAME is null`` is there for every column that is neither floating point nor a category.
     Raises ``KernelError`` for a column that is neither numbers, booleans, text, categories nor
@@ -120,7 +121,7 @@ def _codes(chunks: Any) -> tuple[AnyArray, AnyArray]:
 
 
 def from_columns(columns: object) -> Any:
-    """A ``pyarrow.Table`` of arrays by name, as a function over NumPy arrays returns them.
+    """Return a ``pyarrow.Table`` of arrays by name, as a function over NumPy arrays returns them.
 
     Text may be of NumPy's own types too. Raises ``KernelError`` for what is no such mapping.
     """

@@ -103,7 +103,8 @@ def benchmark_classes(suites: Path) -> dict[str, type]:
 
 
 def asked_benchmark(arguments: Sequence[str]) -> BenchmarkName | None:
-    """The benchmark that asv starts a process for: ``benchmark.py run FOLDER NAME-INDEX ...``.
+    """Return the benchmark that asv starts a process for: ``benchmark.py run FOLDER NAME-INDEX
+    ...``.
 
     ``None`` where asv lists all of them, or imports them once to fork later.
     """
@@ -115,7 +116,7 @@ def asked_benchmark(arguments: Sequence[str]) -> BenchmarkName | None:
 
 
 def benchmark_class(group: Group, gpu_count: int, provenance: Provenance = NOBODY_LOOKED) -> type:
-    """The class that asv discovers for one implementation.
+    """Return the class that asv discovers for one implementation.
 
     Cases that get no time anyway are done in one process: there are thousands of them.
     """
@@ -148,8 +149,8 @@ def benchmark_class(group: Group, gpu_count: int, provenance: Provenance = NOBOD
 def _time_method(
     group: Group, label: str, cases: Sequence[Case], source: str, provenance: Provenance
 ) -> Callable[..., None]:
-    """A ``time_*`` method with the hooks and attributes that asv looks for on it. asv's pages show
-    ``source`` as its code."""
+    """Return a ``time_*`` method with the hooks and attributes that asv looks for on it. asv's
+    pages show ``source`` as its code."""
     version = benchmark_version(group.kernel, group.implementation_name, label)
     timed = TimedBenchmark(group, label, version, provenance)
 
@@ -186,7 +187,7 @@ def _track_method(
     source: str,
     tracked: TrackedBenchmark,
 ) -> Callable[..., float]:
-    """A ``track_*`` method with the attributes that asv looks for on it."""
+    """Return a ``track_*`` method with the attributes that asv looks for on it."""
 
     def setup(identity: str) -> None:
         tracked.setup(cost, identity)
@@ -235,7 +236,7 @@ class TrackedBenchmark:
         self.value = value
 
     def _counts(self, case: Case, recorder: Recorder) -> CountsRecord | CaseRecord:
-        """What is counted of a case, or its outcome where that is nothing."""
+        """Return what is counted of a case, or its outcome where that is nothing."""
         name, label = case.benchmark("kernel").asv_name, case.benchmark(self._group.times[0])
         return (
             recorder.counts_of_run(name, case.identity)
@@ -448,8 +449,8 @@ class TimedBenchmark:
             _end_as(outcome)
 
     def _take(self, before: FinishedProcess, recorder: Recorder, run: str) -> None:
-        """What an earlier process had finished, in place of a measurement: this run's record gets
-        it too, so that it is whole."""
+        """Take what an earlier process had finished in place of a measurement: this run's record
+        gets it too, so that it is whole."""
         outcome = before.outcome
         counts = recorder.last_counts(outcome.benchmark, outcome.case)
         recorder.write_facts(run, self._provenance.facts())

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def environment(variables: Mapping[str, str | None]) -> Iterator[None]:
-    """This process has these variables meanwhile (``None``: has not), and processes that it starts
+    """Set these variables meanwhile (``None``: unset), for this process and those that it starts
     have them for good."""
     before = {name: os.environ.get(name) for name in variables}
     _set(variables)

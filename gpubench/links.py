@@ -27,8 +27,8 @@ PROJECT = (".git", "asv.conf.json")
 
 
 def project_of(suite: Path) -> Path:
-    """The folder that files which a suite names have to lie in: the working folder, where the
-    suite does, as for the other paths of a command.
+    """Return the folder that files which a suite names have to lie in: the working folder, where
+    the suite does, as for the other paths of a command.
 
     For another suite, that of asv's processes for example, the nearest folder above it that is a
     project's, else the one that has ``suites``, else its own.

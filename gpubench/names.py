@@ -98,8 +98,8 @@ def _split_class_name(class_name: str, time: str) -> BenchmarkName | None:
 
 
 def pattern_fault(baseline: str, candidate: str) -> str | None:
-    """What is wrong with a pattern of pairs, a regular expression and what replaces its matches;
-    ``None``: nothing."""
+    """Return what is wrong with a pattern of pairs, a regular expression and what replaces its
+    matches; ``None``: nothing."""
     if len(baseline) > LONGEST_PATTERN:
         length = f"{len(baseline):,} characters; at most {LONGEST_PATTERN}"
         return f"a pattern of {length}: write several"
@@ -118,7 +118,8 @@ _SUITE_MARK = "# declared in "
 
 
 def join_source(code: str, place: str, declaration: str) -> str:
-    """The text that asv keeps as a benchmark's source: its code, then its kernel in the suite."""
+    """Return the text that asv keeps as a benchmark's source: its code, then its kernel in the
+    suite."""
     return f"{code.rstrip()}\n\n\n{_SUITE_MARK}{place}\n{declaration.rstrip()}\n"
 
 

@@ -41,7 +41,7 @@ HAS_FORK_SERVER = "forkserver" in multiprocessing.get_all_start_methods()
 def in_processes(
     function: Callable[[T], R], parts: Iterable[T], processes: int | None = None
 ) -> Iterator[R]:
-    """What ``function`` gives for each part, in their order.
+    """Yield what ``function`` gives for each part, in their order.
 
     Parts, results and the function go to new processes and back. These import what they need, which
     takes half a second, unless ``start_fork_server`` had it imported: the caller decides whether
@@ -119,7 +119,7 @@ def _stop(*_: object) -> None:
 
 @contextmanager
 def _stopped_on_the_way(pool: ProcessPoolExecutor) -> Iterator[None]:
-    """Processes that are started meanwhile stop where it does not come to its end, since the
+    """Have processes that are started meanwhile stop where it does not come to its end, since the
     executor waits for what they do."""
     before = {*multiprocessing.active_children()}
     try:
@@ -159,8 +159,8 @@ def start_fork_server(
 
 @contextmanager
 def ctrl_c_is_ours() -> Iterator[None]:
-    """Processes that are started meanwhile ignore Ctrl-C from the beginning: it is for the one that
-    asks, which ends them."""
+    """Have processes that are started meanwhile ignore Ctrl-C from the beginning: it is for the one
+    that asks, which ends them."""
     with _on_ctrl_c(signal.SIG_IGN):
         yield
 
@@ -190,9 +190,9 @@ def _on_ctrl_c(handler: signal.Handlers | Callable[[int, Any], object]) -> Itera
 
 
 def without_working_folder() -> AbstractContextManager[None]:
-    """Processes of Python that are started meanwhile do not look for modules in the working folder
-    first, as ``python -c``, by which multiprocessing starts them, does: not even the standard
-    library's would be safe from a file of the same name there."""
+    """Have processes of Python that are started meanwhile not look for modules in the working
+    folder first, as ``python -c``, by which multiprocessing starts them, does: not even the
+    standard library's would be safe from a file of the same name there."""
     return environment({SAFE_PATH: "1"})
 
 

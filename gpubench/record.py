@@ -291,7 +291,7 @@ FinishedCases = dict[tuple[str, str], list[FinishedProcess]]
 
 
 def finished_runs(lines: Iterable[Line]) -> dict[Value, FinishedCases]:
-    """What each run has finished, by its ``run`` fact, in the order of their beginnings."""
+    """Return what each run has finished, by its ``run`` fact, in the order of their beginnings."""
     of_runs: dict[Value | None, list[CaseRecord | RoundsRecord]] = {None: []}
     run = None
     for line in lines:
@@ -304,7 +304,8 @@ def finished_runs(lines: Iterable[Line]) -> dict[Value, FinishedCases]:
 
 
 def _finished_cases(lines: Sequence[CaseRecord | RoundsRecord]) -> FinishedCases:
-    """A failure that a run ends with counts for nothing: it may have come of what ended the run."""
+    """Return a failure that a run ends with counts for nothing: it may have come of what ended the
+    run."""
     cases: FinishedCases = defaultdict(list)
     timed: dict[tuple[str, str], CaseRecord] = {}
     for place, line in enumerate(lines, 1):
@@ -353,7 +354,7 @@ def _without_lines(launch: LaunchRecord) -> LaunchRecord:
 
 
 def _cut(record: Line) -> Line:
-    """The record with a reason that a person can read: of a long one beginning and end."""
+    """Return the record with a reason that a person can read: of a long one beginning and end."""
     if not isinstance(record, CaseRecord) or len(reason := record.reason or "") <= MAX_REASON:
         return record
     half = MAX_REASON // 2 - 40  # with what tells of the middle it is no longer too long

@@ -292,8 +292,8 @@ MOST_KEPT = 2**16
 
 
 def verifications(path: Path, results: Path) -> dict[tuple[str, str], list[Prediction]]:
-    """The newest verification of each kernel; none where there is no file that can be read. Lines
-    that are no predictions, and of what is no time, are left out."""
+    """Return the newest verification of each kernel; none where there is no file that can be read.
+    Lines that are no predictions, and of what is no time, are left out."""
     if leads_out(path, results):
         return {}
     try:

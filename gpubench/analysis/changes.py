@@ -124,7 +124,7 @@ class Level(NamedTuple):
 
 
 def changes_of(history: CaseHistories) -> dict[CaseName, tuple[Change, ...]]:
-    """Changes of every case, oldest first."""
+    """Return the changes of every case, oldest first."""
     return dict(zip(history.names, changes_in(history.judged), strict=True))
 
 
@@ -243,7 +243,8 @@ def _differences(times: Times, measured: NDArray[np.intp]) -> list[Change]:
 def _steps(
     times: Times, measured: NDArray[np.intp], proposed: Sequence[Level]
 ) -> tuple[list[Change], float]:
-    """Steps between levels that hold, the newest commit where it stands alone, and the scatter.
+    """Return the steps between levels that hold, the newest commit where it stands alone, and the
+    scatter.
 
     The 99 % interval of a step's factor is that of the rank test, corrected for the choice of the
     place among all commits (Bonferroni) and for the memory of the noise.
@@ -273,8 +274,9 @@ def _steps(
 
 
 def _newest_difference(times: Times, measured: NDArray[np.intp], level: Logarithms) -> list[Change]:
-    """The newest commit, where it lies further from the level before it than any that the level
-    holds: ``MIN_GAP_IN_RANGES`` of their range. One value in a hundred is the largest by chance.
+    """Return the newest commit, where it lies further from the level before it than any that the
+    level holds: ``MIN_GAP_IN_RANGES`` of their range. One value in a hundred is the largest by
+    chance.
 
     Its interval must not overlap that of the commit before. Without intervals, as in files of asv
     before 0.6, the range of the level stands for them.
@@ -306,7 +308,7 @@ def _quick_scatter(values: Logarithms) -> float:
 
 
 def jump_cost(values: Logarithms) -> float:
-    """What a jump costs a fit: as much as ``PENALTY * log(n)`` values scatter.
+    """Return what a jump costs a fit: as much as ``PENALTY * log(n)`` values scatter.
 
     At least the smallest change that is reported: times that repeat exactly would be fitted one by
     one, and a level that lasts two commits explains more than that.

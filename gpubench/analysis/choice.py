@@ -106,7 +106,7 @@ Labels = Callable[[Row], str]
 
 
 def choices(rows: Iterable[Row]) -> tuple[Choice, ...]:
-    """What to use, for each combination of a kernel's parameters; rows of one kernel now."""
+    """Return what to use, for each combination of a kernel's parameters; rows of one kernel now."""
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         if row.seconds is not None:
@@ -133,7 +133,8 @@ def crossover(points: Iterable[tuple[float, Ratio]]) -> Crossover:
 
 
 def compilation(row: Row, rows: Iterable[Row], time: str = "compile") -> Row | None:
-    """The ``compile`` time of a case, or its ``start``, among the rows of its implementation.
+    """Return the ``compile`` time of a case, or its ``start``, among the rows of its
+    implementation.
 
     Measured of it, or else of the largest case with the same parameters on the same device, which
     is compiled alike; ``None`` where it was not measured.
@@ -148,7 +149,8 @@ def compilation(row: Row, rows: Iterable[Row], time: str = "compile") -> Row | N
 
 
 def repayment(compiling: Row, row: Row) -> Repayment | None:
-    """Calls after which the time saved on each makes up for compilation: ``c / (b - t)``.
+    """Return the calls after which the time saved on each makes up for compilation: ``c / (b -
+    t)``.
 
     The bounds take the ends of all three intervals together. ``None`` without a baseline's time.
     """

@@ -259,13 +259,13 @@ class ComparisonSide:
     """One for each machine and environment."""
 
     def on(self, machine: str | None, environment: str | None) -> ComparisonSide:
-        """The same side without other machines and environments; ``None`` keeps all."""
+        """Return the same side without other machines and environments; ``None`` keeps all."""
         kept = tuple(one for one in self.snapshots if one.setup.fits(machine, environment))
         return ComparisonSide(self.label, self.table, kept)
 
 
 def side_of(label: str, table: Table, commit: str | None = None) -> ComparisonSide:
-    """The side of one commit, given by its full hash; without it, of each setup's newest."""
+    """Return the side of one commit, given by its full hash; without it, of each setup's newest."""
     of_setups = map(table.snapshots, table.measured)
     if commit is None:
         return ComparisonSide(label, table, tuple(snapshots[-1] for snapshots in of_setups))

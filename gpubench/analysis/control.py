@@ -52,7 +52,7 @@ def proportion_interval(count: int, total: int) -> tuple[float, float]:
         return sum(float(binom_pmf(total, k, probability)) for k in range(successes + 1))
 
     def least(holds: Callable[[float], bool]) -> float:
-        """The least probability for which it holds."""
+        """Return the least probability for which it holds."""
         return bisect_left(range(STEPS), True, key=lambda step: holds(step / STEPS)) / STEPS
 
     low = 0.0 if count == 0 else least(lambda p: 1 - up_to(count - 1, p) > ERROR / 2)

@@ -89,7 +89,7 @@ def does_nothing(rows: Iterable[Row]) -> bool:
 
 
 def headline(rows: Iterable[Row], implementation: str) -> Headline:
-    """The headline of one implementation among the current cases of its kernel.
+    """Return the headline of one implementation among the current cases of its kernel.
 
     Choosing the fastest of several launches favours the candidate a little; the baseline has
     no launches to choose from, and a user of the kernel would choose the same.

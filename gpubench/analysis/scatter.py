@@ -515,8 +515,8 @@ def _tail(
 
 
 def _calibrated(seen: Atoms, scatter: float, runs: int) -> Atoms:
-    """What other machines showed, moved to what control kernels showed on this one, by as much as
-    their runs count."""
+    """Return what other machines showed, moved to what control kernels showed on this one, by as
+    much as their runs count."""
     middle = math.exp(sum(share * math.log(value) for share, value in seen))
     factor = min(max(scatter / middle, 1 / MAX_CALIBRATION_FACTOR), MAX_CALIBRATION_FACTOR)
     part = runs / (runs + CALIBRATION_PRIOR_RUNS)

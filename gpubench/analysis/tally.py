@@ -39,7 +39,7 @@ def count(rows: Iterable[Row]) -> dict[str, int]:
 
 
 def worst_status(rows: Iterable[Row]) -> Status:
-    """The most urgent status among cases; ``ok`` of nothing."""
+    """Return the most urgent status among cases; ``ok`` of nothing."""
     return min((row.status for row in rows), key=SEVERITY.index, default="ok")
 
 

@@ -29,7 +29,7 @@ from gpubench.distribution import describe_conflict
 )
 @click.version_option(__version__, prog_name="gpubench")
 def main() -> None:
-    """Declarative benchmarks of Numba kernels (CUDA and CPU) against NumPy, on airspeed velocity.
+    """Declare benchmarks of Numba kernels (CUDA and CPU) against NumPy, on airspeed velocity.
 
     Suites are YAML files in suites/. Measure with `asv run`, then write the report with
     `gpubench report`. `gpubench init` starts a new project.

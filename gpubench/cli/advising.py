@@ -103,7 +103,7 @@ class Answer:
 
 
 def read_prices(path: Path | None) -> Prices:
-    """Raises ``GpubenchError`` for a file that holds no prices."""
+    """Read a file of prices; raise ``GpubenchError`` for one that holds no prices."""
     if path is None:
         return Prices({})
     form = "currency: EUR, per_hour: {cpu: 0.10, 'cuda:0': 2.50}"

@@ -39,7 +39,8 @@ follows, and halves of characters, which no encoding has."""
 
 
 def printable(text: str) -> str:
-    """The text without what a terminal obeys: names and formulas come from files of others."""
+    """Return the text without what a terminal obeys: names and formulas come from files of
+    others."""
     return _UNPRINTABLE.sub("?", text)
 
 
@@ -298,8 +299,8 @@ class Watched:
 
 @contextmanager
 def watched(total: int, what: str = "measuring") -> Iterator[Watched]:
-    """A progress bar of so many steps on standard error around work that Ctrl-C and SIGTERM end,
-    with what there is by then."""
+    """Show a progress bar of so many steps on standard error around work that Ctrl-C and SIGTERM
+    end, with what there is by then."""
     from rich import progress  # which most commands start without
 
     shown = progress.Progress(

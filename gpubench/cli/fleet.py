@@ -234,7 +234,7 @@ def run(
 
 
 def _go_on(skip_existing: bool) -> str:
-    """The command that was given, and the option by which it leaves out what it has."""
+    """Return the command that was given, and the option by which it leaves out what it has."""
     words = ["gpubench", *sys.argv[1:], *([] if skip_existing else ["--skip-existing"])]
     return shlex.join(words)
 

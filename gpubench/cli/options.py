@@ -29,7 +29,7 @@ def default_results() -> Path:
 
 
 def path(name: str, default: Path, help: str, **more: Any) -> Callable[[Command], Command]:
-    """An option whose value is a path."""
+    """Return an option whose value is a path."""
     of_path = click.Path(path_type=Path)
     return click.option(name, type=of_path, default=default, show_default=True, help=help, **more)
 

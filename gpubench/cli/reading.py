@@ -725,7 +725,8 @@ def read_results(
 def read_table(
     results: Path, suites: Path | None = None, pairs: Sequence[PairPattern] = ()
 ) -> Table:
-    """Stored results with these pairs and those of the suites, whose faults are warnings here."""
+    """Return stored results with these pairs and those of the suites, whose faults are warnings
+    here."""
     from gpubench.project import project_table
 
     suites = suites or asked_folder(SUITES)

@@ -22,7 +22,7 @@ def calls_in_sample(settings: AsvSettings, benchmark: str, case: str, version: s
 
 
 def _stored_number(settings: AsvSettings, benchmark: str, case: str, version: str | None) -> int:
-    """Calls in one of the stored samples; 0 where none are stored."""
+    """Return the calls in one of the stored samples; 0 where none are stored."""
     record = settings.record
     if record is None:
         return 0

@@ -55,7 +55,8 @@ class CheckResult:
     """What the outputs are worth, by the suite's score; ``None`` without one."""
 
     def joined(self, other: CheckResult) -> CheckResult:
-        """The larger errors of two (NaN where one is), the first fault and the first score."""
+        """Return the larger errors of two (NaN where one is), the first fault and the first
+        score."""
 
         def larger(one: float | None, other: float | None) -> float | None:
             return None if one is None or other is None else float(np.maximum(one, other))
@@ -84,8 +85,8 @@ class Tolerance:
     def of(
         cls, reference: AnyArray, check: Check, output: np.dtype[Any] | None = None
     ) -> Tolerance:
-        """The suite's tolerance for an output like this one, or the default; where the output is of
-        a coarser dtype, the tolerance of that.
+        """Return the suite's tolerance for an output like this one, or the default; where the
+        output is of a coarser dtype, the tolerance of that.
 
         An error comes from all the terms that made an element, and these are as large as the other
         elements where they cancel in this one. So ``atol`` is ``rtol`` times the root mean square
@@ -236,7 +237,7 @@ def why_copies_pass(expected: Outputs, inputs: Outputs) -> str | None:
 
 
 def _only_number(array: AnyArray) -> Any:
-    """What all elements are, of two and more; ``None`` where they differ."""
+    """Return what all elements are, of two and more; ``None`` where they differ."""
     if array.size < 2 or array.dtype.kind not in "biufc":
         return None
     first = array.flat[0]
@@ -402,8 +403,8 @@ def _compare_exact(
 def _compare_close(
     name: str, output: AnyArray, reference: AnyArray, check: Check | None, until_fault: bool
 ) -> CheckResult:
-    """``|a - b| <= atol + rtol |b|`` as in ``numpy.allclose``, or the relative Euclidean norm for
-    ``norm: l2``; NaN and infinities must stand at the same places."""
+    """Ask for ``|a - b| <= atol + rtol |b|`` as in ``numpy.allclose``, or the relative Euclidean
+    norm for ``norm: l2``; NaN and infinities must stand at the same places."""
     wide = np.result_type(reference.dtype, np.float64)
     tolerance = Tolerance.of(reference, check or Check(), output.dtype)
     rtol, atol = tolerance.rtol, tolerance.atol
@@ -475,7 +476,7 @@ def _norm(numbers: AnyArray) -> float:
 
 
 def _parts(name: str, array: AnyArray) -> Iterator[tuple[str, AnyArray]]:
-    """An array under its name, or the fields of a structured one under theirs."""
+    """Yield an array under its name, or the fields of a structured one under theirs."""
     if array.dtype.names is None:
         yield name, array
     for field in array.dtype.names or ():

@@ -50,8 +50,8 @@ def main() -> None:
 
 
 def chosen(cases: Iterable[Case], asked: Sequence[str]) -> list[Case]:
-    """The smallest case of each function, its dtypes and layouts, of the benchmarks that are asked
-    for: regular expressions, as ``asv run --bench`` has them; none are all."""
+    """Return the smallest case of each function, its dtypes and layouts, of the benchmarks that are
+    asked for: regular expressions, as ``asv run --bench`` has them; none are all."""
     smallest: dict[Hashable, tuple[int, Case]] = {}
     for case in cases:
         with suppress(Exception):  # a case that fails says so itself
@@ -69,7 +69,7 @@ def chosen(cases: Iterable[Case], asked: Sequence[str]) -> list[Case]:
 
 
 def _drawing(case: Case) -> Iterator[Hashable]:
-    """What decides in which layout functions of the suite give its arrays, sizes left out."""
+    """Yield what decides in which layout functions of the suite give its arrays, sizes left out."""
     if functions := case.kernel.drawing_functions():
         yield from sorted(functions.items())
         yield from sorted(v for v in case.values.items() if v[0] not in case.group.size_names)

@@ -67,8 +67,8 @@ def why_not(case: Case) -> str | None:
 
 
 def why_ended(case: Case) -> str:
-    """What to add to the way in which a case's process ended: that its device is lost, or its
-    memory limit; empty where neither is known."""
+    """Return what to add to the way in which a case's process ended: that its device is lost, or
+    its memory limit; empty where neither is known."""
     lost = registry.get(case.backend).lost(case.device)
     return f"; {lost}" if lost else may_be_the_limit(case)
 
@@ -128,7 +128,8 @@ _measured: dict[tuple[type, str], Mapping[str, Value]] = {}
 
 
 def bandwidth(session: Session, device: str, time: str, recorder: Recorder) -> Mapping[str, Value]:
-    """What the device's memory reaches with kernels of its own kind, by the names ``BANDWIDTHS``.
+    """Return what the device's memory reaches with kernels of its own kind, by the names
+    ``BANDWIDTHS``.
 
     Empty where the device does not tell, has no room, or the time is not compared with it. asv runs
     every case in a process of its own. So the figures go on record with each case, and later cases

@@ -74,7 +74,7 @@ class Measured:
         return tuple(chain.from_iterable(chain.from_iterable(self.processes)))
 
     def joined(self, after: Measured) -> Measured:
-        """This and a later turn of the same job; where that failed, it is the outcome."""
+        """Return this and a later turn of the same job; where that failed, it is the outcome."""
         if after.record.status != "ok":
             return after
         before, record = self.record, after.record
@@ -113,7 +113,7 @@ def jobs(cases: Iterable[Case], samples: int | None = None) -> list[Job]:
 
 
 def turns_of(work: Iterable[Job]) -> int:
-    """Turns of these jobs together: what progress is counted in."""
+    """Return the turns of these jobs together: what progress is counted in."""
     return sum(job.plan.processes for job in work)
 
 
@@ -158,7 +158,7 @@ def take_turn(job: Job) -> Measured:
 
 @contextmanager
 def bench(backends: Iterable[str] = (), warned: Counter[str] | None = None) -> Iterator[Take]:
-    """Takes turns in processes of their own, on every device.
+    """Take turns in processes of their own, on every device.
 
     A process has the cases of one kernel, each once, and what it compiles for one it has for the
     others. One that changes its process for good has it alone, and after one that did not succeed

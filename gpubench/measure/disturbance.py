@@ -180,7 +180,7 @@ class Watch:
         return best.seconds
 
     def disturbance(self) -> Disturbance | None:
-        """What others did to the samples so far; ``None`` where nothing is known."""
+        """Return what others did to the samples so far; ``None`` where nothing is known."""
         after = self._core_use()
         if not self._samples or any(one.waiting is None for one in self._samples):
             return None
@@ -248,8 +248,8 @@ def others(before: CoreUse, after: CoreUse) -> float | None:
 
 
 def busy_since(before: CoreUse, seconds: float = 0.2) -> str | None:
-    """A warning where other work has kept the cores busy since then; ``None`` where it has not, or
-    where the system does not say. Waits until that is so many seconds ago."""
+    """Return a warning where other work has kept the cores busy since then; ``None`` where it has
+    not, or where the system does not say. Waits until that is so many seconds ago."""
     time.sleep(max(0.0, before.at + seconds - time.perf_counter()))
     after = core_use()
     busy = others(before, after)

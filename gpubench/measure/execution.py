@@ -42,7 +42,7 @@ get fresh pages anyway."""
 
 @contextmanager
 def opened(case: Case, inputs: Inputs) -> Iterator[Execution]:
-    """The case bound on a session of its own, which is closed afterwards.
+    """Bind the case on a session of its own, which is closed afterwards.
 
     Raises ``KernelError`` where what the implementation names cannot be loaded, ``BackendError``
     where its device cannot be opened, ``LayoutError`` where the backend cannot have an array in its
@@ -100,7 +100,7 @@ class Execution:
         """Returned results that were arrays of the call, or views of one, by the arrays' names."""
 
     def upload(self) -> dict[str, Native]:
-        """Copies on the device of all arrays and tables that a call is given, by name."""
+        """Return copies on the device of all arrays and tables that a call is given, by name."""
         names = (*self.inputs.arrays, *self.inputs.tables)
         return {name: self._uploaded(name) for name in names if name not in self._made}
 
@@ -110,13 +110,14 @@ class Execution:
         return self.session.to_native(self.inputs.arrays[name])
 
     def bind(self, native: Mapping[str, Native]) -> Call:
-        """The case's call over these native arrays, its scalars and the values of its axes."""
+        """Return the case's call over these native arrays, its scalars and the values of its
+        axes."""
         scope = {**self.case.values, **self.inputs.scalars, **native}
         names = self.case.kernel.arguments(self.case.implementation_name)
         return self.session.bind(self._target, self.case.launch, [scope[name] for name in names])
 
     def sampler(self, again: bool) -> Sampler:
-        """The session's own way to time the call; ``again``: not for the first time."""
+        """Return the session's own way to time the call; ``again``: not for the first time."""
         return (self.session.sampler_again if again else self.session.sampler)(self.call)
 
     def move(
@@ -152,7 +153,8 @@ class Execution:
         self.session.synchronize()
 
     def refresh(self) -> None:
-        """The same, and poison in ``out`` arrays: whatever a run finds there, it has to write."""
+        """Do the same, and put poison in ``out`` arrays: whatever a run finds there, it has to
+        write."""
         self.overwrite(self._poison)
         self.restore()
 
@@ -170,16 +172,17 @@ class Execution:
         return bool(self._pristine)
 
     def fresh(self) -> dict[str, AnyArray]:
-        """What the arrays that a run may change held at first; ``out`` arrays were poisoned."""
+        """Return what the arrays that a run may change held at first; ``out`` arrays were
+        poisoned."""
         return {name: self.inputs.arrays[name] for name in self.changing}
 
     def left(self) -> dict[str, AnyArray]:
-        """What these arrays hold now, on the host."""
+        """Return what these arrays hold now, on the host."""
         return {name: self.session.to_host(self._native[name]) for name in self.changing}
 
     def putter(self, arrays: Mapping[str, AnyArray]) -> Callable[[], None]:
-        """What puts these values into native arrays, by name, and waits, as often as it is called:
-        from copies on the device, or from the host where there is no room for them."""
+        """Return what puts these values into native arrays, by name, and waits, as often as it is
+        called: from copies on the device, or from the host where there is no room for them."""
         copies: Mapping[str, Native] = {}
         with suppress(DeviceMemoryError, MemoryError):
             copies = {name: self.session.pristine(array) for name, array in arrays.items()}
@@ -209,7 +212,8 @@ class Execution:
         return self.fetched(self.results(returned), seen=seen)
 
     def fetched(self, results: Mapping[str, Any], *, seen: bool = False) -> dict[str, AnyArray]:
-        """What the arrays hold now that a run has written, and these results, as ``outputs``."""
+        """Return what the arrays hold now that a run has written, and these results, as
+        ``outputs``."""
         fetch = self.session.view if seen else self.session.to_host
         self.aliases = {}
         tables, uncompared = self.case.kernel.tables, self.case.kernel.check.uncompared()
@@ -251,13 +255,13 @@ class Execution:
         return started
 
     def fetched_result(self, name: str, result: Native) -> object:
-        """A result on the host, as a user would have it there."""
+        """Return a result on the host, as a user would have it there."""
         is_table = name in self.case.kernel.tables
         return (self.session.table_to_host if is_table else self.session.to_host)(result)
 
     def results(self, returned: Any) -> dict[str, Any]:
-        """What a call returned, native, by name; raises ``KernelError`` where that is not what the
-        suite declares."""
+        """Return what a call returned, native, by name; raises ``KernelError`` where that is not
+        what the suite declares."""
         names = self.case.returns
         if not names:
             return {}

@@ -60,8 +60,8 @@ class Inputs:
 
 
 def cast_inputs(case: Case, inputs: Inputs) -> Inputs:
-    """What the implementation is given: the inputs in the precision of its ``cast``. Numbers that
-    this does not hold become infinite."""
+    """Return what the implementation is given: the inputs in the precision of its ``cast``. Numbers
+    that this does not hold become infinite."""
     precision = case.implementation.cast
     if precision is None:
         return inputs
@@ -119,13 +119,13 @@ def draw_arrays(case: Case, draw: str = "") -> dict[str, AnyArray]:
 
 
 def _as_array(made: Any) -> AnyArray:
-    """What a function gave, as an array of one dimension at least."""
+    """Return what a function gave, as an array of one dimension at least."""
     array = np.asarray(made)
     return array if array.ndim else array.reshape(1)
 
 
 def _alike(other: AnyArray, spec: ArraySpec) -> AnyArray:
-    """A copy of another array: of its layout too, unless the suite declares another one."""
+    """Return a copy of another array: of its layout too, unless the suite declares another one."""
     if spec.order is None and (other.shape, other.dtype) == (spec.shape, spec.dtype):
         return copy_with_layout(other)
     array = other.astype(spec.dtype).reshape(spec.shape)
@@ -133,7 +133,7 @@ def _alike(other: AnyArray, spec: ArraySpec) -> AnyArray:
 
 
 def _accepted(case: Case, name: str, array: AnyArray) -> AnyArray:
-    """A declared array that was drawn; one that is written can be written."""
+    """Return a declared array that was drawn; one that is written can be written."""
     spec = case.array_specs[name]
     what = f"{kernel_title(case.suite.suite, case.kernel_name)}: array {name!r}"
     if array.shape != spec.shape or array.dtype != spec.dtype:
@@ -161,7 +161,7 @@ def _accepted(case: Case, name: str, array: AnyArray) -> AnyArray:
 
 
 def _table(case: Case, name: str) -> Any:
-    """A table that is read, as a ``pyarrow.Table``."""
+    """Return a table that is read, as a ``pyarrow.Table``."""
     columns = {}
     for column, spec in case.table_specs[name].items():
         what, fill = f"{name}.{column}", spec.values.fill
@@ -175,7 +175,7 @@ def _table(case: Case, name: str) -> Any:
 
 
 def poisoned(array: AnyArray, expected: AnyArray | None = None) -> AnyArray:
-    """A copy of ``array`` in which every element is wrong, so that unwritten ones show.
+    """Return a copy of ``array`` in which every element is wrong, so that unwritten ones show.
 
     NaN for floating point; for integers a sentinel; for booleans the opposite of ``expected``.
     Where the right answer happens to be the poison itself, another value is taken.
@@ -201,7 +201,8 @@ def generator(case: Case, name: str) -> np.random.Generator:
 
 
 def _filled(case: Case, name: str, spec: ArraySpec, draw: str = "") -> AnyArray:
-    """An array by its ``fill``, in C order: a distribution's name, a number, or a formula."""
+    """Return an array by its ``fill``, in C order: a distribution's name, a number, or a
+    formula."""
     fill, shape, dtype = spec.fill, spec.shape, spec.dtype
     if isinstance(fill, FormulaFill):
         return case.filled(spec)
@@ -264,7 +265,7 @@ FILLERS: Mapping[str, Filler] = {
 
 
 def _called(reference: str, case: Case, name: str) -> Any:
-    """What a function that the suite names makes of the case's values and random numbers."""
+    """Return what a function that the suite names makes of the case's values and random numbers."""
     function = load_object(reference)
     with called(f"{reference}(values, generator)", reference):
         return function({**case.values, **case.constants()}, generator(case, name))

@@ -43,9 +43,9 @@ class MemoryLimitError(GpubenchError):
 
 
 def peak_bytes(case: Case, run: Callable[[], object]) -> int | None:
-    """The most bytes that one run holds beyond what is held before it, by this process and those
-    that it started, its result included; ``None`` where the system does not tell, or where the
-    device's memory is elsewhere.
+    """Return the most bytes that one run holds beyond what is held before it, by this process and
+    those that it started, its result included; ``None`` where the system does not tell, or where
+    the device's memory is elsewhere.
 
     Of this process no peak is missed, unless the run maps files; of others one may be that lasts
     for less than a look (``watcher.PERIOD``).
@@ -132,7 +132,7 @@ def exceeded(case: Case, error: BaseException) -> str | None:
 
 
 def may_be_the_limit(case: Case) -> str:
-    """What to add to the way in which a case's process ended; empty without a limit."""
+    """Return what to add to the way in which a case's process ended; empty without a limit."""
     if case.memory_limit is None:
         return ""
     return f"; its memory limit is {_words(case)}, and some libraries crash where they get no more"

@@ -98,8 +98,8 @@ class Pairs:
 
 
 def opponent_of(case: Case, time: str, other: Case | None = None) -> Case | None:
-    """The baseline, or that ``other`` in its place, where the time is compared and the suite asks
-    for pairs, or says nothing and both are on the CPU and can take turns."""
+    """Return the baseline, or that ``other`` in its place, where the time is compared and the suite
+    asks for pairs, or says nothing and both are on the CPU and can take turns."""
     asked, other = case.kernel.sampling.paired, other or case.baseline()
     if other is None or asked is False or time not in PAIRED_TIMES:
         return None
@@ -168,7 +168,8 @@ def _brief_pairs(
     declared: Sampling,
     look: Callable[[Execution, int], None],
 ) -> Pairs:
-    """A few pairs that nobody asked for, of short samples, where they cost little: else none."""
+    """Return a few pairs that nobody asked for, of short samples, where they cost little: else
+    none."""
     if inputs.nbytes > BRIEF_BYTES or plan.most * plan.processes < LEAST_ROUNDS:
         return Pairs()
     allowed = max(BRIEF, plan.samples(mine.sample_seconds) * mine.sample_seconds)
@@ -264,8 +265,8 @@ def _ratio(own: float, other: float) -> float:
 
 
 def divided(samples: int, runs: int) -> tuple[int, int, int]:
-    """Rounds, pairs in each, and the parts that a sample is cut into, in place of so many samples
-    of so many runs at least."""
+    """Return rounds, pairs in each, and the parts that a sample is cut into, in place of so many
+    samples of so many runs at least."""
     rounds, parts = min(ROUNDS, samples), min(PARTS, runs)
     return rounds, max(LEAST_PAIRS, samples * parts // rounds), parts
 
@@ -273,7 +274,7 @@ def divided(samples: int, runs: int) -> tuple[int, int, int]:
 def _measurement(
     execution: Execution, mine: Measurement, look: Callable[[Execution, int], None]
 ) -> Measurement:
-    """The opponent's, whose outputs are looked at where the case's own are."""
+    """Return the opponent's, whose outputs are looked at where the case's own are."""
     theirs = kernel(execution)
     theirs.look = mine.look and partial(look, execution)
     return theirs
@@ -314,8 +315,8 @@ def _in_one_thread(measurement: Measurement, *, rested: bool = False) -> bool:
 def _fitting(
     sides: tuple[Measurement, Measurement], plan: SamplePlan, allowed: float
 ) -> tuple[int, int] | None:
-    """Rounds and pairs in each that take as many seconds as are allowed; ``None`` where that is too
-    little for an interval. One pair in a round is better than none."""
+    """Return the rounds and pairs in each that take as many seconds as are allowed; ``None`` where
+    that is too little for an interval. One pair in a round is better than none."""
     most = min(BRIEF_ROUNDS, 2 * plan.samples(sum(side.sample_seconds for side in sides)))
     for size in (BRIEF_PAIRS, 1):
         seconds = 0.0

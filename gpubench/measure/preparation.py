@@ -130,7 +130,7 @@ class Preparation:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """What ends the case inside is put on record, with the faults behind it, frees the device
+        """Put what ends the case inside on record, with the faults behind it, frees the device
         and is raised again; where the case cannot run here, as ``Skipped``."""
         try:
             yield
@@ -257,8 +257,8 @@ class Preparation:
         self.recorder.write(self.record)
 
     def _look(self, execution: Execution, timed_runs: int, outputs: Outputs | None = None) -> None:
-        """The same of the outputs of one run after so many that were timed, by default of one more;
-        ``execution`` may be that of the opponent."""
+        """Do the same with the outputs of one run after so many that were timed, by default of one
+        more; ``execution`` may be that of the opponent."""
         assert self._execution is not None
         result = verify_again(execution, self._execution.expected, outputs)
         if result.fault is None:
@@ -311,14 +311,14 @@ class Preparation:
 
 
 def _errors_and_score(result: CheckResult) -> dict[str, float | None]:
-    """What a check found, as fields of the record."""
+    """Return what a check found, as fields of the record."""
     names = ("max_abs_error", "max_rel_error", "score")
     return {name: getattr(result, name) for name in names}
 
 
 def case_record(case: Case, time: str, status: RecordedStatus) -> CaseRecord:
-    """What can be said of a case before it runs, as a line of the record; without launch and work
-    where the suite's formulas fail, which the status then says."""
+    """Return what can be said of a case before it runs, as a line of the record; without launch and
+    work where the suite's formulas fail, which the status then says."""
     baseline, compiled, capabilities = baseline_of(case), None, None
     with suppress(BackendError):  # one that cannot be had
         backend = registry.get(case.backend)
@@ -352,8 +352,8 @@ def case_record(case: Case, time: str, status: RecordedStatus) -> CaseRecord:
 
 
 def baseline_of(case: Case) -> Case | None:
-    """The case's baseline; ``None`` too where a formula of the suite gives it no shape: the case
-    then fails of that."""
+    """Return the case's baseline; ``None`` too where a formula of the suite gives it no shape: the
+    case then fails of that."""
     try:
         return case.baseline()
     except GpubenchError:
@@ -367,7 +367,7 @@ def devices_of(case: Case) -> set[str]:
 
 
 def one_of_each(warnings: Iterable[str]) -> tuple[str, ...]:
-    """The first warning of each kind, which is the words before its colon."""
+    """Return the first warning of each kind, which is the words before its colon."""
     kinds: dict[str, str] = {}
     for warning in warnings:
         kinds.setdefault(warning.partition(":")[0], warning)

@@ -164,5 +164,5 @@ def run_facts() -> dict[str, Value | None]:
 
 
 def now() -> str:
-    """The time in UTC, ISO 8601, in seconds."""
+    """Return the time in UTC, ISO 8601, in seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -23,12 +23,12 @@ class RecordedSamples:
     """Samples of an earlier process in the place of a measurement."""
 
     def __init__(self, samples: Sequence[float]) -> None:
-        """``samples``: seconds of one run."""
+        """Give these ``samples``, seconds of one run."""
         self._samples = iter(samples)
         self._elapsed = 0.0
 
     def sample(self) -> None:
-        """The next one."""
+        """Go on to the next one."""
         self._elapsed += next(self._samples)
 
     def elapsed(self) -> float:
@@ -39,7 +39,8 @@ class RecordedSamples:
 def finished_before(
     recorder: Recorder, settings: AsvSettings, benchmark: str, case: str, version: str | None
 ) -> FinishedProcess | None:
-    """What this process need not measure: the same process of the last run that finished the case.
+    """Return what this process need not measure: the same process of the last run that finished the
+    case.
 
     ``None`` where asv was not asked to skip what exists, where nothing is on record, and where the
     benchmark measured something else then. asv counts n/a among what was successful.

@@ -88,15 +88,16 @@ class SamplePlan:
         return replace(self, processes=processes, least=share, most=share)
 
     def samples(self, seconds: float) -> int:
-        """Samples of one process where one takes so many seconds, with all that is done before it:
-        settled before the first, so that rounds can be shared out, where asv goes on until the time
-        is over."""
+        """Return the samples of one process where one takes so many seconds, with all that is done
+        before it: settled before the first, so that rounds can be shared out, where asv goes on
+        until the time is over."""
         fitting = self.most if seconds <= 0 else math.ceil(self.seconds / seconds)
         return max(self.least, min(self.most, fitting), 1)
 
 
 def sample_plan(sampling: Sampling, time: str = "kernel") -> SamplePlan:
-    """What asv does with this ``sampling`` (``asv_runner.benchmarks.time``), its defaults too."""
+    """Return what asv does with this ``sampling`` (``asv_runner.benchmarks.time``), its defaults
+    too."""
     if time in FRESH_TIMES:  # each sample is a process, which nothing warms up
         return SamplePlan(1, *COMPILATIONS, warm_up=0.0)
     processes = sampling.rounds or PROCESSES
@@ -111,8 +112,8 @@ def sample_plan(sampling: Sampling, time: str = "kernel") -> SamplePlan:
 
 
 def with_attributes(sampling: Sampling, attributes: Mapping[str, Any]) -> Sampling:
-    """The same with what asv's command line sets (``-a sample_time=0.1``), but for its ``number``:
-    of asv's calls each is a sample of ours, and ``--quick`` asks for one call."""
+    """Return the same with what asv's command line sets (``-a sample_time=0.1``), but for its
+    ``number``: of asv's calls each is a sample of ours, and ``--quick`` asks for one call."""
     names = ("rounds", "repeat", "sample_time", "warmup_time")
     update = {name: attributes[name] for name in names if name in attributes}
     if isinstance(update.get("repeat"), list):  # from JSON
@@ -121,13 +122,14 @@ def with_attributes(sampling: Sampling, attributes: Mapping[str, Any]) -> Sampli
 
 
 def shared(samples: int) -> list[int]:
-    """Samples of each round: as many rounds as there may be, none with two more than another."""
+    """Return the samples of each round: as many rounds as there may be, none with two more than
+    another."""
     rounds = min(ROUNDS, samples)
     return [samples * (i + 1) // rounds - samples * i // rounds for i in range(rounds)]
 
 
 def by_round(seconds: Sequence[float], sizes: Sequence[int]) -> list[tuple[float, ...]]:
-    """Samples, in the order in which they were taken, of each round."""
+    """Return the samples, in the order in which they were taken, of each round."""
     return [tuple(seconds[end - n : end]) for n, end in zip(sizes, accumulate(sizes), strict=True)]
 
 
@@ -317,15 +319,15 @@ class Measurement:
         self.restore()
 
     def warmed_sample(self) -> float:
-        """A sample after something else has run: a run before it brings its arrays back into the
-        caches, as the one before does in a row of samples. Not where a run is long."""
+        """Return a sample after something else has run: a run before it brings its arrays back into
+        the caches, as the one before does in a row of samples. Not where a run is long."""
         if not self.is_long:
             self.restore()
             self._sampler.seconds(1)
         return self.restored_sample()
 
     def restored_sample(self) -> float:
-        """A sample, after undoing what runs before it did."""
+        """Return a sample, after undoing what runs before it did."""
         self.restore()
         return self.sample()
 
@@ -355,8 +357,8 @@ class Measurement:
 
 
 def take_samples(measurement: Measurement, plan: SamplePlan) -> list[tuple[float, ...]]:
-    """Samples of each round of one process, as seconds of one run. Garbage is not collected
-    meanwhile, as in ``timeit``."""
+    """Return the samples of each round of one process, as seconds of one run. Garbage is not
+    collected meanwhile, as in ``timeit``."""
     rounds: list[tuple[float, ...]] = []
     with without_collecting():
         measurement.begin_watch(plan)

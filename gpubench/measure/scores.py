@@ -49,7 +49,7 @@ class Scorer:
     """What a run starts from, by name: arrays, scalars, axes and ``let``."""
 
     def value(self, outputs: Outputs) -> float:
-        """The score of these outputs, which may be NaN or infinite.
+        """Return the score of these outputs, which may be NaN or infinite.
 
         Raises ``KernelError`` where the function fails, or gives something else than a number.
         """
@@ -105,7 +105,7 @@ class Scorer:
         return None
 
     def cannot_tell(self, name: str, what: str, impostors: Outputs, expected: Outputs) -> str:
-        """That the score takes impostors for the right result, with both scores."""
+        """Say that the score takes impostors for the right result, with both scores."""
         right, other = self.value(expected), self.value(impostors)
         limit = "at_most" if self.check.at_most is not None else "at_least"
         return (
@@ -116,7 +116,8 @@ class Scorer:
 
 
 def _read_only(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same, with arrays that cannot be written: a score must not change what is checked."""
+    """Return the same, with arrays that cannot be written: a score must not change what is
+    checked."""
     views = dict(values)
     for name, value in values.items():
         if isinstance(value, np.ndarray):

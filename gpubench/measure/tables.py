@@ -21,9 +21,9 @@ EXACT = 2**53
 
 
 def arrow_column(what: str, spec: ColumnSpec, values: Any, generator: np.random.Generator) -> Any:
-    """A column as a ``pyarrow.Array``, some of its values taken away. ``values`` fills it: an array
-    of the column's dtype; for text words, or a pair, the index of each row's word and the words.
-    Raises ``KernelError`` for anything else."""
+    """Return a column as a ``pyarrow.Array``, some of its values taken away. ``values`` fills it:
+    an array of the column's dtype; for text words, or a pair, the index of each row's word and the
+    words. Raises ``KernelError`` for anything else."""
     pa = pyarrow()
     (rows,) = spec.values.shape
     mask = generator.random(rows) < spec.nulls if spec.nulls else None
@@ -55,7 +55,7 @@ def arrow_column(what: str, spec: ColumnSpec, values: Any, generator: np.random.
 
 
 def comparable(name: str, table: Any, key: Sequence[str]) -> dict[str, AnyArray]:
-    """A table as arrays by ``name.column``, its rows in the order of ``key``.
+    """Return a table as arrays by ``name.column``, its rows in the order of ``key``.
 
     Text and categories are objects, integers 64 bits wide, times nanoseconds: the same value is the
     same, however wide it is. A column of ``key`` that is not there is left out. Raises
@@ -76,7 +76,7 @@ def comparable(name: str, table: Any, key: Sequence[str]) -> dict[str, AnyArray]
 
 
 def _plain(column: Any) -> Any:
-    """A column in the widest type of its kind."""
+    """Return a column in the widest type of its kind."""
     pa, kind = pyarrow(), column.type
     types = pa.types
     if types.is_dictionary(kind):
@@ -137,7 +137,7 @@ def _same_as_the_row_before(columns: Sequence[AnyArray]) -> AnyArray:
 def fitted(
     outputs: Mapping[str, AnyArray], expected: Mapping[str, AnyArray]
 ) -> dict[str, AnyArray]:
-    """Outputs in the baseline's types, where that is the same value.
+    """Return outputs in the baseline's types, where that is the same value.
 
     Compiled functions return Python's numbers, which have no dtype of their own. Of tables, a
     backend without missing integers gives floating-point numbers with NaN, and floating-point

@@ -58,7 +58,7 @@ def _division(case: Case, split: str) -> Division:
 
 
 def _part(case: Case, split: str) -> Part:
-    """What takes any portion of the work; ``case`` is all of it."""
+    """Return what takes any portion of the work; ``case`` is all of it."""
     arguments = case.kernel.arguments(case.implementation_name)
     target = load_target(case)
 

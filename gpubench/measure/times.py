@@ -33,7 +33,7 @@ pairs that 1 % needs bear no disturbed one."""
 
 
 def kernel(execution: Execution) -> Measurement:
-    """Inputs resident to outputs resident: the headline."""
+    """Measure from inputs resident to outputs resident: the headline."""
     return _on_resident(execution, execution.sampler)
 
 
@@ -61,8 +61,8 @@ def end_to_end(execution: Execution) -> Measurement:
 
 
 def transfer(execution: Execution) -> Measurement:
-    """The copies alone, both ways; what a call would make and return is not there to be fetched.
-    Tables go to the device and the same ones back."""
+    """Return the copies alone, both ways; what a call would make and return is not there to be
+    fetched. Tables go to the device and the same ones back."""
 
     def work() -> object:
         native = execution.upload()
@@ -75,7 +75,7 @@ def transfer(execution: Execution) -> Measurement:
 
 
 def launch(execution: Execution) -> Measurement:
-    """The call until it returns on the host, the device not waited for."""
+    """Return the call until it returns on the host, the device not waited for."""
 
     def sampler(_: bool) -> Sampler:
         return LoopSampler(perf_counter, execution.call)
@@ -86,7 +86,7 @@ def launch(execution: Execution) -> Measurement:
 def _on_resident(
     execution: Execution, sampler: Callable[[bool], Sampler], most_runs: int = MOST_RUNS
 ) -> Measurement:
-    """Runs on arrays that stay where they are, so that one finds what the one before left."""
+    """Run on arrays that stay where they are, so that one finds what the one before left."""
     return Measurement(
         sampler,
         execution.restore,
@@ -134,7 +134,7 @@ def leftover_ratio(execution: Execution, sampler: Sampler, runs: int) -> float |
 
 
 def _fresh(time: str, execution: Execution) -> Measurement:
-    """What a fresh process takes."""
+    """Return what a fresh process takes."""
     sampler = ColdStartSampler(execution.case, time)
     return Measurement(lambda _: sampler, lambda: None, most_runs=1, dear=True)
 

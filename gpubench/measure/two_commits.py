@@ -92,7 +92,7 @@ class TwoCommits:
     """Two commits whose processes can be taken in turn; a ``Bench``."""
 
     def __init__(self, sides: Sequence[CommitSide], benchmark_dir: str, method: str) -> None:
-        """``method``: asv's ``launch_method``."""
+        """Start processes by a ``method``, asv's ``launch_method``."""
         self.sides = sides
         self._folder, self._method = benchmark_dir, method
         self._spawners: list[Any] = []

@@ -52,8 +52,8 @@ class VacuousCheckError(GpubenchError):
 
 
 def expected_outputs(case: Case, inputs: Inputs) -> dict[str, AnyArray]:
-    """Outputs of the case's baseline on these inputs, computed on the baseline's own backend;
-    raises ``VacuousCheckError`` where comparing with them would prove nothing."""
+    """Return the outputs of the case's baseline on these inputs, computed on the baseline's own
+    backend; raises ``VacuousCheckError`` where comparing with them would prove nothing."""
     with opened(case.baseline() or case, inputs) as execution:
         return _proving_outputs(execution)
 
@@ -82,7 +82,7 @@ def verify(
     poison = {name: poisoned(right, right) for name, right in rights.items()}
 
     def run(*, seen: bool = False) -> dict[str, AnyArray]:
-        """Outputs of a run from the beginning."""
+        """Return the outputs of a run from the beginning."""
         execution.restore()
         execution.overwrite(poison)
         return execution.outputs(seen=seen)
@@ -142,8 +142,9 @@ def verify_again(execution: Execution, expected: Outputs, outputs: Outputs | Non
 
 
 def verify_often(execution: Execution, result: CheckResult, seconds: float) -> CheckResult:
-    """The result of ``verify``, and of each of more runs on fresh inputs, for so many seconds: what
-    is wrong at times, as a race is, has hundreds of chances to show where a run is short."""
+    """Return the result of ``verify``, and of each of more runs on fresh inputs, for so many
+    seconds: what is wrong at times, as a race is, has hundreds of chances to show where a run is
+    short."""
     first: dict[str, AnyArray] = {}
     runs, end = 2, perf_counter() + seconds  # two are those of ``verify``
     while result.fault is None and perf_counter() + execution.run_seconds < end:
@@ -224,15 +225,15 @@ def wrong_reason(case: Case, result: CheckResult, faults: Sequence[Report]) -> s
 
 
 def with_faults(reason: str, faults: Iterable[Report]) -> str:
-    """A reason, and the faults behind it."""
+    """Return a reason, and the faults behind it."""
     lines = [f"{NAME}: {fault}" for fault in faults]
     more = [f"and {len(lines) - MOST_FAULTS} more"] if len(lines) > MOST_FAULTS else []
     return "; ".join([reason, *lines[:MOST_FAULTS], *more])
 
 
 def _proving_outputs(execution: Execution) -> dict[str, AnyArray]:
-    """Outputs of a baseline's first run, in whose place nothing that was there before may pass: its
-    ``out`` arrays were drawn as poison."""
+    """Return the outputs of a baseline's first run, in whose place nothing that was there before
+    may pass: its ``out`` arrays were drawn as poison."""
     outputs = execution.outputs()
     started = _found(execution, outputs) | execution.unchanged_tables(outputs)
     kernel = execution.case.kernel
@@ -259,7 +260,7 @@ def _see_that_it_proves(
 
 
 def _found(execution: Execution, outputs: Outputs) -> dict[str, AnyArray]:
-    """What the arrays of outputs held before a run, by the outputs' names."""
+    """Return what the arrays of outputs held before a run, by the outputs' names."""
     found = {}
     for name, array in outputs.items():
         source = execution.inputs.arrays.get(execution.aliases.get(name, name))
@@ -270,7 +271,7 @@ def _found(execution: Execution, outputs: Outputs) -> dict[str, AnyArray]:
 
 
 def _read_arrays(execution: Execution) -> dict[str, AnyArray]:
-    """What the case starts from, by name."""
+    """Return what the case starts from, by name."""
     arrays, specs = execution.inputs.arrays, execution.case.array_specs
     # Those of `init` may be declared nowhere.
     return {n: a for n, a in arrays.items() if n not in specs or specs[n].intent in ("in", "inout")}
@@ -284,7 +285,8 @@ def _compared(execution: Execution, outputs: Outputs, expected: Outputs) -> Chec
 
 
 def _check_of(case: Case) -> Check:
-    """The kernel's check; outputs are compared by value where one of two is given other dtypes."""
+    """Return the kernel's check; outputs are compared by value where one of two is given other
+    dtypes."""
     sides = filter(None, (case, case.baseline()))
     if all(side.implementation.cast is None for side in sides):
         return case.kernel.check
@@ -292,8 +294,8 @@ def _check_of(case: Case) -> Check:
 
 
 def _own_rule(execution: Execution) -> OwnRule | None:
-    """The function of the suite that replaces the tolerance, if it names one: a score over what the
-    case starts from, or one that says what is wrong."""
+    """Return the function of the suite that replaces the tolerance, if it names one: a score over
+    what the case starts from, or one that says what is wrong."""
     case, inputs = execution.case, execution.inputs
     check = case.kernel.check
     if check.score is not None:

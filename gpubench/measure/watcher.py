@@ -37,7 +37,7 @@ def fields(file: str) -> dict[str, int]:
 
 
 def family(process: int) -> Iterator[int]:
-    """A process, and all that it started and that those started."""
+    """Yield a process, and all that it started and that those started."""
     pending = [process]
     while pending:
         yield (one := pending.pop())
@@ -69,7 +69,7 @@ def held(process: int) -> int | None:
 
 
 def held_at_rest(process: int) -> int:
-    """The same, looked at until no process comes or goes."""
+    """Return the same, looked at until no process comes or goes."""
     while (found := held(process)) is None:
         sleep(PERIOD)
     return found

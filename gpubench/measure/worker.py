@@ -73,7 +73,7 @@ class Worker:
         self._start()
 
     def _start(self) -> None:
-        """Returns before the process is ready, so that several can start side by side."""
+        """Return before the process is ready, so that several can start side by side."""
         context: Any = multiprocessing.get_context("forkserver" if self._forks else "spawn")
         self._connection, theirs = context.Pipe()
         with (
@@ -164,7 +164,7 @@ def _start_tracker() -> None:
 
 
 def _serve(connection: Connection, do: Callable[[Any], Any], environment: dict[str, str]) -> None:
-    """The process: answers until nobody asks any more."""
+    """Be the process: answer until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.clear()
     os.environ.update(environment)

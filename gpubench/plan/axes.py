@@ -35,7 +35,7 @@ class Axis:
     """Those of ``names`` that are sizes; the others are parameters."""
 
     def first(self) -> dict[str, Value]:
-        """The row taken where a case names none: the one at the defaults, else the first."""
+        """Return the row taken where a case names none: the one at the defaults, else the first."""
         rows = [dict(zip(self.names, row, strict=True)) for row in self.rows]
         return next((row for row in rows if self.defaults.items() <= row.items()), rows[0])
 

@@ -72,8 +72,8 @@ class ArraySpec:
 
 
 def cast_dtype(dtype: np.dtype[Any], precision: str) -> np.dtype[Any]:
-    """The dtype of this precision for floating-point numbers, for complex ones that of two such
-    numbers (or the smallest that NumPy has); others stay what they are."""
+    """Return the dtype of this precision for floating-point numbers, for complex ones that of two
+    such numbers (or the smallest that NumPy has); others stay what they are."""
     if dtype.kind == "c":
         return np.result_type(precision, np.complex64)
     return np.dtype(precision) if dtype.kind == "f" else dtype
@@ -121,7 +121,7 @@ class Case:
 
     @classmethod
     def first_at(cls, group: Group, values: dict[str, Value], device: str) -> Case:
-        """The case there with the first launch that the suite has for these values."""
+        """Return the case there with the first launch that the suite has for these values."""
         return cls(group, values, *next(cls(group, values).shapes()), device)
 
     @cached_property
@@ -337,7 +337,7 @@ class Case:
         return {name: self.evaluate(term, self._at("with", name)) for name, term in with_.items()}
 
     def options(self) -> dict[str, Value]:
-        """Settings that its backend is opened with."""
+        """Return the settings that its backend is opened with."""
         options = self.implementation.options
         return {
             name: self.evaluate(term, self._at("options", name)) for name, term in options.items()
@@ -389,7 +389,8 @@ class Case:
         return round(count)
 
     def baseline(self) -> Case | None:
-        """The case that this one's speedup is measured against; ``None`` for the baseline itself.
+        """Return the case that this one's speedup is measured against; ``None`` for the baseline
+        itself.
 
         It has this case's values on the axes that the baseline uses, the baseline's first block,
         grid and thread count, and this case's device if the baseline's backend serves that, else
@@ -405,8 +406,9 @@ class Case:
         return Case.first_at(group, values, next(devices, CPU))
 
     def parts(self) -> tuple[Case, ...]:
-        """The implementations that do its work together, each as if it did all of it: on every GPU,
-        or on the last device that serves it, for pools are listed by their number of workers."""
+        """Return the implementations that do its work together, each as if it did all of it: on
+        every GPU, or on the last device that serves it, for pools are listed by their number of
+        workers."""
         cases = []
         for group in self.group.parts:
             values = {name: self.values[name] for axis in group.axes for name in axis.names}
@@ -416,7 +418,8 @@ class Case:
         return tuple(cases)
 
     def with_size(self, name: str, value: int) -> Case:
-        """The same with another value of a size, and the first launch that there is for it."""
+        """Return the same with another value of a size, and the first launch that there is for
+        it."""
         return Case.first_at(self.group, {**self.values, name: value}, self.device)
 
     # --- how it is launched
@@ -531,7 +534,7 @@ class Case:
         return {**values, **{name: self._let[name] for name in defined}} if defined else values
 
     def error(self, path: tree.Path, term: object, problem: str) -> PlanError:
-        """What is wrong with a field at this point, with its place in the file."""
+        """Return what is wrong with a field at this point, with its place in the file."""
         at = format_identity(self.values)
         where = f"{self.group.title} at {at}" if at else self.group.title
         message = f"{where}: {'.'.join(map(str, path))} `{term}`: {problem}"
@@ -553,7 +556,7 @@ class Case:
         return value
 
     def _dtype(self, name: str, path: tree.Path) -> np.dtype[np.generic]:
-        """A dtype by its name, or by the parameter that holds the name."""
+        """Return a dtype by its name, or by the parameter that holds the name."""
         value = self.values.get(name, name)
         try:
             return np.dtype(str(value))
@@ -561,7 +564,7 @@ class Case:
             raise self.error(path, name, f"{value!r} is no dtype of NumPy") from error
 
     def _order(self, name: str | None, path: tree.Path) -> Order | None:
-        """An order by its name, or by the parameter that holds the name."""
+        """Return an order by its name, or by the parameter that holds the name."""
         if name is None:
             return None
         value = name if name in ORDERS else self.values.get(name, name)

@@ -55,8 +55,8 @@ def cases_of(group: Group, tally: Tally | None = None) -> Iterator[Case]:
 
 
 def case_named(group: Group, identity: str) -> Case:
-    """The case of a group with that identity; raises ``PlanError`` with the nearest that there
-    is."""
+    """Return the case of a group with that identity; raises ``PlanError`` with the nearest that
+    there is."""
     cases = {case.identity: case for case in cases_of(group)}
     if identity not in cases:
         hint = nearest(identity, list(cases))
@@ -126,7 +126,7 @@ def _included(group: Group, index: int, entry: Include) -> Iterator[Case]:
 
 
 def compiled_apart(cases: Iterable[Case]) -> tuple[Case, ...]:
-    """The first of those that are compiled alike.
+    """Return the first of those that are compiled alike.
 
     A size, a launch and a number of threads do not change what is compiled, unless a factory is
     called with them.

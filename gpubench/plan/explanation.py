@@ -92,8 +92,8 @@ def _axis(case: Case, name: str) -> tree.Path:
 
 
 def _origin(case: Case, path: tree.Path) -> str:
-    """The place that sets what the path leads to, if a file does; a mapping of names to models has
-    no defaults."""
+    """Return the place that sets what the path leads to, if a file does; a mapping of names to
+    models has no defaults."""
     loaded = case.group.loaded
     model: object = case.kernel
     for step in path:

@@ -125,7 +125,7 @@ class Group:
         return BenchmarkName(suite, self.kernel_name, self.implementation_name, time)
 
     def fault_at(self, within: tree.Path, message: str) -> Fault:
-        """A fault at the place that sets something inside the kernel."""
+        """Return a fault at the place that sets something inside the kernel."""
         return self.loaded.fault_at(("kernels", self.kernel_name, *within), message)
 
     def source_text(self) -> str:

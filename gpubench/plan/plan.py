@@ -50,14 +50,14 @@ class Plan:
                     yield from cases[group]
 
     def faults(self) -> tuple[Fault, ...]:
-        """What keeps cases from ever running: a missing function, a formula without a value.
+        """Return what keeps cases from ever running: a missing function, a formula without a value.
 
         Goes once through all cases.
         """
         return tuple(fault for faults, _ in self._reviews for fault in faults)
 
     def warnings(self) -> tuple[Fault, ...]:
-        """What was met while loading, and rules, devices and repetitions that do nothing.
+        """Return what was met while loading, and rules, devices and repetitions that do nothing.
 
         Goes once through all cases.
         """
@@ -66,7 +66,8 @@ class Plan:
         return tuple(dict.fromkeys(loading + planning))
 
     def group(self, benchmark: str) -> Group:
-        """The group of an asv benchmark (``suites.vector_add__numpy.time_kernel``) or a class."""
+        """Return the group of an asv benchmark (``suites.vector_add__numpy.time_kernel``) or a
+        class."""
         name = benchmark.removeprefix("suites.").partition(".")[0]
         try:
             return self._by_class[name]
@@ -75,7 +76,7 @@ class Plan:
             raise PlanError(f"the plan has no benchmark {benchmark!r}{hint}") from None
 
     def find(self, name: str) -> Case:
-        """The case of that name: an identity, after a benchmark's name where that is needed.
+        """Return the case of that name: an identity, after a benchmark's name where that is needed.
 
         ``suites.vector_add__numba_cuda.time_kernel n=1024 block=256`` for example; asv's own way of
         writing it, ``...time_kernel('n=1024 block=256')``, is understood too. Raises ``PlanError``
@@ -252,7 +253,8 @@ def _review(groups: Sequence[Group], expansion: _Expansion) -> tuple[list[Fault]
 
 
 def _uncovered(group: Group) -> Iterator[Fault]:
-    """A grid that covers another array than the one that the kernel indexes by its threads."""
+    """Yield a grid that covers another array than the one that the kernel indexes by its
+    threads."""
     launch, reference = group.implementation.launch, group.implementation.function
     is_cuda = group.backend == "numba_cuda" and group.missing is None
     if not (is_cuda and launch and reference and launch.over is None and "cover" in launch.grids()):
@@ -273,7 +275,7 @@ def _uncovered(group: Group) -> Iterator[Fault]:
 
 
 def _twice(groups: Sequence[Group]) -> Iterator[Fault]:
-    """Implementations that differ in their names alone."""
+    """Yield implementations that differ in their names alone."""
     seen: dict[tuple[str, str], str] = {}
     for group in groups:
         plain = group.implementation.model_copy(
@@ -286,7 +288,7 @@ def _twice(groups: Sequence[Group]) -> Iterator[Fault]:
 
 
 def _unusable(groups: Sequence[Group]) -> Iterator[Fault]:
-    """Implementations that no machine can run, and a baseline that runs nowhere."""
+    """Yield implementations that no machine can run, and a baseline that runs nowhere."""
     yield from groups[0].data_faults
     for index, device in enumerate(groups[0].kernel.devices):
         first = device.replace("*", "0")

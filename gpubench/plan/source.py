@@ -53,7 +53,7 @@ class SourceFile:
 
 
 def reference_of(implementation: Implementation) -> str | None:
-    """The ``module:name`` that an implementation gives; ``None`` for a source in another
+    """Return the ``module:name`` that an implementation gives; ``None`` for a source in another
     language."""
     return implementation.function or implementation.factory or implementation.launcher
 
@@ -224,7 +224,7 @@ def look_again() -> None:
 
 
 def _find_module(name: str) -> SourceFile | None:
-    """The module's source; ``None`` where there is none to read."""
+    """Return the module's source; ``None`` where there is none to read."""
     located = _locate(name, (*SEARCHED_FIRST, str(Path.cwd()), *sys.path))
     if located is None:
         return None
@@ -269,7 +269,7 @@ def _locate(name: str, searched: tuple[str, ...]) -> tuple[str, Path] | None:
 
 @lru_cache(maxsize=256)
 def _parsed(package: str, path: Path, modified: int) -> SourceFile:
-    """``modified`` makes a changed file a new entry of the cache."""
+    """Parse a file; ``modified`` makes a changed file a new entry of the cache."""
     # With a byte-order mark or without, as Python itself reads a module.
     text = read_regular(path, MAX_MODULE).decode("utf-8-sig")
     definitions: dict[str, ast.stmt] = {}

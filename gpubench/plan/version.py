@@ -70,7 +70,7 @@ def _fields(model: BaseModel, names: set[str]) -> dict[str, Any]:
 
 
 def _formula(value: Expression) -> str:
-    """A formula as Python writes it: blanks and redundant parentheses mean nothing."""
+    """Return a formula as Python writes it: blanks and redundant parentheses mean nothing."""
     return ast.unparse(ast.parse(value.text.strip(), mode="eval"))
 
 
@@ -134,7 +134,8 @@ class _Settled:
         return part.model_copy(update=changed)
 
     def _kind_of(self, name: str) -> Kind:
-        """What the values of a name are; of no axis and no constant are the indices of a fill."""
+        """Return what the values of a name are; of no axis and no constant are the indices of a
+        fill."""
         if name in self._axes:
             return _kind(axis_values(self._axes[name]))
         value = self._let.get(name, 0)

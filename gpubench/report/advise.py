@@ -116,7 +116,7 @@ def build(history: History, site: Site) -> AdvisePage:
 
 
 def stamp(history: History, site: Site) -> str:
-    """Changes with what verifications found."""
+    """Return a text that changes with what verifications found."""
     try:
         status = verification_path(site.table.folder, history.setup).stat()
     except (OSError, ValueError):

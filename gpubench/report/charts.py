@@ -278,7 +278,7 @@ def size_charts(rows: Iterable[Row], ranks: Mapping[str, int]) -> Iterator[SizeC
 
 
 def launch_maps(rows: Sequence[Row], implementations: Iterable[str]) -> Iterator[LaunchMap]:
-    """Maps for the implementations whose launch was swept, in the given order."""
+    """Yield maps for the implementations whose launch was swept, in the given order."""
     for implementation in implementations:
         wanted = (implementation, "kernel")
         cases = [row for row in rows if (row.name.implementation, row.name.time) == wanted]

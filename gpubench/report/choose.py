@@ -368,7 +368,7 @@ def _notes(alternatives: Sequence[Alternative]) -> Iterator[str]:
 
 
 def elsewhere(key: KernelKey, history: History, site: Site) -> tuple[str, ...]:
-    """Implementations of a kernel that have times, but not on this setup."""
+    """Return implementations of a kernel that have times, but not on this setup."""
     here, setup = site.timed(history)[key], history.setup
     others = (
         other

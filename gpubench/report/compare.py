@@ -165,7 +165,7 @@ class ComparePage:
 
 
 def build(history: History, site: Site) -> ComparePage:
-    """The comparisons of one setup."""
+    """Return the comparisons of one setup."""
     snapshots, setup = history.snapshots, history.setup
     newest = _newest(history, site) if len(snapshots) > 1 else None
     others = tuple(
@@ -201,14 +201,15 @@ def build(history: History, site: Site) -> ComparePage:
 
 
 def stamp(history: History, site: Site) -> str:
-    """Changes with the snapshots that the page compares, and with what is known of their setups."""
+    """Return a text that changes with the snapshots that the page compares, and with what is known
+    of their setups."""
     compared = (*history.snapshots[-2:], *_others(history, site))
     known = [scatter_sources(site.table, snapshot.setup) for snapshot in compared]
     return repr([*(snapshot.digest for snapshot in compared), *dict.fromkeys(known)])
 
 
 def _others(history: History, site: Site) -> list[Snapshot]:
-    """The newest of other setups, which the page sets against its own."""
+    """Return the newest of other setups, which the page sets against its own."""
     others = [other.snapshots[-1] for other in site.histories if other.setup != history.setup]
     return others[:MOST_SETUPS]
 
@@ -238,12 +239,12 @@ def _verdict(newest: ShownComparison | None) -> str:
 
 
 def markdown_address(history: History, site: Site) -> str:
-    """The file of Markdown beside the page of that setup."""
+    """Return the file of Markdown beside the page of that setup."""
     return site.page_address("compare", history.setup).removesuffix(".html") + ".md"
 
 
 def newest_in_markdown(history: History, site: Site) -> str:
-    """The newest commit of a setup against the one before; there are two."""
+    """Return the newest commit of a setup against the one before; there are two."""
     return _newest(history, site).markdown
 
 
@@ -284,7 +285,7 @@ def setup_key(setup: Setup) -> str:
 
 
 def index_stamp(site: Site) -> str:
-    """Changes with what there is to choose from."""
+    """Return a text that changes with what there is to choose from."""
     return repr(
         [
             (setup, history.commits, scatter_sources(site.table, setup))
@@ -294,7 +295,7 @@ def index_stamp(site: Site) -> str:
 
 
 def index_script(site: Site) -> str:
-    """What there is to choose from, and all rules and words of a comparison as data."""
+    """Return what there is to choose from, and all rules and words of a comparison as data."""
     rules = {
         "same": SAME,
         "baseline_moved": BASELINE_MOVED,
@@ -387,7 +388,7 @@ def cases_script(history: History, site: Site) -> str:
 
 
 def cases_stamp(history: History, site: Site) -> str:
-    """Changes with what ``cases_script`` is made from."""
+    """Return a text that changes with what ``cases_script`` is made from."""
     return repr((history.digest_now, scatter_sources(site.table, history.setup)))
 
 
@@ -396,7 +397,7 @@ def _floats(values: Sequence[Sequence[float]]) -> str:
 
 
 def snapshots_together(history: History) -> list[tuple[Snapshot, ...]]:
-    """The snapshots of each script of a setup."""
+    """Return the snapshots of each script of a setup."""
     size = _in_script(history)
     return [
         history.snapshots[start : start + size] for start in range(0, len(history.snapshots), size)
@@ -408,7 +409,8 @@ def _in_script(history: History) -> int:
 
 
 def snapshots_script(history: History, snapshots: Sequence[Snapshot], site: Site) -> str:
-    """Times and speedups of all cases of a setup at some snapshots, and what these ran on.
+    """Return the times and speedups of all cases of a setup at some snapshots, and what these ran
+    on.
 
     Six numbers for each case: median, both ends of its interval, the speedup, and both ends of the
     speedup's interval, NaN where there is none or where other work disturbed it; as 32-bit floats

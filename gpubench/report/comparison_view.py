@@ -258,7 +258,7 @@ def fact_row(change: FactChange) -> FactRow:
 
 
 def side_words(row: Row | None) -> str:
-    """The time of a case on one side, or why there is none."""
+    """Return the time of a case on one side, or why there is none."""
     if row is None:
         return OTHER_VERSION
     return text.status_label(row.status) if row.seconds is None else text.seconds(row.seconds)
@@ -298,7 +298,7 @@ def difference_listed(row: Difference) -> dict[str, Any]:
 
 
 def markdown(view: ComparisonView) -> str:
-    """A comparison as a Markdown document; what results say is escaped."""
+    """Return a comparison as a Markdown document; what results say is escaped."""
     lines = [MARKER, f"### {escaped(view.title)}", "", f"**{view.counts_line}**", ""]
     for sentence in view.remarks:
         lines += [escaped(sentence), ""]
@@ -329,7 +329,7 @@ def markdown(view: ComparisonView) -> str:
 
 
 def verdict_words(row: Difference) -> str:
-    """The verdict with its sign, and whether it is sure."""
+    """Return the verdict with its sign, and whether it is sure."""
     sign = SIGNS.get(row.verdict, "")
     return f"{sign} {row.verdict}{SURE if row.is_sure else ''}".strip()
 

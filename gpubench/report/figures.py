@@ -223,8 +223,8 @@ def _columns(curve: CommitValues, is_log: bool = True) -> Figure:
 
 
 def _marks(chart: HistoryChart) -> tuple[list[Figure], list[Figure]]:
-    """A line before each commit at which something happened to a series, and words at the top for
-    the largest, below each other as they follow each other."""
+    """Return a line before each commit at which something happened to a series, and words at the
+    top for the largest, below each other as they follow each other."""
     events = []
     for series in chart.series:
         changes = zip(series.marked, series.changes, series.rest_on, strict=True)
@@ -304,7 +304,7 @@ def _log_axis(title: str, first: float, last: float) -> Figure:
 
 
 def _ratio_axis(ratios: Sequence[ArrayLike]) -> Figure:
-    """A log2 axis that always shows 1x."""
+    """Return a log2 axis that always shows 1x."""
     shown = np.append(np.array(ratios, np.float64), 1.0)
     shown = shown[(shown > 0) & np.isfinite(shown)]
     low, high = math.log2(shown.min()), math.log2(shown.max())
@@ -325,7 +325,7 @@ def _value_axis(values: Sequence[ArrayLike], unit: str) -> Figure:
 
 
 def _time_axis(times: Sequence[ArrayLike]) -> Figure:
-    """A log axis with ticks at 1, 2 and 5, or at 1 alone where it spans a thousandfold."""
+    """Return a log axis with ticks at 1, 2 and 5, or at 1 alone where it spans a thousandfold."""
     every = np.array(times, np.float64)
     shown = every[every > 0] if (every > 0).any() else np.ones(1)
     first, last = math.log10(shown.min()) - 0.15, math.log10(shown.max()) + 0.15

@@ -238,7 +238,7 @@ def counts_in_words(counts: Mapping[str, int]) -> str:
 
 
 def history_length(commits: int) -> str | None:
-    """What a short history can and cannot show; ``None`` for a long one."""
+    """Return what a short history can and cannot show; ``None`` for a long one."""
     if commits >= FEWEST_POINTS:
         return None
     return (

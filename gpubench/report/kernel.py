@@ -171,7 +171,7 @@ class KernelPage:
 
 
 def build(history: History, key: KernelKey, site: Site) -> KernelPage:
-    """The page of one kernel, as it was last measured on that setup."""
+    """Return the page of one kernel, as it was last measured on that setup."""
     now, cases = site.current(history)[key], site.of_kernel(history, key)
     rows = tuple(now.cases.values())
     baselines = {row.name.implementation for row in rows if row.is_baseline}
@@ -235,7 +235,7 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
 
 
 def _rate_notes(rows: Iterable[Row], doubts: KernelDoubts) -> RateNotes:
-    """Number the doubts about the rates that the page shows."""
+    """Return number the doubts about the rates that the page shows."""
     sentences: dict[str, int] = {}
     numbers: dict[str, dict[str, int]] = {}
     for row in rows:
@@ -339,7 +339,7 @@ def _states(history: History, now: KernelNow, commits: int) -> Iterator[State]:
 def _time_splits(
     headlines: Iterable[Headline], at_largest: Mapping[str, Mapping[str, Row]]
 ) -> Iterator[TimeSplit]:
-    """Implementations with at least two parts of a call measured at one case."""
+    """Yield implementations with at least two parts of a call measured at one case."""
     for shown in headlines:
         times = at_largest[shown.implementation]
         kernel = times.get("kernel")

@@ -55,8 +55,8 @@ def open_at_first(counts: Iterable[int]) -> Iterator[bool]:
 
 
 def listed(**fields: Iterable[str] | Ratio | float | None) -> dict[str, Any]:
-    """What a row is filtered by, words, and sorted by, numbers, for ``lists.js``; what is not known
-    is left out."""
+    """Return what a row is filtered by, words, and sorted by, numbers, for ``lists.js``; what is
+    not known is left out."""
     shown: dict[str, Any] = {}
     for name, value in fields.items():
         if isinstance(value, Ratio):

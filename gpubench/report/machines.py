@@ -171,7 +171,7 @@ class MachinesPage:
 
 
 def build(site: Site) -> MachinesPage:
-    """The page of all setups; there is at least one."""
+    """Return the page of all setups; there is at least one."""
     histories, problems = site.histories, site.table.problems
     counts = (
         text.plural(len({history.setup.machine for history in histories}), "machine"),
@@ -369,7 +369,7 @@ def _devices(rows: Iterable[Row]) -> Iterator[DeviceConditions]:
 
 
 def _reading(name: str, values: set[Value]) -> tuple[str, str]:
-    """A condition of all cases on a device: numbers as their range, words side by side."""
+    """Return a condition of all cases on a device: numbers as their range, words side by side."""
     label, _ = fact_words(name, None)
     if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
         numbers = [_number(name, float(end)) for end in (min(values), max(values))]

@@ -216,7 +216,7 @@ _Kernels = dict[KernelKey, list[Headline]]
 
 
 def build(history: History | None, site: Site) -> Overview:
-    """The overview of one setup; without a history, of nothing measured yet."""
+    """Return the overview of one setup; without a history, of nothing measured yet."""
     if history is None:
         state = State(
             "Nothing measured yet",
@@ -270,7 +270,7 @@ def build(history: History | None, site: Site) -> Overview:
 
 
 def stamp(history: History, site: Site) -> str:
-    """Changes with what an overview shows beside the history of its setup."""
+    """Return a text that changes with what an overview shows beside the history of its setup."""
     machine = site.table.machines.get(history.snapshots[-1].measured_on)
     others = [other.digest_now for other in _side_by_side(history, site)]
     branch = site.branch_of(history.setup), len(site.table.outside)
@@ -387,7 +387,7 @@ def _states(history: History, site: Site) -> Iterator[State]:
 def _largest(
     newest: Iterable[tuple[CaseName, Change]], history: History, site: Site
 ) -> tuple[ChangeView, ...]:
-    """The first of these changes, of each kernel's implementation its largest."""
+    """Return the first of these changes, of each kernel's implementation its largest."""
     largest: dict[tuple[str, ...], tuple[CaseName, Change]] = {}
     for name, change in newest:
         largest.setdefault((name.suite, name.kernel, name.implementation), (name, change))
@@ -513,8 +513,8 @@ def _column(shown: Headline, by_backend: bool) -> str:
 def _cell(
     shared: Sequence[Headline], column: MatrixColumn, size: str, counted: work.Counted
 ) -> MatrixCell:
-    """What stands for implementations that share a column: the fastest; where none has a time, one
-    that was counted."""
+    """Return what stands for implementations that share a column: the fastest; where none has a
+    time, one that was counted."""
     if not shared:
         return MatrixCell()
     best = max(shared, key=lambda shown: shown.speed)

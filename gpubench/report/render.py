@@ -174,7 +174,7 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
 
 
 def view_models(table: Table) -> dict[str, Any]:
-    """What the pages say, as JSON-ready data by address; unknown bounds are ``None``."""
+    """Return what the pages say, as JSON-ready data by address; unknown bounds are ``None``."""
     site = Site(table)
     files = (file for history in groups(site) for file in files_of(history, site))
     return {file.address: exports.plain(file.make()) for file in files if file.template}
@@ -295,7 +295,7 @@ def _make(
 
 
 def _mark(made_by: str, file: ReportFile) -> str:
-    """What a file says of what it was made from."""
+    """Return what a file says of what it was made from."""
     return hashlib.sha256(f"{made_by}{file.digest}".encode()).hexdigest()[:32]
 
 
@@ -326,12 +326,14 @@ def read_packaged(name: str) -> str:
 
 
 def code_stamp() -> str:
-    """Changes with the release of gpubench, and where its code is worked on, with that."""
+    """Return a text that changes with the release of gpubench, and where its code is worked on,
+    with that."""
     return f"{__version__} {_stamp(Path(__file__).parents[1].rglob('*.py'))}"
 
 
 def _stamp(paths: Iterable[Path]) -> str:
-    """Changes with any of these files: their names, sizes and times of change."""
+    """Return a text that changes with any of these files: their names, sizes and times of
+    change."""
     stats = sorted((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths)
     return hashlib.sha256(repr(stats).encode()).hexdigest()
 
@@ -457,8 +459,8 @@ def _holds(path: Path, mark: str) -> bool:
 
 @contextmanager
 def _folder_of_parts(output_dir: Path) -> Iterator[Path]:
-    """A folder for files that are not whole yet, of a name that nobody can know; those that killed
-    reports have left are removed."""
+    """Make a folder for files that are not whole yet, of a name that nobody can know; those that
+    killed reports have left are removed."""
     with ExitStack() as held:
         with locked(output_dir):
             for left in output_dir.glob(f"{PARTS}*"):
@@ -471,7 +473,7 @@ def _folder_of_parts(output_dir: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
-    """Keeps other reports from a folder until this process ends, however it does.
+    """Keep other reports from a folder until this process ends, however it does.
 
     Where a file system has no such locks (NFS has none for folders, nor has Windows) nobody is
     kept. Without ``wait`` that raises ``OSError``, and so does a folder that another has locked.

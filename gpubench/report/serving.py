@@ -57,7 +57,7 @@ _SCRIPT, _VERSION = "/~gpubench/reload.js", "/~gpubench/version.js"
 
 
 def changes_of_files(sources: Iterable[Path], output: Path) -> Iterator[set[tuple[FileEvent, str]]]:
-    """What changed in these files and folders, or nothing a few times a second; without end.
+    """Return what changed in these files and folders, or nothing a few times a second; without end.
 
     What happens before the first ``next`` is not seen. ``output`` may lie within a source: pages
     are no source of themselves.
@@ -125,7 +125,7 @@ class ReportServer(ThreadingHTTPServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away, or that took too long, is nothing to tell."""
+        """Do not tell of a client that went away, or that took too long."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -193,7 +193,7 @@ class _Handler(SimpleHTTPRequestHandler):
     do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_CONNECT = do_TRACE = _not_allowed
 
     def _content(self, path: str) -> tuple[str, BinaryIO] | None:
-        """What stands at a path, after its type; ``None`` where there is nothing to send."""
+        """Return what stands at a path, after its type; ``None`` where there is nothing to send."""
         if path == _SCRIPT:
             return "text/javascript", (packaged_templates() / "reload.js").open("rb")
         if path == _VERSION:
@@ -239,4 +239,4 @@ class _Handler(SimpleHTTPRequestHandler):
         return content
 
     def log_message(self, format: str, *args: object) -> None:
-        """Requests are not told."""
+        """Do not tell of requests."""

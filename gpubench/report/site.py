@@ -122,7 +122,7 @@ OfHistory = Callable[["Site", History], T]
 
 
 def kept(method: OfHistory[T]) -> OfHistory[T]:
-    """What it gives of a setup is kept: so that has to be small."""
+    """Return what it gives of a setup is kept: so that has to be small."""
 
     @wraps(method)
     def once(site: Site, history: History) -> T:
@@ -136,7 +136,7 @@ def kept(method: OfHistory[T]) -> OfHistory[T]:
 
 
 def kept_meanwhile(method: OfHistory[T]) -> OfHistory[T]:
-    """What it gives of a setup is kept until another setup is asked for."""
+    """Return what it gives of a setup is kept until another setup is asked for."""
 
     @wraps(method)
     def once(site: Site, history: History) -> T:
@@ -164,7 +164,7 @@ class Site:
         self._scatters: dict[Setup, RunScatter] = {}
 
     def of_setup(self, history: History) -> dict[str, Any]:
-        """What is kept of this setup, and not of another."""
+        """Return what is kept of this setup, and not of another."""
         if self._setup != history.setup:
             self._setup, self._of_setup = history.setup, {}
         return self._of_setup
@@ -196,7 +196,7 @@ class Site:
         return tuple(one for one in self.histories if one.setup.branch == first)
 
     def branch_of(self, setup: Setup) -> str:
-        """The branch whose commits a setup's history has; empty where that is not known."""
+        """Return the branch whose commits a setup's history has; empty where that is not known."""
         return setup.branch or next(iter(self.table.branches), "")
 
     def rows(self, snapshot: Snapshot) -> Mapping[CaseName, Row]:
@@ -247,7 +247,7 @@ class Site:
 
     @kept
     def timed(self, history: History) -> Mapping[KernelKey, frozenset[str]]:
-        """Implementations with a time, of each kernel at that commit."""
+        """Return implementations with a time, of each kernel at that commit."""
         newest, implementations = history.newest, {}
         for key, cases in self.kernels(history).items():
             its = slice(cases.start, cases.stop)
@@ -260,11 +260,11 @@ class Site:
         return implementations
 
     def of_kernel(self, history: History, key: KernelKey) -> CaseHistories:
-        """The cases of one kernel over the commits, and what they are compared with."""
+        """Return the cases of one kernel over the commits, and what they are compared with."""
         return self.of_cases(history, [history.names[case] for case in self.kernels(history)[key]])
 
     def of_cases(self, history: History, names: Iterable[CaseName]) -> CaseHistories:
-        """Some cases over the commits, with what they are compared with."""
+        """Return some cases over the commits, with what they are compared with."""
         rows = {history.rows_of[name] for name in names}
         rows |= {*history.newest.baselines[np.array([*rows], np.intp)].tolist()} - {-1}
         ordered, size = sorted(rows), self._block_size(history)
@@ -294,12 +294,12 @@ class Site:
         return block
 
     def changes(self, history: History) -> Mapping[CaseName, tuple[Change, ...]]:
-        """Changes in each case's times on a setup, as indices into its snapshots, without those
-        that most cases share (``shared_changes``)."""
+        """Return the changes in each case's times on a setup, as indices into its snapshots,
+        without those that most cases share (``shared_changes``)."""
         return self._judged(history).changes
 
     def every_change(self, history: History) -> Mapping[CaseName, tuple[Change, ...]]:
-        """Changes in each case's times on a setup, those that most cases share too."""
+        """Return the changes in each case's times on a setup, those that most cases share too."""
         return self._judged(history).every
 
     def acknowledged(
@@ -310,7 +310,7 @@ class Site:
         return find_acknowledgement(known, name, history.commits, change.after)
 
     def unacknowledged(self, history: History) -> Mapping[CaseName, Sequence[Change]]:
-        """Changes of each case since the newest one that the project knows of."""
+        """Return the changes of each case since the newest one that the project knows of."""
         changes = self.changes(history)
         if not self.table.acknowledged:
             return changes
@@ -325,7 +325,7 @@ class Site:
         return since
 
     def shared_changes(self, history: History) -> Sequence[SharedChange]:
-        """What most cases of a setup share, oldest first."""
+        """Return what most cases of a setup share, oldest first."""
         return self._judged(history).shared
 
     def unstable(self, history: History) -> Mapping[CaseName, float]:
@@ -338,7 +338,7 @@ class Site:
 
     @kept_meanwhile
     def _judged(self, history: History) -> JudgedHistory:
-        """What is said of the times of all cases on a setup."""
+        """Return what is said of the times of all cases on a setup."""
         verdicts: dict[CaseName, Verdict] = {}
         spans: dict[CaseName, tuple[int, int]] = {}
         statuses: list[StatusChange] = []
@@ -367,8 +367,8 @@ class Site:
         return 1 + max(shares, default=0.0)
 
     def counts(self, snapshot: Snapshot) -> Mapping[CaseName, CaseCounts]:
-        """Counted work of each case of one snapshot; that of the last two that were asked for is
-        kept."""
+        """Return the counted work of each case of one snapshot; that of the last two that were
+        asked for is kept."""
         if snapshot.id not in self._counts:
             while len(self._counts) > 1:
                 del self._counts[next(iter(self._counts))]
@@ -376,7 +376,8 @@ class Site:
         return self._counts[snapshot.id]
 
     def code(self, commit: Commit, file: str) -> str | None:
-        """A file of a commit, kept for the kernels that share it; ``None`` where git has none."""
+        """Return a file of a commit, kept for the kernels that share it; ``None`` where git has
+        none."""
         if (commit.hash, file) not in self._code:
             while len(self._code) >= MAX_FILES:
                 del self._code[next(iter(self._code))]
@@ -385,7 +386,7 @@ class Site:
 
     @kept_meanwhile
     def count_changes(self, history: History) -> Sequence[CountChange]:
-        """Changes of counted work on a setup, the newest first."""
+        """Return the changes of counted work on a setup, the newest first."""
         return find_count_changes(self.table, history.snapshots)
 
     def explained(self, history: History) -> tuple[ExplainedChange, ...]:
@@ -407,7 +408,7 @@ class Site:
 
     @kept
     def labels(self, history: History) -> tuple[CommitLabel, ...]:
-        """The commits of a setup in words."""
+        """Return the commits of a setup in words."""
         return tuple(map(snapshot_label, history.snapshots))
 
     @kept
@@ -428,7 +429,7 @@ class Site:
 
     @kept
     def verified(self, history: History) -> Mapping[KernelKey, Sequence[Prediction]]:
-        """What the verification of a setup's advice found, by kernel."""
+        """Return what the verification of a setup's advice found, by kernel."""
         folder = self.table.folder
         return verifications(verification_path(folder, history.setup), folder)
 
@@ -450,7 +451,7 @@ class Site:
 
     @cached_property
     def digest(self) -> str:
-        """Changes with anything that the page of all machines shows."""
+        """Return a text that changes with anything that the page of all machines shows."""
         table = self.table
         shown = [table.problems, table.machines, table.order, sorted(self._slugs.items())]
         shown += [self.table.branches_outside, [*self.measured]]
@@ -521,7 +522,7 @@ class Site:
         return hashlib.sha256(repr([*self.kernels(history)]).encode()).hexdigest()
 
     def linked(self, history: History, kernel: KernelKey | None = None) -> str:
-        """Changes with the navigation of a page on that setup."""
+        """Return a text that changes with the navigation of a page on that setup."""
         others = [
             (one.setup, kernel in self.kernels(one), self.has_choices(one))
             for one in self.histories
@@ -530,8 +531,8 @@ class Site:
 
 
 def _file_name(key: KernelKey) -> str:
-    """A kernel's label; where it has other characters than names in suites have, or is long, with a
-    digest, since benchmarks of another project can be called anything."""
+    """Return a kernel's label; where it has other characters than names in suites have, or is long,
+    with a digest, since benchmarks of another project can be called anything."""
     label = kernel_label(key)
     if re.fullmatch(r"[a-z0-9_.]{1,150}", label):
         return label
@@ -550,7 +551,7 @@ def setup_label(setup: Setup) -> str:
 
 
 def commit_label(commit: Commit) -> CommitLabel:
-    """A commit in words."""
+    """Return a commit in words."""
     # As many characters as asv's file names have.
     return CommitLabel(
         commit.hash[:8], text.date(commit.date), commit.subject or "", address=commit.address

@@ -76,8 +76,8 @@ def sparkline(values: Values, label: str, marked: Sequence[int] = ()) -> Sparkli
 
 
 def _shown(ys: Values, size: int) -> NDArray[np.intp]:
-    """Indices of points to draw: both ends, and the first least and greatest of each group of so
-    many points, which is more than the picture can show."""
+    """Return the indices of points to draw: both ends, and the first least and greatest of each
+    group of so many points, which is more than the picture can show."""
     if size <= 2:
         return np.arange(len(ys))
     groups = np.pad(ys, (0, -len(ys) % size), mode="edge").reshape(-1, size)

@@ -23,7 +23,8 @@ _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def digits(value: float, significant: int = 3) -> str:
-    """A number with so many significant digits, thousands grouped, no exponent between 1e-4, 1e9.
+    """Return a number with so many significant digits, thousands grouped, no exponent between 1e-4,
+    1e9.
 
     >>> digits(0.012345), digits(1.5), digits(1234.5)
     ('0.0123', '1.50', '1,234')
@@ -40,7 +41,7 @@ def digits(value: float, significant: int = 3) -> str:
 
 
 def seconds(value: float | None, significant: int = 3) -> str:
-    """A time with the unit that gives it one to three digits before the point."""
+    """Return a time with the unit that gives it one to three digits before the point."""
     if value is None or not math.isfinite(value):
         return "unknown"
     scale, unit = _unit(value)
@@ -48,7 +49,7 @@ def seconds(value: float | None, significant: int = 3) -> str:
 
 
 def _unit(value: float) -> tuple[float, str]:
-    """The largest unit of which there is one, or as good as one in three digits."""
+    """Return the largest unit of which there is one, or as good as one in three digits."""
     for scale, unit in _UNITS:
         if abs(value) >= 0.9995 * scale:
             return scale, unit
@@ -56,7 +57,8 @@ def _unit(value: float) -> tuple[float, str]:
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """A value with its unit: times and bytes with a prefix, others with the unit as it is."""
+    """Return a value with its unit: times and bytes with a prefix, others with the unit as it
+    is."""
     if unit == SECONDS or value is None:
         return seconds(value)
     if unit == "bytes":
@@ -65,7 +67,7 @@ def quantity(value: float | None, unit: str) -> str:
 
 
 def measured(row: Row) -> str:
-    """What was measured of a case, with its unit; empty where it has no value."""
+    """Return what was measured of a case, with its unit; empty where it has no value."""
     return "" if row.value is None else quantity(row.value, row.unit)
 
 
@@ -78,7 +80,7 @@ def seconds_interval(low: float | None, high: float | None) -> str:
 
 
 def ratio(value: float) -> str:
-    """A factor: ``2.35x`` with the multiplication sign."""
+    """Return a factor: ``2.35x`` with the multiplication sign."""
     return f"{digits(value)}{TIMES}"
 
 
@@ -128,14 +130,15 @@ def share(value: float) -> str:
 
 
 def error(value: float | None) -> str:
-    """An error against the baseline, two significant digits."""
+    """Return an error against the baseline, two significant digits."""
     if value is None:
         return ""
     return "0" if value == 0 else f"{value:.1e}"
 
 
 def score(value: float | None) -> str:
-    """What outputs are worth, four significant digits: two accuracies may differ in the third."""
+    """Return what outputs are worth, four significant digits: two accuracies may differ in the
+    third."""
     return "" if value is None else digits(value, 4)
 
 
@@ -159,7 +162,7 @@ def memory(nbytes: float | None) -> str:
 
 
 def whole(value: float) -> str:
-    """A size: whole numbers grouped by thousands."""
+    """Return a size: whole numbers grouped by thousands."""
     return f"{value:,.0f}" if float(value).is_integer() else digits(value)
 
 
@@ -182,7 +185,7 @@ def plural(count: int, noun: str, nouns: str | None = None) -> str:
 
 
 def running(run: Running) -> str:
-    """``running since 2026-01-31 10:32 UTC: 40 of 120 cases so far``."""
+    """Return ``running since 2026-01-31 10:32 UTC: 40 of 120 cases so far``."""
     since = datetime.fromtimestamp(run.since, UTC).strftime("%Y-%m-%d %H:%M")
     count = plural(run.finished, "case")
     if run.planned is not None:
@@ -191,7 +194,7 @@ def running(run: Running) -> str:
 
 
 def join(parts: Iterable[str], last: str = "and") -> str:
-    """``a, b and c``."""
+    """Return ``a, b and c``."""
     items = list(parts)
     if len(items) < 2:
         return "".join(items)
@@ -199,7 +202,7 @@ def join(parts: Iterable[str], last: str = "and") -> str:
 
 
 def some(names: Sequence[str]) -> str:
-    """``a, b, c and 28 others``: of many, a sentence names the first few."""
+    """Return ``a, b, c and 28 others``: of many, a sentence names the first few."""
     if len(names) > MOST_NAMED + 1:
         return join([*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} others"])
     return join(names)

@@ -160,8 +160,8 @@ def _is_right(story: CaseStory | None) -> bool:
 
 
 def recorded_processes(path: Path) -> dict[CaseKey, list[RecordedProcess]]:
-    """Processes that finished a case, in their order, and the cases in the order of their last
-    runs; none where the file cannot be read, which the record's faults tell of."""
+    """Return the processes that finished a case, in their order, and the cases in the order of
+    their last runs; none where the file cannot be read, which the record's faults tell of."""
     processes: dict[CaseKey, list[RecordedProcess]] = {}
     with suppress(OSError, UnreadableFile):
         lines = [*_parsed(read_limited(path).split(b"\n"))]
@@ -186,7 +186,8 @@ def _parsed(lines: Sequence[bytes]) -> Iterator[Line]:
 
 
 def of_version(processes: Sequence[RecordedProcess], version: str | None) -> list[RecordedProcess]:
-    """Processes with a time, of the benchmark as it is in that version: asv adds to no other."""
+    """Return the processes with a time, of the benchmark as it is in that version: asv adds to no
+    other."""
     return [
         process
         for process in processes
@@ -201,8 +202,8 @@ def has_times(process: FinishedProcess) -> bool:
 
 
 def kept_samples(result: ResultFile, index: int) -> NDArray[np.float64] | None:
-    """Samples that asv has stored of the case at that place of the file's values, in seconds of
-    one run; ``None`` where it has none."""
+    """Return the samples that asv has stored of the case at that place of the file's values, in
+    seconds of one run; ``None`` where it has none."""
     for benchmark in result.benchmarks:
         if index < len(benchmark.cases):
             break
@@ -219,8 +220,8 @@ def kept_samples(result: ResultFile, index: int) -> NDArray[np.float64] | None:
 def find_processes(
     kept: NDArray[np.float64], number: int, processes: Sequence[RecordedProcess]
 ) -> list[RecordedProcess]:
-    """Processes whose samples are among those that asv kept, which are in the order in which they
-    were taken; each of asv's is the mean of ``number`` runs."""
+    """Return the processes whose samples are among those that asv kept, which are in the order in
+    which they were taken; each of asv's is the mean of ``number`` runs."""
     found: list[RecordedProcess] = []
     end = len(kept)
     if end * len(processes) > MAX_COMPARISONS:
@@ -239,8 +240,8 @@ def find_processes(
 
 
 def _newest(processes: Sequence[RecordedProcess], runs: int) -> list[RecordedProcess]:
-    """The newest processes that together have so many runs of the kernel; none where no number of
-    them has."""
+    """Return the newest processes that together have so many runs of the kernel; none where no
+    number of them has."""
     for first in reversed(range(len(processes))):
         runs -= len(processes[first].samples)
         if runs <= 0:

@@ -144,7 +144,8 @@ NO_RESULT = ResultFile("", "", 0.0, {}, (), np.empty((7, 0)), np.zeros(0, np.boo
 
 
 def values_of(samples: Sequence[float]) -> tuple[float, ...]:
-    """Samples, in seconds of one run, as asv states them: a column of ``ResultFile.values``."""
+    """Return samples, in seconds of one run, as asv states them: a column of
+    ``ResultFile.values``."""
     median, stats = compute_stats(list(samples), 1)
     ends = stats["ci_99_a"], stats["ci_99_b"], stats["q_25"], stats["q_75"]
     return median, *ends, 1, len(samples)
@@ -159,7 +160,8 @@ def read_machine(path: Path) -> Mapping[str, Any]:
 
 
 def read_benchmarks(path: Path) -> Mapping[str, Described]:
-    """What ``benchmarks.json`` says of each benchmark, by its name; raises ``UnreadableFile``."""
+    """Return what ``benchmarks.json`` says of each benchmark, by its name; raises
+    ``UnreadableFile``."""
     content = _read_json(path, dict | list)  # a list in format 1
     described = {}
     for entry in content.values() if isinstance(content, dict) else content:
@@ -181,7 +183,8 @@ def read_benchmarks(path: Path) -> Mapping[str, Described]:
 
 
 def read_names(path: Path) -> Mapping[str, Described]:
-    """The benchmarks of a result file, where nothing describes them; raises ``UnreadableFile``."""
+    """Return the benchmarks of a result file, where nothing describes them; raises
+    ``UnreadableFile``."""
     results = _read_results(path).get("results")
     return dict.fromkeys(results if isinstance(results, dict) else (), Described())
 
@@ -329,8 +332,8 @@ _HALVES = re.compile(
 
 
 def read_limited(path: Path) -> bytes:
-    """A JSON file's content; halves of characters (lone surrogates), which no encoding has and no
-    page can show, are replaced.
+    """Return a JSON file's content; halves of characters (lone surrogates), which no encoding has
+    and no page can show, are replaced.
 
     Raises ``OSError``, and ``UnreadableFile`` for one that is too large.
     """
@@ -409,7 +412,8 @@ def _as_format_2(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_format_1(stored: Any, version: Any, started_at: Any) -> Iterator[Any]:
-    """A benchmark in the order of the columns, as ``asv.results.Results.update_to_2`` has it."""
+    """Yield a benchmark in the order of the columns, as ``asv.results.Results.update_to_2`` has
+    it."""
     value = stored if isinstance(stored, dict) else {"result": stored}
     yield from (value.get("params", []), version, started_at)
     result, stats = (
@@ -431,7 +435,8 @@ def _own(parameters: Any) -> tuple[str, ...]:
 
 @lru_cache(maxsize=2**12)
 def _cases(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """The strings that are stored as their repr: the same ones in the files of all commits."""
+    """Return the strings that are stored as their repr: the same ones in the files of all
+    commits."""
     cases = tuple(ast.literal_eval(text) for text in texts)
     if not all(isinstance(case, str) and is_text(case) for case in cases):
         raise ValueError("its cases are no identities as gpubench writes them")
@@ -440,7 +445,7 @@ def _cases(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8)
 def _row_type(columns: tuple[str, ...]) -> type[msgspec.Struct]:
-    """What a file stores of one benchmark: a list in the order of its columns."""
+    """Return what a file stores of one benchmark: a list in the order of its columns."""
     fields = [
         (name, _TYPES[name], None) if name in _TYPES else (f"other_{place}", Any, None)
         for place, name in enumerate(columns)
@@ -450,7 +455,7 @@ def _row_type(columns: tuple[str, ...]) -> type[msgspec.Struct]:
 
 
 def _row(stored: Any, row_type: type[msgspec.Struct]) -> Any:
-    """Raises ``ValueError``."""
+    """Return a row; raise ``ValueError`` where it is none."""
     try:
         if isinstance(stored, msgspec.Raw):
             return msgspec.json.decode(stored, type=row_type)
@@ -463,7 +468,7 @@ _columns_of = attrgetter(*_COLUMNS)
 
 
 def _values(row: Any, cases: int) -> list[Sequence[float | None]]:
-    """The columns of a benchmark; raises ``ValueError``."""
+    """Return the columns of a benchmark; raises ``ValueError``."""
     columns = [[None] * cases if column is None else column for column in _columns_of(row)]
     for name, column in zip(_COLUMNS, columns, strict=True):
         if len(column) != cases:

@@ -170,7 +170,7 @@ def _history(
 
 
 def order_commits(dates: Mapping[str, float], repository: Repository | None) -> tuple[Commit, ...]:
-    """Commits oldest first; ``dates`` gives those with results (hash to seconds since 1970).
+    """Return commits oldest first; ``dates`` gives those with results (hash to seconds since 1970).
 
     Commits that the repository knows keep its topological order. Others, from a rewritten or
     missing history, are put among them by their date.
@@ -332,7 +332,7 @@ def _lines(printed: str) -> list[str]:
 
 
 def _git_in(repository: Path | None, *arguments: str, given: str = "") -> str:
-    """What git prints in a repository; nothing without one."""
+    """Return what git prints in a repository; nothing without one."""
     return _git(repository, *arguments, given=given) if repository else ""
 
 

@@ -115,7 +115,7 @@ class BenchmarkPairs:
         return _identities(names, stored)
 
     def baseline_of(self, name: BenchmarkName) -> BenchmarkName | None:
-        """The place of what a candidate is compared with."""
+        """Return the place of what a candidate is compared with."""
         pair = self._pair_of.get(name) if name.implementation == CANDIDATE else None
         return _place(pair, BASELINE) if pair else None
 
@@ -354,7 +354,8 @@ def is_text(value: str) -> bool:
 
 
 def _value(text: str) -> str:
-    """A parameter's value inside an identity: text that reads as a number keeps its quotes."""
+    """Return a parameter's value inside an identity: text that reads as a number keeps its
+    quotes."""
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -379,7 +380,7 @@ class Baselines:
         self._names = sorted(names, key=lambda names: (-len(names), sorted(names)))
 
     def fitting(self, case: str) -> str | None:
-        """The case with the most values, all of which the other case has too."""
+        """Return the case with the most values, all of which the other case has too."""
         values = _values(case)
         if values in self._cases:
             return self._cases[values]

@@ -109,8 +109,8 @@ class Ratio:
 
 
 def counted_rounds(processes: Sequence[Sequence[float]]) -> list[float]:
-    """What the interval of a time is made of, from the rounds' medians of each process, seconds:
-    these, or from ``LEAST_PROCESSES`` on the median of each process."""
+    """Return what the interval of a time is made of, from the rounds' medians of each process,
+    seconds: these, or from ``LEAST_PROCESSES`` on the median of each process."""
     if len(processes) >= LEAST_PROCESSES:
         return [median(rounds) for rounds in processes if rounds]
     return [*chain.from_iterable(processes)]
@@ -155,8 +155,8 @@ def verdicts(ratios: Times, in_turn: NDArray[np.bool_]) -> NDArray[np.int8]:
 
 
 def interval_of_rounds(rounds: Times) -> Times:
-    """Ends of the intervals of times, shape (2, ...), from the medians of their rounds, which are
-    along the last axis; ``-inf`` and ``inf`` where these are too few."""
+    """Return the ends of the intervals of times, shape (2, ...), from the medians of their rounds,
+    which are along the last axis; ``-inf`` and ``inf`` where these are too few."""
     k = rank(rounds.shape[-1])
     ordered = np.sort(rounds, axis=-1)
     low, high = (ordered[..., k - 1], ordered[..., -k]) if k else (-math.inf, math.inf)
@@ -165,7 +165,7 @@ def interval_of_rounds(rounds: Times) -> Times:
 
 @lru_cache(maxsize=256)
 def rank(rounds: int) -> int:
-    """The largest ``k`` for so many rounds on either side; 0 where none will do."""
+    """Return the largest ``k`` for so many rounds on either side; 0 where none will do."""
     # The chance grows with k, and a record may hold thousands of rounds.
     return bisect_right(
         range(1, rounds + 1), ERROR, key=lambda k: 2 * _chance_apart(rounds, rounds, k)
@@ -243,8 +243,8 @@ def signed_rank_interval(logs: NDArray[np.float64], error: float) -> tuple[float
 
 @lru_cache(maxsize=256)
 def _signed_rank(count: int, error: float) -> int:
-    """The largest ``k`` for which the ``k``-th means of two from either end, of so many values,
-    enclose the middle but for a chance of ``error``; 0 where none do.
+    """Return the largest ``k`` for which the ``k``-th means of two from either end, of so many
+    values, enclose the middle but for a chance of ``error``; 0 where none do.
 
     The test's statistic is a sum of those ranks 1 to ``count`` that a fair coin picks.
     """

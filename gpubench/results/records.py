@@ -244,7 +244,7 @@ def _with_uncommitted(
 
 
 def _settle(records: Sequence[CaseRecord], run: int) -> CaseStory:
-    """The last outcome counts, unless a round of the same run had a worse one.
+    """Return the last outcome counts, unless a round of the same run had a worse one.
 
     Without the ``run`` fact only ``wrong`` outlives a later line: one commit is one code, while
     a failure may have been the machine's.
@@ -260,7 +260,7 @@ def _settle(records: Sequence[CaseRecord], run: int) -> CaseStory:
 
 
 def _with_all_pairs(outcome: CaseRecord, records: Iterable[CaseRecord]) -> CaseRecord:
-    """The outcome with the pairs of all processes of its run.
+    """Return the outcome with the pairs of all processes of its run.
 
     A process begins with ``started``; of what it writes after that, the last line counts.
     """

@@ -108,7 +108,8 @@ class Renamer:
         sources: Mapping[str, Sequence[str]],
         source_of: dict[CaseKey, str],
     ) -> ResultFile:
-        """The result with each case once; ``source_of`` gets the name that it is stored under."""
+        """Return the result with each case once; ``source_of`` gets the name that it is stored
+        under."""
         ends = accumulate((len(each.cases) for each in result.benchmarks), initial=0)
         at = {
             each.asv_name: (each, end) for each, end in zip(result.benchmarks, ends, strict=False)
@@ -149,7 +150,8 @@ class Renamer:
         sources: Mapping[str, Sequence[str]],
         source_of: Mapping[CaseKey, str],
     ) -> RecordFile:
-        """The record with one story for each case, under the name that its time is stored under."""
+        """Return the record with one story for each case, under the name that its time is stored
+        under."""
         stories: dict[str, dict[str, CaseStory]] = defaultdict(dict)
         rounds: dict[str, dict[str, tuple[float, ...]]] = defaultdict(dict)
         disturbed: dict[str, dict[str, float]] = defaultdict(dict)

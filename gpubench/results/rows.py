@@ -325,7 +325,7 @@ class RowsOfFiles:
     def _case(
         self, name: CaseName, story: CaseStory | None, stored: int, partner: Partner | None
     ) -> _Case:
-        """A case, with its row where its record, its pair or its name tell the baseline."""
+        """Return a case, with its row where its record, its pair or its name tell the baseline."""
         key = name, story, stored, partner
         if key in self._cases:
             return self._cases[key]
@@ -402,7 +402,7 @@ def _rows(cases: Sequence[_Case]) -> NDArray[np.int32]:
 
 
 def _settle(story: CaseStory | None, stored: int) -> _Settled:
-    """What became of a case, by its record and by what asv stored."""
+    """Return what became of a case, by its record and by what asv stored."""
     if story is None:
         if stored == _TIME:
             return "ok", None, None
@@ -425,7 +425,7 @@ def _settle(story: CaseStory | None, stored: int) -> _Settled:
 
 
 def _stopped(started: CaseRecord, seconds: float | None, is_stored: bool) -> _Settled:
-    """A case that never finished: asv's timeout, or something that killed the process."""
+    """Return a case that never finished: asv's timeout, or something that killed the process."""
     timeout = started.timeout
     if seconds is not None and timeout is not None:
         timed_out = seconds >= _TIMEOUT_SHARE * timeout

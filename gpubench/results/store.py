@@ -199,7 +199,7 @@ def with_old_names(sql: str) -> str:
 
 
 def _schema() -> str:
-    """The tables and the view ``results``, for people: all columns with their meaning."""
+    """Return the tables and the view ``results``, for people: all columns with their meaning."""
     columns = [*_FIRST_COLUMNS]
     for name, (meaning, *_) in COLUMNS.items():
         table = "d" if name in DETAILS else "p"
@@ -254,7 +254,7 @@ def interruptible() -> Iterator[None]:
 
 
 def in_memory(files: Sequence[SnapshotFiles], pairs: BenchmarkPairs) -> DuckDBPyConnection:
-    """A table of these files that is not kept."""
+    """Return a table of these files that is not kept."""
     connection = duckdb.connect(config=CONFIG)
     connection.execute(_schema())
     _update(connection, files, pairs)
@@ -264,7 +264,7 @@ def in_memory(files: Sequence[SnapshotFiles], pairs: BenchmarkPairs) -> DuckDBPy
 def up_to_date(
     path: Path, files: Sequence[SnapshotFiles], pairs: BenchmarkPairs
 ) -> DuckDBPyConnection:
-    """The table's file, brought up to date; a damaged or foreign one is made anew.
+    """Return the table's file, brought up to date; a damaged or foreign one is made anew.
 
     Most of the file is read later, and damage there shows then: see ``ask``. Raises ``Busy`` where
     it is not up to date and cannot be written.
@@ -364,8 +364,8 @@ def _up_to_date(
 
 
 def connect(path: Path, *, read_only: bool) -> DuckDBPyConnection:
-    """Raises ``Busy`` while another process writes it, or reads it where this one wants to write;
-    one of ``_DAMAGED`` for a foreign file."""
+    """Open the table; raise ``Busy`` while another process writes it, or reads it where this one
+    wants to write; one of ``_DAMAGED`` for a foreign file."""
     try:
         config = CONFIG if read_only else CONFIG | WRITING
         return duckdb.connect(path, read_only=read_only, config=config)
@@ -428,7 +428,7 @@ def _update(
 
 
 def key_of(pairs: BenchmarkPairs) -> str:
-    """What rows depend on beside the files."""
+    """Return what rows depend on beside the files."""
     return digest(repr((FORMAT, pairs)))
 
 
@@ -541,7 +541,7 @@ def _registered(connection: DuckDBPyConnection, **columns: Iterable[Any]) -> Ite
 
 
 def digest(*texts: str) -> str:
-    """Changes with any of the texts."""
+    """Return a text that changes with any of the texts."""
     value = hashlib.blake2b(digest_size=16)
     for text in texts:
         value.update(text.encode())

@@ -214,7 +214,7 @@ class CaseHistories(History):
         return times
 
     def part(self, cases: Sequence[int]) -> CaseHistories:
-        """Some of the cases, by their indices; what they are compared with is among them."""
+        """Return some of the cases, by their indices; what they are compared with is among them."""
         if len(cases) == len(self.names):
             return self
         chosen: Any = [*cases]
@@ -339,7 +339,7 @@ class Table:
         return tuple(sorted(setup for setup in self._snapshots if setup.branch == EVERY))
 
     def snapshots(self, setup: Setup) -> tuple[Snapshot, ...]:
-        """What was measured on a setup, oldest commit first."""
+        """Return what was measured on a setup, oldest commit first."""
         return tuple(self._snapshots.get(setup, ()))
 
     @cached_property
@@ -454,7 +454,7 @@ class Table:
         return {name: rows[name] for name in names if name in rows}
 
     def outline(self, setup: Setup) -> History:
-        """The cases of a setup over its commits, without their times."""
+        """Return the cases of a setup over its commits, without their times."""
         if setup not in self._outlines:
             snapshots = self.snapshots(setup)
             columns = self._columns(
@@ -700,7 +700,7 @@ class Table:
                 yield asv_name, *parts, self.kinds.get(asv_name), unit
 
     def described(self) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """The columns of the views, ``results`` first: view, name, type and meaning."""
+        """Return the columns of the views, ``results`` first: view, name, type and meaning."""
         self._add_tables(None)
         return self.query("""
             select table_name as "view", column_name as "column", data_type as "type",
@@ -890,7 +890,7 @@ def _read(
     results_dir: Path,
     problems: list[Problem],
 ) -> Mapping[str, T]:
-    """What a file of asv's says; nothing where it is missing or damaged, which is told."""
+    """Return what a file of asv's says; nothing where it is missing or damaged, which is told."""
     if not os.path.lexists(file) or leads_out(file, results_dir):  # told with the other links
         return {}
     try:
@@ -903,7 +903,7 @@ def _read(
 def _described(
     files: Sequence[SnapshotFiles], results_dir: Path, problems: list[Problem]
 ) -> Mapping[str, Described]:
-    """What asv says of its benchmarks, by their names."""
+    """Return what asv says of its benchmarks, by their names."""
     described = _read(read_benchmarks, results_dir / "benchmarks.json", results_dir, problems)
     if not described:
         # Those that it would list: the largest file of a machine has most of its benchmarks.

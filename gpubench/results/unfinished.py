@@ -160,8 +160,8 @@ def _with_times(
     new: Sequence[StoredBenchmark],
     times: dict[str, dict[str, Sequence[float]]],
 ) -> ResultFile:
-    """The result with these samples of cases, by benchmark, in seconds of one run; ``new`` are
-    benchmarks that it may lack."""
+    """Return the result with these samples of cases, by benchmark, in seconds of one run; ``new``
+    are benchmarks that it may lack."""
     benchmarks, values, missing = [], [], []
     names, end = {each.asv_name for each in result.benchmarks}, 0
     for benchmark in (*result.benchmarks, *(each for each in new if each.asv_name not in names)):

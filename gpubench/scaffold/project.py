@@ -436,7 +436,7 @@ def _files(
 
 
 def _first_suite(directory: Path, project: Project) -> Iterator[tuple[Path, str]]:
-    """A suite and its kernel, in the project's package."""
+    """Yield a suite and its kernel, in the project's package."""
     is_first = not (directory / SUITE).exists()
     kernel = _render("saxpy.py.jinja", project)
     module = free_module_name(directory / project.package_path, kernel)
@@ -467,7 +467,8 @@ def _render(template: str, project: Project, **values: Any) -> str:
 
 
 def asv_requirements(needs_cuda: bool = False) -> dict[str, str | None]:
-    """What pip has to be told to install in asv's environments: this gpubench, and what CUDA needs.
+    """Return what pip has to be told to install in asv's environments: this gpubench, and what CUDA
+    needs.
 
     ``cuda`` is numba-cuda with the libraries for this machine's driver; ``None`` without a GPU,
     where ``needs_cuda`` does not ask for it. A driver runs programs for its own CUDA and older ones
@@ -523,7 +524,7 @@ def _software_of_extra(name: str) -> set[str]:
 
 
 def requirement(installed: Distribution) -> str:
-    """Requirement for an installed distribution, by its version and ``direct_url.json``.
+    """Return the requirement for an installed distribution, by its version and ``direct_url.json``.
 
     Options for pip where it was installed from a folder or a wheel of this machine (see
     ``LOCAL_REQUIREMENT``), the repository and revision where it came from one, else the version:

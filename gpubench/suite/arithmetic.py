@@ -81,7 +81,7 @@ def _log2(operand: Number) -> int | float:
 
 
 def as_array(value: Any) -> Elements:
-    """A number, or an array of numbers, as int64, float64 or bool."""
+    """Return a number, or an array of numbers, as int64, float64 or bool."""
     if isinstance(value, np.ndarray):
         return value
     if isinstance(_number(value), bool):
@@ -126,7 +126,7 @@ def _by_nonzero(operation: Callable[[Any, Any], Any]) -> Callable[[Elements, Ele
 
 
 def _either(exact: Callable[..., Any], of_arrays: Callable[..., Any]) -> Callable[..., Any]:
-    """The one where all operands are numbers, the other where any is an array."""
+    """Return the one where all operands are numbers, the other where any is an array."""
 
     def apply(*operands: Any) -> Any:
         if np.ndarray in map(type, operands):

@@ -41,8 +41,8 @@ from gpubench.suite.validation import validate
 
 
 def check_suite(root: Node, preset: str | None) -> tuple[Suite | None, list[Fault]]:
-    """The model of a tree, ``None`` where nothing of it is sound, and all that is wrong with it;
-    ``preset`` is the one that was applied.
+    """Return the model of a tree, ``None`` where nothing of it is sound, and all that is wrong with
+    it; ``preset`` is the one that was applied.
 
     What is missing (outputs, a use of an axis, array or scalar) is told only where nothing else is
     wrong: what is wrong may have been it.
@@ -261,7 +261,7 @@ class _KernelChecks:
         allowed: tuple[str, ...] = DTYPES,
         kind: str = "dtype",
     ) -> Iterator[Fault]:
-        """A name of NumPy's, or of a parameter that has nothing but such names."""
+        """Yield a name of NumPy's, or of a parameter that has nothing but such names."""
         if dtype is None or dtype in allowed:
             return
         axis = self.parameters.get(dtype)
@@ -299,7 +299,7 @@ class _KernelChecks:
     def by_formula(
         self, path: Path, what: str, fill: FormulaFill, dimensions: int
     ) -> Iterator[Fault]:
-        """An index for each dimension, called like nothing else that the formula may mean."""
+        """Yield an index for each dimension, called like nothing else that the formula may mean."""
         indices, declared = fill.indices or INDICES[:dimensions], dict(self.declared)
         self.indices[path] = indices
         if len(indices) != dimensions:
@@ -317,7 +317,7 @@ class _KernelChecks:
                 yield self.fault((*path, "formula"), message)
 
     def table(self, name: str, table: DeclaredTable) -> Iterator[Fault]:
-        """What a table that is read, or one that is returned, has to say, and its columns."""
+        """Yield what a table that is read, or one that is returned, has to say, and its columns."""
         node, is_read = self.tables[name], table.intent == "in"
         if is_read and name in self.kernel.returns:
             yield node.key_fault(f"table {name!r} is returned: give it `intent: out`")
@@ -391,7 +391,8 @@ class _KernelChecks:
                 yield node.formula_fault(problem, offset)
 
     def not_in_scope(self, name: str, scope: tuple[str, ...]) -> str:
-        """What is wrong with a name that a formula uses though it is not in its ``scope``."""
+        """Return what is wrong with a name that a formula uses though it is not in its
+        ``scope``."""
         if name in self.arrays or name in self.made:
             return f"{name!r} is an array; formulas use itemsize({name}) or size({name})"
         if name in self.tables or name in self.scalars:
@@ -406,7 +407,8 @@ class _KernelChecks:
         return unknown("name", name, scope)
 
     def circles(self) -> Iterator[Fault]:
-        """A name of ``let`` that leads back to itself, or over more names than anybody follows."""
+        """Yield a name of ``let`` that leads back to itself, or over more names than anybody
+        follows."""
         values = self.kernel.let.items()
         layers = _layers({n: v.names if isinstance(v, Expression) else () for n, v in values})
         for name in self.kernel.let:
@@ -419,8 +421,8 @@ class _KernelChecks:
                 return
 
     def outputs(self) -> Iterator[Fault]:
-        """What implementations return by name is written by the others; outputs that ``check``
-        names are there, and one at least is compared."""
+        """Yield what implementations return by name is written by the others; outputs that
+        ``check`` names are there, and one at least is compared."""
         written = self.kernel.written()
         for implementation, declared in self.kernel.implementations.items():
             for index, name in enumerate(declared.returns):
@@ -511,7 +513,7 @@ class _KernelChecks:
                 yield self.fault((*path, "split"), message)
 
     def cover(self, name: str, implementation: Implementation) -> Iterator[Fault]:
-        """A grid that covers needs something to cover."""
+        """Yield a grid that covers needs something to cover."""
         launch, raw = implementation.launch, self.implementations[name].fields("launch")
         if launch is None or "cover" not in launch.grids() or "over" in raw:
             return
@@ -536,7 +538,7 @@ class _KernelChecks:
             yield self.raw.entries["implementations"].key_fault(message)
 
     def nothing_written(self) -> Iterator[Fault]:
-        """A kernel without outputs: any other would be as right."""
+        """Yield a kernel without outputs: any other would be as right."""
         if self.kernel.returns or self.kernel.written():
             return
         message = (

@@ -64,7 +64,7 @@ def _beyond(values: Elements, converted: Elements) -> Elements:
 
 
 def why_not_held(value: Any, dtype: np.dtype[Any]) -> str | None:
-    """What is wrong with a number that ``dtype`` does not hold; ``None`` where it does."""
+    """Return what is wrong with a number that ``dtype`` does not hold; ``None`` where it does."""
     if not isinstance(value, str):
         number = as_array(value)
         with np.errstate(all="ignore"):  # what is not finite is refused

@@ -142,8 +142,8 @@ def parse(text: str) -> ast.expr:
 
 
 def _quoted(word: str, text: str) -> str:
-    """A word as the text that a formula may hold; where it is all of the formula, YAML takes one
-    pair of quotes away."""
+    """Return a word as the text that a formula may hold; where it is all of the formula, YAML takes
+    one pair of quotes away."""
     return f"\"'{word}'\"" if word == text.strip() else f"'{word}'"
 
 
@@ -161,8 +161,8 @@ _REFUSED: Mapping[type[ast.expr], str] = {
 
 @lru_cache(maxsize=4096)
 def _compile(text: str) -> tuple[Compiled, Mapping[str, int], Mapping[str, int]]:
-    """What computes a formula, and the names and arrays that it reads, each with the characters
-    before its first use."""
+    """Return what computes a formula, and the names and arrays that it reads, each with the
+    characters before its first use."""
     compiler = _Compiler(text)
     return compiler.compile(parse(text), 0), compiler.names, compiler.arrays
 
@@ -225,7 +225,7 @@ class _Compiler:
     def applied(
         self, node: ast.expr, function: Callable[..., Any], operands: list[ast.expr], depth: int
     ) -> Compiled:
-        """A function of the operands' values."""
+        """Return a function of the operands' values."""
         runs = self.parts(operands, depth)
         return self.guarded(node, lambda s, a: function(*[run(s, a) for run in runs]))
 
@@ -268,7 +268,8 @@ class _Compiler:
 
 
 def _compared(first: Compiled, rest: list[tuple[Callable[[Any, Any], Any], Compiled]]) -> Compiled:
-    """``a < b <= c``: each operand is computed once, and none after the first that fails."""
+    """Compile ``a < b <= c``: each operand is computed once, and none after the first that
+    fails."""
 
     def run(scope: ByName, arrays: ByName) -> Any:
         left, held = first(scope, arrays), True
@@ -314,7 +315,7 @@ def _and_or(parts: list[Compiled], stops_at: bool) -> Compiled:
 
 
 def _known(kind: str, name: str, values: ByName) -> Any:
-    """The value of a name or array; raises ``ValueError`` where there is none."""
+    """Return the value of a name or array; raises ``ValueError`` where there is none."""
     if name in values:
         return values[name]
     hint = did_you_mean(name, values) or f"; there are: {', '.join(sorted(values)) or 'none'}"

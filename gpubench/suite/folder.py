@@ -19,8 +19,8 @@ VARIABLE = "GPUBENCH_SUITES"
 
 
 def asked_folder(suites: Path) -> Path:
-    """The folder that ``GPUBENCH_SUITES`` names beside a project's ``suites/``, else ``suites``;
-    inside ``library_instead`` that of the library.
+    """Return the folder that ``GPUBENCH_SUITES`` names beside a project's ``suites/``, else
+    ``suites``; inside ``library_instead`` that of the library.
 
     Raises ``GpubenchError`` for one that is not there, or not inside the project.
     """
@@ -60,7 +60,7 @@ def library_folder() -> Path:
 
 
 def suite_files(folder: Path) -> list[Path]:
-    """The ``*.yaml`` of a folder, sorted."""
+    """Return the ``*.yaml`` of a folder, sorted."""
     return [file for file in suite_paths(folder, nested=False) if file.suffix == ".yaml"]
 
 

@@ -106,7 +106,8 @@ class Folding:
         return _Part(node, is_changed=any(part.is_changed for part in parts))
 
     def _computed(self, node: ast.expr, parts: list[_Part], function: Callable[..., Any]) -> _Part:
-        """A function of parts, computed where all of them have a value and it has one of them."""
+        """Return a function of parts, computed where all of them have a value and it has one of
+        them."""
         kept = self._kept(node, parts)
         if any(part.value is None for part in parts):
             return kept
@@ -173,7 +174,7 @@ _NEUTRAL_FIRST: Mapping[type[ast.operator], int] = {ast.Add: 0, ast.Mult: 1}
 
 
 def kind_of(node: ast.expr, kind_of_name: Callable[[str], Kind]) -> Kind:
-    """What the value of a part of a formula is, as far as its form tells."""
+    """Return what the value of a part of a formula is, as far as its form tells."""
 
     def all_whole(*nodes: ast.expr) -> Kind:
         kinds = {kind_of(each, kind_of_name) for each in nodes}
@@ -210,7 +211,7 @@ def kind_of(node: ast.expr, kind_of_name: Callable[[str], Kind]) -> Kind:
 
 
 def _literal(value: Value) -> ast.expr:
-    """The syntax tree of a value as a person writes it."""
+    """Return the syntax tree of a value as a person writes it."""
     if isinstance(value, bool):
         return ast.Name("true" if value else "false")
     if isinstance(value, str):

@@ -53,7 +53,7 @@ class LoadedSuite:
         return node.origin
 
     def fault_at(self, path: tree.Path, message: str) -> Fault:
-        """A fault at a value, or at the name of one that has fields of its own."""
+        """Return a fault at a value, or at the name of one that has fields of its own."""
         node = self.root.find(*path)
         if node is not None and node.entries and node.key is not None:
             return node.key.fault(message)
@@ -128,7 +128,7 @@ def read_fields(path: Path, field: str) -> dict[str, Node]:
 def _load_file(
     path: Path, preset: str | None
 ) -> tuple[LoadedSuite | None, Node | None, tuple[Fault, ...]]:
-    """The suite with its preset, the tree of the file, and the faults of all of its presets.
+    """Return the suite with its preset, the tree of the file, and the faults of all of its presets.
 
     The suite is ``None`` where nothing of it is left, the tree where the file cannot be read.
     """
@@ -219,12 +219,12 @@ def _sources_outside(path: Path, root: Node) -> Iterator[Fault]:
 
 
 def _real(path: Path) -> str:
-    """A path with its links followed; ``resolve`` refuses one that leads in a circle."""
+    """Return a path with its links followed; ``resolve`` refuses one that leads in a circle."""
     return os.path.realpath(path)
 
 
 def _base(root: Node) -> str | None:
-    """The file that a suite extends; ``None`` where it extends none."""
+    """Return the file that a suite extends; ``None`` where it extends none."""
     extends = root.find("extends")
     if extends is None or not isinstance(extends.content, str):
         return None
@@ -270,7 +270,8 @@ def extend(base: Node, over: Node, path: tree.Path = ()) -> Node:
 
 
 def _replace_axis(base: Node, over: Node) -> Node:
-    """The axis ``over``, with the default and the old names of ``base`` unless it gives its own."""
+    """Return the axis ``over``, with the default and the old names of ``base`` unless it gives its
+    own."""
     if members := over.entries.get("zip"):
         replaced = {
             name: _replace_axis(member, value) if (member := base.find("zip", name)) else value
@@ -289,7 +290,8 @@ def _replace_axis(base: Node, over: Node) -> Node:
 
 
 def apply_preset(suite: Node, name: str) -> Node:
-    """The suite with one of its presets laid over every kernel that declares what it changes."""
+    """Return the suite with one of its presets laid over every kernel that declares what it
+    changes."""
     preset = suite.find("presets", name)
     if preset is None or "kernels" not in suite.entries:
         return suite
@@ -303,7 +305,7 @@ def apply_preset(suite: Node, name: str) -> Node:
 
 
 def _apply(kernel: Node, overlay: Node) -> Node:
-    """A kernel with what a preset, or its part for this kernel, changes in it."""
+    """Return a kernel with what a preset, or its part for this kernel, changes in it."""
     replaced = ("devices", "measure", "sampling")
     fields = {field: overlay.entries[field] for field in replaced if field in overlay.entries}
     if "sampling" in fields and (base := kernel.entries.get("sampling")):
@@ -328,7 +330,8 @@ def _apply(kernel: Node, overlay: Node) -> Node:
 
 
 def _changed(base: Node, over: Node) -> Node:
-    """``base`` as a preset changes it; what the suite declares keeps the place of its name."""
+    """Return ``base`` as a preset changes it; what the suite declares keeps the place of its
+    name."""
     return replace(extend(base, over), key=base.key)
 
 
@@ -337,7 +340,7 @@ def _with(node: Node, fields: dict[str, Node]) -> Node:
 
 
 def _labelled(node: Node, preset: str) -> Node:
-    """The same values, their places marked as set by the preset."""
+    """Return the same values, their places marked as set by the preset."""
     content = node.content
     if isinstance(content, dict):
         content = {key: _labelled(value, preset) for key, value in content.items()}
@@ -351,8 +354,9 @@ def _labelled(node: Node, preset: str) -> Node:
 
 
 def kernel_excerpt(loaded: LoadedSuite, kernel: str) -> tuple[str, str]:
-    """The key of a kernel and everything indented below it, comments included: their place, as
-    ``suites/norm.yaml:15``, and the lines, unindented; none where the file cannot be read any more.
+    """Return the key of a kernel and everything indented below it, comments included: their place,
+    as ``suites/norm.yaml:15``, and the lines, unindented; none where the file cannot be read any
+    more.
 
     Of a kernel that several files make up (``extends``) these are the lines of the file that
     names it last; a preset's changes are told by its name only.

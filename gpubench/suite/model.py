@@ -149,7 +149,7 @@ class Range(Model):
         return self
 
     def expand(self) -> tuple[Value, ...]:
-        """The values of the axis, in order; both ends where the steps reach them."""
+        """Return the values of the axis, in order; both ends where the steps reach them."""
         if self.values is not None:
             return self.values
         if self.geometric is not None:
@@ -221,7 +221,8 @@ def axis_values(axis: Iterable[Value] | Range) -> tuple[Value, ...]:
 
 
 def axis_default(axis: Iterable[Value] | Range) -> Value | None:
-    """The value that is left out of a case's identity; ``None`` when every value is named."""
+    """Return the value that is left out of a case's identity; ``None`` when every value is
+    named."""
     return axis.default if isinstance(axis, Range) else None
 
 
@@ -386,7 +387,7 @@ class DeclaredLaunch(Model):
 
 
 def extents(shape: Any) -> tuple[int | Expression, ...]:
-    """A shape as written: one extent alone is a shape of one dimension."""
+    """Return a shape as written: one extent alone is a shape of one dimension."""
     return shape if isinstance(shape, tuple) else (shape,)
 
 
@@ -552,7 +553,7 @@ class Check(Model):
         return self.model_copy(update=own)
 
     def uncompared(self) -> dict[str, str]:
-        """Outputs that are written and not compared: the reason, by name."""
+        """Return the outputs that are written and not compared: the reason, by name."""
         outputs = self.outputs.items()
         return {name: output.reason or "" for name, output in outputs if not output.compare}
 
@@ -711,8 +712,8 @@ class Kernel(Model):
         return drawn
 
     def drawing_functions(self) -> dict[tuple[str, ...], str]:
-        """The functions that make data of it, by their path: they are given every axis, and do not
-        say which they read."""
+        """Return the functions that make data of it, by their path: they are given every axis, and
+        do not say which they read."""
         fills = ((path, one.fill) for path, one in self.drawn().items())
         functions = {
             (*path, "fill", "function"): fill.function
@@ -728,7 +729,8 @@ class Kernel(Model):
         return {one.dtype for one in data if one.dtype} | (orders - {*ORDERS})
 
     def axes_behind(self, names: Iterable[str]) -> frozenset[str]:
-        """The same names, those of ``let`` replaced by what their formulas use, however deep."""
+        """Return the same names, those of ``let`` replaced by what their formulas use, however
+        deep."""
         if not self.let:
             return frozenset(names)
         pending, seen = list(names), set[str]()

@@ -64,7 +64,7 @@ def read_suite_file(path: Path | str) -> tuple[Node | None, tuple[Fault, ...]]:
 
 
 def read_suite_text(text: str, path: str) -> tuple[Node | None, tuple[Fault, ...]]:
-    """The same for a text; ``path`` is the name that faults and places carry."""
+    """Return the same for a text; ``path`` is the name that faults and places carry."""
     builder = _Builder(text, path)
     try:
         return builder.document(), tuple(builder.faults)
@@ -166,7 +166,8 @@ class _Builder:
         raise Unreadable
 
     def formulas_shown(self, events: Iterator[Event]) -> Iterator[Event]:
-        """The events, with what is hidden in formulas; told is where YAML would have cut one."""
+        """Yield the events, with what is hidden in formulas; told is where YAML would have cut
+        one."""
         flows = 0  # brackets and braces around an event
         for event in events:
             if isinstance(event, yaml.ScalarEvent):

@@ -62,7 +62,8 @@ _RULES: dict[str, Schema] = {
 
 
 def suite_schema() -> Schema:
-    """Schema of a suite file; raises ``GpubenchError`` where Python left its texts out."""
+    """Return the schema of a suite file; raises ``GpubenchError`` where Python left its texts
+    out."""
     if Suite.__doc__ is None:
         raise GpubenchError(
             "the meanings of fields are docstrings, which Python leaves out under -OO and "
@@ -131,12 +132,12 @@ def schema_path() -> Path:
 
 
 def schema_text() -> str:
-    """The text of ``docs/suite.schema.json``, newline included."""
+    """Return the text of ``docs/suite.schema.json``, newline included."""
     return json.dumps(suite_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def _clean(schema: Any) -> Any:
-    """The generated schema in the words of draft 07, without titles and without ``null``."""
+    """Return the generated schema in the words of draft 07, without titles and without ``null``."""
     if isinstance(schema, list):
         return [_clean(part) for part in schema]
     if not isinstance(schema, dict):
@@ -167,7 +168,7 @@ def _clean(schema: Any) -> Any:
 
 
 def _partial(schema: Any) -> Any:
-    """The schema where no field has to be there, since the file extended may have it."""
+    """Return the schema where no field has to be there, since the file extended may have it."""
     if isinstance(schema, list):
         return [_partial(part) for part in schema]
     if not isinstance(schema, dict):

@@ -30,7 +30,7 @@ class Origin:
         return f"{place} (preset {self.preset})" if self.preset else place
 
     def fault(self, message: str) -> Fault:
-        """A fault at this place."""
+        """Return a fault at this place."""
         return Fault(self.path, self.line, self.column, message)
 
 
@@ -56,7 +56,7 @@ class Node:
         return self.content if isinstance(self.content, tuple) else ()
 
     def find(self, *path: str | int) -> Node | None:
-        """The value under these keys and indices."""
+        """Return the value under these keys and indices."""
         node: Node | None = self
         for step in path:
             if node is None:
@@ -73,11 +73,11 @@ class Node:
         return node.entries if node else {}
 
     def count(self) -> int:
-        """Number of values, this one included."""
+        """Return number of values, this one included."""
         return 1 + sum(node.count() for node in (*self.entries.values(), *self.items))
 
     def plain(self) -> Any:
-        """The value without places: numbers, text, tuples and dictionaries."""
+        """Return the value without places: numbers, text, tuples and dictionaries."""
         if isinstance(self.content, dict):
             return {key: node.plain() for key, node in self.content.items()}
         if isinstance(self.content, tuple):
@@ -85,11 +85,12 @@ class Node:
         return self.content
 
     def key_fault(self, message: str) -> Fault:
-        """A fault at the key that names it."""
+        """Return a fault at the key that names it."""
         return (self.key or self.origin).fault(message)
 
     def formula_fault(self, problem: str, offset: int) -> Fault:
-        """A fault so many characters into this formula, at their column where it can be told."""
+        """Return a fault so many characters into this formula, at their column where it can be
+        told."""
         column = self.text_column + offset if self.text_column else self.origin.column
         shown = shortened(str(self.content), 80)
         return Fault(self.origin.path, self.origin.line, column, f"{problem} (in '{shown}')")

@@ -70,12 +70,12 @@ class Model(BaseModel):
 
 
 def expected(allowed: str) -> PydanticCustomError:
-    """The error of a value that is not what is ``allowed`` at its place."""
+    """Return the error of a value that is not what is ``allowed`` at its place."""
     return PydanticCustomError("expected", "{allowed}", {"allowed": allowed})
 
 
 def problem(message: str, at: tuple[str | int, ...] = ()) -> PydanticCustomError:
-    """An error that says all itself; ``at`` leads from the validated value to the place."""
+    """Return an error that says all itself; ``at`` leads from the validated value to the place."""
     return PydanticCustomError("problem", "{message}", {"message": message, "at": at})
 
 
@@ -124,7 +124,7 @@ def _formula(value: object, allowed: str = "a formula") -> Expression:
 
 
 def _allowed(words: str) -> WrapValidator:
-    """Puts its own words into the place of pydantic's where a value is refused."""
+    """Put its own words into the place of pydantic's where a value is refused."""
 
     def check(value: object, validate: ValidatorFunctionWrapHandler) -> Any:
         try:

@@ -141,7 +141,7 @@ def _label(path: Path) -> str:
 
 
 def _where(path: Path) -> str:
-    """The field at the end of a path, with its index: ``block[1]``."""
+    """Return the field at the end of a path, with its index: ``block[1]``."""
     steps, text = list(path), ""
     while steps and isinstance(steps[-1], int):
         text = f"[{steps.pop()}]{text}"
@@ -177,7 +177,7 @@ def _fields(models: Iterable[type[Model]]) -> Iterator[tuple[str, Any]]:
 
 
 def _models_in(kind: Any) -> Iterator[type[Model]]:
-    """The models that an annotation names."""
+    """Yield the models that an annotation names."""
     if isinstance(kind, type) and issubclass(kind, Model):
         yield kind
     for part in get_args(kind):
@@ -185,7 +185,7 @@ def _models_in(kind: Any) -> Iterator[type[Model]]:
 
 
 def _without(node: Node, left_out: set[int]) -> Node:
-    """The tree without some of its nodes, by their ``id``."""
+    """Return the tree without some of its nodes, by their ``id``."""
     content = node.content
     if isinstance(content, dict):
         kept = {key: entry for key, entry in content.items() if id(entry) not in left_out}
