@@ -276,7 +276,10 @@ def test_a_count_that_grew_is_a_change_of_its_commit(models: dict[str, Any], pag
         ["global load sectors", "8,192", "65,536", "+57,344 (8.00×)"],
         ["excess sectors", "0", "57,344", "+57,344 (from 0)"],
     ]
-    assert shown["verdict"] == "No change of a time was found in 10 cases over 3 commits."
+    assert shown["verdict"] == (
+        "No change of a time was found in 10 cases over 3 commits. "
+        "4 cases without a time since: wrong, failed or skipped."
+    )
     assert "more work, counted" in words_of(page(pages, "changes.html"))
 
 
