@@ -108,7 +108,7 @@ def test_an_unknown_kernel_exits_with_2(project: Path) -> None:
 
 
 def test_without_results_it_says_what_to_run(project: Path) -> None:
-    assert "measure with `asv run`" in run("choose", code=2).stderr
+    assert "does not exist; run `asv run`" in run("choose", code=2).stderr
 
 
 def test_pairs_of_an_asv_project_are_reported_without_a_new_run(asv_project: Path) -> None:

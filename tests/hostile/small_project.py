@@ -24,7 +24,7 @@ COMMANDS = (
     ["report"],
     ["choose"],
     ["compare", "aaaa", "bbbb", "--all", "--markdown"],
-    ["query", "select * from results"],
+    ["query", "select kernel, identity, reason from results"],
     ["query", "select * from results", "--csv"],
     ["--help"],
 )
