@@ -215,10 +215,12 @@ def test_a_suite_with_a_wrong_pattern_is_refused_with_its_place(project: Path) -
 
 
 def test_what_a_pattern_misses_is_told_at_the_terminal(project: Path) -> None:
-    said = run("report", "--results", "results", "--pair", r"time_gpu_(.*)=time_cuda_\1").stderr
+    pattern = r"time_gpu_(.*)=time_cuda_\1"
+    said = run("report", "--results", "results", "--pair", pattern, code=2).stderr
 
-    assert "warning: pair time_gpu_(.*)=time_cuda_" in said
+    assert "pair time_gpu_(.*)=time_cuda_" in said
     assert "no time benchmark of 4 matches 'time_gpu_(.*)'" in said
+    assert not (project / "reports").exists()
 
 
 @pytest.mark.parametrize(
