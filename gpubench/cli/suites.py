@@ -184,6 +184,7 @@ def init(
     named = [word.strip().replace("-", "_") for word in systems.split(",") if word.strip()]
     project = find_project(directory, name, lambda text: ERR.print(f"gpubench: {text}"))
     files = write_project(directory, named, project, needs_cuda=host is not None)
+    added = add_to_project(directory, files, project, needs_cuda=host is not None)
     steps = next_steps(directory, files, named)
     if host is not None:
         from gpubench.scaffold.continuous_integration import workflow_steps, write_workflow
@@ -193,7 +194,7 @@ def init(
         steps = [*workflow_steps(directory, workflow), *steps]
     for path, is_new in files.items():
         click.echo(f"{'wrote' if is_new else 'kept '} {path}")
-    for line in add_to_project(directory, files, project):
+    for line in added:
         echo(f"added to {line}")
     if files[directory / "asv.conf.json"]:
         echo(f"\nThe project is called {project.distribution}, as {project.named_by} says.")

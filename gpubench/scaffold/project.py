@@ -306,10 +306,13 @@ def _remove(files: Iterable[Path], folders: Iterable[Path]) -> None:
                 folder.rmdir()
 
 
-def add_to_project(directory: Path, files: Mapping[Path, bool], project: Project) -> list[str]:
+def add_to_project(
+    directory: Path, files: Mapping[Path, bool], project: Project, *, needs_cuda: bool = False
+) -> list[str]:
     """Add what is missing to files of the project that were there; return what was added, in words.
 
-    Raises ``ProjectError`` for a file that cannot be written.
+    ``needs_cuda``: asv's environments install numba-cuda without a GPU too. Raises
+    ``ProjectError`` for a file that cannot be written.
     """
     said = []
     ignoring, configuration = directory / ".gitignore", directory / "asv.conf.json"
@@ -319,7 +322,7 @@ def add_to_project(directory: Path, files: Mapping[Path, bool], project: Project
             said.append(f".gitignore: {' '.join(lines)}")
         if not files[configuration]:
             with suppress(ValueError):  # ``next_steps`` has what to write by hand
-                keys = add_to_configuration(configuration, _install_commands())
+                keys = add_to_configuration(configuration, _install_commands(needs_cuda))
                 said += [f"asv.conf.json: {' and '.join(keys)}"] if keys else []
         if not project.is_new and build.is_file():
             packages = [] if project.modules else [project.package]
@@ -330,9 +333,9 @@ def add_to_project(directory: Path, files: Mapping[Path, bool], project: Project
     return said
 
 
-def _install_commands() -> list[str]:
+def _install_commands(needs_cuda: bool) -> list[str]:
     """Return the commands that install gpubench, and what CUDA needs, into asv's environments."""
-    needed = asv_requirements()
+    needed = asv_requirements(needs_cuda)
     names = [quoted(str(needed["gpubench"]))]
     if needed["cuda"]:
         names += [quoted(needed["cuda"]), quoted("numpy<2.5")]

@@ -96,7 +96,7 @@ def test_an_asv_project_keeps_all_and_gets_what_is_missing(project: Path) -> Non
 @pytest.mark.parametrize("added", ['"plugins": ["other"]', '"plugins": "other"'])
 def test_a_plugin_that_is_there_stays(project: Path, added: str) -> None:
     write("asv.conf.json", f'{{\n  "version": 1, "repo": ".",\n  {added}\n}}')
-    assert add_to_configuration(Path("asv.conf.json"), ["pip install gpubench"]) == [
+    assert add_to_configuration(Path("asv.conf.json"), ["pip install ours"]) == [
         "plugins", "install_command",
     ]  # fmt: skip
     assert Config.load("asv.conf.json").plugins == [".gpubench.asv_plugin", "other"]

@@ -147,6 +147,7 @@ def test_scripts_of_a_project_are_left_out_on_request(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "reports").mkdir()
     (tmp_path / "reports" / "charts.js").write_text("theirs()")
+    write_sample(tmp_path / ".asv" / "results")
 
     result = CliRunner().invoke(main, ["report", *["--packaged"] * packaged])
 

@@ -113,7 +113,7 @@ def test_a_case_that_fails_or_uses_other_threads_has_no_number(
     """Numba's own threads work even where there is one of them."""
     monkeypatch.setenv("NUMBA_THREADING_LAYER", "workqueue")
     failing, parallel = count_instructions_of([cases["failing 1000"], cases["parallel 1000"]])
-    assert failing.missing == "ValueError: no such luck"
+    assert failing.missing == "ValueError: no such luck in fail (adding_kernels.py:18)"
     assert parallel.missing == "another thread does part of its work"
 
 

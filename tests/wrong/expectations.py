@@ -146,7 +146,7 @@ OUTCOMES: dict[str, Outcome] = {
     "checks norm_one *": failed("cannot tell the right result from zeros"),
     "checks accepts_all *": failed("takes zeros for the right result"),
     "checks check_raises *": failed(
-        "failed: KeyError: there is no 'result' in check_raises (wrong_kernels.py:"
+        "failed: KeyError: there is no 'result' in raise_in_check (wrong_kernels.py:"
     ),
     "checks baseline_all_nan *": failed(VACUOUS),
     "checks baseline_all_infinite *": failed("only NaN and infinities"),
