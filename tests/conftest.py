@@ -7,6 +7,7 @@ for it. Those that judge times are marked ``gpu_time`` beside it and need a GPU.
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -48,8 +49,10 @@ _ALONE = (
 )
 """Files of such a folder that share none of it."""
 
-_WITH_RAY = ("test_clusters", "test_conformance", "test_what_is_left_behind")
-"""Files that start Ray: one on the machine at a time, as programs find one that runs already."""
+_WITH_RAY = re.compile(
+    r"test_clusters\.py|test_(conformance|what_is_left_behind)\.py::.*((?<!ar)ray|_of_the_head)"
+)
+"""Tests that start Ray: one on the machine at a time, as programs find one that runs already."""
 
 
 @pytest.hookimpl(optionalhook=True)  # pytest works without pytest-xdist too
@@ -60,9 +63,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = Path(nodeid.partition("::")[0])
-            if file.stem in _WITH_RAY:
+            if _WITH_RAY.search(nodeid):
                 return "ray"
+            file = Path(nodeid.partition("::")[0])
             is_shared = file.parent.name in _TOGETHER and file.stem not in _ALONE
             return str(file.parent if is_shared else file)
 
