@@ -269,7 +269,7 @@ def ways(*rows: tuple[Any, ...]) -> list[Any]:
 
 
 def marks(way: Way) -> Sequence[pytest.MarkDecorator]:
-    """Modin on Ray is dear: its ends are seen on Dask, and those of Ray with Ray; deaths on both."""
+    """Modin on Ray is dear: its ends are seen on Dask, those of Ray with Ray, deaths on both."""
     is_dear = (way.backend, way.device) == ("modin", "ray:2") and "dying" not in way.function
     return [pytest.mark.thorough] if is_dear else []
 
