@@ -30,7 +30,7 @@ CATEGORIES = " categories"
 
 
 def not_installed() -> str | None:
-    """Why there can be no tables here; ``None`` where there can. Imports nothing."""
+    """Return why there can be no tables here; ``None`` where there can. Imports nothing."""
     if find_spec("pyarrow") is not None:
         return None
     return (

@@ -363,7 +363,7 @@ class TimedBenchmark:
             self._preparation = self._identity = None
 
     def _is_done(self) -> bool:
-        """Whether asv has all samples that are planned: it says so to nobody."""
+        """Return whether asv has all samples that are planned: it says so to nobody."""
         if self._fresh_until is None:
             return bool(self._rounds) and len(self._seconds) >= sum(self._rounds)
         least, most, _ = COMPILATIONS  # as asv's loop ends (asv_runner)

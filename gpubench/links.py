@@ -14,7 +14,7 @@ LEADS_OUT = "it is a symbolic link that leads out of this folder; copy the file 
 
 
 def leads_out(path: Path, folder: Path) -> bool:
-    """Whether a path lies, all links followed, outside of a folder."""
+    """Return whether a path lies, all links followed, outside of a folder."""
     try:
         # Unlike Path.resolve, realpath takes a circle of links, which ends at one of them.
         return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))

@@ -141,7 +141,7 @@ class Advice:
 
 
 def is_apart(one: Total, other: Total) -> bool:
-    """Whether one is clearly the faster."""
+    """Return whether one is clearly the faster."""
     return independent_quotient(one.ratio, other.ratio).verdict != "unclear"
 
 
@@ -198,14 +198,16 @@ def parts_of(process: Process) -> tuple[str, ...]:
 
 
 def is_had(way: Way, have: Sequence[str]) -> bool:
-    """Whether all devices of a way are among those that the asker has; none stand for all."""
+    """Return whether all devices of a way are among those that the asker has; none stand for
+    all."""
     return not have or all(
         any(fits(way, device, one) for one in have) for device in way.device.split(AND)
     )
 
 
 def fits(way: Way, device: str, one: str) -> bool:
-    """Whether a device of a way is this one, of this kind, or has at most so many workers."""
+    """Return whether a device of a way is this one, of this kind, or has at most so many
+    workers."""
     kind = device.partition(":")[0]
     name, _, number = one.rpartition(":")
     if way.workers and name == kind and number.isdecimal():

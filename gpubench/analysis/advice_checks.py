@@ -187,7 +187,7 @@ def leave_out(key: tuple[str, str], axes: Sequence[str], ways: Iterable[Way]) ->
 
 
 def is_known(estimate: object) -> TypeGuard[Estimate]:
-    """Whether there is an estimate that may be ranked."""
+    """Return whether there is an estimate that may be ranked."""
     return isinstance(estimate, Estimate) and estimate.high <= MAX_FACTOR * estimate.low
 
 
@@ -281,8 +281,8 @@ def predict(hidden: Hidden, fresh: Iterable[Row], when: str) -> list[Prediction]
 
 
 def verification_path(results: Path, setup: Setup) -> Path:
-    """Where predictions for a setup are kept, of all commits: beside its results, under a name that
-    asv does not read (``.json``), nor gpubench as a record."""
+    """Return where predictions for a setup are kept, of all commits: beside its results, under a
+    name that asv does not read (``.json``), nor gpubench as a record."""
     name = record_name("advice", setup.environment).removesuffix(SUFFIX)
     return results / setup.machine / f"{name}.jsonl"
 

@@ -57,7 +57,7 @@ class ExplainedChange:
 def explained_changes(
     history: CaseHistories, changes: Mapping[CaseName, Sequence[Change]], rows: RowsOf
 ) -> tuple[ExplainedChange, ...]:
-    """Every change of these cases with its cause, the newest first, then the largest."""
+    """Return every change of these cases with its cause, the newest first, then the largest."""
     dependents = _dependents(history)
     explained = []
     for index, name in enumerate(history.names):
@@ -157,7 +157,8 @@ def _cause_in(
 def _cause(
     row: Row, change: Change, beside: Iterable[Change], dependents: Sequence[CaseName]
 ) -> Cause:
-    """Where no fact changed: whether what it is compared with moved alike, most of it at least."""
+    """Return whether, with no fact changed, what it is compared with moved alike, most of it at
+    least."""
     factor = change.ratio.value
     alike = sum(1 / THRESHOLD < other.ratio.value / factor < THRESHOLD for other in beside)
     if row.is_baseline and not row.is_alone:

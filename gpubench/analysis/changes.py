@@ -168,8 +168,8 @@ def _noticed(changes: Iterable[Change]) -> tuple[Change, ...]:
 
 
 def may_hold_a_step(values: Logarithms) -> bool:
-    """Whether two levels can be apart by ``THRESHOLD``. Most series hold no step, and this test
-    costs a tenth of the fit.
+    """Return whether two levels can be apart by ``THRESHOLD``. Most series hold no step, and this
+    test costs a tenth of the fit.
 
     It cannot lose one: two neighbours' mean and three neighbours' median are levels themselves,
     every longer stretch can be cut into those, and the median of a stretch is never above the
@@ -343,8 +343,9 @@ def levels_of(series: Sequence[Logarithms]) -> list[list[Level]]:
 
 
 def best_pieces(series: Sequence[Logarithms], costs: NDArray[np.float64]) -> list[list[int]]:
-    """Where pieces of at most ``PIECE`` values end, so that the deviations from their medians and
-    the cost of each jump are least in sum: ``asv.step_detect.solve_potts``, for each series."""
+    """Return where pieces of at most ``PIECE`` values end, so that the deviations from their
+    medians and the cost of each jump are least in sum: ``asv.step_detect.solve_potts``, for each
+    series."""
     length = max(map(len, series))
     values = np.zeros((length, len(series)))  # what follows a series does not count for it
     for place, each in enumerate(series):

@@ -161,12 +161,12 @@ class SetupDifference:
         return cls(machines, environments, processor, gpu)
 
     def affects_times(self, on_gpu: bool) -> bool:
-        """Whether times of such cases differ for another reason than the code."""
+        """Return whether times of such cases differ for another reason than the code."""
         affects_all = self.machines or self.environments or self.processor
         return bool(affects_all or (on_gpu and self.gpu))
 
     def affects_hardware(self, on_gpu: bool) -> bool:
-        """Whether such cases ran on other hardware, as far as it is known."""
+        """Return whether such cases ran on other hardware, as far as it is known."""
         of_gpu = on_gpu and any(fact.name != DRIVER for fact in self.gpu)
         return bool(self.machines or self.processor or of_gpu)
 
@@ -572,7 +572,8 @@ In a note ``{old}`` and ``{new}`` stand for the reason on that side.
 
 
 def _versions_differ(old: Row | None, new: Row | None) -> bool:
-    """Whether their times are of two versions of the benchmark; an unknown version fits any."""
+    """Return whether their times are of two versions of the benchmark; an unknown version fits
+    any."""
     versions = {row.version for row in (old, new) if row and row.seconds is not None}
     return len(versions - {None}) > 1
 

@@ -203,7 +203,7 @@ class Grid:
 
 
 def is_within(one: Place, other: Place) -> bool:
-    """Whether a place is larger along no axis than another."""
+    """Return whether a place is larger along no axis than another."""
     return all(a <= b for a, b in zip(one, other, strict=True))
 
 
@@ -339,7 +339,7 @@ class Way:
         return self.device.partition(":")[0] not in ("", CPU) or "end_to_end" in self.curves
 
     def needs(self, part: str) -> bool:
-        """Whether a fresh process pays one of ``ONCE``."""
+        """Return whether a fresh process pays one of ``ONCE``."""
         return part != "compile" or self.compiles
 
 
@@ -373,7 +373,7 @@ def find_axes(rows: Iterable[Row], asked: Iterable[str] = ()) -> tuple[str, ...]
 
 
 def _grows(of_rows: Iterable[Mapping[str, float]], name: str, other: str) -> bool:
-    """Whether a size is decided by another one and grows with it."""
+    """Return whether a size is decided by another one and grows with it."""
     if not all({name, other} <= sizes.keys() for sizes in of_rows):
         return False
     pairs = sorted({(sizes[other], sizes[name]) for sizes in of_rows})

@@ -48,7 +48,8 @@ class Headline:
 
 
 def current(history: History, rows: RowsOf) -> dict[KernelKey, KernelNow]:
-    """Each kernel as it was last measured on a setup, in natural order: ``k2`` before ``k10``."""
+    """Return each kernel as it was last measured on a setup, in natural order: ``k2`` before
+    ``k10``."""
     newest: dict[KernelKey, int] = {}
     places = [*zip(history.names, history.newest.places.tolist(), strict=True)]
     for name, place in places:
@@ -82,8 +83,8 @@ def fastest_variants(rows: Iterable[Row]) -> dict[str, Row]:
 
 
 def does_nothing(rows: Iterable[Row]) -> bool:
-    """Whether a kernel does no work, as its suite says: `work: {bytes: 0, flops: 0}`, of an empty
-    launch for example. Where nothing is said it does some."""
+    """Return whether a kernel does no work, as its suite says: `work: {bytes: 0, flops: 0}`, of an
+    empty launch for example. Where nothing is said it does some."""
     timed = [row for row in rows if row.seconds is not None]
     return bool(timed) and all(row.bytes == 0 and not row.flops for row in timed)
 

@@ -14,7 +14,7 @@ SEVERITY: tuple[Status, ...] = (
 
 
 def count(rows: Iterable[Row]) -> dict[str, int]:
-    """How many cases are what; every case counts once, and what does not occur is left out.
+    """Return how many cases are what; every case counts once, and what does not occur is left out.
 
     ``faster``, ``slower``, ``unclear``; ``not compared`` where the baseline is missing; each
     status but ``ok``; ``baseline``; ``time only`` for times that have no speedup by their nature;

@@ -162,7 +162,7 @@ class CudaSession(TimedStream):
         self.stream = None
 
     def _is_cudas(self, error: Exception) -> bool:
-        """Whether the library or the driver raised it where the device refuses or fails."""
+        """Return whether the library or the driver raised it where the device refuses or fails."""
         return isinstance(error, self._raised)
 
     def _translated(self, error: Exception) -> DeviceError | None:

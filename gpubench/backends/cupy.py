@@ -108,7 +108,7 @@ class CupySession(CudaSession):
         return self._queues(function, needed(launch), arguments)
 
     def _is_kernel(self, function: Any) -> bool:
-        """Whether it is launched: a ``RawKernel``, or a kernel of ``cupyx.jit``."""
+        """Return whether it is launched: a ``RawKernel``, or a kernel of ``cupyx.jit``."""
         kinds = {(kind.__module__, kind.__name__) for kind in type(function).__mro__}
         return isinstance(function, self.cupy.RawKernel) or (
             ("cupyx.jit._interface", "_JitRawKernel") in kinds

@@ -66,7 +66,7 @@ class Gpu:
 
 
 def gpus() -> tuple[Gpu, ...]:
-    """Every GPU that CUDA would see, with its state now; empty where there is none."""
+    """Return every GPU that CUDA would see, with its state now; empty where there is none."""
     return _survey(os.environ.get(VISIBLE))[0]
 
 
@@ -76,17 +76,17 @@ def known_gpus() -> tuple[Gpu, ...]:
 
 
 def gpu_count() -> int:
-    """How many GPUs CUDA would see; asked once in a process."""
+    """Return how many GPUs CUDA would see; asked once in a process."""
     return len(known_gpus())
 
 
 def no_gpu_reason() -> str | None:
-    """Why there is no GPU, with the next step; ``None`` when there is one."""
+    """Return why there is no GPU, with the next step; ``None`` when there is one."""
     return _first_survey(os.environ.get(VISIBLE), software.requested())[1]
 
 
 def is_cuda(device: str) -> bool:
-    """Whether it is a CUDA device, one (``cuda:0``) or all of them (``cuda:*``)."""
+    """Return whether it is a CUDA device, one (``cuda:0``) or all of them (``cuda:*``)."""
     return device.startswith("cuda:")
 
 
@@ -96,7 +96,7 @@ def ordinal(device: str) -> int:
 
 
 def no_such_gpu(device: str, *, in_software: bool = False) -> str | None:
-    """Why ``cuda:N`` cannot be used here; ``None`` where there is such a device. Opens none.
+    """Return why ``cuda:N`` cannot be used here; ``None`` where there is such a device. Opens none.
 
     ``in_software``: by a library that runs on the device in software too.
     """

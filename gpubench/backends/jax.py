@@ -146,8 +146,8 @@ class JaxSession(CellSession):
 
 
 def _known(argument: Any) -> bool:
-    """Whether ``jax.jit`` takes it for what a function is compiled for: a number of Python's own, a
-    module. Floating-point numbers are data."""
+    """Return whether ``jax.jit`` takes it for what a function is compiled for: a number of Python's
+    own, a module. Floating-point numbers are data."""
     return not isinstance(argument, (Cell, np.generic, float, complex))
 
 

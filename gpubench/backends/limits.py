@@ -22,7 +22,8 @@ ARCHITECTURE_LIMITS = Limits(
 
 
 def launch_fault(launch: Launch, limits: Limits) -> str | None:
-    """Which limit a launch exceeds, with its value and the next step; ``None`` if it is possible.
+    """Return which limit a launch exceeds, with its value and the next step; ``None`` if it is
+    possible.
 
     Pure; the first fault in this order: extents, block, shared memory, grid, whole launch.
     """

@@ -114,7 +114,7 @@ def _move_functions() -> None:
 
 
 def _keeps(function: Any) -> bool:
-    """Whether it was compiled with ``cache=True``."""
+    """Return whether it was compiled with ``cache=True``."""
     return getattr(getattr(function, "stats", None), "cache_path", None) is not None
 
 

@@ -287,7 +287,8 @@ def _bytes_of(native: Native) -> Native:
 
 
 def _is_a(function: Any, kinds: frozenset[str]) -> bool:
-    """Whether a type of Numba's CUDA target, by name, is among the function's; imports nothing."""
+    """Return whether a type of Numba's CUDA target, by name, is among the function's; imports
+    nothing."""
     return any(
         kind.__name__ in kinds and kind.__module__.startswith(("numba.cuda", "numba_cuda"))
         for kind in type(function).__mro__

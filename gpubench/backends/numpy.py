@@ -62,7 +62,8 @@ def blas_libraries() -> ThreadpoolController:
 
 
 def blas_facts(loaded: Sequence[Mapping[str, Any]]) -> dict[str, Value]:
-    """Each BLAS that is loaded, by the package that brought it, from what threadpoolctl tells.
+    """Return each BLAS that is loaded, by the package that brought it, from what threadpoolctl
+    tells.
 
     ``numpy_blas`` is ``openblas 0.3.31 (SkylakeX)``: its name, version and the processor that it
     chose its code for; ``numpy_blas_threads`` is how many it uses, where that can be known. SciPy

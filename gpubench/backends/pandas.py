@@ -77,7 +77,7 @@ class PandasBackend(HostBackend):
 
 
 def is_accelerated() -> bool:
-    """Whether ``cudf.pandas`` stands for pandas in this process."""
+    """Return whether ``cudf.pandas`` stands for pandas in this process."""
     return bool(getattr(sys.modules.get("cudf.pandas"), "LOADED", False))
 
 

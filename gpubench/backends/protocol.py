@@ -399,7 +399,7 @@ class Backend(ABC):
     processors."""
 
     def serves(self, device: str) -> bool:
-        """Whether ``cpu``, ``cuda:1`` ... is a device for this backend, by name alone."""
+        """Return whether ``cpu``, ``cuda:1`` ... is a device for this backend, by name alone."""
         return re.fullmatch(self.device_names, device) is not None
 
     @abstractmethod
@@ -428,8 +428,8 @@ class Backend(ABC):
         return " ".join(f"'{one}'" for one in self.requires) or "what is missing"
 
     def unavailable(self, device: str) -> str | None:
-        """Why it cannot run there on this machine, and what to do; ``None`` when it can. Devices
-        are counted, not opened."""
+        """Return why it cannot run there on this machine, and what to do; ``None`` when it can.
+        Devices are counted, not opened."""
         if not self.serves(device):
             return f"{device}: the backend {self.name} runs on {self.runs_on}"
         return not_installed(device, self._wanted(), *self.modules, pins=self.pins)
@@ -440,18 +440,18 @@ class Backend(ABC):
         return self.unavailable(device)
 
     def changes_process(self, options: Mapping[str, Value]) -> bool:
-        """Whether a session with these options leaves the process changed for good, for other
-        backends too: no other case then follows in it."""
+        """Return whether a session with these options leaves the process changed for good, for
+        other backends too: no other case then follows in it."""
         return False
 
     def runs_here(self, device: str) -> bool:
-        """Whether what runs hold is memory of this machine's host alone, in this process and those
-        that it started, so that it can be watched from outside."""
+        """Return whether what runs hold is memory of this machine's host alone, in this process and
+        those that it started, so that it can be watched from outside."""
         return device.partition(":")[0] in (CPU, "processes", "threads")
 
     def lost(self, device: str) -> str | None:
-        """Why the device is no more, with the next step: asked where a process has ended that used
-        it. ``None`` where it is still there, or where that cannot be told."""
+        """Return why the device is no more, with the next step: asked where a process has ended
+        that used it. ``None`` where it is still there, or where that cannot be told."""
         return None
 
     def device_facts(self, device: str) -> DeviceFacts:
@@ -468,7 +468,7 @@ class Backend(ABC):
         return {}
 
     def too_many_threads(self, threads: int) -> str | None:
-        """Why so many threads cannot be measured here; ``None`` when they can, or when only
+        """Return why so many threads cannot be measured here; ``None`` when they can, or when only
         ``open`` can tell."""
         return None
 
@@ -479,8 +479,8 @@ class Backend(ABC):
             importlib.import_module(self.preloads)
 
     def keeps(self, function: Any) -> bool:
-        """Whether a loaded function's compiled code is kept on disk, so that another process may
-        find it; asked where ``compiles_ahead``."""
+        """Return whether a loaded function's compiled code is kept on disk, so that another process
+        may find it; asked where ``compiles_ahead``."""
         return False
 
     def move_caches(self) -> None:  # noqa: B027 (optional)
@@ -488,8 +488,8 @@ class Backend(ABC):
 
 
 def not_installed(device: str, install: str, *modules: str, pins: str = "") -> str | None:
-    """Why a device cannot be used: the first of these modules that is missing, with what pip has to
-    install; ``None`` where all are there. Imports at most their parent packages."""
+    """Return why a device cannot be used: the first of these modules that is missing, with what pip
+    has to install; ``None`` where all are there. Imports at most their parent packages."""
     for module in modules:
         try:
             found = importlib.util.find_spec(module)

@@ -313,7 +313,8 @@ def flush_bytes(device: Any) -> int:
 
 
 def opencl_devices() -> dict[str, Any]:
-    """Each ``pyopencl.Device`` by name: ``{"cl:0:0": ...}``; empty where there is no platform."""
+    """Return each ``pyopencl.Device`` by name: ``{"cl:0:0": ...}``; empty where there is no
+    platform."""
     cl = opencl()
     try:
         platforms = cl.get_platforms()

@@ -284,8 +284,8 @@ class RayBackend(ClusterBackend):
 
 
 def _unreachable(device: str) -> str | None:
-    """Why there is no head at the address of ``ray:HOST:PORT``; ``None`` where there is one, and of
-    ``ray:auto``, which has no address."""
+    """Return why there is no head at the address of ``ray:HOST:PORT``; ``None`` where there is one,
+    and of ``ray:auto``, which has no address."""
     host, _, port = device.rpartition("://")[2].removeprefix("ray:").rpartition(":")
     if not host:
         return None

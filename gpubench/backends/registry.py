@@ -81,8 +81,8 @@ def get(name: str) -> Backend:
 
 
 def usable() -> Iterator[Backend]:
-    """Every declared backend, in the order of their names. One that cannot be loaded is left out:
-    it is reported where a suite names it."""
+    """Yield every declared backend, in the order of their names. One that cannot be loaded is left
+    out: it is reported where a suite names it."""
     for name in names():
         with suppress(BackendError):
             yield get(name)

@@ -36,7 +36,7 @@ COUNT_SWITCH = "GPUBENCH_COUNT"
 
 
 def requested() -> bool:
-    """Whether this process runs the device in software in place of devices."""
+    """Return whether this process runs the device in software in place of devices."""
     return os.environ.get(SWITCH, "") not in ("", "0")
 
 
@@ -85,7 +85,7 @@ def start_early() -> None:
 
 
 def device_count() -> int:
-    """How many devices a process has that is started with the switch."""
+    """Return how many devices a process has that is started with the switch."""
     said = os.environ.get(COUNT, "")
     return int(said) if said.isdecimal() and int(said) else 1
 
@@ -96,7 +96,7 @@ def switched_on() -> AbstractContextManager[None]:
 
 
 def is_running() -> bool:
-    """Whether this process has started it; starts nothing."""
+    """Return whether this process has started it; starts nothing."""
     return _started is not None
 
 

@@ -244,7 +244,7 @@ def answer_all(
 
 
 def fits_parameters(parameters: str, values: Mapping[str, str]) -> bool:
-    """Whether an identity has the values that are asked for."""
+    """Return whether an identity has the values that are asked for."""
     return all(
         values.get(name, str(value)) == str(value)
         for name, value in parse_identity(parameters).items()

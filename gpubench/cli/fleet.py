@@ -63,7 +63,7 @@ def tls_options(command: options.Command) -> options.Command:
 
 
 def _security(address: str, tls: dict[str, Any]) -> Any:
-    """How the scheduler is spoken to; raises ``GpubenchError`` where that is not safe."""
+    """Return how the scheduler is spoken to; raises ``GpubenchError`` where that is not safe."""
     if find_spec("distributed") is None:
         raise GpubenchError(f"a fleet needs Dask: pip install '{require_extra('fleet')}'")
     from gpubench.fleet.cluster import security_for

@@ -59,7 +59,7 @@ class SchedulerStopped(GpubenchError):
 def security_for(
     address: str, tls_ca_file: str | None, tls_cert: str | None, tls_key: str | None
 ) -> Security:
-    """How a scheduler at an address is spoken to: with TLS any may be, without it one of the
+    """Return how a scheduler at an address is spoken to: with TLS any may be, without it one of the
     loopback interface.
 
     Files that are not given are as Dask is configured. Raises ``GpubenchError``.
@@ -86,7 +86,7 @@ def security_for(
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address of Dask's is of the loopback interface."""
+    """Return whether an address of Dask's is of the loopback interface."""
     host, _ = parse_host_port(parse_address(address)[1], 0)
     with suppress(ValueError):
         return host == "localhost" or ip_address(host).is_loopback

@@ -250,8 +250,8 @@ def shares_of(
     *,
     skip_existing: bool,
 ) -> list[Share]:
-    """All shares: for each name under which results are kept, what its machines can measure of the
-    groups that are chosen.
+    """Return all shares: for each name under which results are kept, what its machines can measure
+    of the groups that are chosen.
 
     ``plans`` gives the plan for a number of CUDA devices.
     """
@@ -404,7 +404,7 @@ class Dispatch:
             self.client.cancel(list(self.running))
 
     def left(self) -> str | None:
-        """How long it goes on, for people; ``None`` where nothing says it yet."""
+        """Return how long it goes on, for people; ``None`` where nothing says it yet."""
         under_way = [share for _, share in self.running.values()]
         seconds = self.pace.seconds_left([*self.waiting, *under_way], self.keepers)
         return None if seconds is None else f"some {duration(seconds)}"

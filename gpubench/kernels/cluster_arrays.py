@@ -48,7 +48,7 @@ def pi_dask(pieces: Any, seed: int) -> Any:
 
 
 def points_inside(pieces: Array, seed: int) -> Array:
-    """How many points of each piece lie inside, int64 of the same shape."""
+    """Return how many points of each piece lie inside, int64 of the same shape."""
     return np.array([_inside(int(piece), seed) for piece in pieces], np.int64)
 
 

@@ -81,7 +81,7 @@ def straight(values: Values, generator: Random) -> tuple[Points, Numbers, Points
 
 
 def halved(values: Values, generator: Random) -> tuple[Points, Labels, Points, Labels]:
-    """Which side of a plane the same is on: classes 0 and 1."""
+    """Return which side of a plane the same is on: classes 0 and 1."""
     points, numbers = _straight(values, generator)
     n, truth = values["n"], (numbers > 0).astype(np.int32)
     return points[:n], truth[:n], points[n:], truth[n:]

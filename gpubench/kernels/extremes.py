@@ -34,8 +34,8 @@ def argmax_numpy(x: Vector, parts: Vector, places: Indices, out: Indices) -> Non
 
 @njit(cache=True)
 def _any_above(x: Vector, bound: Any) -> bool:
-    """Whether a number is larger than ``bound``, or not a number: a loop that only asks becomes
-    vector instructions, where a running maximum that keeps NaN does not."""
+    """Return whether a number is larger than ``bound``, or not a number: a loop that only asks
+    becomes vector instructions, where a running maximum that keeps NaN does not."""
     found = False
     for i in range(x.size):
         found |= not (x[i] <= bound)
@@ -136,7 +136,8 @@ def _finish_maximum(parts: Vector, count: int, out: Vector) -> None:
 
 @cuda.jit(device=True)
 def _comes_first(one: Any, place: int, other: Any, other_place: int) -> bool:
-    """Whether a number goes before another: larger, or as large and earlier; NaN is largest."""
+    """Return whether a number goes before another: larger, or as large and earlier; NaN is
+    largest."""
     if one > other or (one != one and other == other):
         return True
     alike = one == other or (one != one and other != other)

@@ -102,7 +102,7 @@ def join_inner(x: Frame, right: Frame) -> Frame:
 
 
 def join_left(x: Frame, right: Frame) -> Frame:
-    """Every row of ``x``, with what ``right`` has of its id."""
+    """Return every row of ``x``, with what ``right`` has of its id."""
     return x.merge(right, on="id", how="left")
 
 

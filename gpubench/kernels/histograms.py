@@ -70,7 +70,7 @@ def _count_keys(x: Keys, own: Counts) -> None:
 
 @njit(cache=True)
 def _shares(size: int, bins: int) -> int:
-    """So many that their arrays of counts have at most a sixteenth of the data's length."""
+    """Return so many that their arrays of counts have at most a sixteenth of the data's length."""
     return max(1, min(_MOST_SHARES, size // (16 * _WAYS * bins)))
 
 

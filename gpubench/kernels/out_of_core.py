@@ -33,7 +33,8 @@ GROUPS = 1000
 
 
 def starts(values: Mapping[str, Any], generator: np.random.Generator) -> Array:
-    """Where pieces of the file of ``n`` numbers begin, int64; the file is there from now on."""
+    """Return where pieces of the file of ``n`` numbers begin, int64; the file is there from now
+    on."""
     _numbers(values["n"], values["seed"])
     return np.arange(0, values["n"], PIECE)
 

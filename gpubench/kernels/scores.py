@@ -77,5 +77,5 @@ def agreement(outputs: Named, inputs: Named) -> float:
 
 
 def _pairs(counts: Array) -> float:
-    """How many pairs there are inside groups of these sizes."""
+    """Return how many pairs there are inside groups of these sizes."""
     return float((counts * (counts - 1)).sum() / 2)

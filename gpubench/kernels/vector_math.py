@@ -104,7 +104,7 @@ def log_double(x: Any) -> Any:
 
 @njit(cache=True)
 def _is_single(number: Any) -> bool:
-    """Whether ``number`` is ``numpy.float32``; the compiler knows the answer."""
+    """Return whether ``number`` is ``numpy.float32``; the compiler knows the answer."""
     return bool(number(1) + number(2.0**-30) == number(1))
 
 

@@ -90,7 +90,7 @@ def asv_settings() -> AsvSettings:
 
 
 def started_by_asv() -> bool:
-    """Whether asv started this process to measure, or forked it from one that it started."""
+    """Return whether asv started this process to measure, or forked it from one that it started."""
     return sys.argv[1:2] in (["run"], ["run_server"])  # of asv's benchmark.py
 
 

@@ -158,7 +158,8 @@ def why_vacuous(
     own_rule: OwnRule | None = None,
     dtypes: Mapping[str, np.dtype[Any]] | None = None,
 ) -> str | None:
-    """Why a comparison with ``expected`` would prove nothing; ``None`` where it proves something.
+    """Return why a comparison with ``expected`` would prove nothing; ``None`` where it proves
+    something.
 
     ``started`` has by name what outputs held before the baseline ran, where they held anything. In
     place of an expected output, neither that nor zeros may pass, unless that is just what is
@@ -216,7 +217,7 @@ def why_vacuous(
 
 
 def why_copies_pass(expected: Outputs, inputs: Outputs) -> str | None:
-    """Why a copy of an input would pass for every output; ``None`` where some output tells.
+    """Return why a copy of an input would pass for every output; ``None`` where some output tells.
 
     A copy is the right result of a kernel that copies. But where input and output are one number
     throughout, sorting, turning and copying all come to the same.
@@ -245,8 +246,8 @@ def _only_number(array: AnyArray) -> Any:
 
 
 def difference(one: Outputs, other: Outputs) -> str | None:
-    """Where two sets of outputs are not the same to the last bit: ``out: 3 of 64 elements, by at
-    most 1.2e-07``; ``None`` where they are."""
+    """Return where two sets of outputs are not the same to the last bit: ``out: 3 of 64 elements,
+    by at most 1.2e-07``; ``None`` where they are."""
     if one.keys() != other.keys():
         return "columns that are not there every time"
     for name in one:
@@ -268,7 +269,7 @@ def difference(one: Outputs, other: Outputs) -> str | None:
 
 
 def same_bits(one: AnyArray, other: AnyArray) -> bool:
-    """Whether two arrays of any dtype have equal bytes, element by element."""
+    """Return whether two arrays of any dtype have equal bytes, element by element."""
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
     if one.dtype.hasobject:
@@ -279,7 +280,7 @@ def same_bits(one: AnyArray, other: AnyArray) -> bool:
 def _passes(
     name: str, impostor: AnyArray, expected: Outputs, check: Check, own_rule: OwnRule | None
 ) -> bool:
-    """Whether an array would be taken for the expected output of this name."""
+    """Return whether an array would be taken for the expected output of this name."""
     rule = None if own_rule else check.of(name)
     any_dtype = _may_differ(name, check)
     found = _compare_one(
@@ -298,7 +299,7 @@ def _cannot_tell(
     check: Check,
     own_rule: OwnRule | None,
 ) -> str:
-    """Why a check is refused that takes an impostor for the expected output."""
+    """Return why a check is refused that takes an impostor for the expected output."""
     if isinstance(own_rule, Scorer):
         reason = own_rule.cannot_tell(name, what, {**expected, name: impostor}, expected)
         return f"{reason}, or {_uncompared(name)}"
@@ -360,12 +361,12 @@ def _compare_one(
 
 
 def _may_differ(name: str, check: Check) -> bool:
-    """Whether an output may be of another precision than the baseline's."""
+    """Return whether an output may be of another precision than the baseline's."""
     return check.of(name).dtype == "any"
 
 
 def _differ_in_precision(one: np.dtype[Any], other: np.dtype[Any]) -> bool:
-    """Whether two dtypes are of numbers of one kind: integers, real or complex ones."""
+    """Return whether two dtypes are of numbers of one kind: integers, real or complex ones."""
     return any(one.kind in kinds and other.kind in kinds for kinds in ("iu", "f", "c"))
 
 
@@ -484,7 +485,7 @@ def _parts(name: str, array: AnyArray) -> Iterator[tuple[str, AnyArray]]:
 
 
 def _says_nothing(array: AnyArray) -> bool:
-    """Whether an array is of numbers and has only NaN and infinities."""
+    """Return whether an array is of numbers and has only NaN and infinities."""
     return array.size > 0 and all(
         part.dtype.kind in "fc" and not np.isfinite(piece).any()
         for _, part in _parts("", array)

@@ -91,7 +91,7 @@ def compile_seconds(case: Case) -> float:
 
 
 def start_seconds(case: Case) -> float:
-    """All that comes before a first result, but for drawing the inputs, in seconds."""
+    """Return all that comes before a first result, but for drawing the inputs, in seconds."""
     inputs = draw_inputs(case)
     start = time.perf_counter()
     with opened(case, inputs) as execution:

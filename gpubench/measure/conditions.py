@@ -82,7 +82,8 @@ def why_stopped(seconds: float) -> str:
 
 
 def changes_process(case: Case) -> bool:
-    """Whether it leaves its process unfit for other cases; not where it fails before it runs."""
+    """Return whether it leaves its process unfit for other cases; not where it fails before it
+    runs."""
     with suppress(GpubenchError):
         cases = filter(None, (case, case.baseline(), *case.parts()))
         return any(registry.get(one.backend).changes_process(one.options()) for one in cases)

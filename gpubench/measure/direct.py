@@ -96,8 +96,8 @@ Take = Callable[[Job], Measured]
 
 
 def jobs(cases: Iterable[Case], samples: int | None = None) -> list[Job]:
-    """Every labelled time of these cases and of the baselines that they are measured against;
-    compilation once of those that are compiled alike."""
+    """Return every labelled time of these cases and of the baselines that they are measured
+    against; compilation once of those that are compiled alike."""
     wanted: dict[tuple[str, str], Case] = {}
     for case in cases:
         baseline = baseline_of(case) if case.fault is None else None
@@ -219,7 +219,7 @@ class Twins:
 def twins(
     cases: Iterable[Case], comparisons: int, take: Take, samples: int | None = None
 ) -> Iterator[Twins]:
-    """So many comparisons, in turn over the ``kernel`` times of these cases, each measured as
+    """Yield so many comparisons, in turn over the ``kernel`` times of these cases, each measured as
     against its baseline. One that cannot be measured is told once, not counted and not tried again.
     """
     waiting: deque[list[Job]] = deque()

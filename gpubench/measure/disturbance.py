@@ -234,7 +234,7 @@ def ran(before: Counters, after: Counters) -> list[int]:
 
 
 def core_of(thread: int) -> int:
-    """Where one of this process runs, or ran last."""
+    """Return where one of this process runs, or ran last."""
     return int(_stat(f"/proc/self/task/{thread}/stat")[36])  # processor
 
 

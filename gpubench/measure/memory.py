@@ -83,8 +83,8 @@ def _trim() -> None:
 
 
 def why_no_limit(case: Case) -> str | None:
-    """Why the case's limit cannot be kept here, with the next step; ``None`` where it can, or where
-    it has none."""
+    """Return why the case's limit cannot be kept here, with the next step; ``None`` where it can,
+    or where it has none."""
     if case.memory_limit is None:
         return None
     if sys.platform != "linux":
@@ -122,7 +122,7 @@ def limited(case: Case) -> Iterator[None]:
 
 
 def exceeded(case: Case, error: BaseException) -> str | None:
-    """Why a case ended that ran into its limit; ``None`` where the error is another one."""
+    """Return why a case ended that ran into its limit; ``None`` where the error is another one."""
     if isinstance(error, MemoryLimitError):
         return str(error)
     if not isinstance(error, MemoryError | DeviceMemoryError) or case.memory_limit is None:

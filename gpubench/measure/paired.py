@@ -108,7 +108,7 @@ def opponent_of(case: Case, time: str, other: Case | None = None) -> Case | None
 
 
 def _why_not(case: Case, other: Case) -> str | None:
-    """Why the two cannot take turns in one process; ``None`` where they can."""
+    """Return why the two cannot take turns in one process; ``None`` where they can."""
     names = f"{case.implementation_name} and {other.implementation_name}"
     if changes_process(case):
         return f"{names} cannot share a process, which one of them changes for good"
@@ -295,8 +295,8 @@ def _part(runs: int) -> int:
 
 
 def _in_one_thread(measurement: Measurement, *, rested: bool = False) -> bool:
-    """Whether samples keep no more than one thread busy, or waiting for a core. ``rested``: once
-    threads of the other side sleep, which may spin for long where they wait for cores too."""
+    """Return whether samples keep no more than one thread busy, or waiting for a core. ``rested``:
+    once threads of the other side sleep, which may spin for long where they wait for cores too."""
     for _ in range(TRIES if rested else 0):
         before = counters()
         sleep(PAUSE)

@@ -361,7 +361,7 @@ def baseline_of(case: Case) -> Case | None:
 
 
 def devices_of(case: Case) -> set[str]:
-    """Where the case, its baseline and its parts run."""
+    """Return where the case, its baseline and its parts run."""
     of_parts = {d for part in case.group.parts for d in part.devices if part.serves(d)}
     return {one.device for one in (case, baseline_of(case)) if one is not None} | of_parts
 
@@ -375,8 +375,8 @@ def one_of_each(warnings: Iterable[str]) -> tuple[str, ...]:
 
 
 def why_unfit(case: Case, error: BaseException) -> str | None:
-    """Why a case cannot run here, as its preparation found out: its memory limit, or the layout of
-    an array. ``None`` where the error is another one."""
+    """Return why a case cannot run here, as its preparation found out: its memory limit, or the
+    layout of an array. ``None`` where the error is another one."""
     return str(error) if isinstance(error, LayoutError) else exceeded(case, error)
 
 

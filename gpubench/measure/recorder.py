@@ -75,7 +75,7 @@ class Recorder:
             self.write(RunRecord(now(), facts, concerns))
 
     def lines(self) -> list[Line]:
-        """All lines that can be read, in their order."""
+        """Return all lines that can be read, in their order."""
         return [*self.backwards('"format"')][::-1]
 
     def cases_of_run(self, word: str) -> Iterator[CaseRecord]:

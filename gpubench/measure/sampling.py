@@ -81,7 +81,7 @@ class SamplePlan:
     """Seconds before the first sample in which samples are taken and dropped."""
 
     def with_samples(self, samples: int) -> SamplePlan:
-        """So many samples, however long they take, over as many processes as can share them
+        """Return so many samples, however long they take, over as many processes as can share them
         evenly."""
         processes = next(n for n in range(self.processes, 0, -1) if samples % n == 0)
         share = samples // processes

@@ -29,7 +29,7 @@ is no finite number)."""
 
 
 def accepts(rule: OwnRule, outputs: Outputs, expected: Outputs) -> bool:
-    """Whether the outputs of an impostor pass for what is expected."""
+    """Return whether the outputs of an impostor pass for what is expected."""
     try:
         fault, _ = rule(outputs, expected)
     except Exception:  # it was not made for this, and it did not pass
@@ -64,7 +64,7 @@ class Scorer:
         return float(number)
 
     def __call__(self, outputs: Outputs, expected: Outputs) -> tuple[str | None, float | None]:
-        """Why outputs are not good enough beside those of the baseline, and their score.
+        """Return why outputs are not good enough beside those of the baseline, and their score.
 
         Raises ``KernelError`` where the baseline's outputs have none: then the function is at
         fault. Where only the others have none, they are.
@@ -91,8 +91,8 @@ class Scorer:
         return fault, value
 
     def why_vacuous(self, expected: Outputs, impostors: Mapping[str, Outputs]) -> str | None:
-        """Why the score of the baseline's outputs would prove nothing of others: it is no number
-        that a factor means something for, or impostors, by what they are, are as good."""
+        """Return why the score of the baseline's outputs would prove nothing of others: it is no
+        number that a factor means something for, or impostors, by what they are, are as good."""
         value = self.value(expected)
         if not (math.isfinite(value) and value > 0):
             return (

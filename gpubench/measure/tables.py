@@ -101,8 +101,8 @@ def _plain(column: Any) -> Any:
 
 
 def why_ambiguous(name: str, columns: Mapping[str, AnyArray], key: Sequence[str]) -> str | None:
-    """Why the rows of a table in the order of ``key`` might come in another one; ``None`` where
-    they cannot, or where ``key`` is empty. ``columns`` are those of ``comparable``."""
+    """Return why the rows of a table in the order of ``key`` might come in another one; ``None``
+    where they cannot, or where ``key`` is empty. ``columns`` are those of ``comparable``."""
     if missing := [column for column in key if f"{name}.{column}" not in columns]:
         return (
             f"{name}: the baseline gives no column {missing[0]!r}, which is in `key`; it gives "
@@ -171,8 +171,8 @@ def fitted(
 def why_other_columns(
     outputs: Mapping[str, AnyArray], expected: Mapping[str, AnyArray], tables: Sequence[str]
 ) -> str | None:
-    """Which columns of returned tables are missing or too many, or that the rows are; ``None``
-    where they are the baseline's."""
+    """Return which columns of returned tables are missing or too many, or that the rows are;
+    ``None`` where they are the baseline's."""
     for name in tables:
         mine, theirs = list(_names(name, outputs)), list(_names(name, expected))
         if missing := [column for column in theirs if column not in mine]:
@@ -200,7 +200,7 @@ def _names(name: str, columns: Mapping[str, AnyArray]) -> Iterator[str]:
 
 
 def same_table(one: Any, other: Any) -> bool:
-    """Whether two ``pyarrow.Table`` have the same columns and rows, in the same order."""
+    """Return whether two ``pyarrow.Table`` have the same columns and rows, in the same order."""
     if one.column_names != other.column_names or one.num_rows != other.num_rows:
         return False
     a, b = comparable("", one, ()), comparable("", other, ())

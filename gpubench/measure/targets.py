@@ -46,7 +46,7 @@ def load_target(case: Case) -> Target:
 
 
 def _division(case: Case, split: str) -> Division:
-    """How the work of a case is divided along a size."""
+    """Return how the work of a case is divided along a size."""
     arrays = case.kernel.arrays.items()
     extents = {name: [str(extent).strip() for extent in array.shape] for name, array in arrays}
     return Division(

@@ -163,8 +163,8 @@ def verify_often(execution: Execution, result: CheckResult, seconds: float) -> C
 
 
 def remembers(execution: Execution) -> bool:
-    """Whether outputs stay what they were when other inputs are put where the first ones lie, and
-    are wrong for these: they are kept results, which no run computes.
+    """Return whether outputs stay what they were when other inputs are put where the first ones
+    lie, and are wrong for these: they are kept results, which no run computes.
 
     Says ``False`` where there are no others: what no random numbers fill keeps its values, and
     what ``init`` makes may have another shape each time.
@@ -215,7 +215,7 @@ def _in_orders(
 
 
 def wrong_reason(case: Case, result: CheckResult, faults: Sequence[Report]) -> str | None:
-    """Why a case is not right: its results, or what its device saw; ``None`` where it is."""
+    """Return why a case is not right: its results, or what its device saw; ``None`` where it is."""
     reason = result.fault
     if reason is None:
         return with_faults("its results are right, and it has a fault", faults) if faults else None

@@ -113,7 +113,8 @@ class Manner:
 
 
 def orders(count: int) -> tuple[str, ...]:
-    """So many orders of threads and blocks: both straight ones, then permutations by a seed."""
+    """Return so many orders of threads and blocks: both straight ones, then permutations by a
+    seed."""
     return ("ascending", "descending", *map(str, range(1, count - 1)))[:count]
 
 

@@ -41,14 +41,14 @@ class Axis:
 
 
 def points(axes: Sequence[Axis]) -> Iterator[dict[str, Value]]:
-    """Every combination of the axes' values, the last axis moving fastest."""
+    """Yield every combination of the axes' values, the last axis moving fastest."""
     names = [name for axis in axes for name in axis.names]
     for rows in itertools.product(*(axis.rows for axis in axes)):
         yield dict(zip(names, itertools.chain.from_iterable(rows), strict=True))
 
 
 def kernel_axes(kernel: Kernel) -> tuple[Axis, ...]:
-    """Every axis of a kernel, sizes before parameters, each alphabetically."""
+    """Return every axis of a kernel, sizes before parameters, each alphabetically."""
     axes = []
     for name, declared in sorted(kernel.sizes.items()):
         if isinstance(declared, Zip):

@@ -425,7 +425,7 @@ class Case:
     # --- how it is launched
 
     def shapes(self, entry: Include | None = None, index: int = 0) -> Iterator[Shape]:
-        """Every block x grid x thread count of the implementation, in the file's order.
+        """Return every block x grid x thread count of the implementation, in the file's order.
 
         For an ``include`` and its index: what it gives in place of the implementation's.
         """
@@ -502,7 +502,7 @@ class Case:
         return shape[::-1]
 
     def _at(self, *fields: str) -> tree.Path:
-        """Where something stands of its implementation, inside the kernel."""
+        """Return where something stands of its implementation, inside the kernel."""
         return ("implementations", self.implementation_name, *fields)
 
     # --- from formulas to numbers

@@ -12,7 +12,8 @@ from gpubench.suite.types import Model
 
 
 def explain(case: Case) -> list[tuple[str, str, str]]:
-    """Every value that decides what is measured and how: its field, its text, and what set it.
+    """Return every value that decides what is measured and how: its field, its text, and what set
+    it.
 
     That is a place, ``suites/matmul.yaml:14:21``, with the preset where one set it, or ``default``
     where no file says anything. Raises ``PlanError`` where a formula of the suite has no value at
@@ -74,7 +75,7 @@ def _values(case: Case) -> Iterator[tuple[str, str, tree.Path]]:
 
 
 def _axis(case: Case, name: str) -> tree.Path:
-    """Where an axis has its value: the value itself in a list, else the range."""
+    """Return where an axis has its value: the value itself in a list, else the range."""
     kernel, values = case.kernel, case.values
     path: tree.Path = ("parameters", name) if name in kernel.parameters else ("sizes", name)
     axis = kernel.parameters.get(name) or kernel.sizes.get(name)

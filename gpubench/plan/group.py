@@ -139,7 +139,7 @@ class Group:
     # --- where it runs
 
     def serves(self, device: str) -> bool:
-        """Whether its backend runs on a device, by the device's name.
+        """Return whether its backend runs on a device, by the device's name.
 
         Where the backend is not known, a launch means a device: its cases keep the names that they
         had, so that a history shows the failure.
@@ -271,7 +271,7 @@ class Group:
 
 
 def kernel_groups(loaded: LoadedSuite, kernel_name: str, gpu_count: int) -> list[Group]:
-    """Every implementation of a kernel, in the order of the file."""
+    """Return every implementation of a kernel, in the order of the file."""
     groups: dict[str, Group] = {}
     missing_data = tuple(_missing_data(loaded, kernel_name))
     for name in loaded.suite.kernels[kernel_name].implementations:
@@ -354,8 +354,8 @@ def _propose_backend(implementation: Implementation, name: str, installed: Seque
 
 
 def _misfit(loaded: LoadedSuite, kernel: Kernel, name: str, backend: Backend) -> str | None:
-    """Why an implementation cannot run on its backend: what that does not take, and files that are
-    not there."""
+    """Return why an implementation cannot run on its backend: what that does not take, and files
+    that are not there."""
     implementation, known = kernel.implementations[name], backend.options
     if strange := [option for option in implementation.options if option not in known]:
         hint = did_you_mean(strange[0], known)

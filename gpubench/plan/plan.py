@@ -42,7 +42,7 @@ class Plan:
         return tuple(self._by_class.values())
 
     def cases(self) -> Iterator[Case]:
-        """Every case, group after group."""
+        """Yield every case, group after group."""
         for index, groups in enumerate(self.kernels):
             cases = self._expanded(index).cases
             for group in groups:
@@ -310,8 +310,8 @@ def _unusable(groups: Sequence[Group]) -> Iterator[Fault]:
 
 
 def _misfit_of_any(group: Group) -> str | None:
-    """Why an implementation cannot run, without the name of its function: several that are called
-    with an argument too many are one thing to mend."""
+    """Return why an implementation cannot run, without the name of its function: several that are
+    called with an argument too many are one thing to mend."""
     reference = reference_of(group.implementation)
     return group.misfit and group.misfit.replace(reference or "\0", "the function", 1)
 

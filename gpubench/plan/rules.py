@@ -45,8 +45,8 @@ def scope(case: Case, names: frozenset[str]) -> dict[str, Value]:
 
 
 def is_excluded(case: Case, rules: Mapping[int, Expression], counted: set[int]) -> bool:
-    """Whether one of these ``exclude`` rules takes a case out, all of which apply to it; the index
-    of the first that does is ``counted``. Raises ``PlanError`` where one has no value."""
+    """Return whether one of these ``exclude`` rules takes a case out, all of which apply to it; the
+    index of the first that does is ``counted``. Raises ``PlanError`` where one has no value."""
     for index, rule in rules.items():
         if case.evaluate(rule, ("exclude", index, "when"), scope(case, rule.names)):
             counted.add(index)
@@ -67,7 +67,7 @@ def skip_reason(case: Case, device_scope: Mapping[str, Value]) -> str | None:
 
 
 def skips(case: Case, index: int, device_scope: Mapping[str, Value]) -> bool:
-    """Whether a ``skip`` rule applies to a case and holds for it."""
+    """Return whether a ``skip`` rule applies to a case and holds for it."""
     rule = case.kernel.skip[index].when
     if not case.group.names(rule) <= case.group.rule_names | {"device"} | device_scope.keys():
         return False

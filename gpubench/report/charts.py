@@ -335,8 +335,8 @@ def _launch_map(rows: Sequence[Row], problem: str) -> LaunchMap:
 
 
 def _row_labels(rows: Sequence[Row]) -> dict[CaseName, str]:
-    """How each case ran, as far as that varies apart from the grid: parts of its identity that
-    are neither a size nor of the problem. The bare block where nothing else varies."""
+    """Return how each case ran, as far as that varies apart from the grid: parts of its identity
+    that are neither a size nor of the problem. The bare block where nothing else varies."""
     ways: dict[CaseName, dict[str, Value]] = {}
     for row in rows:
         problem = parse_identity(row.problem)

@@ -246,7 +246,7 @@ def chosen_pages(
 
 
 def _verdict(kernels: Sequence[KernelChoice]) -> str:
-    """Which implementation is the fastest at the largest sizes, and how often."""
+    """Return which implementation is the fastest at the largest sizes, and how often."""
     last = [choice.resident[-1] for k in kernels for choice in k.choices if choice.resident]
     if not kernels:
         return "Nothing to choose from: no benchmark is in a pair."

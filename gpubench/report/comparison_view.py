@@ -265,7 +265,7 @@ def side_words(row: Row | None) -> str:
 
 
 def baseline_words(row: Difference) -> str:
-    """How its baseline's time changed; empty where it did not, or is not known."""
+    """Return how its baseline's time changed; empty where it did not, or is not known."""
     return f"its baseline became {text.factor(row.baseline)}" if row.baseline else ""
 
 

@@ -141,7 +141,7 @@ def history_spark(
 
 
 def unfinished(rows: Iterable[Row | None]) -> str:
-    """How many times are of a run that was stopped; empty where none is."""
+    """Return how many times are of a run that was stopped; empty where none is."""
     count = sum(UNFINISHED in row.warnings for row in rows if row)
     return f"{text.plural(count, 'time')} of a run that asv has not stored" if count else ""
 

@@ -280,7 +280,7 @@ def _verdict(headlines: Sequence[Headline]) -> str:
 def _over_commits(
     headlines: Sequence[Headline], history: CaseHistories
 ) -> tuple[list[CaseName], list[CaseName]]:
-    """Each implementation at the case that stands for it today, and what these are measured
+    """Return each implementation at the case that stands for it today, and what these are measured
     against; baselines alone where there is nothing else."""
     candidates, baselines, alone = [], list[CaseName | None](), list[CaseName | None]()
     for shown in headlines:

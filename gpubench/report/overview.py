@@ -278,7 +278,8 @@ def stamp(history: History, site: Site) -> str:
 
 
 def _side_by_side(history: History, site: Site) -> Sequence[History]:
-    """All setups on the first page: on every one, each new commit would change all of them."""
+    """Return all setups on the first page: on every one, each new commit would change all of
+    them."""
     return site.histories if history is site.histories[0] else ()
 
 
@@ -300,7 +301,7 @@ def _kernels(history: History, site: Site) -> _Kernels:
 
 
 def _is_empty(kernel: Sequence[Headline]) -> bool:
-    """How fast a kernel does nothing is no speedup of a computation."""
+    """Return how fast a kernel does nothing is no speedup of a computation."""
     return does_nothing(row for shown in kernel for row in shown.rows)
 
 

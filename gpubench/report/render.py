@@ -196,7 +196,7 @@ def kernel_pages(table: Table, names: Sequence[str]) -> list[str]:
 
 
 def groups(site: Site) -> list[History | None]:
-    """Whose files are made together: each setup's, and at last those of all."""
+    """Return whose files are made together: each setup's, and at last those of all."""
     return [*site.histories, None]
 
 
@@ -446,7 +446,7 @@ def _render(environment: Environment, page: ReportFile, mark: str) -> str:
 
 
 def _holds(path: Path, mark: str) -> bool:
-    """Whether a file is there and bears the mark."""
+    """Return whether a file is there and bears the mark."""
     # Pages are no links: what one leads to is another's. To open a pipe may take for ever.
     if path.is_symlink() or not path.is_file():
         return False

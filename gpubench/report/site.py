@@ -200,7 +200,7 @@ class Site:
         return setup.branch or next(iter(self.table.branches), "")
 
     def rows(self, snapshot: Snapshot) -> Mapping[CaseName, Row]:
-        """Each case of one snapshot. The last that were asked for are kept, two at least."""
+        """Return each case of one snapshot. The last that were asked for are kept, two at least."""
         if snapshot.id not in self._rows:
             while len(self._rows) > 1 and sum(map(len, self._rows.values())) > MOST_ROWS:
                 del self._rows[next(iter(self._rows))]
@@ -209,7 +209,7 @@ class Site:
 
     @kept_meanwhile
     def current(self, history: History) -> Mapping[KernelKey, KernelNow]:
-        """Each kernel at the newest commit at which it was measured on that setup."""
+        """Return each kernel at the newest commit at which it was measured on that setup."""
 
         def rows(snapshot: Snapshot, names: Collection[CaseName]) -> Mapping[CaseName, Row]:
             # Of the newest commit, where most are, other setups' pages and the exports show them.
@@ -219,12 +219,13 @@ class Site:
         return current(history, rows)
 
     def rows_now(self, history: History) -> list[Row]:
-        """Each case of those kernels."""
+        """Return each case of those kernels."""
         return [row for now in self.current(history).values() for row in now.cases.values()]
 
     @kept
     def kernels(self, history: History) -> Mapping[KernelKey, range]:
-        """All kernels that were measured on a setup, in order: which of its cases are theirs."""
+        """Return all kernels that were measured on a setup, in order: which of its cases are
+        theirs."""
         places, stop = {}, 0
         for key, cases in groupby((name.suite, name.kernel) for name in history.names):
             start, stop = stop, stop + sum(1 for _ in cases)
@@ -275,7 +276,7 @@ class Site:
         return self.table.history(history.setup, [history.names[row] for row in ordered])
 
     def parts(self, history: History) -> Iterator[CaseHistories]:
-        """All cases over the commits, some at a time."""
+        """Return all cases over the commits, some at a time."""
         blocks = math.ceil(len(history.names) / self._block_size(history))
         return (self._block(history, number) for number in range(blocks))
 
@@ -333,7 +334,7 @@ class Site:
         return self._judged(history).unstable
 
     def status_changes(self, history: History) -> Sequence[StatusChange]:
-        """Where cases of a setup became wrong or failed, and where they were fixed."""
+        """Return where cases of a setup became wrong or failed, and where they were fixed."""
         return self._judged(history).statuses
 
     @kept_meanwhile
@@ -390,7 +391,7 @@ class Site:
         return find_count_changes(self.table, history.snapshots)
 
     def explained(self, history: History) -> tuple[ExplainedChange, ...]:
-        """Every change on a setup with its cause, the newest first, then the largest."""
+        """Return every change on a setup with its cause, the newest first, then the largest."""
         changes, current = self.changes(history), self.current(history)
 
         def rows(snapshot: Snapshot, names: Collection[CaseName]) -> Mapping[CaseName, Row]:
@@ -413,7 +414,7 @@ class Site:
 
     @kept
     def noise(self, history: History) -> Noise:
-        """How much times scatter on a setup."""
+        """Return how much times scatter on a setup."""
         newest = history.snapshots[-RECENT:]
         size = max(TOGETHER // len(newest), 1)
         return noise(
@@ -422,7 +423,7 @@ class Site:
         )
 
     def scatter(self, setup: Setup) -> RunScatter:
-        """How much times of a machine and environment differ between runs."""
+        """Return how much times of a machine and environment differ between runs."""
         if setup.place not in self._scatters:
             self._scatters[setup.place] = learn_scatter([(self.table, setup.place)])
         return self._scatters[setup.place]

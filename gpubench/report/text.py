@@ -95,7 +95,7 @@ def interval(value: Ratio | None) -> str:
 
 
 def factor(value: Ratio | None) -> str:
-    """How much a time changed, in words: ``1.70x slower``; the ratio is old over new."""
+    """Return how much a time changed, in words: ``1.70x slower``; the ratio is old over new."""
     if value is None or value.value <= 0:
         return ""
     direction = "faster" if value.value >= 1 else "slower"
@@ -219,7 +219,7 @@ def status_label(status: str) -> str:
 
 
 def disturbed(row: Row) -> str:
-    """Why a case has a time and hardly a verdict, where other work was in its samples; else
+    """Return why a case has a time and hardly a verdict, where other work was in its samples; else
     ``""``."""
     if not row.is_disturbed:
         return ""

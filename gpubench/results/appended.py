@@ -155,7 +155,7 @@ def case_keys(result: ResultFile) -> list[CaseKey]:
 
 
 def _is_right(story: CaseStory | None) -> bool:
-    """Whether the record does not say of a case that it has no time."""
+    """Return whether the record does not say of a case that it has no time."""
     return story is not None and (story.outcome is None or story.outcome.status == "ok")
 
 
@@ -196,7 +196,7 @@ def of_version(processes: Sequence[RecordedProcess], version: str | None) -> lis
 
 
 def has_times(process: FinishedProcess) -> bool:
-    """Whether a process has samples, and they and its rounds can be times."""
+    """Return whether a process has samples, and they and its rounds can be times."""
     seconds = [*process.samples, *(process.rounds.rounds if process.rounds else ())]
     return bool(process.samples) and SHORTEST <= min(seconds) <= max(seconds) <= LONGEST
 

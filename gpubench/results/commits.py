@@ -225,7 +225,7 @@ def resolve_commit(text: str, commits: Iterable[Commit], repository: Path | None
 
 
 def names_commit(text: str, repository: Path | None) -> bool:
-    """Whether git takes it for the name of a commit, and not for the beginning of a hash."""
+    """Return whether git takes it for the name of a commit, and not for the beginning of a hash."""
     is_name = not is_hash(text) or _is_reference(text, repository)
     return is_name and find_commit(text, repository) is not None
 
@@ -274,7 +274,7 @@ def range_fault(text: str) -> str:
 
 
 def is_hash(text: str) -> bool:
-    """Whether it looks like a hash, or like a beginning of one that git would take."""
+    """Return whether it looks like a hash, or like a beginning of one that git would take."""
     return bool(re.fullmatch("[0-9a-fA-F]{4,64}", text))
 
 
@@ -296,7 +296,7 @@ def _object(text: str, repository: Path | None) -> str | None:
 
 
 def _is_reference(text: str, repository: Path | None) -> bool:
-    """Whether a branch or a tag has this name, which looks like a hash."""
+    """Return whether a branch or a tag has this name, which looks like a hash."""
     kinds = "heads", "tags", "remotes"
     return bool(_git_in(repository, "for-each-ref", *(f"refs/{kind}/{text}" for kind in kinds)))
 

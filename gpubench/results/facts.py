@@ -22,7 +22,7 @@ READINGS = ("_per_second", "_seconds", "_mhz", "_c", "_w")
 
 
 def explains(name: str) -> bool:
-    """Whether a fact of that name can explain a change of speed."""
+    """Return whether a fact of that name can explain a change of speed."""
     return name not in PASSING and not name.endswith(READINGS)
 
 
@@ -32,7 +32,8 @@ def concerns_case(
     conditions: Mapping[str, Value],
     listed: Iterable[tuple[str, Collection[str]]],
 ) -> bool:
-    """Whether a case depends on a fact; ``listed`` are backends and the facts that they list.
+    """Return whether a case depends on a fact; ``listed`` are backends and the facts that they
+    list.
 
     A driver says nothing about a case on the CPU, and SciPy's BLAS nothing about one whose process
     had not loaded it. What no backend lists concerns all.

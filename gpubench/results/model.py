@@ -79,7 +79,7 @@ class Setup:
         return Setup(self.machine, self.environment, EVERY)
 
     def fits(self, machine: str | None, environment: str | None) -> bool:
-        """Whether it is on this machine and environment; ``None`` stands for any."""
+        """Return whether it is on this machine and environment; ``None`` stands for any."""
         return machine in (None, self.machine) and environment in (None, self.environment)
 
 

@@ -345,7 +345,7 @@ def _of_parameter(texts: Collection[str]) -> list[str]:
 
 
 def is_text(value: str) -> bool:
-    """Whether an encoding has all of its characters: of no half of one."""
+    """Return whether an encoding has all of its characters: of no half of one."""
     try:
         value.encode()
     except UnicodeEncodeError:

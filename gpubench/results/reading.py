@@ -126,7 +126,7 @@ class Batch:
 def snapshot_files(
     results_dir: Path, refused: Callable[[str, str], object] = lambda path, why: None
 ) -> list[SnapshotFiles]:
-    """All result files and records, in the order of their paths.
+    """Return all result files and records, in the order of their paths.
 
     Links that lead out of the folder are left out: a repository could have any file of its
     reader's shown. ``refused`` is called with the path in it of each one, of a folder that cannot

@@ -292,7 +292,7 @@ def share_disturbed(processes: Iterable[Disturbance | None]) -> float | None:
 
 
 def _moments(content: bytes, place: int, count: int) -> list[str]:
-    """When so many lines from that place on were written, as far as they say."""
+    """Return when so many lines from that place on were written, as far as they say."""
     lines = content.split(b"\n", place + count)[place : place + count]
     return [
         match[1].decode(errors="replace") if (match := _MOMENT.search(line)) else ""

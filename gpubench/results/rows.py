@@ -252,7 +252,7 @@ class RowsOfFiles:
         self._files.append((snapshots, *objects, shares, *rows, row_of[rows[3]], values))
 
     def columns(self) -> RowColumns:
-        """All rows since it was asked for the last time."""
+        """Return all rows since it was asked for the last time."""
         if not self._files:
             self.add(0, None, RecordFile())
         snapshot, version, rounds, shares, name, status, detail, baseline, against, values = (

@@ -549,7 +549,7 @@ def digest(*texts: str) -> str:
 
 
 def table_path(results_dir: Path) -> Path:
-    """Where the table of a results directory is kept."""
+    """Return where the table of a results directory is kept."""
     place = Path(os.path.realpath(results_dir))  # which ``resolve`` refuses of a looped link
     name = hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
     return place.parent / FOLDER / f"{name}.duckdb"

@@ -415,8 +415,8 @@ class Table:
     def rows(
         self, snapshot: Snapshot, names: Collection[CaseName] | None = None
     ) -> dict[CaseName, Row]:
-        """Each case of a snapshot, or some with what they are compared with, in natural order of
-        their names."""
+        """Return each case of a snapshot, or some with what they are compared with, in natural
+        order of their names."""
         wanted = (
             ""
             if names is None
@@ -482,7 +482,7 @@ class Table:
         return self._outlines[setup]
 
     def newest_rows(self, setup: Setup) -> dict[CaseName, Row]:
-        """Each case of a setup at the newest snapshot that has it."""
+        """Return each case of a setup at the newest snapshot that has it."""
         outline = self.outline(setup)
         names_at: dict[int, list[CaseName]] = defaultdict(list)
         for name, place in zip(outline.names, outline.newest.places.tolist(), strict=True):
@@ -604,8 +604,8 @@ class Table:
     def reasons(
         self, snapshots: Iterable[Snapshot], statuses: Collection[Status]
     ) -> dict[int, dict[CaseName, str | None]]:
-        """Why cases are one of these statuses, by the snapshot's id; ``None`` for times that others
-        disturbed."""
+        """Return why cases are one of these statuses, by the snapshot's id; ``None`` for times that
+        others disturbed."""
         rows = self._rows(
             f"""
             select p.snapshot, p."case",

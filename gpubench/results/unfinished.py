@@ -132,13 +132,13 @@ def _not_stored(
 
 
 def _is_newer(moment: float, benchmark: StoredBenchmark | None) -> bool:
-    """Whether a run that began then did so after what asv has stored of a benchmark; its moment is
-    rounded."""
+    """Return whether a run that began then did so after what asv has stored of a benchmark; its
+    moment is rounded."""
     return benchmark is None or 0 < benchmark.started_at < moment - 1
 
 
 def begun(run: Value | None) -> float:
-    """When a run of asv's began, in seconds since 1970; 0 where that is not known: see
+    """Return when a run of asv's began, in seconds since 1970; 0 where that is not known: see
     ``gpubench.asv_plugin``."""
     with suppress(ValueError):
         moment = float(str(run).partition("-")[2])
@@ -147,7 +147,8 @@ def begun(run: Value | None) -> float:
 
 
 def _not_applicable(result: ResultFile) -> set[CaseKey]:
-    """Where asv has n/a: for what was skipped, and for what nobody asked for beside other cases."""
+    """Return where asv has n/a: for what was skipped, and for what nobody asked for beside other
+    cases."""
     indices = np.flatnonzero(np.isnan(result.values[0]) & ~result.missing)
     if not len(indices):
         return set()

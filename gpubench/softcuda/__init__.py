@@ -167,7 +167,7 @@ class SoftwareDevice:
 
 
 def requested() -> bool:
-    """Whether the environment asks for the device in software."""
+    """Return whether the environment asks for the device in software."""
     return os.environ.get(SWITCH, "") not in ("", "0")
 
 

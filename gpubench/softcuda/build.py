@@ -141,7 +141,7 @@ def header_version(header: Path) -> int:
 
 
 def kept(name: str, made_from: Iterable[bytes]) -> Path:
-    """Where in the cache a library of this name lies that was made from these."""
+    """Return where in the cache a library of this name lies that was made from these."""
     digest = hashlib.sha256()
     for part in (find_compiler().encode(), *made_from):
         digest.update(len(part).to_bytes(8, "little") + part)
@@ -213,7 +213,7 @@ def compile_ptx(ptx: str, *, sanitize: bool, count: bool = False) -> Path:
 
 
 def description_of(library: Path) -> Path:
-    """Where what the basic blocks of a module do is described, as JSON."""
+    """Return where what the basic blocks of a module do is described, as JSON."""
     return library.with_suffix(".json")
 
 

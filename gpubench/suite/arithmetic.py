@@ -137,7 +137,8 @@ def _either(exact: Callable[..., Any], of_arrays: Callable[..., Any]) -> Callabl
 
 
 def _compared(holds: Callable[[Any, Any], Any], ordered: bool) -> Callable[[Any, Any], Any]:
-    """Whether one operand is to the other as ``holds`` says; texts are compared with texts."""
+    """Return whether one operand is to the other as ``holds`` says; texts are compared with
+    texts."""
 
     def apply(left: Any, right: Any) -> Any:
         if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):

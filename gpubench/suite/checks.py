@@ -214,7 +214,7 @@ class _KernelChecks:
         self.all_formulas = formulas(kernel)
 
     def faults(self) -> Iterator[Fault]:
-        """Every fault but those of ``nothing_written`` and ``unused``."""
+        """Yield every fault but those of ``nothing_written`` and ``unused``."""
         counts = Counter(name for name, _ in self.declared)
         for name, node in dict(self.declared).items():  # the last of several
             if counts[name] > 1:

@@ -56,7 +56,7 @@ def elements(
 
 
 def _beyond(values: Elements, converted: Elements) -> Elements:
-    """Where a value is not one of the dtype that it was converted to."""
+    """Return where a value is not one of the dtype that it was converted to."""
     beyond: Elements = ~np.isfinite(converted)
     if converted.dtype.kind in "biu":
         beyond = (converted != values) | ~np.isfinite(values)

@@ -232,7 +232,7 @@ def _base(root: Node) -> str | None:
 
 
 def _without_repeats(read: Sequence[Fault], later: Sequence[Fault]) -> tuple[Fault, ...]:
-    """All faults, without those at a place where reading already met one."""
+    """Return all faults, without those at a place where reading already met one."""
     places = {(fault.path, fault.line, fault.column) for fault in read}
     new = (fault for fault in later if (fault.path, fault.line, fault.column) not in places)
     faults = sorted({*read, *new})

@@ -374,11 +374,11 @@ class DeclaredLaunch(Model):
         return self
 
     def blocks(self) -> tuple[tuple[int | Expression, ...], ...]:
-        """Every block shape as a tuple of one to three extents, x first."""
+        """Return every block shape as a tuple of one to three extents, x first."""
         return tuple(extents(block) for block in self.block)
 
     def grids(self) -> tuple[Literal["cover"] | tuple[int | Expression, ...], ...]:
-        """Every grid shape: ``cover``, or a tuple of one to three extents, x first."""
+        """Return every grid shape: ``cover``, or a tuple of one to three extents, x first."""
         items = self.grid if isinstance(self.grid, tuple) else (self.grid,)
         has_formula = any(isinstance(item, Expression) for item in items)
         if has_formula and not any(item == "cover" or isinstance(item, tuple) for item in items):
@@ -544,7 +544,8 @@ class Check(Model):
         return self
 
     def of(self, name: str) -> Check:
-        """How the output of this name is compared: its own tolerances before those of all."""
+        """Return how the output of this name is compared: its own tolerances before those of
+        all."""
         # A column's name is its table's and its own: answer.v1.
         output = self.outputs.get(name) or self.outputs.get(name.partition(".")[0])
         if output is None:
@@ -704,7 +705,7 @@ class Kernel(Model):
         return [name for name, one in self.arrays.items() if one.intent in ("out", "inout")]
 
     def drawn(self) -> dict[tuple[str, ...], Array | Column]:
-        """All that is filled, by its path: arrays, and columns of tables."""
+        """Return all that is filled, by its path: arrays, and columns of tables."""
         drawn: dict[tuple[str, ...], Array | Column] = {}
         drawn |= {("arrays", name): array for name, array in self.arrays.items()}
         for name, table in self.tables.items():

@@ -106,7 +106,7 @@ def _checked(check: Callable[[Any], Any], schema: dict[str, Any]) -> GetPydantic
 
 
 def _is_number(value: object, kind: type[float] = float) -> bool:
-    """Whether it is a number, or a whole one, and no boolean; the reader has bounded it."""
+    """Return whether it is a number, or a whole one, and no boolean; the reader has bounded it."""
     return isinstance(value, int | kind) and not isinstance(value, bool)
 
 

@@ -25,7 +25,7 @@ def calibration_report(kinds: Mapping[Kind, KindCalibration]) -> Iterator[Render
 
 
 def calibration_rows(kinds: Mapping[Kind, KindCalibration]) -> dict[str, dict[str, Any]]:
-    """Each kind as JSON shows it; the scatter is that of a time's logarithm."""
+    """Return each kind as JSON shows it; the scatter is that of a time's logarithm."""
     return {
         kind: {"scatter": one.scatter, "runs": one.runs, "cases": one.cases}
         for kind, one in kinds.items()

@@ -59,7 +59,7 @@ def grid_report(tour: Tour) -> Iterator[Table | str]:
 
 
 def _mapping(tour: Tour, dimensions: int) -> Iterator[str]:
-    """How a thread finds its element, and what that means for arrays of other shapes."""
+    """Yield how a thread finds its element, and what that means for arrays of other shapes."""
     names = "xyz"[:dimensions]
     extents = [g * b for g, b in zip(tour.grid, tour.block, strict=True)][:dimensions]
     if dimensions == 1:
@@ -99,5 +99,5 @@ def grid_rows(tour: Tour) -> dict[str, Any]:
 
 
 def _places(shape: Dim3) -> list[Dim3]:
-    """All places in a shape, x fastest, as CUDA counts them."""
+    """Return all places in a shape, x fastest, as CUDA counts them."""
     return [(x, y, z) for z, y, x in product(*map(range, shape[::-1]))]

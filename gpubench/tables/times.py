@@ -32,7 +32,7 @@ SKIPPED = ("skipped", "verified")
 
 
 def rows_of(measured: Iterable[Measured]) -> list[Row]:
-    """Each measured case beside its baseline, by the report's rules."""
+    """Return each measured case beside its baseline, by the report's rules."""
     return measured_rows(
         (one.record, one.samples, counted_rounds(one.medians), share_disturbed(one.disturbances))
         for one in measured
@@ -170,7 +170,7 @@ def control_table(comparisons: Iterable[tuple[Twins, Ratio | None]]) -> Table:
 
 
 def control_rows(comparisons: Iterable[tuple[Twins, Ratio | None]]) -> list[dict[str, Any]]:
-    """Every comparison as JSON shows it."""
+    """Return every comparison as JSON shows it."""
     return [
         {
             "implementation": twins.case.group.title,
@@ -219,7 +219,8 @@ def _cells(row: Row, notes: dict[str, int], doubts: Iterable[str]) -> dict[str, 
 
 
 def _reasons(rows: Iterable[Row]) -> Iterator[Text]:
-    """Why cases have no time: one line for each reason, of what is skipped for all kernels."""
+    """Yield why cases have no time: one line for each reason, of what is skipped for all
+    kernels."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for row in rows:
         if row.seconds is None:

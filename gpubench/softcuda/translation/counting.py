@@ -302,7 +302,7 @@ def _add(block: BasicBlock, one: Instruction) -> None:
 
 
 def _tells_guard(one: Instruction) -> bool:
-    """Whether something is counted that lanes do not do whose guard is off."""
+    """Return whether something is counted that lanes do not do whose guard is off."""
     return bool(one.guard) and one.opcode not in _CONTROL and bool(_counts_of(one))
 
 

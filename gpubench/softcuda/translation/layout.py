@@ -87,11 +87,12 @@ class Layout:
         self._place_shared()
 
     def waits(self, name: str) -> bool:
-        """Whether threads wait for each other in the function, or in one that it may call."""
+        """Return whether threads wait for each other in the function, or in one that it may
+        call."""
         return any(self.facts[one].waits for one in self._below[name]) or self.cooperates(name)
 
     def cooperates(self, name: str) -> bool:
-        """Whether it synchronises the grid."""
+        """Return whether it synchronises the grid."""
         return any("cudaCGSynchronize" in self.facts[one].calls for one in self._below[name])
 
     def local_bytes(self, name: str) -> int:
@@ -158,7 +159,7 @@ def frame_bytes(function: Function) -> int:
 
 
 def keeps_parameters(function: Function) -> bool:
-    """Whether a program may reach the parameters by generic addresses (PTX ISA, 5.1.6)."""
+    """Return whether a program may reach the parameters by generic addresses (PTX ISA, 5.1.6)."""
     names = {one.name for one in function.parameters}
     sources = (
         _NAME.match(one.operands[1])
@@ -238,7 +239,7 @@ def _reads_again(one: Instruction) -> bool:
 
 
 def _is_fixed(one: Instruction, written: set[str]) -> bool:
-    """Whether place and comparison are the same each time that the loop comes by."""
+    """Return whether place and comparison are the same each time that the loop comes by."""
     operands = one.operands[1:3] if "cas" in one.modifiers else one.operands[1:2]
     return not written.intersection(_REGISTER.findall(" ".join(operands)))
 

@@ -149,7 +149,8 @@ def _cvta(code: Code, one: Instruction) -> str:
 
 @handles("isspacep", " ".join(_SPACES))
 def _isspacep(code: Code, one: Instruction) -> str:
-    """Whether a generic address lies in a space: in global memory where in none of the others."""
+    """Return whether a generic address lies in a space: in global memory where in none of the
+    others."""
     p, a = one.operands
     address, space = code.read(a, "u64"), _space(one)
     constants = [

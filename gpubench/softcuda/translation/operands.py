@@ -229,7 +229,7 @@ class Code:
         return None
 
     def is_read(self, register: str) -> bool:
-        """Whether a register that is written here stands anywhere else in the function."""
+        """Return whether a register that is written here stands anywhere else in the function."""
         return register != "_" and self._uses[register] != 1
 
     @cached_property

@@ -122,7 +122,7 @@ class Block:
     statements: tuple[Statement, ...]
 
     def walk(self) -> Iterator[Statement]:
-        """All statements, those of inner scopes included."""
+        """Yield all statements, those of inner scopes included."""
         for one in self.statements:
             yield one
             if isinstance(one, Block):
@@ -146,7 +146,7 @@ class Function:
     ptx_line: int
 
     def walk(self) -> Iterator[Statement]:
-        """All statements; of a function that is only declared, none."""
+        """Return all statements; of a function that is only declared, none."""
         return self.body.walk() if self.body else iter(())
 
     def instructions(self) -> Iterator[Instruction]:
@@ -319,7 +319,7 @@ class _Reader:
         return Prototype(label, returned, self._parameters(head["parameters"]))
 
     def _variables(self, text: str) -> list[Statement]:
-        """Every variable, or family of registers, of one declaration."""
+        """Return every variable, or family of registers, of one declaration."""
         plain = _POINTED.sub("", text)
         space = kind = ""
         align = end = 0
