@@ -14,6 +14,7 @@ from pathlib import Path
 
 from gpubench.errors import Fault, GpubenchError, did_you_mean
 from gpubench.links import LEADS_OUT, leads_out
+from gpubench.project_file import head_faults
 from gpubench.results.acknowledgement import Acknowledgement
 from gpubench.suite.reader import read_suite_file
 from gpubench.suite.tree import Node
@@ -92,14 +93,7 @@ def _acknowledgement(node: Node) -> Acknowledgement:
 
 
 def _faults(root: Node) -> Iterator[Fault]:
-    version = root.find("version")
-    if version is None or version.content != VERSION:
-        place = version or root
-        yield place.origin.fault(f"version: {VERSION} is missing; this release reads no other")
-    for name, node in root.entries.items():
-        if name not in ("version", "changes"):
-            hint = did_you_mean(name, ("version", "changes"))
-            yield node.key_fault(f"{name!r} is no field; there are version and changes{hint}")
+    yield from head_faults(root, VERSION, "changes")
     changes = root.find("changes")
     if changes and not isinstance(changes.content, tuple):
         yield changes.origin.fault(f"changes is a list; {FORM}")

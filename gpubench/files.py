@@ -7,7 +7,8 @@ import errno
 import os
 import secrets
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 MOST_BYTES = 2**26
@@ -68,8 +69,7 @@ def write_new(path: Path, content: bytes) -> None:
     """
     if os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
-    part = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
-    try:
+    with _part_of(path) as part:
         with part.open("xb") as file:
             file.write(content)
         try:
@@ -78,23 +78,24 @@ def write_new(path: Path, content: bytes) -> None:
             raise
         except OSError:  # a file system without links
             part.rename(path)
-    except OSError as error:
-        error.filename = str(path)
-        raise
-    finally:
-        with suppress(FileNotFoundError):
-            part.unlink()
 
 
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file whole or not at all, in place of what stood there, whose permissions it keeps.
     Raises ``OSError`` with the file's own name."""
-    part = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
-    try:
+    with _part_of(path) as part:
         part.write_bytes(content)
         with suppress(FileNotFoundError):  # a new file
             part.chmod(stat.S_IMODE(path.stat().st_mode))
         part.replace(path)
+
+
+@contextmanager
+def _part_of(path: Path) -> Iterator[Path]:
+    """Name a new file beside another one; remove it at the end, and name the other in errors."""
+    part = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    try:
+        yield part
     except OSError as error:
         error.filename = str(path)
         raise

@@ -61,14 +61,7 @@ def read_machines(folder: Path) -> tuple[Machines, tuple[Fault, ...]]:
 
 
 def _faults(root: Node) -> Iterator[Fault]:
-    version = root.find("version")
-    if version is None or version.content != VERSION:
-        place = version or root
-        yield place.origin.fault(f"version: {VERSION} is missing; this release reads no other")
-    for name, node in root.entries.items():
-        if name not in ("version", "machines"):
-            hint = did_you_mean(name, ("version", "machines"))
-            yield node.key_fault(f"{name!r} is no field; there are version and machines{hint}")
+    yield from head_faults(root, VERSION, "machines")
     machines = root.find("machines")
     if machines and not machines.entries:
         yield machines.origin.fault(f"machines is a mapping of names; {FORM}")
@@ -82,3 +75,16 @@ def _faults(root: Node) -> Iterator[Fault]:
 
 def _patterns(node: Node) -> tuple[str, ...]:
     return tuple(str(one.content) for one in node.items or (node,))
+
+
+def head_faults(root: Node, supported: int, field: str) -> Iterator[Fault]:
+    """Yield what is wrong in a file of ``version``, the one that is supported, and one more field,
+    but for what that field holds."""
+    version = root.find("version")
+    if version is None or version.content != supported:
+        place = version or root
+        yield place.origin.fault(f"version: {supported} is missing; this release reads no other")
+    for name, node in root.entries.items():
+        if name not in ("version", field):
+            hint = did_you_mean(name, ("version", field))
+            yield node.key_fault(f"{name!r} is no field; there are version and {field}{hint}")

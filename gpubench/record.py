@@ -324,8 +324,8 @@ def _finished_cases(lines: Sequence[CaseRecord | RoundsRecord]) -> FinishedCases
 
 
 def to_line(record: Line) -> str:
-    """One line of a record file, newline included; fields at their default are left out, and of a
-    long reason its middle."""
+    """Return one line of a record file, newline included; fields at their default are left out, and
+    of a long reason its middle."""
     record = _cut(record)
     kind = next(kind for kind, type_ in _KINDS.items() if type(record) is type_)
     content = {"format": FORMAT, "kind": kind, **_without_defaults(record)}

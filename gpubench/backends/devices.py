@@ -239,8 +239,8 @@ _Survey = tuple[tuple[Gpu, ...], str | None]
 
 @cache
 def _first_survey(visible: str | None, in_software: bool) -> _Survey:
-    """One for each environment, which `gpubench verify` changes: ``in_software`` is only what it
-    depends on beside ``visible``."""
+    """Survey once for each environment, which `gpubench verify` changes: ``in_software`` is only
+    what it depends on beside ``visible``."""
     return _survey(visible)
 
 
@@ -347,7 +347,7 @@ def _gpu(nvml: Any, index: int, handle: Any) -> Gpu:
 
 
 def _ask(nvml: Any, name: str, *arguments: Any) -> Any | None:
-    """One question to NVML; ``None`` where this driver, device or binding cannot answer it."""
+    """Ask NVML one question; ``None`` where this driver, device or binding cannot answer it."""
     question: Callable[..., Any] | None = getattr(nvml, name, None)
     try:
         return None if question is None else question(*arguments)

@@ -164,7 +164,8 @@ class HostSession(Session):
         return self.call_of(function_of(target, self._backend), (*self._passed, *arguments))
 
     def call_of(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Call:
-        """One run of a function. ``partial`` is the call with the least overhead (0.06 µs)."""
+        """Return one run of a function. ``partial`` is the call with the least overhead (0.06
+        µs)."""
         return partial(function, *arguments)
 
     def sampler(self, call: Call) -> Sampler:

@@ -148,7 +148,7 @@ class NumbaCudaSession(CudaSession):
         )
 
     def kernel(self, name: str, launch: Launch, arguments: Sequence[Native] = ()) -> Call:
-        """One of ``moving_kernels``, bound."""
+        """Return one of ``moving_kernels``, bound."""
         return self._queues(moving_kernels()[name], launch, arguments)
 
     def _queues(self, kernel: Any, launch: Launch, arguments: Sequence[Any]) -> Call:

@@ -297,7 +297,7 @@ def _unreachable(device: str) -> str | None:
 
 
 def _words(error: BaseException) -> str:
-    """One line of a message: Ray's have tracebacks, which end with the cause, and advice."""
+    """Return one line of a message: Ray's have tracebacks, which end with the cause, and advice."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or ["no message"]
     return lines[-1] if re.match(r"\w+(Error|Exception): ", lines[-1]) else lines[0]
 
@@ -316,7 +316,7 @@ def _quiet() -> Iterator[None]:
 
 @cache
 def _token() -> str:
-    """One for all Rays of this process: Ray reads it once."""
+    """Return one token for all Rays of this process: Ray reads it once."""
     return secrets.token_hex(32)
 
 

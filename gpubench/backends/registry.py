@@ -22,7 +22,7 @@ def _declared() -> EntryPoints:
 
 
 def names() -> tuple[str, ...]:
-    """Names of all declared backends, sorted; imports none of them."""
+    """Return the names of all declared backends, sorted; imports none of them."""
     return tuple(sorted(_declared().names))
 
 

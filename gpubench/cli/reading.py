@@ -610,7 +610,7 @@ def _without_repetitions(columns: Sequence[str]) -> list[str]:
 
 
 def _side(name: str, results: Path, open_once: Callable[[Path], Table]) -> ComparisonSide:
-    """One side of a comparison: a results folder, or a commit of ``results``."""
+    """Return one side of a comparison: a results folder, or a commit of ``results``."""
     from gpubench.analysis.comparison import side_of
     from gpubench.results.commits import names_commit
 

@@ -336,7 +336,7 @@ def _compare_one(
     until_fault: bool = False,
     any_dtype: bool = False,
 ) -> CheckResult:
-    """One output; without ``check``, differences of values are measured and are no fault.
+    """Compare one output; without ``check``, differences of values are measured and are no fault.
     ``until_fault``: only whether there is one is asked, and the rest may be left out.
     ``any_dtype``: it may be of another precision than the reference."""
     if output.shape != reference.shape:

@@ -192,7 +192,7 @@ def why_other_columns(
 
 
 def _names(name: str, columns: Mapping[str, AnyArray]) -> Iterator[str]:
-    """Names of the columns of one table among outputs."""
+    """Return the names of the columns of one table among outputs."""
     for column in columns:
         table, _, own = column.partition(".")
         if table == name and own and not own.endswith((IS_NULL, CATEGORIES)):

@@ -109,5 +109,5 @@ def _names_read_by(kernel: Kernel, implementation: Implementation) -> frozenset[
 
 
 def _names_in(*parts: object) -> frozenset[str]:
-    """Names that the formulas of parts of a suite use."""
+    """Return the names that the formulas of parts of a suite use."""
     return frozenset[str]().union(*(formula.names for _, formula in formulas(parts)))

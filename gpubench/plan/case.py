@@ -195,7 +195,7 @@ class Case:
 
     @property
     def data_identity(self) -> str:
-        """Names the inputs among all of the kernel's.
+        """Name the inputs among all of the kernel's.
 
         A new axis at its default is not in it, and names are the first that there were: neither
         another axis nor another name changes what is drawn.
@@ -279,8 +279,8 @@ class Case:
         return specs
 
     def filled(self, spec: ArraySpec) -> np.ndarray[Any, Any]:
-        """One of its arrays or columns whose ``fill`` is a formula; raises ``PlanError`` where an
-        element has no value that its dtype holds."""
+        """Return one of its arrays or columns whose ``fill`` is a formula; raises ``PlanError``
+        where an element has no value that its dtype holds."""
         array = np.empty(spec.shape, spec.dtype)
         for start, piece in self._elements(spec):
             array.reshape(-1)[start : start + piece.size] = piece
@@ -345,7 +345,8 @@ class Case:
 
     @cached_property
     def returns(self) -> tuple[str, ...]:
-        """Names of what a call returns, in order: arrays that others write, then the kernel's."""
+        """Return the names of what a call returns, in order: arrays that others write, then the
+        kernel's."""
         return (*self.implementation.returns, *self.kernel.returns)
 
     def source_path(self) -> Path:

@@ -169,7 +169,7 @@ class Group:
 
     @property
     def backends(self) -> frozenset[str]:
-        """Names of its own backend and its baseline's, where they are known."""
+        """Return the names of its own backend and its baseline's, where they are known."""
         return frozenset({self.backend, (self.baseline or self).backend} - {""})
 
     @property
@@ -208,31 +208,33 @@ class Group:
 
     @cached_property
     def size_names(self) -> tuple[str, ...]:
-        """Names of its axes that are sizes, alphabetically."""
+        """Return the names of its axes that are sizes, alphabetically."""
         return tuple(sorted(name for axis in self.axes for name in axis.sizes))
 
     @cached_property
     def identity_order(self) -> tuple[str, ...]:
-        """Names of axes as an identity has them: sizes, then parameters, each alphabetically."""
+        """Return the names of axes as an identity has them: sizes, then parameters, each
+        alphabetically."""
         names = {name for axis in self.axes for name in axis.names}
         return (*self.size_names, *sorted(names.difference(self.size_names)))
 
     @cached_property
     def data_names(self) -> frozenset[str]:
-        """Names of the axes that decide the inputs, the same for all implementations."""
+        """Return the names of the axes that decide the inputs, the same for all implementations."""
         first = next(iter(self.of_kernel.values()))
         return data_names(self.kernel, self.kernel_axes) if first is self else first.data_names
 
     @cached_property
     def rule_names(self) -> frozenset[str]:
-        """Names that a rule may use without asking a device."""
+        """Return the names that a rule may use without asking a device."""
         launch, names = self.implementation.launch, {*self.identity_order, "implementation"}
         if launch is not None and launch.block:
             names |= {"threads_per_block", "blocks"}
         return frozenset(names | ({"threads"} if self.implementation.threads else set()))
 
     def names(self, formula: Expression) -> frozenset[str]:
-        """Names that a formula needs a value of, those of ``let`` followed to the axes."""
+        """Return the names that a formula needs a value of, those of ``let`` followed to the
+        axes."""
         if formula not in self._names:
             self._names[formula] = self.kernel.axes_behind(formula.names)
         return self._names[formula]

@@ -38,7 +38,8 @@ class Plan:
     """The implementations of each kernel, those too that no device serves."""
 
     def groups(self) -> tuple[Group, ...]:
-        """One group for each implementation that a device serves, in the order of the files."""
+        """Return one group for each implementation that a device serves, in the order of the
+        files."""
         return tuple(self._by_class.values())
 
     def cases(self) -> Iterator[Case]:

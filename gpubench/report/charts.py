@@ -296,7 +296,7 @@ def _shape(row: Row, part: str) -> str:
 
 
 def _launch_map(rows: Sequence[Row], problem: str) -> LaunchMap:
-    """One implementation's: of one problem, or else of all of them."""
+    """Return the map of one implementation: of one problem, or else of all of them."""
     implementation, labels = rows[0].name.implementation, _row_labels(rows)
 
     def column_of(row: Row) -> str:

@@ -68,7 +68,7 @@ class Recommendation:
 
     @property
     def words(self) -> str:
-        """One sentence without its full stop."""
+        """Return one sentence without its full stop."""
         border = f"; the border lies above {self.border}" if self.border else ""
         equals = f" ({self.equals})" if self.equals else ""
         return f"{self.what}{equals} {self.span}{border}".strip()

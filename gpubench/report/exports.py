@@ -157,7 +157,7 @@ def _count_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
 
 
 def _machine_records(history: History, site: Site) -> Iterator[dict[str, Any]]:
-    """One for each fact of a setup, as it was last recorded, and for its noise."""
+    """Yield one record for each fact of a setup, as it was last recorded, and for its noise."""
     recorded = next((s.facts for s in reversed(history.snapshots) if s.facts), {})
     for name, value in sorted({**history.snapshots[-1].params, **recorded}.items()):
         yield {"kind": "fact", "name": name, "value": plain(value)}

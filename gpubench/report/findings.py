@@ -106,7 +106,7 @@ def _in_a_row(times: NDArray[np.float64], near: float, far: float) -> int:
 
 
 def change_view(history: CaseHistories, name: CaseName, change: Change) -> ChangeView:
-    """One change in words and with its case's history."""
+    """Return one change in words and with its case's history."""
     points = rests_on(history, name, change)
     return ChangeView(
         slower=change.slower,

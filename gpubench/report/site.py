@@ -171,8 +171,8 @@ class Site:
 
     @cached_property
     def histories(self) -> tuple[History, ...]:
-        """One for each setup, in their order (``Table.setups``); last those of which nothing is
-        left, since what was measured there has changed."""
+        """Return one for each setup, in their order (``Table.setups``); last those of which nothing
+        is left, since what was measured there has changed."""
         histories = map(self.table.outline, self.table.setups)
         return tuple(sorted(histories, key=lambda history: not history.names))
 

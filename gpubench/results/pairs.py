@@ -95,7 +95,7 @@ class BenchmarkPairs:
 
     @cached_property
     def places(self) -> Mapping[str, tuple[BenchmarkName, ...]]:
-        """Names in pairs by asv's name; one benchmark may be in several pairs."""
+        """Return the names in pairs by asv's name; one benchmark may be in several pairs."""
         of_name: dict[str, tuple[BenchmarkName, ...]] = defaultdict(tuple)
         for pair in self.every:
             for asv_name, place in places_in(pair):
@@ -289,7 +289,8 @@ def _add_matching(
 
 
 def _matches(pattern: PairPattern, names: Collection[str]) -> list[tuple[str, str]]:
-    """Names that a pattern matches, in order, with what replaces them; raises ``ValueError``.
+    """Return the names that a pattern matches, in order, with what replaces them; raises
+    ``ValueError``.
 
     By DuckDB's RE2, which takes time in proportion to a name's length whatever the expression,
     where Python's ``re`` may take for ever.

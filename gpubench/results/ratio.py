@@ -127,7 +127,7 @@ def quotient(baseline: Times, candidate: Times) -> Times:
 
 
 def independent_quotient(one: Ratio, other: Ratio) -> Ratio:
-    """One ratio over another, of samples that have nothing in common: two commits' speedups.
+    """Divide one ratio by another, of samples that have nothing in common: two commits' speedups.
 
     Both errors at their worst at once are too much to ask. On the logarithm the interval's ends are
     as far from the middle as the two ends of these are, squared and added (Zou and Donner,

@@ -79,7 +79,8 @@ class Renamer:
     def _sources(
         self, stored: Sequence[StoredBenchmark], record: RecordFile
     ) -> dict[str, list[str]]:
-        """Names that a benchmark has in the two files, by its name now: what ran last first.
+        """Return the names that a benchmark has in the two files, by its name now: what ran last
+        first.
 
         Those under which asv stored another version than the last one are left out.
         """

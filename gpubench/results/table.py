@@ -142,12 +142,12 @@ class History:
 
     @cached_property
     def commits(self) -> tuple[Commit, ...]:
-        """One for each snapshot."""
+        """Return one for each snapshot."""
         return tuple(snapshot.commit for snapshot in self.snapshots)
 
     @cached_property
     def processors(self) -> tuple[str, ...]:
-        """Names of the processors that measured it."""
+        """Return the names of the processors that measured it."""
         names = {snapshot.processor for snapshot in self.snapshots} - {""}
         return tuple(sorted(names))
 
@@ -624,7 +624,7 @@ class Table:
 
     @store.interruptible()
     def query(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Names of the columns and rows of a query; raises ``ResultsError``."""
+        """Return the names of the columns and rows of a query; raises ``ResultsError``."""
 
         def take(
             table: duckdb.DuckDBPyConnection, sql: str

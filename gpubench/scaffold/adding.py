@@ -73,7 +73,8 @@ class Draft:
 
     @property
     def implementations(self) -> list[tuple[str, FunctionSource]]:
-        """Names of the implementations: their backends, or their functions where two have one."""
+        """Return the names of the implementations: their backends, or their functions where two
+        have one."""
         backends = [function.backend for function in self.functions]
         if len(set(backends)) == len(backends):
             return [(function.backend, function) for function in self.functions]

@@ -117,7 +117,7 @@ def was_faults(
 
 
 def check_presets(root: Node) -> Iterator[Fault]:
-    """Names in presets that no kernel declares."""
+    """Yield the names in presets that no kernel declares."""
     kernels = root.fields("kernels")
     for preset in root.fields("presets").values() if "kernels" in root.entries else ():
         yield from _overlay(preset, list(kernels.values()), "any kernel")
@@ -129,7 +129,8 @@ def check_presets(root: Node) -> Iterator[Fault]:
 
 
 def _overlay(overlay: Node, kernels: list[Node], where: str) -> Iterator[Fault]:
-    """Names in a preset, or in its part for one kernel, that none of the kernels declares."""
+    """Yield the names in a preset, or in its part for one kernel, that none of the kernels
+    declares."""
     launched = {
         name
         for kernel in kernels
@@ -363,7 +364,7 @@ class _KernelChecks:
                 yield self.fault(("returns", index), message)
 
     def formulas(self) -> Iterator[Fault]:
-        """Names in formulas that are not in their scope."""
+        """Yield the names in formulas that are not in their scope."""
         rules = self.names | dict.fromkeys(RULE_NAMES)
         scopes = {"exclude": rules, "skip": rules | dict.fromkeys(DEVICE_FACTS)}
         returned = _texts(self.raw.find("returns"))

@@ -694,14 +694,14 @@ class Kernel(Model):
         return {name: old_names(axis.was) for name, axis in ranges if axis.was is not None}
 
     def arguments(self, implementation: str) -> tuple[str, ...]:
-        """Names of what an implementation is called with: ``call`` without the ``out`` arrays that
-        it returns."""
+        """Return the names of what an implementation is called with: ``call`` without the ``out``
+        arrays that it returns."""
         returned = self.implementations[implementation].returns
         made = {name for name in returned if self.arrays[name].intent == "out"}
         return tuple(name for name in self.call if name not in made)
 
     def written(self) -> list[str]:
-        """Names of the arrays that a run writes and that are looked at."""
+        """Return the names of the arrays that a run writes and that are looked at."""
         return [name for name, one in self.arrays.items() if one.intent in ("out", "inout")]
 
     def drawn(self) -> dict[tuple[str, ...], Array | Column]:
@@ -724,7 +724,8 @@ class Kernel(Model):
         return functions | ({("init", "function"): self.init.function} if self.init else {})
 
     def dtypes(self) -> set[str]:
-        """Names of dtypes, or of parameters that hold such names, and of those that hold orders."""
+        """Return the names of dtypes, or of parameters that hold such names, and of those that hold
+        orders."""
         data = *self.drawn().values(), *self.scalars.values()
         orders = {array.order for array in self.arrays.values() if array.order}
         return {one.dtype for one in data if one.dtype} | (orders - {*ORDERS})

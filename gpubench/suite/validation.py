@@ -159,7 +159,7 @@ def _walk(root: Node, location: tuple[str | int, ...]) -> tuple[Path, Node]:
 
 
 def _fields_at(location: Iterable[str | int]) -> list[str]:
-    """Names of the fields that the model has at pydantic's location."""
+    """Return the names of the fields that the model has at pydantic's location."""
     models: list[type[Model]] = [Suite]
     steps = (step for step in location if not str(step).startswith("<"))  # marks of alternatives
     for step in steps:

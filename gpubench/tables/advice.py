@@ -22,7 +22,7 @@ def ask_words(ask: Ask, label: str, parameters: str) -> str:
 
 
 def advice_lines(one: Advice, ask: Ask, label: str, currency: str) -> Iterator[str]:
-    """One advice for the kernel of that label."""
+    """Yield the lines of one advice for the kernel of that label."""
     yield f"{ask_words(ask, label, one.parameters)}:"
     if not one.totals:
         yield "  no way is ranked"

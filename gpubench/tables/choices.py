@@ -12,7 +12,7 @@ from gpubench.results import Ratio
 
 
 def choose_page(page: ChoosePage) -> Iterator[Text]:
-    """One setup: the verdict, then each kernel."""
+    """Yield lines on one setup: the verdict, then each kernel."""
     yield Text(page.verdict, style="bold")
     yield Text(page.details)
     yield from (Text(f"{s.title}: {s.why} Next: {s.command}") for s in page.states)

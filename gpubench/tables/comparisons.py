@@ -55,7 +55,7 @@ def comparison_report(view: ComparisonView) -> Iterator[RenderableType]:
 
 
 def differences_table(view: ComparisonView) -> Table:
-    """One row for each case, in the order of the view."""
+    """Return one row for each case, in the order of the view."""
     rows = []
     for row in view.rows:
         has_interval = row.ratio is not None and row.ratio.has_interval

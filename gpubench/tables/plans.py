@@ -57,7 +57,7 @@ def plan_table(
 
 
 def devices_table(devices: Iterable[Description]) -> Table:
-    """One row for each device, with what is known about it or why it cannot be used."""
+    """Return one row for each device, with what is known about it or why it cannot be used."""
     rows = ((d.device, d.name, d.unavailable or format_identity(d.facts)) for d in devices)
     return table(("device", "name", "facts"), rows, folded=True)
 
@@ -68,8 +68,8 @@ def case_name(case: Case) -> str:
 
 
 def case_row(case: Case, times: Iterable[str]) -> dict[str, Any]:
-    """One case and the labelled times that are taken of it, as JSON shows them; shapes and work are
-    ``null`` where a formula has no value."""
+    """Return one case and the labelled times that are taken of it, as JSON shows them; shapes and
+    work are ``null`` where a formula has no value."""
     row: dict[str, Any] = {
         "name": case_name(case),
         **dict(zip(_WHERE, _where(case), strict=True)),

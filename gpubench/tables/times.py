@@ -111,7 +111,7 @@ _ALIKE = (
 
 
 def time_row(row: Row, doubts: Doubts = NO_DOUBTS_AT_ALL) -> dict[str, Any]:
-    """One labelled time of one case as JSON shows it; seconds, bytes and operations."""
+    """Return one labelled time of one case as JSON shows it; seconds, bytes and operations."""
     seconds = {"median": row.seconds}
     for name in ("low", "high", "q25", "q75", "samples", "runs_per_sample"):
         seconds[name] = getattr(row, name)

@@ -90,7 +90,7 @@ def summary(rows: Sequence[tuple[Case, Verified]], place: CudaPlace) -> str:
 
 
 def case_row(case: Case, outcome: Verified) -> dict[str, Any]:
-    """One case as JSON shows it."""
+    """Return one case as JSON shows it."""
     return {
         "name": case_name(case),
         "suite": case.suite.suite,

@@ -36,7 +36,8 @@ _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 
 
 def _rounded(code: Code, one: Instruction, kind: str) -> str:
-    """One of ``_SIGNS`` between floating point numbers, rounded as the instruction says."""
+    """Return the C of one of ``_SIGNS`` between floating point numbers, rounded as the instruction
+    says."""
     value = f"{{0}} {_SIGNS[one.opcode]} {{1}}"
     if mode := one.chosen(_ROUNDINGS):
         value = f"sc_{one.opcode}_{element_of(kind)}_in({mode}, {{0}}, {{1}}, 0)"
