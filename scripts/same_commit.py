@@ -34,7 +34,14 @@ from gpubench.analysis.comparison import (
     paired,
     side_of,
 )
-from gpubench.analysis.scatter import GRID, TAILS, fit_shares, log_density, on_grid
+from gpubench.analysis.scatter import (
+    GRID,
+    TAILS,
+    fit_shares,
+    learn_scatter,
+    log_density,
+    on_grid,
+)
 from gpubench.errors import GpubenchError, ResultsError
 from gpubench.results import CaseName, Row, Table, open_table
 from gpubench.results.kinds import KINDS, Kind, kind_of
@@ -124,18 +131,32 @@ def timed_twice(one: Run, other: Run) -> Iterator[tuple[Row, Row]]:
 
 
 def print_coverage(runs: Sequence[Run]) -> None:
-    """Print how many medians of later runs lie in intervals of earlier ones, by kind."""
-    inside, total = Counter[Kind](), Counter[Kind]()
-    for one, other in combinations(runs, 2):
-        for row, later in timed_twice(one, other):
-            if row.low and row.high and math.isfinite(row.high):
-                total[kind_of(row)] += 1
-                inside[kind_of(row)] += row.low <= (later.seconds or 0.0) <= row.high
-    print("medians of later runs in the interval of an earlier run")
+    """Print how many medians of later runs lie in intervals of earlier ones, by kind: in that of
+    the rounds, and in the one for the next run, with what was known when the earlier one ended."""
+    rounds, inside, total = Counter[Kind](), Counter[Kind](), Counter[Kind]()
+    widths = defaultdict[Kind, list[float]](list)
+    for number, one in enumerate(runs[:-1]):
+        known = learn_scatter(
+            [(run.table, run.side.snapshots[0].setup.place) for run in runs[: number + 1]]
+        )
+        for other in runs[number + 1 :]:
+            for row, later in timed_twice(one, other):
+                interval, kind = known.next_run(row), kind_of(row)
+                if interval is None or not row.low or not row.high:
+                    continue
+                total[kind] += 1
+                rounds[kind] += row.low <= (later.seconds or 0.0) <= row.high
+                inside[kind] += interval[0] <= (later.seconds or 0.0) <= interval[1]
+                widths[kind].append(interval[1] / (row.seconds or 1.0) - 1)
+    print("medians of later runs in an interval of an earlier one: rounds, next run (its half)")
     for kind in (kind for kind in KINDS if total[kind]):
-        print(f"  {kind:34} {inside[kind] / total[kind]:6.1%} of {total[kind]}")
+        print(
+            f"  {kind:34} {rounds[kind] / total[kind]:6.1%} {inside[kind] / total[kind]:6.1%} "
+            f"(+{np.median(widths[kind]):.1%}) of {total[kind]}"
+        )
     if total.total():
-        print(f"  {'all':34} {inside.total() / total.total():6.1%} of {total.total()}")
+        of = total.total()
+        print(f"  {'all':34} {rounds.total() / of:6.1%} {inside.total() / of:6.1%} of {of}")
 
 
 def print_scatter(runs: Sequence[Run]) -> None:

@@ -96,6 +96,16 @@ MAX_CALIBRATION_FACTOR = 4.0
 MAX_CASES_FOR_TAIL = 500
 """Cases of a kind that tell how heavy tails are; more would take longer and tell the same."""
 
+SHARED_SEEN = 0.02
+"""Standard deviation of what two runs share, as a logarithm: in the runs of ``SEEN`` it was between
+0.1 and 5 %."""
+
+SHARED_PRIOR_RUNS = 5
+"""Pairs of runs as which ``SHARED_SEEN`` counts."""
+
+NORMAL_99 = 2.576
+"""Standard deviations that hold 99 % of a normal distribution."""
+
 NORMAL_95 = 1.96
 """Standard deviations that hold 95 % of a normal distribution."""
 
@@ -259,6 +269,9 @@ class RunScatter:
     """Of speedups."""
     kinds: tuple[KindScatter, ...] = ()
     """Of times, in the order of ``KINDS``; those that the setup has."""
+    shared: float = SHARED_SEEN
+    """Standard deviation of what two runs share against each other, as a logarithm: the clock, the
+    machine."""
     runs: int = 0
     """Whose neighbours were compared."""
     calibrated: bool = False
@@ -271,6 +284,18 @@ class RunScatter:
         it, what other machines showed."""
         known = (self.ratios if of_ratio else self.times).get(row.name)
         return known or _seen_limits(_RATIO if of_ratio and row.pairs else kind_of(row))
+
+    def next_run(self, row: Row) -> tuple[float, float] | None:
+        """Return where the next run's median of a case lies with a chance of 99 %, in the row's
+        unit, as long as code and machine stay; ``None`` without a time.
+
+        What the case differs by and what its whole run shares have nothing in common, so that their
+        limits are added as squares.
+        """
+        if row.seconds is None:
+            return None
+        limit = math.hypot(self.limits_of(row, False)[1], NORMAL_99 * self.shared)
+        return row.seconds * math.exp(-limit), row.seconds * math.exp(limit)
 
 
 NOTHING_KNOWN = RunScatter()
@@ -428,10 +453,12 @@ class _Runs:
         kinds = [kind_of(row) for row in self._rows]
         alone = np.array([is_one_thread(row) for row in self._rows], np.bool_)
         times, ratios = self._differences(0), self._differences(1)
+        shared: list[float] = []
         for column in times.T:
             known = column[alone & ~np.isnan(column)]
             if len(known) >= MIN_CASES_FOR_SHARED:
-                column -= np.median(known)
+                shared.append(float(np.median(known)))
+                column -= shared[-1]
         groups: dict[Kind, list[int]] = defaultdict(list)
         for place, kind in enumerate(kinds):
             groups[kind].append(place)
@@ -463,6 +490,7 @@ class _Runs:
             times=dict(zip(every, map(tuple, limits.tolist()), strict=True)),
             ratios=dict(zip(every, map(tuple, of_ratios.tolist()), strict=True)),
             kinds=tuple(found),
+            shared=_shared_scatter(shared),
             runs=len(self._columns),
             calibrated=self._calibrated,
             notes=tuple(self._notes),
@@ -480,6 +508,14 @@ class _Runs:
         elsewhere = [one != other for one, other in pairwise(places)]
         differences[:, elsewhere] = np.nan
         return differences
+
+
+def _shared_scatter(shared: Sequence[float]) -> float:
+    """Return the standard deviation of what neighbouring runs share. More than ``MAX_SHARED`` is a
+    change of all cases."""
+    squares = [value**2 for value in shared if abs(value) <= MAX_SHARED]
+    total = SHARED_PRIOR_RUNS * SHARED_SEEN**2 + sum(squares)
+    return math.sqrt(total / (SHARED_PRIOR_RUNS + len(squares)))
 
 
 def is_one_thread(row: Row) -> bool:

@@ -51,6 +51,8 @@ class ShownCase:
     change: float | None
     """How many times faster or slower its newest change made it; ``None``: none was found."""
     spark: Sparkline
+    next_run: tuple[float, float] | None
+    """Seconds between which the next run's median lies, 99 of 100."""
 
     @property
     def listed(self) -> dict[str, Any]:
@@ -194,7 +196,7 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
     notes = _rate_notes(rows, site.doubts(key))
     kernels = site.current(history).values()
     roofs, shares = charts.rooflines(now, history, kernels, ranks, notes.numbers)
-    scaled = scalings(rows)
+    scaled, scatter = scalings(rows), site.scatter(history.setup)
     counts = counts_in_words(count(rows)) or "none is compared"
 
     def place(row: Row) -> tuple[int, int, float]:  # of equals the natural order stays
@@ -203,7 +205,8 @@ def build(history: History, key: KernelKey, site: Site) -> KernelPage:
     def shown(row: Row) -> ShownCase:
         its = changes[row.name]
         spark = history_spark(cases, row.name, its, row.unit)
-        return ShownCase(row, shares.get(row.name), its[-1].ratio.factor if its else None, spark)
+        change = its[-1].ratio.factor if its else None
+        return ShownCase(row, shares.get(row.name), change, spark, scatter.next_run(row))
 
     return KernelPage(
         title=kernel_label(key),

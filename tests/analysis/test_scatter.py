@@ -202,6 +202,37 @@ def test_of_many_chances_those_are_changes_that_few_of_so_many_would_be() -> Non
 CASES, RUNS, COMPARISONS = 500, 25, 200
 
 
+def test_the_next_run_lies_where_it_is_said_in_98_of_100_cases_at_least(tmp_path: Path) -> None:
+    """Each case with its own scatter, 0.3 to 10 %, and each run with a clock of its own."""
+    random = np.random.default_rng(34)
+    scatters = np.exp(random.uniform(math.log(0.003), math.log(0.1), 100))
+    logs = scatters[:, None] * random.standard_normal((100, 21))
+    times = np.exp(logs + 0.02 * random.standard_normal(21)) * 1e-3
+    write_runs(tmp_path, {f"n={n}": [*map(float, case[:20])] for n, case in enumerate(times)})
+    table = open_table(tmp_path)
+    rows = table.newest_rows(SETUP)
+
+    found = learned(tmp_path)
+    intervals = [
+        found.next_run(rows[CaseName("add", "add", "numba", "kernel", f"n={n}")])
+        for n in range(len(times))
+    ]
+
+    inside = [i is not None and i[0] <= t <= i[1] for i, t in zip(intervals, times[:, 20], strict=True)]
+    assert np.mean(inside) >= 0.98
+    widths = [i[1] / i[0] for i in intervals if i]
+    assert np.median(widths) < 1.3  # and not by saying nothing
+
+
+def test_what_runs_share_widens_where_the_next_one_lies(tmp_path: Path) -> None:
+    steady = [1e-3] * 8
+    common = [1e-3 * factor for factor in (1.0, 1.1, 1.0, 0.9, 1.0, 1.1, 0.9, 1.0)]
+    for folder, times in ((tmp_path / "steady", steady), (tmp_path / "common", common)):
+        write_runs(folder, {f"n={n}": [t * (1 + n * 1e-4) for t in times] for n in range(12)})
+
+    assert learned(tmp_path / "common").shared > 2 * learned(tmp_path / "steady").shared
+
+
 def simulate(folder: Path, noise: Floats, seed: int) -> RunScatter:
     """What is learned from runs of cases with this noise each, normal."""
     generator = np.random.default_rng(seed)

@@ -72,6 +72,22 @@ def test_each_process_gets_its_own(steady, monkeypatch):
     assert measured(steady) == 3
 
 
+def test_a_later_process_of_a_run_takes_as_many_runs_in_a_sample_as_the_first(steady, monkeypatch):
+    def last_measured() -> CaseRecord:
+        return [x for x in steady.lines if isinstance(x, CaseRecord) and x.status == "ok"][-1]
+
+    run(steady, monkeypatch, "one")
+    first = last_measured()
+    changed = replace(first, runs_per_sample=7)
+    steady.recording.path.write_text(
+        "".join(to_line(changed if line == first else line) for line in steady.lines)
+    )
+    run(steady, monkeypatch, "one")
+    assert last_measured().runs_per_sample == 7
+    run(steady, monkeypatch, "two")
+    assert last_measured().runs_per_sample == first.runs_per_sample != 7
+
+
 @pytest.mark.parametrize(
     "settings",
     [
