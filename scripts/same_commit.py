@@ -4,7 +4,8 @@
 same commit on the same machine, in the order in which they were measured. It prints for each kind
 of case: how many medians of later runs lie in the interval of an earlier one; how much times differ
 between rounds and between runs; the shares of ``gpubench.analysis.scatter.SEEN`` as these runs show
-them. And for each pair of runs, how many cases `gpubench compare` calls slower or faster.
+them. And for each pair of runs, how many cases `gpubench compare` calls slower or faster, and how
+many it finds that were made ``--planted`` times slower in copies of their rows.
 
 ``--runs N --into FOLDER`` measures first: N whole ``asv run`` of the commit that is checked out,
 one after the other, each copied into a folder of its own. What follows ``--`` is given to ``asv
@@ -19,7 +20,8 @@ import shutil
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -37,6 +39,7 @@ from gpubench.analysis.comparison import (
 from gpubench.analysis.scatter import (
     GRID,
     TAILS,
+    RunScatter,
     fit_shares,
     learn_scatter,
     log_density,
@@ -45,6 +48,7 @@ from gpubench.analysis.scatter import (
 from gpubench.errors import GpubenchError, ResultsError
 from gpubench.results import CaseName, Row, Table, open_table
 from gpubench.results.kinds import KINDS, Kind, kind_of
+from gpubench.results.ratio import Ratio
 
 RESULTS = Path(".asv/results")
 
@@ -110,11 +114,41 @@ def read_runs(folders: Sequence[Path]) -> list[Run]:
     return runs
 
 
-def compare_runs(one: Run, other: Run) -> SnapshotComparison:
-    """Compare two runs as `gpubench compare` does with their folders."""
+def known_after(runs: Sequence[Run]) -> RunScatter:
+    """Return what is known of scatter once these runs are measured, as a history of commits has
+    it."""
+    return learn_scatter([(run.table, run.side.snapshots[0].setup.place) for run in runs])
+
+
+def compare_runs(one: Run, other: Run, known: RunScatter | None = None) -> SnapshotComparison:
+    """Compare two runs as `gpubench compare` does: with what is ``known`` of the machine, without
+    it with what their two folders tell."""
     ((old, new),) = paired(one.side, other.side)
-    scatters = known_scatters(one.table, other.table, (old, new))
+    scatters = (known, known) if known else known_scatters(one.table, other.table, (old, new))
     return compare_rows(old, new, one.rows, other.rows, scatters=scatters)
+
+
+def planted(run: Run, chosen: Collection[CaseName], factor: float) -> Run:
+    """Return a run in which these cases take so many times as long."""
+    rows = {
+        name: _slower(row, factor) if name in chosen and row.seconds else row
+        for name, row in run.rows.items()
+    }
+    return run._replace(rows=rows)
+
+
+def _slower(row: Row, factor: float) -> Row:
+    speedup = row.speedup
+    if speedup is not None:
+        speedup = Ratio(speedup.value / factor, speedup.low / factor, speedup.high / factor)
+    return replace(
+        row,
+        seconds=(row.seconds or 0.0) * factor,
+        low=row.low and row.low * factor,
+        high=row.high and row.high * factor,
+        rounds=tuple(seconds * factor for seconds in row.rounds),
+        speedup=speedup,
+    )
 
 
 def same_measurement(one: Row, other: Row) -> bool:
@@ -136,9 +170,7 @@ def print_coverage(runs: Sequence[Run]) -> None:
     rounds, inside, total = Counter[Kind](), Counter[Kind](), Counter[Kind]()
     widths = defaultdict[Kind, list[float]](list)
     for number, one in enumerate(runs[:-1]):
-        known = learn_scatter(
-            [(run.table, run.side.snapshots[0].setup.place) for run in runs[: number + 1]]
-        )
+        known = known_after(runs[: number + 1])
         for other in runs[number + 1 :]:
             for row, later in timed_twice(one, other):
                 interval, kind = known.next_run(row), kind_of(row)
@@ -200,12 +232,15 @@ def _shares(cases: Sequence[Sequence[float]]) -> list[tuple[float, float]]:
 
 def print_verdicts(runs: Sequence[Run]) -> None:
     """Print for each pair of runs how many cases are called slower or faster, each of them falsely,
-    and their share of all that were judged."""
+    and their share of all that were judged: with what the runs up to the later one tell."""
     told, judged = Counter[Kind](), Counter[Kind]()
     worst = 0.0
-    print("slower and faster, of unchanged cases")
-    for one, other in combinations(runs, 2):
-        items = [item for item in compare_runs(one, other).differences if item.ratio and item.new]
+    print("slower and faster, of unchanged cases, with all runs up to the later one known")
+    known = [known_after(runs[: number + 1]) for number in range(len(runs))]
+    for first, second in combinations(range(len(runs)), 2):
+        one, other = runs[first], runs[second]
+        compared = compare_runs(one, other, known[second]).differences
+        items = [item for item in compared if item.ratio and item.new]
         false = [item for item in items if item.verdict in ("slower", "faster")]
         judged.update(kind_of(item.new) for item in items if item.new)
         told.update(kind_of(item.new) for item in false if item.new)
@@ -218,10 +253,31 @@ def print_verdicts(runs: Sequence[Run]) -> None:
     print(f"  {'all':34} {share:6.2%} of {judged.total()}; the worst pair {worst:.2%}")
 
 
+def print_planted(runs: Sequence[Run], factor: float) -> None:
+    """Print how many cases are found that take ``factor`` times as long in the later of two
+    neighbouring runs: one in ten, another tenth in each turn."""
+    found, total = Counter[Kind](), Counter[Kind]()
+    for number, (one, other) in enumerate(pairwise(runs)):
+        known = known_after(runs[: number + 2])
+        names = sorted(name for name in one.rows.keys() & other.rows.keys())
+        for turn in range(10):
+            chosen = {*names[turn::10]}
+            compared = compare_runs(one, planted(other, chosen, factor), known)
+            for item in compared.differences:
+                if item.name in chosen and item.ratio and item.new:
+                    total[kind_of(other.rows[item.name])] += 1
+                    found[kind_of(other.rows[item.name])] += item.verdict == "slower"
+    print(f"{factor:g} times as long in one of ten cases, found between neighbouring runs")
+    for kind in (kind for kind in KINDS if total[kind]):
+        print(f"  {kind:34} {found[kind] / total[kind]:6.1%} of {total[kind]}")
+    print(f"  {'all':34} {found.total() / max(total.total(), 1):6.1%} of {total.total()}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--runs", type=int, default=0)
+    parser.add_argument("--planted", type=float, default=1.5)
     parser.add_argument("--into", type=Path, default=Path("same-commit"))
     own, given = _divide(sys.argv[1:])
     options = parser.parse_args(own)
@@ -237,6 +293,7 @@ def main() -> None:
     print_coverage(runs)
     print_scatter(runs)
     print_verdicts(runs)
+    print_planted(runs, options.planted)
 
 
 def _divide(arguments: list[str]) -> tuple[list[str], list[str]]:
