@@ -402,7 +402,6 @@ class TimedBenchmark:
         recorder.write_facts(settings.run, self._provenance.facts())
         if requested() and is_cuda(case.device):
             self._end_as_recorded(case, recorder)
-        declared = _sized_as_before(declared, recorder.outcome_of_run(name, identity))
         self._preparation = Preparation(
             case,
             self._label,
@@ -413,6 +412,7 @@ class TimedBenchmark:
             version=self._version,
             provenance=self._provenance,
             count=self._label == self._group.times[0] and requested() and counts_wanted(),
+            earlier=recorder.outcome_of_run(name, identity),
         )
         try:
             measurement = self._preparation.prepare()
@@ -466,14 +466,6 @@ class TimedBenchmark:
             self.repeat = len(before.samples)
         else:
             _end_as(outcome)
-
-
-def _sized_as_before(declared: Sampling, outcome: CaseRecord | None) -> Sampling:
-    """Return the sampling of a case with as many runs in a sample as an earlier process of this run
-    found: to find them takes as long as several samples, and each process would find others."""
-    if outcome is None or outcome.status != "ok" or declared.number is not None:
-        return declared
-    return declared.model_copy(update={"number": outcome.runs_per_sample})
 
 
 def _end_as(outcome: CaseRecord) -> NoReturn:

@@ -49,8 +49,8 @@ was 1 to 3 % wide to either side, by the hour, and in a bad one 63 of 100 commit
 slower were found; with forty it is narrower by a quarter."""
 
 BRIEF = 0.3
-"""Seconds that these may take where the case's own samples take less, as those of small arrays do
-(0.2 s); else as long as these."""
+"""Seconds that these may take in all processes where the case's own samples take less, as those of
+small arrays do (0.2 s); else as long as these."""
 
 BRIEF_BYTES = 2**28
 """Arrays of a case for which those of the other side may lie beside them without being asked for:
@@ -172,7 +172,8 @@ def _brief_pairs(
     none."""
     if inputs.nbytes > BRIEF_BYTES or plan.most * plan.processes < LEAST_ROUNDS:
         return Pairs()
-    allowed = max(BRIEF, plan.samples(mine.sample_seconds) * mine.sample_seconds)
+    own = plan.samples(mine.sample_seconds) * mine.sample_seconds
+    allowed = max(BRIEF / plan.processes, own)
     number = declared.number and _part(declared.number)
     seconds = (declared.sample_time or SAMPLE_TIME) / PARTS
     brief = declared.model_copy(update={"number": number, "sample_time": seconds})

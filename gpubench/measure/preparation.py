@@ -103,6 +103,8 @@ class Preparation:
     """Which code it is."""
     count: bool = False
     """Whether the device in software counts what a run does."""
+    earlier: CaseRecord | None = None
+    """What became of the case in another process of the same run."""
     counts: CountsRecord | None = field(default=None, init=False)
     """What a run of a case that is right counted there; on record too."""
     record: CaseRecord = field(init=False)
@@ -183,7 +185,7 @@ class Preparation:
         if is_small:
             measurement.look = partial(self._look, execution)
         tried = execution.run_seconds if self.time == "kernel" else None
-        measurement.size(declared, tried)
+        measurement.size(self._sized_as_before(declared), tried)
         floor_condition, near_floor = floor(session, measurement, self.time)
         pairs = Pairs()
         if opponent := self.opponent or opponent_of(case, self.time):
@@ -210,6 +212,14 @@ class Preparation:
             pair_rounds=pairs.rounds,
         )
         return measurement
+
+    def _sized_as_before(self, declared: Sampling) -> Sampling:
+        """Return the sampling with as many runs in a sample as an earlier process of the run found:
+        to find them takes as long as several samples, and each process would find others."""
+        earlier = self.earlier
+        if earlier is None or earlier.status != "ok" or declared.number is not None:
+            return declared
+        return declared.model_copy(update={"number": earlier.runs_per_sample})
 
     def look(self, measurement: Measurement) -> None:
         """After the last sample: see that a run is right even now, on fresh inputs and, where a run

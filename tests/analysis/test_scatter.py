@@ -218,7 +218,9 @@ def test_the_next_run_lies_where_it_is_said_in_98_of_100_cases_at_least(tmp_path
         for n in range(len(times))
     ]
 
-    inside = [i is not None and i[0] <= t <= i[1] for i, t in zip(intervals, times[:, 20], strict=True)]
+    inside = [
+        i is not None and i[0] <= t <= i[1] for i, t in zip(intervals, times[:, 20], strict=True)
+    ]
     assert np.mean(inside) >= 0.98
     widths = [i[1] / i[0] for i in intervals if i]
     assert np.median(widths) < 1.3  # and not by saying nothing

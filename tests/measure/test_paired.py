@@ -127,7 +127,7 @@ def test_the_ratios_are_put_on_record(tmp_path):
 def test_without_being_asked_for_short_runs_on_the_cpu_are_paired_briefly(
     tmp_path, monkeypatch, samples
 ):
-    monkeypatch.setattr("gpubench.measure.paired.BRIEF", 2.0)  # 40 rounds of 18 ms
+    monkeypatch.setattr("gpubench.measure.paired.BRIEF", 4.0)  # 40 rounds of 18 ms, twice
     recording = Recording(tmp_path, case(tmp_path, "one_ms", f"repeat: {samples}"))
     recording.preparation.prepare()
     rounds = min(2 * samples, BRIEF_ROUNDS)
