@@ -17,6 +17,7 @@ from gpubench.report import text
 from gpubench.report.compare import pair_address
 from gpubench.report.comparison_view import FactRow, fact_row
 from gpubench.report.findings import (
+    BASES,
     ONE_COMMIT,
     ChangeView,
     basis,
@@ -59,10 +60,13 @@ SHARED_BY_ALL = "the machine, or code that all share"
 NOT_OF_A_KERNEL = "Nothing that is recorded of the environment did."
 
 RULE = (
-    f"Steps are sought in the times of each case that has {FEWEST_POINTS} or more. asv's fit "
+    f"Steps are sought in the series of each case that has {FEWEST_POINTS} times or more. Where it "
+    "was measured in turn with its baseline, the series of the speedup decides. Elsewhere, and "
+    "where the baseline itself changed, times alone do. Each row says which. asv's fit "
     "proposes them, and ranks decide: the times after a commit have to lie beyond those before it "
     "by more than chance allows, whatever the noise looks like. One is listed where the medians "
-    f"before and after are {(THRESHOLD - 1) * 100:.0f} % or more apart and each level holds for "
+    f"before and after are {(THRESHOLD - 1) * 100:.0f} % apart or more, or by the threshold in "
+    "asv.conf.json, and each level holds for "
     f"{MIN_LEVEL} commits or more (the newest for {MIN_NEWEST_LEVEL}). The interval of the ratio "
     "has 99 %, corrected for the choice of the place. With fewer times neighbours are held against "
     "each other by their intervals, and the newest commit against the range of its level; that is "
@@ -110,6 +114,7 @@ class ChangeRow:
             only=[
                 direction,
                 "recovered" if self.recovered else "lasting",
+                BASES[self.change.basis],
                 *(["acknowledged"] if self.acknowledged else []),
             ],
             change=self.change.factor,
@@ -202,7 +207,7 @@ def build(history: History, site: Site) -> ChangesPage:
         what = (name.suite, name.kernel, name.implementation, name.time, change.slower, change.kind)
         known = site.acknowledged(history, name, change)
         where = (change.before, change.after, item.recovered, item.cause, item.facts, known)
-        groups[what + where].append(item)
+        groups[(*what, change.basis, *where)].append(item)
     listed = list(groups.values())[:MOST_ROWS]
     cases = site.of_cases(history, [largest.name for largest, *_ in listed])
     shown: dict[CommitLabel, list[ChangeRow]] = defaultdict(list)
@@ -375,9 +380,9 @@ def _row(group: Sequence[ExplainedChange], history: CaseHistories, site: Site) -
         change=view,
         kernel=Link(kernel_label(key), site.address(setup, key)),
         ratio=change.ratio,
-        kind="; ".join(filter(None, (kind, basis(view.points)))),
+        kind="; ".join(filter(None, (kind, BASES[change.basis], basis(view.points)))),
         cause=largest.cause,
-        why=_why(largest),
+        why=_why(largest, history.by_speedup),
         facts=tuple(map(fact_row, largest.facts or ())),
         recovered=commit_label(largest.recovered) if largest.recovered else None,
         speedups=largest.speedups,
@@ -388,7 +393,7 @@ def _row(group: Sequence[ExplainedChange], history: CaseHistories, site: Site) -
     )
 
 
-def _why(item: ExplainedChange) -> str:
+def _why(item: ExplainedChange, by_speedup: bool) -> str:
     direction, moved = ("slower", "rose") if item.change.slower else ("faster", "fell")
     if item.cause == "environment":
         return (
@@ -396,10 +401,12 @@ def _why(item: ExplainedChange) -> str:
             "needs a run of one of the two commits in the other's environment."
         )
     if item.cause == "either":
+        why = "Times of different processors are not compared"
+        if not by_speedup:
+            why = "Its own times do not show it, nor do those of its baseline"
         return (
-            f"The speedup {'fell' if item.change.slower else 'rose'}. "
-            "Times of different processors are not compared, so that it is the kernel or its "
-            "baseline that changed."
+            f"The speedup {'fell' if item.change.slower else 'rose'}. {why}, so that it is the "
+            "kernel or its baseline that changed."
         )
     if item.cause == "baseline":
         names = text.join(dict.fromkeys(name.implementation for name in item.dependents))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,10 @@ ONE_COMMIT = State(
 )
 
 
+BASES = {"time": "by times alone", "speedup": "by speedup"}
+"""Which series decided that there is a change, in words."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChangeView:
     """One change of one case's time, with its history."""
@@ -58,6 +62,8 @@ class ChangeView:
     """Seconds."""
     by_speedup: bool
     """Whether both are times over the baseline's instead: of several processors."""
+    basis: Literal["time", "speedup"]
+    """Which series decided."""
     spark: Sparkline
     points: int
     """Commits that it rests on (``rests_on``)."""
@@ -102,7 +108,7 @@ def rests_on(history: CaseHistories, name: CaseName, change: Change) -> int:
 def _in_a_row(times: NDArray[np.float64], near: float, far: float) -> int:
     times = times[~np.isnan(times)]
     is_far = np.abs(np.log(times / far)) < np.abs(np.log(times / near))
-    return int(is_far.argmax()) if is_far.any() else len(times)
+    return max(int(is_far.argmax()), 1) if is_far.any() else len(times)
 
 
 def change_view(history: CaseHistories, name: CaseName, change: Change) -> ChangeView:
@@ -111,13 +117,14 @@ def change_view(history: CaseHistories, name: CaseName, change: Change) -> Chang
     return ChangeView(
         slower=change.slower,
         factor=change.ratio.factor,
-        claim="; ".join(filter(None, (claim(change), basis(points)))),
+        claim="; ".join(filter(None, (claim(change), BASES[change.basis], basis(points)))),
         before=snapshot_label(history.snapshots[change.before]),
         after=snapshot_label(history.snapshots[change.after]),
         name=name,
         old=change.old,
         new=change.new,
         by_speedup=history.by_speedup,
+        basis=change.basis,
         spark=history_spark(history, name, (change,)),
         points=points,
     )

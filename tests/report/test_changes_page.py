@@ -50,7 +50,11 @@ def test_a_step_is_told_with_factor_interval_commits_and_comparison(tmp_path: Pa
     assert page.verdict == "1 change in 2 cases over 12 commits: 1 slower."
     ((at,),) = [page.commits]
     (row,) = at.rows
-    assert (at.commit.short, row.kind, row.change.slower) == ("77777777", "step", True)
+    assert (at.commit.short, row.kind, row.change.slower) == (
+        "77777777",
+        "step; by times alone",
+        True,
+    )
     assert (row.change.old, row.change.new) == (1.0, 1.5)
     assert row.ratio.has_interval
     assert row.comparison == (
@@ -108,7 +112,7 @@ def test_under_ten_commits_neighbours_differ_and_nothing_is_called_a_step(tmp_pa
     page = page_of(history(tmp_path, slower_since(3), commits=6))
 
     (row,) = page.commits[0].rows
-    assert row.kind == "difference between neighbours"
+    assert row.kind == "difference between neighbours; by times alone"
     assert page.note is not None
     assert page.note.startswith("6 commits measured. Steps are claimed from 10 on")
 
@@ -116,7 +120,7 @@ def test_under_ten_commits_neighbours_differ_and_nothing_is_called_a_step(tmp_pa
 def test_a_change_at_the_newest_commit_alone_is_called_so(tmp_path: Path) -> None:
     (row,) = page_of(history(tmp_path, slower_since(11))).commits[0].rows
 
-    assert row.kind == "difference at the newest commit; rests on 1 commit"
+    assert row.kind == "difference at the newest commit; by times alone; rests on 1 commit"
 
 
 def test_cases_that_changed_alike_share_a_row(sample: Table) -> None:
