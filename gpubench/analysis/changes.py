@@ -274,11 +274,29 @@ def _steps(
         commits = min(len(old), len(new))
         steps.append(Change("step", before, after, *levels_in_seconds, ratio, commits))
     if not steps or steps[-1].after != measured[-MIN_NEWEST_LEVEL]:
-        steps += _newest_difference(times, measured, values[bounds[-2] :])
+        level = values[bounds[-2] :]
+        steps += _newest_step(measured, level) or _newest_difference(times, measured, level)
     left = values - np.repeat(
         [np.median(values[i:j]) for i, j in pairwise(bounds)], np.diff(bounds)
     )
     return steps, scatter_of(left)
+
+
+def _newest_step(measured: NDArray[np.intp], level: Logarithms) -> list[Change]:
+    """Return the newest two commits as a step, where both lie further from the level before them
+    than any that it holds, as ``_newest_difference`` has it of one: ranks cannot tell that of less
+    than eighty commits."""
+    rest, newest = level[:-MIN_NEWEST_LEVEL], level[-MIN_NEWEST_LEVEL:]
+    if len(rest) < MIN_LEVEL:
+        return []
+    low, high = float(rest.min()), float(rest.max())
+    far = MIN_GAP_IN_RANGES * max(high - low, FINEST)
+    if newest.min() < high + far and newest.max() > low - far:
+        return []
+    old, new = float(np.median(rest)), float(np.median(newest))
+    ratio = Ratio(*(math.exp(end - new) for end in (old, low, high)))
+    before, after = measured[-MIN_NEWEST_LEVEL - 1 :][:2].tolist()
+    return [Change("step", before, after, math.exp(old), math.exp(new), ratio, MIN_NEWEST_LEVEL)]
 
 
 def _newest_difference(times: Times, measured: NDArray[np.intp], level: Logarithms) -> list[Change]:

@@ -67,7 +67,7 @@ DOUBLE = levels((30, 1.0), (30, 2.0))
 
 
 def test_a_step_that_times_alone_do_not_show_is_found_by_the_speedup() -> None:
-    noisy = {"process": 0.15, "kernel": STEP, "baseline": STEADY}
+    noisy = {"process": 0.25, "kernel": STEP, "baseline": STEADY}
 
     assert found(history(**noisy, paired=[False] * COMMITS)) == []
     assert found(history(**noisy)) == [(30, "speedup", True)]
@@ -122,10 +122,10 @@ def test_pairs_that_began_later_leave_older_changes_to_the_times() -> None:
 
 
 def test_a_kernel_that_became_too_slow_for_pairs_is_found_by_its_times() -> None:
-    kernel = levels((48, 1.0), (2, 90.0))
-    of = history(kernel=kernel, baseline=STEADY[:50], paired=[place < 48 for place in range(50)])
+    kernel = levels((58, 1.0), (2, 90.0))
+    of = history(kernel=kernel, baseline=STEADY, paired=[place < 58 for place in range(COMMITS)])
 
-    assert found(of) == [(48, "time", True)]
+    assert found(of) == [(58, "time", True)]
 
 
 def test_speedups_of_a_short_history_are_held_against_each_other() -> None:
