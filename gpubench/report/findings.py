@@ -64,7 +64,8 @@ class ChangeView:
     """Whether both are times over the baseline's instead: of several processors."""
     basis: Literal["time", "speedup"]
     """Which series decided."""
-    spark: Sparkline
+    spark: Sparkline | None
+    """``None`` where it is not drawn."""
     points: int
     """Commits that it rests on (``rests_on``)."""
 
@@ -111,8 +112,10 @@ def _in_a_row(times: NDArray[np.float64], near: float, far: float) -> int:
     return max(int(is_far.argmax()), 1) if is_far.any() else len(times)
 
 
-def change_view(history: CaseHistories, name: CaseName, change: Change) -> ChangeView:
-    """Return one change in words and with its case's history."""
+def change_view(
+    history: CaseHistories, name: CaseName, change: Change, *, is_drawn: bool = True
+) -> ChangeView:
+    """Return one change in words and with its case's history, drawn where that is asked for."""
     points = rests_on(history, name, change)
     return ChangeView(
         slower=change.slower,
@@ -125,7 +128,7 @@ def change_view(history: CaseHistories, name: CaseName, change: Change) -> Chang
         new=change.new,
         by_speedup=history.by_speedup,
         basis=change.basis,
-        spark=history_spark(history, name, (change,)),
+        spark=history_spark(history, name, (change,)) if is_drawn else None,
         points=points,
     )
 
