@@ -13,7 +13,7 @@ const gpubenchLists = (() => {
   const MORE = 200; // that "Show more" adds
   const FOLDS = 30; // groups shown at first, and that "Show more" adds
   const FEWEST = 8; // rows from which a list has tools: fewer are seen at a glance
-  const MOST_OPTIONS = 100; // of a filter; what has more values is found by the search
+  const MOST_OPTIONS = 100; // of a filter; one with more values takes a part of the word
 
   const make = (tag, properties = {}, ...children) => {
     const made = Object.assign(document.createElement(tag), properties);
@@ -129,7 +129,9 @@ const gpubenchLists = (() => {
     const wanted = () => {
       const asked = words(value("search")).split(/\s+/).filter(Boolean);
       const filters = Object.keys(fields).filter((key) => key !== "search" && key !== "sort" && value(key));
-      const kept = rows.filter(({ data }) => filters.every((key) => data[key]?.includes(value(key))));
+      const fits = (said, key) =>
+        fields[key].tagName === "SELECT" ? said.includes(value(key)) : said.some((word) => words(word).includes(words(value(key))));
+      const kept = rows.filter(({ data }) => filters.every((key) => fits(data[key] ?? [], key)));
       if (!asked.length) return kept;
       return kept.filter((row) => {
         row.words ??= row.text;
@@ -204,9 +206,11 @@ const gpubenchLists = (() => {
       const counts = new Map();
       for (const { data } of rows) for (const word of new Set(data[key] ?? [])) counts.set(word, (counts.get(word) ?? 0) + 1);
       const isShared = counts.size === 1 && [...counts.values()][0] === rows.length;
-      if (!counts.size || counts.size > MOST_OPTIONS || isShared) return [];
+      if (!counts.size || isShared) return [];
+      const title = key[0].toUpperCase() + key.slice(1);
+      if (counts.size > MOST_OPTIONS) return [field(key, title, make("input", { type: "search", autocomplete: "off", spellcheck: false }))];
       const options = [...counts].map(([word, count]) => [`${word} (${count.toLocaleString("en-US")})`, word]);
-      return [choice(key, key[0].toUpperCase() + key.slice(1), [["all", ""], ...options])];
+      return [choice(key, title, [["all", ""], ...options])];
     };
 
     const read = () => {

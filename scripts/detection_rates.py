@@ -4,8 +4,9 @@ Run ``python scripts/detection_rates.py STORE...``; a store is a folder of asv's
 each benchmark, windows of 100 commits (of shorter histories all, from 20 on) are shuffled, so that
 every step in them is false. Then one step of three scatters, and at least 10 %, is planted at a
 random place of each, five commits or more from its ends. It is found where a step lies within two
-commits of it. The scatter of a window is half the distance of its 16th and 84th percentiles. With
-``--block 5`` runs of five commits stay together.
+commits of it. A newest commit that is far from all others by itself is called a difference, and no
+step: the column "newest" counts windows that have nothing else. The scatter of a window is half the
+distance of its 16th and 84th percentiles. With ``--block 5`` runs of five commits stay together.
 
 The last two columns ask the histories as they are: how many of the regressions that asv publishes
 are real, and how many of those have a slower step of ours within ten commits. One is real where the
@@ -70,7 +71,8 @@ def main() -> None:
     if otava := otava_steps():
         detectors["Otava"] = otava
     print(f"{'store':12} {'windows':>7}  ", end="")
-    print("  ".join(f"{name + ' false, found %':>24}" for name in detectors), " asv's, covered")
+    print("  ".join(f"{name + ' false, found %':>24}" for name in detectors), end="")
+    print("  newest %  asv's, covered")
     for store in given.stores:
         name = store.parent.name if store.name == "results" else store.name
         histories = read_histories(store)
@@ -89,8 +91,9 @@ def main() -> None:
             hits = zip(detector(planted), places, strict=True)
             found = np.mean([any(abs(step - at) <= NEAR for step in steps) for steps, at in hits])
             cells.append(f"{100 * false:16.1f} {100 * found:7.1f}")
+        alone = 100 * np.mean([bool(of) and not _steps(of) for of in changes_of_windows(noise)])
         real, covered = coverage(histories)
-        print(f"{name:12} {len(noise):7}  ", "  ".join(cells), f" {real:5} {covered:7}")
+        print(f"{name:12} {len(noise):7}  ", "  ".join(cells), f"{alone:8.1f} {real:6} {covered:7}")
 
 
 def read_histories(store: Path) -> list[Times]:
@@ -153,7 +156,11 @@ def changes_of_windows(windows: Windows) -> list[tuple[Change, ...]]:
 
 
 def gpubench_steps(windows: Windows) -> list[list[int]]:
-    return [[change.after for change in changes] for changes in changes_of_windows(windows)]
+    return [_steps(changes) for changes in changes_of_windows(windows)]
+
+
+def _steps(changes: Sequence[Change]) -> list[int]:
+    return [change.after for change in changes if change.kind == "step"]
 
 
 def asv_steps(windows: Windows) -> list[list[int]]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpubench.analysis.changes import Change
 from gpubench.analysis.comparison import Difference, SnapshotComparison
-from gpubench.analysis.shared import verdicts_of
+from gpubench.analysis.shared import judge_history
 from gpubench.results import CaseName, Commit, Table
 from gpubench.results.acknowledgement import Acknowledgement, find_acknowledgement
 
@@ -24,8 +24,10 @@ def without_known_alarms(comparison: SnapshotComparison, table: Table) -> Snapsh
         return comparison
     setup = comparison.new.setup
     names = [name for name in alarms if any(one.covers(name) for one in entries)]
-    history = table.history(setup, names)
-    changes = {name: verdict.changes for name, verdict in verdicts_of(history).items()}
+    rows = (one.new for one in comparison.differences if one.name in names)
+    baselines = [row.baseline for row in rows if row and row.baseline]
+    history = table.history(setup, [*dict.fromkeys([*names, *baselines])])
+    changes = judge_history(lambda: [history], threshold=table.threshold).every
     ends = comparison.old.commit.hash, comparison.new.commit.hash
     known = {
         name: entry

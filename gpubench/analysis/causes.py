@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,10 @@ from gpubench.results.facts import concerns_case, explains
 
 Cause = Literal["kernel", "baseline", "environment", "shared", "either"]
 """``shared``: the kernel and its baseline moved alike, and no recorded fact changed with them.
-``either``: the kernel or its baseline, where speedups alone are judged."""
+``either``: the kernel or its baseline, where speedups are judged and no time confirms which."""
+
+MAX_CONFIRMING_COMMITS = 10
+"""Measured commits on either side of a change of a speedup whose times have to confirm it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +155,26 @@ def _cause_in(
 ) -> Cause:
     if facts:
         return "environment"
-    return "either" if history.by_speedup else _cause(row, change, beside, dependents)
+    if history.by_speedup or not _times_confirm(history, row.name, change):
+        return "either"
+    return _cause(row, change, beside, dependents)
+
+
+def _times_confirm(history: CaseHistories, name: CaseName, change: Change) -> bool:
+    """Return whether the times of a case moved too, by half as much as its speedup or more.
+
+    If not, it may be the baseline that moved, too little to be a change of its own.
+    """
+    if change.basis == "time":
+        return True
+    times = history.judged[0, history.rows_of[name]]
+    sides = times[: change.before + 1], times[change.after :]
+    count = min(max(change.commits, 1), MAX_CONFIRMING_COMMITS)
+    old, new = (side[~np.isnan(side)] for side in sides)
+    if not len(old) or not len(new):
+        return False
+    moved = math.log(float(np.median(new[:count])) / float(np.median(old[-count:])))
+    return moved * math.log(change.new / change.old) >= math.log(change.new / change.old) ** 2 / 2
 
 
 def _cause(

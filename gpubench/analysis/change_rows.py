@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gpubench.analysis.changes import changes_of, undone_by
-from gpubench.results import Table
+from gpubench.analysis.changes import undone_by
+from gpubench.analysis.shared import JudgedHistory, judge_history
+from gpubench.results import CaseHistories, Setup, Table
 
 MAX_TIMES = 2**19
 """Cases times commits that are in memory at once, in 60 to 150 bytes each."""
@@ -23,6 +24,8 @@ CHANGE_COLUMNS = {
     "before": ("VARCHAR", "hash of the last commit with the old level"),
     "commit": ("VARCHAR", "hash of the first commit with the new level"),
     "kind": ("VARCHAR", "step, or difference between two neighbours"),
+    "basis": ("VARCHAR", "what decided: speedup, or time where its times alone did"),
+    "is_shared": ("BOOLEAN", "whether most cases of the machine changed alike at that commit"),
     "direction": ("VARCHAR", "slower or faster"),
     "factor": ("DOUBLE", "how many times slower or faster, 1 or more"),
     "old_seconds": ("DOUBLE", "median of the old level; over the baseline where processors differ"),
@@ -35,19 +38,35 @@ CHANGE_COLUMNS = {
 def change_rows(table: Table) -> Iterator[tuple[Any, ...]]:
     """Yield a row for each change of each case, in the order of ``CHANGE_COLUMNS``."""
     for setup in table.setups:
-        outline = table.outline(setup)
-        size = max(MAX_TIMES // max(len(outline.snapshots), 1), 1)
+        judged = judge_setup(table, setup)
+        shared = {
+            (name, change.after) for one in judged.shared for name, change in one.changes.items()
+        }
+        hashes = [commit.hash for commit in table.outline(setup).commits]
+        for name, changes in judged.every.items():
+            own = {*judged.changes[name]}
+            for number, one in enumerate(changes):
+                is_shared = (name, one.after) in shared and one not in own
+                if not is_shared and one not in own:  # less than the project asks for
+                    continue
+                later = undone_by(changes, number)
+                yield (
+                    *(setup.machine, setup.environment, setup.branch or None),
+                    *(name.suite, name.kernel, name.implementation, name.time, name.case),
+                    *(hashes[one.before], hashes[one.after], one.kind, one.basis, is_shared),
+                    "slower" if one.slower else "faster",
+                    *(one.ratio.factor, one.old, one.new),
+                    None if later is None else hashes[changes[later].after],
+                )
+
+
+def judge_setup(table: Table, setup: Setup) -> JudgedHistory:
+    """Judge all cases of a setup, some in memory at a time."""
+    outline = table.outline(setup)
+    size = max(MAX_TIMES // max(len(outline.snapshots), 1), 1)
+
+    def parts() -> Iterator[CaseHistories]:
         for start in range(0, len(outline.names), size):
-            history = table.history(setup, outline.names[start : start + size])
-            hashes = [commit.hash for commit in history.commits]
-            for name, changes in changes_of(history).items():
-                for number, one in enumerate(changes):
-                    later = undone_by(changes, number)
-                    yield (
-                        *(setup.machine, setup.environment, setup.branch or None),
-                        *(name.suite, name.kernel, name.implementation, name.time, name.case),
-                        *(hashes[one.before], hashes[one.after], one.kind),
-                        "slower" if one.slower else "faster",
-                        *(one.ratio.factor, one.old, one.new),
-                        None if later is None else hashes[changes[later].after],
-                    )
+            yield table.history(setup, outline.names[start : start + size])
+
+    return judge_history(parts, outline, table.threshold)

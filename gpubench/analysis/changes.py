@@ -88,6 +88,8 @@ class Change:
     """Old time over new time: above 1 it became faster."""
     commits: int = 0
     """Measured commits at the shorter of the two levels; 0 of a difference, which has none."""
+    basis: Literal["time", "speedup"] = "time"
+    """Which series decided: its times alone, or its speedups over a baseline."""
 
     @property
     def slower(self) -> bool:
@@ -124,7 +126,7 @@ class Level(NamedTuple):
 
 
 def changes_of(history: CaseHistories) -> dict[CaseName, tuple[Change, ...]]:
-    """Return the changes of every case, oldest first."""
+    """Return the changes of every case's times, oldest first."""
     return dict(zip(history.names, changes_in(history.judged), strict=True))
 
 
@@ -136,17 +138,19 @@ def changes_in(times: Times) -> list[tuple[Change, ...]]:
     return [verdict.changes for verdict in verdicts_in(times)]
 
 
-def verdicts_in(times: Times) -> list[Verdict]:
-    """Return what each case's times say; ``times`` as for ``changes_in``.
+def verdicts_in(times: Times, least: Sequence[float] | None = None) -> list[Verdict]:
+    """Return what each case's times say; ``times`` as for ``changes_in``, and ``least`` the factor
+    of each case from which a change counts (``THRESHOLD`` without).
 
     From ten measured commits on, the levels of ``gpubench.analysis.steps`` on the logarithm of the
     times, so that a doubling and a halving weigh the same. The newest commit alone is a
     ``difference``, if it is far from its level. With fewer than ten commits, each is a difference
-    to the one before it if their intervals do not overlap. Changes under 5 % are left out.
+    to the one before it if their intervals do not overlap. Smaller changes are left out.
     """
+    least = [THRESHOLD] * times.shape[1] if least is None else least
     measured = [np.flatnonzero(~np.isnan(medians)) for medians in times[0]]
     verdicts = [
-        Verdict(_noticed(_differences(times[:, case], places)), 0.0)
+        Verdict(_noticed(_differences(times[:, case], places), least[case]), 0.0)
         if len(places) < FEWEST_POINTS
         else Verdict((), 0.0)
         for case, places in enumerate(measured)
@@ -155,20 +159,21 @@ def verdicts_in(times: Times) -> list[Verdict]:
         case: values
         for case, places in enumerate(measured)
         if len(places) >= FEWEST_POINTS
-        and may_hold_a_step(values := np.log(times[0, case, places]))
+        and may_hold_a_step(values := np.log(times[0, case, places]), least[case])
     }
-    for case, levels in zip(series, levels_of([*series.values()]), strict=True):
-        steps, scatter = _steps(times[:, case], measured[case], levels)
-        verdicts[case] = Verdict(_noticed(steps), scatter)
+    proposed = levels_of([*series.values()], [least[case] for case in series])
+    for case, levels in zip(series, proposed, strict=True):
+        steps, scatter = _steps(times[:, case], measured[case], levels, least[case])
+        verdicts[case] = Verdict(_noticed(steps, least[case]), scatter)
     return verdicts
 
 
-def _noticed(changes: Iterable[Change]) -> tuple[Change, ...]:
-    return tuple(change for change in changes if change.ratio.factor >= THRESHOLD)
+def _noticed(changes: Iterable[Change], least: float) -> tuple[Change, ...]:
+    return tuple(change for change in changes if change.ratio.factor >= least)
 
 
-def may_hold_a_step(values: Logarithms) -> bool:
-    """Return whether two levels can be apart by ``THRESHOLD``. Most series hold no step, and this
+def may_hold_a_step(values: Logarithms, least: float = THRESHOLD) -> bool:
+    """Return whether two levels can be apart by ``least``. Most series hold no step, and this
     test costs a tenth of the fit.
 
     It cannot lose one: two neighbours' mean and three neighbours' median are levels themselves,
@@ -180,26 +185,28 @@ def may_hold_a_step(values: Logarithms) -> bool:
     low, high = np.minimum(values[1:], values[:-1]), np.maximum(values[1:], values[:-1])
     threes = np.maximum(low[:-1], np.minimum(high[:-1], values[2:]))
     medians = np.concatenate([pairs, threes, values[-2:]])
-    return float(np.ptp(medians)) >= math.log(THRESHOLD)
+    return float(np.ptp(medians)) >= math.log(least)
 
 
 def undone_by(changes: Sequence[Change], index: int) -> int | None:
     """Index of the later change that brought a time back to where ``changes[index]`` took it from.
 
-    Back means within ``THRESHOLD`` of the old level, or beyond. ``None`` while it lasts.
+    Back means within ``THRESHOLD`` of the old level, or beyond; of a smaller change, half of the
+    way. ``None`` while it lasts.
     """
     change = changes[index]
+    near = min(THRESHOLD, math.sqrt(change.ratio.factor))
     for later in range(index + 1, len(changes)):
         new = changes[later].new
-        back = new <= change.old * THRESHOLD if change.slower else new >= change.old / THRESHOLD
+        back = new <= change.old * near if change.slower else new >= change.old / near
         if back:
             return later
     return None
 
 
-def slower_than_best(changes: Sequence[Change]) -> Change | None:
+def slower_than_best(changes: Sequence[Change], least: float = THRESHOLD) -> Change | None:
     """Return how much slower a case is now than at its best level, as one change; ``None`` where
-    the newest level is the best, or within ``THRESHOLD`` of it.
+    the newest level is the best, or within the factor ``least`` of it.
 
     It goes from the last snapshot of the best level to the first of the next one.
     """
@@ -211,12 +218,13 @@ def slower_than_best(changes: Sequence[Change]) -> Change | None:
         last = last or change
         if ratio.value < worst.value:
             worst, first = ratio, change
-    if first is None or last is None or worst.factor < THRESHOLD:
+    if first is None or last is None or worst.factor < least:
         return None
     if first is last:
         return first
-    commits = min(first.commits, last.commits)
-    return Change(first.kind, first.before, first.after, first.old, last.new, worst, commits)
+    ends = first.before, first.after, first.old, last.new
+    basis = first.basis if first.basis == last.basis else "time"
+    return Change(first.kind, *ends, worst, min(first.commits, last.commits), basis)
 
 
 def _ends(ratio: Ratio) -> tuple[float, float, float]:
@@ -241,7 +249,7 @@ def _differences(times: Times, measured: NDArray[np.intp]) -> list[Change]:
 
 
 def _steps(
-    times: Times, measured: NDArray[np.intp], proposed: Sequence[Level]
+    times: Times, measured: NDArray[np.intp], proposed: Sequence[Level], least: float
 ) -> tuple[list[Change], float]:
     """Return the steps between levels that hold, the newest commit where it stands alone, and the
     scatter.
@@ -250,7 +258,7 @@ def _steps(
     place among all commits (Bonferroni) and for the memory of the noise.
     """
     values = np.log(times[0, measured])
-    levels = find_levels(values, [level.stop for level in proposed[:-1]], math.log(THRESHOLD))
+    levels = find_levels(values, [level.stop for level in proposed[:-1]], math.log(least))
     bounds = levels.bounds
     quantile = NormalDist().inv_cdf(1 - ERROR / 2 / len(values))
     quantile *= math.sqrt((1 + levels.memory) / (1 - levels.memory))
@@ -266,11 +274,29 @@ def _steps(
         commits = min(len(old), len(new))
         steps.append(Change("step", before, after, *levels_in_seconds, ratio, commits))
     if not steps or steps[-1].after != measured[-MIN_NEWEST_LEVEL]:
-        steps += _newest_difference(times, measured, values[bounds[-2] :])
+        level = values[bounds[-2] :]
+        steps += _newest_step(measured, level) or _newest_difference(times, measured, level)
     left = values - np.repeat(
         [np.median(values[i:j]) for i, j in pairwise(bounds)], np.diff(bounds)
     )
     return steps, scatter_of(left)
+
+
+def _newest_step(measured: NDArray[np.intp], level: Logarithms) -> list[Change]:
+    """Return the newest two commits as a step, where both lie further from the level before them
+    than any that it holds, as ``_newest_difference`` has it of one: ranks cannot tell that of less
+    than eighty commits."""
+    rest, newest = level[:-MIN_NEWEST_LEVEL], level[-MIN_NEWEST_LEVEL:]
+    if len(rest) < MIN_LEVEL:
+        return []
+    low, high = float(rest.min()), float(rest.max())
+    far = MIN_GAP_IN_RANGES * max(high - low, FINEST)
+    if newest.min() < high + far and newest.max() > low - far:
+        return []
+    old, new = float(np.median(rest)), float(np.median(newest))
+    ratio = Ratio(*(math.exp(end - new) for end in (old, low, high)))
+    before, after = measured[-MIN_NEWEST_LEVEL - 1 :][:2].tolist()
+    return [Change("step", before, after, math.exp(old), math.exp(new), ratio, MIN_NEWEST_LEVEL)]
 
 
 def _newest_difference(times: Times, measured: NDArray[np.intp], level: Logarithms) -> list[Change]:
@@ -307,7 +333,7 @@ def _quick_scatter(values: Logarithms) -> float:
     return float(np.median(np.abs(np.diff(values)))) * _PER_DIFFERENCE
 
 
-def jump_cost(values: Logarithms) -> float:
+def jump_cost(values: Logarithms, least: float = THRESHOLD) -> float:
     """Return what a jump costs a fit: as much as ``PENALTY * log(n)`` values scatter.
 
     At least the smallest change that is reported: times that repeat exactly would be fitted one by
@@ -317,10 +343,12 @@ def jump_cost(values: Logarithms) -> float:
     eight times as long, and misses a few in a thousand clear steps, since it can explain one by
     noise that remembers.
     """
-    return max(PENALTY * _quick_scatter(values) * math.log(len(values)), math.log(THRESHOLD))
+    return max(PENALTY * _quick_scatter(values) * math.log(len(values)), math.log(least))
 
 
-def levels_of(series: Sequence[Logarithms]) -> list[list[Level]]:
+def levels_of(
+    series: Sequence[Logarithms], least: Sequence[float] | None = None
+) -> list[list[Level]]:
     """Levels of each series by ``asv.step_detect.solve_potts_approx``, a Potts model with absolute
     deviations. asv finds the best pieces of one series at a time, which takes eight times as long.
     """
@@ -329,10 +357,12 @@ def levels_of(series: Sequence[Logarithms]) -> list[list[Level]]:
     # Not at the top: asv imports all of its commands and plugins.
     from asv.step_detect import get_mu_dist, merge_pieces
 
+    least = [THRESHOLD] * len(series) if least is None else least
+    jump_costs = np.array([*map(jump_cost, series, least)])
     levels = []
     for first in range(0, len(series), TOGETHER):
         several = series[first : first + TOGETHER]
-        costs = np.array([jump_cost(values) for values in several])
+        costs = jump_costs[first : first + TOGETHER]
         pieces = best_pieces(several, costs)
         for values, cost, stops in zip(several, costs.tolist(), pieces, strict=True):
             deviations = get_mu_dist(values.tolist(), [1.0] * len(values))

@@ -9,16 +9,22 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.analysis.changes import Change, Verdict, verdicts_in
-from gpubench.analysis.status_changes import StatusChange
-from gpubench.results import CaseHistories, CaseName, Ratio, Times
+from gpubench.analysis.changes import THRESHOLD, Change, Verdict, verdicts_in
+from gpubench.analysis.speedup_changes import (
+    MAX_GAIN_APART,
+    decide_by_speedups,
+    paired_cases,
+)
+from gpubench.analysis.status_changes import StatusChange, find_status_changes
+from gpubench.analysis.steps import FINEST
+from gpubench.results import CaseHistories, CaseName, History, Ratio, Times
 
 MIN_CASES = 10
 """Cases of a commit from which it is told what they share: of fewer, some changed ones could pass
@@ -31,7 +37,7 @@ NEAR = 2
 """Commits that the steps of one shared change may be apart."""
 
 MIN_TOLERANCE = math.log(1.1)
-MAX_TOLERANCE = math.log(1.25)
+MAX_TOLERANCE = math.log(MAX_GAIN_APART)
 """How far the factors of cases that change alike may be from the median one: programs gain
 differently by another processor."""
 
@@ -78,19 +84,88 @@ class JudgedHistory:
     """Where cases became wrong, failed, were skipped or fixed."""
 
 
-def judge(
-    verdicts: Mapping[CaseName, Verdict], spans: Spans, statuses: Sequence[StatusChange] = ()
+def judge_history(
+    parts: Callable[[], Iterable[CaseHistories]],
+    outline: History | None = None,
+    threshold: Callable[[CaseName], float | None] = lambda _: None,
 ) -> JudgedHistory:
-    """Divide what the cases say into what each says and what they share."""
+    """Judge all cases of a setup.
+
+    First the times of all cases say what most of them share. Then the ratio to the baseline
+    decides of each case that was measured in turn with it (``gpubench.analysis.speedup_changes``).
+
+    Args:
+        parts: some cases at a time, each time that it is called.
+        outline: of all of them, to know baselines that stand in another part.
+        threshold: factor from which a change of a case counts, where the project says one.
+    """
+    verdicts: dict[CaseName, Verdict] = {}
+    spans: dict[CaseName, tuple[int, int]] = {}
+    statuses: list[StatusChange] = []
+    has_pairs = False
+    for part in parts():
+        verdicts |= verdicts_of(part, least_factors(part.names, threshold))
+        spans |= spans_of(part)
+        statuses += find_status_changes(part)
+        has_pairs = has_pairs or paired_cases(part).size > 0
     changes = {name: verdict.changes for name, verdict in verdicts.items()}
     shared = tuple(shared_changes(changes, spans))
+    own = without_shared(changes, shared)
+    if has_pairs:
+        of_all = _changes_by_case(shared)
+        usual = _usual_baselines(outline) if outline else {}
+        decided: dict[CaseName, Verdict] = {}
+        for part in parts():
+            least = least_factors(part.names, threshold)
+            decided |= decide_by_speedups(part, verdicts, own, of_all, least, usual)
+        verdicts |= decided
+        own |= {name: verdict.changes for name, verdict in decided.items()}
+        for name in decided:
+            every = [*own[name], *of_all.get(name, ())]
+            changes[name] = tuple(sorted(every, key=lambda change: change.after))
     unstable = {name: one.scatter for name, one in verdicts.items() if one.is_unstable}
-    return JudgedHistory(changes, without_shared(changes, shared), shared, unstable, statuses)
+    kept = {
+        name: tuple(change for change in of_case if change.ratio.factor >= (threshold(name) or 0))
+        for name, of_case in own.items()
+    }
+    return JudgedHistory(changes, kept, shared, unstable, statuses)
 
 
-def verdicts_of(history: CaseHistories) -> dict[CaseName, Verdict]:
-    """Return what the history of every case says, without the noise that whole runs share."""
-    return dict(zip(history.names, verdicts_in(without_shared_noise(history.judged)), strict=True))
+def least_factors(
+    names: Iterable[CaseName], threshold: Callable[[CaseName], float | None]
+) -> list[float]:
+    """Return the factor from which changes of each case are sought: that of the project where it is
+    smaller than ours. The others are left out once it is known what most cases share."""
+    given = (threshold(name) for name in names)
+    return [THRESHOLD if one is None else min(max(one, 1 + FINEST), THRESHOLD) for one in given]
+
+
+def verdicts_of(
+    history: CaseHistories, least: Sequence[float] | None = None
+) -> dict[CaseName, Verdict]:
+    """Return what the times of every case say, without the noise that whole runs share."""
+    verdicts = verdicts_in(without_shared_noise(history.judged), least)
+    if history.by_speedup:
+        verdicts = [
+            replace(one, changes=tuple(replace(each, basis="speedup") for each in one.changes))
+            for one in verdicts
+        ]
+    return dict(zip(history.names, verdicts, strict=True))
+
+
+def _changes_by_case(shared: Iterable[SharedChange]) -> dict[CaseName, list[Change]]:
+    by_case: dict[CaseName, list[Change]] = defaultdict(list)
+    for one in shared:
+        for name, change in one.changes.items():
+            by_case[name].append(change)
+    return by_case
+
+
+def _usual_baselines(outline: History) -> dict[CaseName, CaseName]:
+    """Return what each case was measured against at its newest commit."""
+    numbers = outline.newest.baselines.tolist()
+    pairs = zip(outline.names, numbers, strict=True)
+    return {name: outline.names[number] for name, number in pairs if number >= 0}
 
 
 def spans_of(history: CaseHistories) -> dict[CaseName, tuple[int, int]]:

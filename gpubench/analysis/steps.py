@@ -18,7 +18,7 @@ as much as ``n (1 - r) / (1 + r)`` others.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -67,8 +67,11 @@ MAX_MEMORY = 0.9
 """Largest correlation of neighbours that is assumed: noise that lasts longer looks like levels."""
 
 CLEAR_SCATTERS = 6.0
-"""Scatters of the wider level from which the memory of the noise does not count: what wanders
-within levels is in their scatter."""
+"""Scatters of a level, in the geometric mean of the two, from which the memory of the noise does
+not count: what wanders within levels is in their scatter."""
+
+MIN_CLEAR_SCATTERS = 3.0
+"""The same of the wider level alone."""
 
 ONE_SCATTER = (15.87, 84.13)
 """Percentiles that are two standard deviations apart, of normal noise."""
@@ -95,6 +98,8 @@ class _Series:
     least_change: float
     memory: float = 0.0
     evidence: dict[tuple[int, int, int], tuple[float, bool]] = field(default_factory=dict)
+    firm: set[int] = field(default_factory=set)
+    """Boundaries that stand whatever their levels are merged with."""
     certain_gap: float = field(init=False)
     """Gap between two levels from which they are apart whatever their ranks say."""
 
@@ -114,14 +119,19 @@ class _Series:
         Negative where it is no step at all, by the length of the shorter level: of such
         boundaries, those of the shortest level fall first.
         """
-        key = start, place, stop
-        if key not in self.evidence:
-            self.evidence[key] = self._judge(*key)
-        evidence, is_clear = self.evidence[key]
+        evidence, is_clear = self.evidence_of(start, place, stop)
+        if place in self.firm and evidence >= 0:
+            return _CERTAIN
         needed = math.log(len(self.values) / MAX_FALSE_SHARE)
         if not is_clear:
             needed *= (1 + self.memory) / (1 - self.memory)
         return evidence / needed
+
+    def evidence_of(self, start: int, place: int, stop: int) -> tuple[float, bool]:
+        key = start, place, stop
+        if key not in self.evidence:
+            self.evidence[key] = self._judge(*key)
+        return self.evidence[key]
 
     def _judge(self, start: int, place: int, stop: int) -> tuple[float, bool]:
         """Return minus the logarithm of the chance, and whether the step is clear of the noise."""
@@ -139,7 +149,19 @@ class _Series:
         separation, evidence = rank_evidence(before, after)
         if separation < MIN_SEPARATION:
             return 0.0, True
-        return evidence, size >= CLEAR_SCATTERS * max(scatter_of(before), scatter_of(after), FINEST)
+        return evidence, self._is_clear(size, before, after)
+
+    def _is_clear(self, size: float, before: Floats, after: Floats) -> bool:
+        narrow, wide = sorted(max(scatter_of(side), FINEST) for side in (before, after))
+        is_far = size >= CLEAR_SCATTERS * math.sqrt(narrow * wide)
+        return is_far and size >= MIN_CLEAR_SCATTERS * wide
+
+    def is_firm(self, start: int, place: int, stop: int) -> bool:
+        """Return whether a boundary stands whatever its levels are merged with: clear of the noise,
+        and beyond chance for any choice of its place and of both ends."""
+        evidence, is_clear = self.evidence_of(start, place, stop)
+        needed = 3 * math.log(len(self.values)) - math.log(MAX_FALSE_SHARE)
+        return is_clear and needed <= evidence < _CERTAIN
 
 
 def find_levels(values: Floats, proposed: Iterable[int], least_change: float) -> Levels:
@@ -152,6 +174,9 @@ def find_levels(values: Floats, proposed: Iterable[int], least_change: float) ->
     """
     series = _Series(values, least_change)
     bounds = [0, *proposed, len(values)]
+    series.firm = {
+        place for start, place, stop in _triples(bounds) if series.is_firm(start, place, stop)
+    }
     _prune(series, bounds)
     _split(series, bounds)
     for index in range(1, len(bounds) - 1):
@@ -218,6 +243,11 @@ def _log_choices(count: int, chosen: int) -> float:
     return math.lgamma(count + 1) - math.lgamma(chosen + 1) - math.lgamma(count - chosen + 1)
 
 
+def _triples(bounds: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Yield each boundary with its neighbours."""
+    return zip(bounds, bounds[1:], bounds[2:], strict=False)
+
+
 def _gap(before: Floats, after: Floats) -> float:
     """Return how far apart the nearest values of two levels are; negative where they overlap."""
     return float(max(after.min() - before.max(), before.min() - after.max()))
@@ -272,10 +302,13 @@ def _split(series: _Series, bounds: list[int]) -> None:
         if stop - start < 2 * MIN_LEVEL:
             continue
         place = _best_split(series.values[start:stop]) + start
+        # A step that is not split off is in the memory of its level.
+        series.memory = _memory(series.values, sorted([*bounds, place]))
         if series.stands(start, place, stop):
             bounds.append(place)
             levels += [(start, place), (place, stop)]
     bounds.sort()
+    series.memory = _memory(series.values, bounds)
 
 
 def _best_split(values: Floats) -> int:

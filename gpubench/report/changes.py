@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from gpubench.report import text
 from gpubench.report.compare import pair_address
 from gpubench.report.comparison_view import FactRow, fact_row
 from gpubench.report.findings import (
+    BASES,
     ONE_COMMIT,
     ChangeView,
     basis,
@@ -40,11 +41,12 @@ from gpubench.report.site import (
 from gpubench.report.work import CountChangeRow, CountGroup, count_change_rows, count_groups
 from gpubench.results import ABSENT, CaseHistories, CaseName, History, Ratio
 
-MOST_ROWS = 300
-"""Rows on one page, the newest; a longer list is cut and says so."""
+DRAWN_ROWS = 300
+"""Rows with a drawing of their history, the newest; older ones have it on the page of the kernel.
+So a row takes 1 KB in place of 2."""
 
-_NAMED = 12
-"""Cases named in one row beside the largest."""
+TOGETHER = 300
+"""Rows whose histories are in memory at once."""
 
 CAUSES: dict[Cause, str] = {
     "kernel": "the kernel",
@@ -59,10 +61,13 @@ SHARED_BY_ALL = "the machine, or code that all share"
 NOT_OF_A_KERNEL = "Nothing that is recorded of the environment did."
 
 RULE = (
-    f"Steps are sought in the times of each case that has {FEWEST_POINTS} or more. asv's fit "
+    f"Steps are sought in the series of each case that has {FEWEST_POINTS} times or more. Where it "
+    "was measured in turn with its baseline, the series of the speedup decides. Elsewhere, and "
+    "where the baseline itself changed, times alone do. Each row says which. asv's fit "
     "proposes them, and ranks decide: the times after a commit have to lie beyond those before it "
     "by more than chance allows, whatever the noise looks like. One is listed where the medians "
-    f"before and after are {(THRESHOLD - 1) * 100:.0f} % or more apart and each level holds for "
+    f"before and after are {(THRESHOLD - 1) * 100:.0f} % apart or more, or by the threshold in "
+    "asv.conf.json, and each level holds for "
     f"{MIN_LEVEL} commits or more (the newest for {MIN_NEWEST_LEVEL}). The interval of the ratio "
     "has 99 %, corrected for the choice of the place. With fewer times neighbours are held against "
     "each other by their intervals, and the newest commit against the range of its level; that is "
@@ -96,7 +101,7 @@ class ChangeRow:
     speedups: tuple[Ratio | None, Ratio | None]
     comparison: str
     others: tuple[str, ...]
-    other_count: int
+    """Cases that changed alike."""
     acknowledged: str = ""
     """Who knows of it, and why it is accepted; empty for a new one."""
 
@@ -105,13 +110,16 @@ class ChangeRow:
         direction = "slower" if self.change.slower else "faster"
         return listed(
             suite=[self.change.name.suite],
+            kernel=[self.kernel.label],
             implementation=[self.change.name.implementation],
+            commit=[self.change.after.short],
             why=[CAUSES[self.cause]],
-            only=[
-                direction,
+            what=[direction],
+            state=[
                 "recovered" if self.recovered else "lasting",
-                *(["acknowledged"] if self.acknowledged else []),
+                "acknowledged" if self.acknowledged else "",
             ],
+            basis=[BASES[self.change.basis]],
             change=self.change.factor,
             speedup=self.speedups[1],
         )
@@ -131,12 +139,16 @@ class SharedRow:
     facts: tuple[FactRow, ...]
     comparison: str
     others: tuple[str, ...]
-    other_count: int
 
     @property
     def listed(self) -> dict[str, Any]:
         direction = "slower" if self.slower else "faster"
-        return listed(why=[SHARED_BY_ALL], only=[direction], change=self.ratio.factor)
+        return listed(
+            commit=[self.after.short],
+            why=[SHARED_BY_ALL],
+            what=[direction],
+            change=self.ratio.factor,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +169,10 @@ class StatusRow:
     def listed(self) -> dict[str, Any]:
         return listed(
             suite=[self.name.suite],
+            kernel=[self.kernel.label],
             implementation=[self.name.implementation],
-            only=["now without a time" if self.is_worse else "has a time again"],
+            commit=[self.after.short],
+            what=["now without a time" if self.is_worse else "has a time again"],
         )
 
 
@@ -186,7 +200,6 @@ class ChangesPage:
     causes: dict[str, int]
     """How many rows have which cause, in words."""
     commits: tuple[CommitChanges, ...]
-    more: int
     counted: str
     """How often counted work changed, a sentence; empty where nothing was counted twice."""
     states: tuple[State, ...]
@@ -202,16 +215,13 @@ def build(history: History, site: Site) -> ChangesPage:
         what = (name.suite, name.kernel, name.implementation, name.time, change.slower, change.kind)
         known = site.acknowledged(history, name, change)
         where = (change.before, change.after, item.recovered, item.cause, item.facts, known)
-        groups[what + where].append(item)
-    listed = list(groups.values())[:MOST_ROWS]
-    cases = site.of_cases(history, [largest.name for largest, *_ in listed])
+        groups[(*what, change.basis, *where)].append(item)
     shown: dict[CommitLabel, list[ChangeRow]] = defaultdict(list)
-    for group in listed:
-        row = _row(group, cases, site)
+    for row in _change_rows(list(groups.values()), history, site):
         shown[row.change.after].append(row)
     counted: dict[CommitLabel, list[CountChangeRow]] = defaultdict(list)
     count_changes = count_groups(history, site)
-    for count_row in count_change_rows(count_changes[:MOST_ROWS], history, site):
+    for count_row in count_change_rows(count_changes, history, site):
         counted[count_row.after].append(count_row)
     shared: dict[CommitLabel, list[SharedRow]] = defaultdict(list)
     shared_changes = site.shared_changes(history)
@@ -220,7 +230,7 @@ def build(history: History, site: Site) -> ChangesPage:
         shared[shared_row.after].append(shared_row)
     statuses: dict[CommitLabel, list[StatusRow]] = defaultdict(list)
     status_groups = _status_groups(site.status_changes(history))
-    for status_group in status_groups[:MOST_ROWS]:
+    for status_group in status_groups:
         status_row = _status_row(status_group, history, site)
         statuses[status_row.after].append(status_row)
     newest_first = dict.fromkeys(reversed(site.labels(history)))
@@ -252,7 +262,6 @@ def build(history: History, site: Site) -> ChangesPage:
             )
             for commit, is_open in zip(order, are_open, strict=True)
         ),
-        more=sum(max(len(rows) - MOST_ROWS, 0) for rows in (groups, count_changes, status_groups)),
         counted=_counted_words(count_changes),
         states=tuple(states),
         unstable=tuple(
@@ -277,8 +286,7 @@ def _shared_row(one: SharedChange, history: History, site: Site) -> SharedRow:
         why=f"{claim}: the machine, or code that all share. {recorded}",
         facts=tuple(map(fact_row, facts)),
         comparison=f"{site.page_address('compare', history.setup)}#{pair_address(old, new)}",
-        others=tuple(case_words(name) for name in [*one.changes][:_NAMED]),
-        other_count=moved,
+        others=tuple(map(case_words, one.changes)),
     )
 
 
@@ -362,7 +370,20 @@ def _counted_words(counted: Sequence[CountGroup]) -> str:
     )
 
 
-def _row(group: Sequence[ExplainedChange], history: CaseHistories, site: Site) -> ChangeRow:
+def _change_rows(
+    groups: Sequence[Sequence[ExplainedChange]], history: History, site: Site
+) -> Iterator[ChangeRow]:
+    """Yield the rows, newest first, with the histories of some cases in memory at a time."""
+    for start in range(0, len(groups), TOGETHER):
+        part = groups[start : start + TOGETHER]
+        cases = site.of_cases(history, [largest.name for largest, *_ in part])
+        for group in part:
+            yield _row(group, cases, site, is_drawn=start < DRAWN_ROWS)
+
+
+def _row(
+    group: Sequence[ExplainedChange], history: CaseHistories, site: Site, *, is_drawn: bool
+) -> ChangeRow:
     largest = group[0]
     change, name, setup = largest.change, largest.name, history.setup
     key = (name.suite, name.kernel)
@@ -370,25 +391,24 @@ def _row(group: Sequence[ExplainedChange], history: CaseHistories, site: Site) -
     is_newest = (history.statuses[history.rows_of[name], change.after + 1 :] == ABSENT).all()
     difference = "at the newest commit" if is_newest else "between neighbours"
     kind = "step" if change.kind == "step" else f"difference {difference}"
-    view = change_view(history, name, change)
+    view = change_view(history, name, change, is_drawn=is_drawn)
     return ChangeRow(
         change=view,
         kernel=Link(kernel_label(key), site.address(setup, key)),
         ratio=change.ratio,
-        kind="; ".join(filter(None, (kind, basis(view.points)))),
+        kind="; ".join(filter(None, (kind, BASES[change.basis], basis(view.points)))),
         cause=largest.cause,
-        why=_why(largest),
+        why=_why(largest, history.by_speedup),
         facts=tuple(map(fact_row, largest.facts or ())),
         recovered=commit_label(largest.recovered) if largest.recovered else None,
         speedups=largest.speedups,
         comparison=f"{site.page_address('compare', setup)}#{pair}",
-        others=tuple(case_words(item.name) for item in group[1 : _NAMED + 1]),
-        other_count=len(group) - 1,
+        others=tuple(case_words(item.name) for item in group[1:]),
         acknowledged=str(site.acknowledged(history, name, change) or ""),
     )
 
 
-def _why(item: ExplainedChange) -> str:
+def _why(item: ExplainedChange, by_speedup: bool) -> str:
     direction, moved = ("slower", "rose") if item.change.slower else ("faster", "fell")
     if item.cause == "environment":
         return (
@@ -396,10 +416,12 @@ def _why(item: ExplainedChange) -> str:
             "needs a run of one of the two commits in the other's environment."
         )
     if item.cause == "either":
+        why = "Times of different processors are not compared"
+        if not by_speedup:
+            why = "Its own times do not show it, nor do those of its baseline"
         return (
-            f"The speedup {'fell' if item.change.slower else 'rose'}. "
-            "Times of different processors are not compared, so that it is the kernel or its "
-            "baseline that changed."
+            f"The speedup {'fell' if item.change.slower else 'rose'}. {why}, so that it is the "
+            "kernel or its baseline that changed."
         )
     if item.cause == "baseline":
         names = text.join(dict.fromkeys(name.implementation for name in item.dependents))

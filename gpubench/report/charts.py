@@ -19,7 +19,7 @@ from gpubench.analysis.headline import KernelNow, fastest_variants
 from gpubench.analysis.roofline import STREAMS, Attained, MemoryCeiling, attained, memory_ceiling
 from gpubench.names import CPU, Value, format_identity, parse_identity
 from gpubench.report import text
-from gpubench.report.findings import basis, claim, rests_on, size_words, wins
+from gpubench.report.findings import BASES, basis, claim, rests_on, size_words, wins
 from gpubench.report.site import CommitLabel, State
 from gpubench.results import (
     ABSENT,
@@ -202,7 +202,7 @@ def history_chart(
         points_of = [rests_on(history, name, change) for change in changes[name]]
         events = [
             f"{claim(change)} at {labels[change.after].short}"
-            + (f" ({basis(points)})" if basis(points) else "")
+            f" ({'; '.join(filter(None, (BASES[change.basis], basis(points))))})"
             for change, points in zip(changes[name], points_of, strict=True)
         ]
         if earlier := len(events[:-MOST_EVENTS]):

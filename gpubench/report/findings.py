@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,10 @@ ONE_COMMIT = State(
 )
 
 
+BASES = {"time": "by times alone", "speedup": "by speedup"}
+"""Which series decided that there is a change, in words."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChangeView:
     """One change of one case's time, with its history."""
@@ -58,7 +62,10 @@ class ChangeView:
     """Seconds."""
     by_speedup: bool
     """Whether both are times over the baseline's instead: of several processors."""
-    spark: Sparkline
+    basis: Literal["time", "speedup"]
+    """Which series decided."""
+    spark: Sparkline | None
+    """``None`` where it is not drawn."""
     points: int
     """Commits that it rests on (``rests_on``)."""
 
@@ -102,23 +109,26 @@ def rests_on(history: CaseHistories, name: CaseName, change: Change) -> int:
 def _in_a_row(times: NDArray[np.float64], near: float, far: float) -> int:
     times = times[~np.isnan(times)]
     is_far = np.abs(np.log(times / far)) < np.abs(np.log(times / near))
-    return int(is_far.argmax()) if is_far.any() else len(times)
+    return max(int(is_far.argmax()), 1) if is_far.any() else len(times)
 
 
-def change_view(history: CaseHistories, name: CaseName, change: Change) -> ChangeView:
-    """Return one change in words and with its case's history."""
+def change_view(
+    history: CaseHistories, name: CaseName, change: Change, *, is_drawn: bool = True
+) -> ChangeView:
+    """Return one change in words and with its case's history, drawn where that is asked for."""
     points = rests_on(history, name, change)
     return ChangeView(
         slower=change.slower,
         factor=change.ratio.factor,
-        claim="; ".join(filter(None, (claim(change), basis(points)))),
+        claim="; ".join(filter(None, (claim(change), BASES[change.basis], basis(points)))),
         before=snapshot_label(history.snapshots[change.before]),
         after=snapshot_label(history.snapshots[change.after]),
         name=name,
         old=change.old,
         new=change.new,
         by_speedup=history.by_speedup,
-        spark=history_spark(history, name, (change,)),
+        basis=change.basis,
+        spark=history_spark(history, name, (change,)) if is_drawn else None,
         points=points,
     )
 

@@ -240,7 +240,7 @@ def build(history: History | None, site: Site) -> Overview:
     worse = [
         (name, change)
         for name, changes in site.unacknowledged(history).items()
-        if (change := slower_than_best(changes))
+        if (change := slower_than_best(changes, site.threshold(name)))
     ]
     worse.sort(key=lambda item: -item[1].ratio.factor)
     are_worse = {name for name, _ in worse}

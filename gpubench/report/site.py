@@ -16,20 +16,14 @@ import numpy as np
 
 from gpubench.analysis.advice_checks import Prediction, verification_path, verifications
 from gpubench.analysis.causes import ExplainedChange, explained_changes, newest_first
-from gpubench.analysis.changes import Change, Verdict
+from gpubench.analysis.changes import THRESHOLD, Change
 from gpubench.analysis.count_changes import CountChange, find_count_changes
 from gpubench.analysis.declared_work import NO_DOUBTS, KernelDoubts, find_doubts
 from gpubench.analysis.headline import KernelKey, KernelNow, current
 from gpubench.analysis.noise import RECENT, Noise, noise
 from gpubench.analysis.scatter import RunScatter, learn_scatter
-from gpubench.analysis.shared import (
-    JudgedHistory,
-    SharedChange,
-    judge,
-    spans_of,
-    verdicts_of,
-)
-from gpubench.analysis.status_changes import StatusChange, find_status_changes
+from gpubench.analysis.shared import JudgedHistory, SharedChange, judge_history
+from gpubench.analysis.status_changes import StatusChange
 from gpubench.names import kernel_title
 from gpubench.report import text
 from gpubench.results import (
@@ -333,39 +327,19 @@ class Site:
         """Cases whose noise lets nothing be said, with their scatter: a logarithm."""
         return self._judged(history).unstable
 
+    def threshold(self, name: CaseName) -> float:
+        """Return the factor from which a case is called slower than it was: that of asv.conf.json,
+        else ``THRESHOLD``."""
+        return self.table.threshold(name) or THRESHOLD
+
     def status_changes(self, history: History) -> Sequence[StatusChange]:
         """Return where cases of a setup became wrong or failed, and where they were fixed."""
         return self._judged(history).statuses
 
     @kept_meanwhile
     def _judged(self, history: History) -> JudgedHistory:
-        """Return what is said of the times of all cases on a setup."""
-        verdicts: dict[CaseName, Verdict] = {}
-        spans: dict[CaseName, tuple[int, int]] = {}
-        statuses: list[StatusChange] = []
-        for part in self.parts(history):
-            verdicts |= verdicts_of(part)
-            spans |= spans_of(part)
-            statuses += find_status_changes(part)
-        judged = judge(verdicts, spans, statuses)
-        if not self.table.thresholds:
-            return judged
-        least = {name: self._threshold(name) for name in judged.changes}
-        kept = {
-            name: tuple(one for one in its if one.ratio.factor >= least[name])
-            for name, its in judged.changes.items()
-        }
-        return replace(judged, changes=kept)
-
-    def _threshold(self, name: CaseName) -> float:
-        """Return the factor from which a change of a case counts, by asv.conf.json."""
-        asv_name = self.table.asv_names.get(name.benchmark, name.benchmark.asv_name)
-        shares = [
-            share
-            for pattern, share in self.table.thresholds
-            if re.match(pattern, asv_name)  # as asv has it
-        ]
-        return 1 + max(shares, default=0.0)
+        """Return what is said of all cases on a setup."""
+        return judge_history(lambda: self.parts(history), history, self.table.threshold)
 
     def counts(self, snapshot: Snapshot) -> Mapping[CaseName, CaseCounts]:
         """Return the counted work of each case of one snapshot; that of the last two that were

@@ -180,9 +180,11 @@ class CountChangeRow:
     def listed(self) -> dict[str, Any]:
         return listed(
             suite=[self.name.suite],
+            kernel=[self.kernel.label],
             implementation=[self.name.implementation],
+            commit=[self.after.short],
             why=["the environment" if self.facts else "the kernel"],
-            only=["more work" if self.grew else "less work"],
+            what=["more work" if self.grew else "less work"],
         )
 
 

@@ -288,6 +288,15 @@ class Table:
         """Commits that no history has, oldest first."""
         return self.order.outside
 
+    def threshold(self, name: CaseName) -> float | None:
+        """Return the factor from which a change of a case counts, by asv.conf.json; ``None`` where
+        that says nothing of it."""
+        if not self.thresholds:
+            return None
+        asv_name = self.asv_names.get(name.benchmark, name.benchmark.asv_name)
+        shares = [share for pattern, share in self.thresholds if re.match(pattern, asv_name)]
+        return 1 + max(shares) if shares else None
+
     @property
     def is_kept(self) -> bool:
         """Whether it has a file."""

@@ -117,6 +117,15 @@ def test_two_commits_at_the_newest_level_are_a_step() -> None:
     assert (change.kind, change.before, change.after) == ("step", 9, 10)
 
 
+@pytest.mark.parametrize("commits", [20, 59, 65, 75, 120])
+def test_two_commits_at_a_level_far_away_are_a_step_in_histories_of_any_length(
+    commits: int,
+) -> None:
+    found = find_changes(noisy(*[1.0] * commits, 90.0, 90.0, sigma=0.05))
+
+    assert [(change.kind, change.after) for change in found] == [("step", commits)]
+
+
 def test_the_newest_commit_alone_is_a_difference() -> None:
     (change,) = find_changes(times(*[1.0] * 11, 1.5))
 
@@ -138,11 +147,12 @@ def test_neighbours_that_deviate_alike_raise_the_bar(seed: int) -> None:
     assert find_changes(times(*values)) == ()
 
 
-@pytest.mark.parametrize("seed", [8, 26, 49, 85, 102])
-def test_levels_of_a_few_noisy_commits_are_no_steps(seed: int) -> None:
-    chance = random.Random(seed)
+def test_levels_of_a_few_noisy_commits_are_hardly_ever_steps() -> None:
+    medians = np.random.default_rng(1).normal(1.0, 0.05, (200, 12))
 
-    assert find_changes(times(*(chance.gauss(1.0, 0.05) for _ in range(12)))) == ()
+    found = changes_in(np.stack([medians, medians * 0.99, medians * 1.01]))
+
+    assert sum(map(bool, found)) <= 2
 
 
 def test_a_step_of_few_commits_in_a_long_history_is_found() -> None:

@@ -23,6 +23,9 @@ class OneHistory:
     of: CaseHistories
     acknowledged: tuple[Acknowledgement, ...]
 
+    def threshold(self, _name: CaseName) -> None:
+        return None
+
     def history(self, _setup: object, _names: Sequence[CaseName]) -> CaseHistories:
         return self.of
 

@@ -7,9 +7,8 @@ import pytest
 from histories import history_of, snapshot, timed
 
 from gpubench.analysis.changes import slower_than_best
-from gpubench.analysis.shared import JudgedHistory, judge, spans_of, verdicts_of
+from gpubench.analysis.shared import JudgedHistory, judge_history
 from gpubench.analysis.shared import without_shared_noise as without
-from gpubench.analysis.status_changes import find_status_changes
 from gpubench.results import CaseHistories, CaseName
 
 NAMES = [CaseName("add", f"k{index}", "numba", "kernel", "n=4") for index in range(20)]
@@ -36,7 +35,7 @@ def history(factors: np.ndarray) -> CaseHistories:
 
 
 def judged(of: CaseHistories) -> JudgedHistory:
-    return judge(verdicts_of(of), spans_of(of), find_status_changes(of))
+    return judge_history(lambda: [of])
 
 
 def test_a_step_that_most_cases_share_is_one_row() -> None:

@@ -59,6 +59,34 @@ def test_changes_name_their_commit_and_that_they_last(results: Path) -> None:
     assert all(row["recovered"] is None for row in slower)
 
 
+def test_changes_say_what_decided_and_whether_most_cases_share_them(results: Path) -> None:
+    rows = answer(results, "select distinct basis, is_shared from changes")
+
+    assert rows == [{"basis": "time", "is_shared": False}]
+
+
+def test_changes_are_those_of_the_projects_thresholds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    results = tmp_path / "results"
+    write_benchmarks(results)
+    for day in range(1, 13):
+        slow = 1.0 if day < 7 else 1.03
+        write_format_2(results, day, {PAIR.baseline: [slow, 2.0 * slow, 10.0, 3 * slow]})
+    config = {"version": 1, "results_dir": "results", "regressions_thresholds": {".*": 0.02}}
+    question = "select round(factor, 2) as factor from changes"
+
+    without = answer(results, question)
+    Path("asv.conf.json").write_text(json.dumps(config))
+    smaller = answer(results, question)
+    config["regressions_thresholds"] = {".*": 0.04}
+    Path("asv.conf.json").write_text(json.dumps(config))
+
+    assert without == answer(results, question) == []
+    assert smaller == [{"factor": 1.03}] * 3
+
+
 @pytest.mark.parametrize("view", ["results", "runs", "commits", "benchmarks", "changes", "counts"])
 def test_no_column_has_a_reserved_name(results: Path, view: str) -> None:
     import duckdb

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from result_files import CommitFiles
 
 from gpubench.report import changes
@@ -50,7 +51,11 @@ def test_a_step_is_told_with_factor_interval_commits_and_comparison(tmp_path: Pa
     assert page.verdict == "1 change in 2 cases over 12 commits: 1 slower."
     ((at,),) = [page.commits]
     (row,) = at.rows
-    assert (at.commit.short, row.kind, row.change.slower) == ("77777777", "step", True)
+    assert (at.commit.short, row.kind, row.change.slower) == (
+        "77777777",
+        "step; by times alone",
+        True,
+    )
     assert (row.change.old, row.change.new) == (1.0, 1.5)
     assert row.ratio.has_interval
     assert row.comparison == (
@@ -108,7 +113,7 @@ def test_under_ten_commits_neighbours_differ_and_nothing_is_called_a_step(tmp_pa
     page = page_of(history(tmp_path, slower_since(3), commits=6))
 
     (row,) = page.commits[0].rows
-    assert row.kind == "difference between neighbours"
+    assert row.kind == "difference between neighbours; by times alone"
     assert page.note is not None
     assert page.note.startswith("6 commits measured. Steps are claimed from 10 on")
 
@@ -116,7 +121,7 @@ def test_under_ten_commits_neighbours_differ_and_nothing_is_called_a_step(tmp_pa
 def test_a_change_at_the_newest_commit_alone_is_called_so(tmp_path: Path) -> None:
     (row,) = page_of(history(tmp_path, slower_since(11))).commits[0].rows
 
-    assert row.kind == "difference at the newest commit; rests on 1 commit"
+    assert row.kind == "difference at the newest commit; by times alone; rests on 1 commit"
 
 
 def test_cases_that_changed_alike_share_a_row(sample: Table) -> None:
@@ -131,8 +136,8 @@ def test_cases_that_changed_alike_share_a_row(sample: Table) -> None:
     )
     newest, oldest = (commit for commit in page.commits if commit.rows)
     (faster,), (slower,) = newest.rows, oldest.rows
-    assert (faster.kernel.label, faster.other_count) == ("mandelbrot", 3)
-    assert (slower.kernel.label, slower.other_count) == ("vector_add", 3)
+    assert (faster.kernel.label, len(faster.others)) == ("mandelbrot", 3)
+    assert (slower.kernel.label, len(slower.others)) == ("vector_add", 3)
     assert slower.others[0] == "vector_add numba_parallel n=262144"
 
 
@@ -167,3 +172,28 @@ def test_the_page_is_written_with_every_row_a_link_to_its_comparison(tmp_path: P
     content = (site / "changes.html").read_text(encoding="utf-8")
     assert "1.50× slower" in content
     assert 'href="compare.html#a=66666666,runner,virtualenv-py3.11&amp;b=77777777' in content
+
+
+def test_no_row_is_left_out_and_older_ones_are_not_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "TOGETHER", 2)
+    monkeypatch.setattr(changes, "DRAWN_ROWS", 2)
+    results = history(tmp_path, lambda index: 2.0**index, commits=6)
+
+    rows = [row for at in page_of(results).commits for row in at.rows]
+
+    assert [row.change.after.short[0] for row in rows] == ["5", "4", "3", "2", "1"]
+    assert [row.change.spark is not None for row in rows] == [True, True, False, False, False]
+
+
+def test_rows_are_narrowed_by_kernel_commit_direction_and_state_together(tmp_path: Path) -> None:
+    results = history(tmp_path, lambda index: 1.5 if 4 <= index < 8 else 1.0)
+
+    listed = [row.listed for at in page_of(results).commits for row in at.rows]
+
+    assert [(row["what"], row["state"], row["commit"]) for row in listed] == [
+        (["faster"], ["lasting"], ["88888888"]),
+        (["slower"], ["recovered"], ["44444444"]),
+    ]
+    assert {*map(str, (row["kernel"] for row in listed))} == {"['add']"}

@@ -131,7 +131,7 @@ def test_changes_are_marked_at_their_place_among_the_commits_of_the_chart() -> N
     assert numba.changes == (change,)
     assert numba.sentence.endswith(
         "; slower than the previous commit: intervals do not overlap at 00000000 "
-        "(rests on 1 commit)."
+        "(by times alone; rests on 1 commit)."
     )
 
 

@@ -50,7 +50,7 @@ def test_a_change_is_said_with_its_factor_and_its_two_commits() -> None:
     words = change_view(history(), NUMBA, SLOWER)
 
     assert (words.slower, words.factor) == (True, 2.0)
-    assert words.claim == "step: slower by 2.00×; rests on 2 commits"
+    assert words.claim == "step: slower by 2.00×; by times alone; rests on 2 commits"
     assert (words.before.date, words.after.date) == ("unknown date", "1970-01-01")
 
 

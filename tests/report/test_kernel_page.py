@@ -57,7 +57,7 @@ def test_the_history_marks_the_slower_commit_in_words_and_in_the_chart(sample: T
     assert series["numba_parallel"].marked == (7,)
     assert series["numba_parallel"].sentence == (
         "numba_parallel: 205\N{NARROW NO-BREAK SPACE}µs, 1.03× (0.986–1.07×) at the newest "
-        "commit; step: slower by 1.68× at 99ecd36e."
+        "commit; step: slower by 1.68× at 99ecd36e (by times alone)."
     )
     figure = history_figure(history)
     assert [note["text"] for note in figure["layout"]["annotations"]] == [

@@ -74,7 +74,7 @@ def test_the_regression_is_found_with_factor_and_commit(sample: Table) -> None:
     (change,) = first_page(sample, "runner").regressions
 
     assert (change.name.kernel, change.name.implementation) == ("vector_add", "numba_parallel")
-    assert change.claim == "step: slower by 1.71×"
+    assert change.claim == "step: slower by 1.71×; by times alone"
     assert (change.before.date, change.after.date) == ("2026-01-07", "2026-01-08")
     assert len(change.spark.marks) == 1
 
@@ -172,7 +172,8 @@ def test_a_regression_in_a_history_of_four_commits_is_marked(tmp_path: Path) -> 
 
     (change,) = page.regressions
     assert change.claim == (
-        "slower than the previous commit: intervals do not overlap; rests on 2 commits"
+        "slower than the previous commit: intervals do not overlap; by times alone; "
+        "rests on 2 commits"
     )
     assert change.after.short == "cccccccc"
     assert page.changes_note == (
