@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,15 @@ import pytest
 from click.testing import CliRunner, Result
 from full_kernel import write_full_kernel
 
+from gpubench import asv_plugin
 from gpubench.cli import main
+from gpubench.cli.planning import chosen_cases, planned
+from gpubench.names import verify_command
+from gpubench.plan.expansion import cases_of
+from gpubench.record import CaseRecord, RecordedStatus
+
+CHECKOUT = Path(__file__).parents[2]
+NOW = "2026-11-26T10:00:00+00:00"
 
 LEFT_OUT = {
     "-a": {
@@ -132,3 +141,41 @@ def test_an_export_has_the_cases_that_are_kept(measured: Path, format_name: str)
 )
 def test_what_keeps_no_case_is_told(measured: Path, options: tuple[str, str], message: str) -> None:
     assert run("choose", *options, code=2).stderr.startswith(message)
+
+
+@pytest.mark.parametrize("kernel", ["vector_add", "matmul", "streaming::triad"])
+def test_the_command_for_a_failed_case_names_that_case(
+    kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(CHECKOUT)
+    suite, _, name = kernel.rpartition("::")
+    whole = [case for group in planned([kernel], None, 0).groups() for case in cases_of(group)]
+    for case in whole[:: max(len(whole) // 5, 1)]:
+        words = shlex.split(
+            verify_command(suite or name, name, case.implementation_name, case.identity)
+        )
+        assert words[:3] == ["gpubench", "verify", kernel]
+        axes = tuple(words[4::2])
+        found = chosen_cases([kernel], "smoke", None, axes, 0)  # as where there is no GPU
+        names = [(one.implementation_name, one.identity) for one in found]
+        assert (case.implementation_name, case.identity) in names
+        assert len(names) <= 2  # another grid of the same block
+
+
+@pytest.mark.parametrize("status", ["wrong", "failed", "killed", "timed_out"])
+def test_asv_run_ends_with_the_command_for_each_reason(
+    status: RecordedStatus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    records = [
+        CaseRecord("suites.sums__total__numba.time_kernel", f"n={n}", status, NOW, reason="why")
+        for n in (8, 16)
+    ]
+    lines = [(Path("a.jsonl"), record) for record in records]
+    monkeypatch.setattr(asv_plugin, "_lines_of_run", lambda field: lines)
+    monkeypatch.setattr(asv_plugin.log, "info", told.append)
+    asv_plugin.say_why_there_is_no_time()
+    assert told == [
+        f"gpubench: 2 cases {status}: why; "
+        "see `gpubench verify sums::total -a implementation=numba -a n=8`"
+    ]
