@@ -16,7 +16,6 @@ import os
 import signal
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
@@ -35,7 +34,7 @@ from gpubench.errors import Exit, GpubenchError, SuiteError, join_repeats
 from gpubench.measure.asv_settings import VARIABLE, AsvSettings, asv_settings
 from gpubench.measure.disturbance import busy_since, core_use
 from gpubench.measure.recorder import Recorder, now
-from gpubench.names import parse_benchmark_name
+from gpubench.names import parse_benchmark_name, verify_command
 from gpubench.record import SUFFIX, CaseRecord, CountsRecord, RoundsRecord, RunRecord
 from gpubench.suite.folder import asked_folder, suite_files
 from gpubench.suite.loading import load_suites
@@ -176,25 +175,27 @@ def say_why_there_is_no_time() -> None:
         for path, record in _lines_of_run("benchmark")
         if isinstance(record, CaseRecord)
     }
-    causes = Counter(
-        (record.status, f"{(record.reason or 'no reason is known').splitlines()[0]}{_next(record)}")
-        for record in last.values()
-        if record.status not in ("ok", "started")
-    )
-    for (status, reason), count in causes.most_common(MAX_REASONS):
-        cases = "1 case" if count == 1 else f"{count} cases"
-        log.info(f"gpubench: {cases} {status}: {reason}")
+    causes: dict[tuple[str, str], list[CaseRecord]] = {}
+    for record in last.values():
+        if record.status not in ("ok", "started"):
+            reason = (record.reason or "no reason is known").splitlines()[0]
+            causes.setdefault((record.status, reason), []).append(record)
+    frequent = sorted(causes.items(), key=lambda cause: -len(cause[1]))
+    for (status, reason), records in frequent[:MAX_REASONS]:
+        cases = "1 case" if len(records) == 1 else f"{len(records)} cases"
+        log.info(f"gpubench: {cases} {status}: {reason}{_next(records[0])}")
     if (left := len(causes) - MAX_REASONS) > 0:
         log.info(f"gpubench: {left} more reasons stand in the report: gpubench report")
     log.flush()
 
 
 def _next(record: CaseRecord) -> str:
-    """Return the command that shows more of a case that is wrong."""
+    """Return the command that shows more of a case that failed."""
     name = parse_benchmark_name(record.benchmark)
-    if record.status != "wrong" or name is None:
+    if record.status in ("verified", "skipped") or name is None:
         return ""
-    return f"; see `gpubench verify {name.suite}::{name.kernel}`"
+    command = verify_command(name.suite, name.kernel, name.implementation, record.case)
+    return f"; see `{command}`"
 
 
 def record_what_was_lost() -> None:

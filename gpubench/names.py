@@ -7,6 +7,7 @@ build or take apart such a string.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -152,6 +153,16 @@ def format_shape(shape: Iterable[int]) -> str:
 def format_identity(parts: Mapping[str, Value]) -> str:
     """Identity of a case: ``n=1048576 dtype=float32 block=256``, in the mapping's order."""
     return " ".join(f"{name}={format_value(value)}" for name, value in parts.items())
+
+
+def verify_command(suite: str, kernel: str, implementation: str, identity: str) -> str:
+    """Return the command that runs one case again and says what is wrong with it.
+
+    It names the values of the case, which a suite's preset need not have.
+    """
+    name = kernel if suite == kernel else f"{suite}::{kernel}"
+    kept = [f"implementation={implementation}", *identity.split()]
+    return shlex.join(["gpubench", "verify", name, *(word for one in kept for word in ("-a", one))])
 
 
 def parse_identity(identity: str) -> dict[str, Value]:

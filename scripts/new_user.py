@@ -1,10 +1,13 @@
 """Play the new user: run docs/tutorial.md word for word in an empty home, from a built wheel.
 
-    python scripts/new_user.py [--page FILE] [--wheel FILE]
+    python scripts/new_user.py [--page FILE] [--wheel FILE] [--here]
 
 Lines after ``$`` are typed into one shell, and files are written where the page shows them. What a
 command prints has to be what stands below it, where numbers and hashes may differ and ``...``
 stands for any lines, or for any end of one. Exit code 1 at the first difference.
+
+With ``--here`` nothing is installed: the Python that runs this stands for the one of the page and
+for asv's environment, and lines that install a commit are left out. That takes half a minute.
 """
 
 from __future__ import annotations
@@ -15,8 +18,8 @@ import subprocess
 import sys
 import tempfile
 from argparse import ArgumentParser
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -30,6 +33,17 @@ _VARYING = re.compile(r"\b[0-9a-f]{7,40}\b|\d[\d,.]*(e-?\d+)?")
 _UNITS = re.compile(r"\b0 (ns|µs|ms|s)\b")
 _END = "end of a command:"
 """Printed after each command, with its exit code."""
+
+
+INSTALLING = ("python3 -m venv", ". venv/", "pip install", "gpubench compare --measure")
+"""Beginnings of lines that install something. What such a line writes is not there afterwards."""
+
+MADE_BY_THEM = ("cat comment.md",)
+"""Lines that read what those write."""
+
+RUN = "asv run 'HEAD^!'"
+HERE = f"--environment existing:{sys.executable} --set-commit-hash $(git rev-parse HEAD)"
+"""Options by which asv measures with the Python that runs this."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +106,15 @@ def find_difference(expected: Sequence[str], printed: Sequence[str]) -> str | No
     return None if may_skip else next(rest, None)
 
 
+def without_installing(steps: Iterable[NewFile | Command]) -> Iterator[NewFile | Command]:
+    """Yield the steps that install nothing; asv measures with the Python that runs this."""
+    for step in steps:
+        if isinstance(step, NewFile):
+            yield step
+        elif not step.line.startswith((*INSTALLING, *MADE_BY_THEM)):
+            yield replace(step, line=step.line.replace(RUN, f"ASV_PYTHONPATH=$PWD asv run {HERE}"))
+
+
 class Shell:
     """One bash, so that ``cd`` and an activated environment last."""
 
@@ -132,11 +155,13 @@ class Shell:
         self._process.wait()
 
 
-def play(page: str, home: Path, environment: Mapping[str, str]) -> str | None:
+def play(
+    steps: Iterable[NewFile | Command], home: Path, environment: Mapping[str, str]
+) -> str | None:
     """Do what a page says; return what differs first, ``None`` where nothing does."""
     shell = Shell(home, environment)
     try:
-        for step in read_page(page):
+        for step in steps:
             if isinstance(step, NewFile):
                 (shell.folder() / step.path).write_text(step.text)
                 continue
@@ -152,9 +177,15 @@ def play(page: str, home: Path, environment: Mapping[str, str]) -> str | None:
     return None
 
 
-def empty_home(home: Path, wheel: Path) -> dict[str, str]:
-    """Return the environment of somebody who has nothing yet, to whom pip offers this wheel too."""
-    links = " ".join([str(wheel.resolve().parent), os.environ.get("PIP_FIND_LINKS", "")]).strip()
+def empty_home(home: Path, wheel: Path | None) -> dict[str, str]:
+    """Return the environment of a new user, who has nothing yet: pip finds this wheel, or without
+    one the shell finds the programs beside the Python that runs this."""
+    links = [os.environ.get("PIP_FIND_LINKS", "")]
+    path = [os.environ["PATH"]]
+    if wheel is None:
+        path.insert(0, str(Path(sys.executable).parent))
+    else:
+        links.insert(0, str(wheel.resolve().parent))
     kept = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SSL_CERT_FILE")
     person = {"NAME": "A New User", "EMAIL": "new.user@example.org"}
     return {
@@ -163,7 +194,8 @@ def empty_home(home: Path, wheel: Path) -> dict[str, str]:
         **{f"GIT_{role}_{key}": person[key] for role in ("AUTHOR", "COMMITTER") for key in person},
         "GIT_CONFIG_GLOBAL": os.devnull,
         "HOME": str(home),
-        "PIP_FIND_LINKS": links,
+        "PATH": os.pathsep.join(path),
+        "PIP_FIND_LINKS": " ".join(links).strip(),
         "PIP_CACHE_DIR": os.environ.get("PIP_CACHE_DIR", str(Path.home() / ".cache/pip")),
         "COLUMNS": "160",
     }
@@ -181,16 +213,21 @@ def main() -> int:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--page", type=Path, default=PAGE)
     parser.add_argument("--wheel", type=Path, help="of gpubench; built where it is left out")
+    parser.add_argument("--here", action="store_true", help="Install nothing; half a minute.")
     given = parser.parse_args()
+    steps = read_page(given.page.read_text(encoding="utf-8"))
+    if given.here:
+        steps = without_installing(steps)
     with tempfile.TemporaryDirectory(prefix="gpubench-new-user-") as folder:
         home = Path(folder, "home")
         home.mkdir()
-        wheel = given.wheel or build_wheel(Path(folder, "dist"))
-        difference = play(given.page.read_text(encoding="utf-8"), home, empty_home(home, wheel))
+        wheel = None if given.here else given.wheel or build_wheel(Path(folder, "dist"))
+        difference = play(steps, home, empty_home(home, wheel))
     if difference:
         print(f"\n{given.page.name}: {difference}", file=sys.stderr)
         return 1
-    print(f"\n{given.page.name} is true.")
+    left_out = ", as far as it installs nothing" if given.here else ""
+    print(f"\n{given.page.name} is true{left_out}.")
     return 0
 
 

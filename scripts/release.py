@@ -26,6 +26,10 @@ DIST = ROOT / "dist"
 NOTES = DIST / "release-notes.md"
 PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14")
 UNRELEASED = "unreleased"
+MAX_INSTALLED_BYTES = 350 * 2**20
+"""Of the wheel with what it requires. llvmlite, DuckDB, NumPy and Numba take nine tenths: see which
+of them grew before this is raised (docs/measurements.md, *Installed size*)."""
+
 TYPED = """\
 from pathlib import Path
 
@@ -118,7 +122,12 @@ def check_installed(python: str, wheel: Path) -> None:
         run(inside, "-m", "pip", "install", "--quiet", "--no-compile", wheel, at=elsewhere)
         run(inside, "-m", "pip", "check", at=elsewhere)
         size = installed_bytes(elsewhere / "venv")
-        print(f"{python}: {size / 1e6:.0f} MB installed, pip and bytecode not counted")
+        words = (
+            f"{size / 2**20:.0f} MiB ({size / 1e6:.0f} MB) installed, pip and bytecode not counted"
+        )
+        if size > MAX_INSTALLED_BYTES:
+            sys.exit(f"{python}: {words}; at most {MAX_INSTALLED_BYTES >> 20} MiB: see what grew")
+        print(f"{python}: {words}")
         numba = ("vector_add", "--where", "implementation == 'numba_parallel'")
         run(inside, "-m", "gpubench", "verify", "--library", *numba, at=elsewhere)
         check_types(inside, elsewhere)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
@@ -11,12 +12,15 @@ import click
 
 from gpubench.cli import options
 from gpubench.cli.console import ERR, echo
-from gpubench.cli.reading import measured_commit, read_table
+from gpubench.cli.reading import measured_commit, read_table, selected_cases
 from gpubench.errors import GpubenchError
 from gpubench.links import stay_inside
 
 if TYPE_CHECKING:  # a command imports what reads results only when it runs: --help answers at once
-    from gpubench.results import Snapshot, Table
+    from gpubench.results import CaseName, Snapshot, Table
+
+CASE_COLUMNS = ("suite", "kernel", "implementation", "time", "identity")
+"""Columns of the table that name a case."""
 
 FORMATS = ("bencher", "github-action-benchmark", "openmetrics", "csv", "parquet")
 
@@ -33,6 +37,8 @@ FORMATS = ("bencher", "github-action-benchmark", "openmetrics", "csv", "parquet"
 )
 @options.results
 @options.suites
+@options.where
+@options.axes
 @options.machine
 @options.environment
 def export(
@@ -41,6 +47,8 @@ def export(
     output: Path | None,
     results: Path,
     suites: Path,
+    where: str | None,
+    axes: tuple[str, ...],
     machine: str | None,
     environment: str | None,
 ) -> None:
@@ -49,7 +57,8 @@ def export(
     COMMIT is what git takes for one (default: the newest with results). bencher is Bencher Metric
     Format, github-action-benchmark its customSmallerIsBetter, openmetrics the text that Prometheus
     reads; csv and parquet have the columns of `gpubench query`. The first three have no place for
-    cases without a number: those are left out, and standard error names the failed ones.
+    cases without a number: those are left out, and standard error names the failed ones. --where
+    and -a keep cases: --where "kernel == 'norms'".
     """
     from gpubench.files import replace_file
     from gpubench.tables import export_formats as formats
@@ -60,8 +69,9 @@ def export(
         stay_inside(output)
     with closing(read_table(results, suites)) as table:
         chosen = _snapshots(table, results, commit, machine, environment)
+        kept = selected_cases(table, where, axes) if where or axes else None
         if format_name in ("csv", "parquet"):
-            columns, rows = _rows_of(table, chosen)
+            columns, rows = _rows_of(table, chosen, kept)
             if format_name == "parquet":
                 content = formats.parquet_bytes(columns, rows)
             else:
@@ -73,6 +83,7 @@ def export(
                 case
                 for one in chosen
                 for case in formats.exported_cases(one, table.rows(one), table.counts(one))
+                if kept is None or case.row.name in kept
             ]
             for line in formats.left_out(cases):
                 ERR.print(line)
@@ -126,10 +137,17 @@ def _several(format_name: str, chosen: list[Snapshot]) -> str:
     )
 
 
-def _rows_of(table: Table, chosen: list[Snapshot]) -> tuple[dict[str, str], list[tuple[Any, ...]]]:
+def _rows_of(
+    table: Table, chosen: list[Snapshot], kept: Collection[CaseName] | None
+) -> tuple[dict[str, str], list[tuple[Any, ...]]]:
     """Return SQL types of the columns of `gpubench query` by their names, and the rows of these
-    snapshots."""
+    snapshots: of the cases that are ``kept``, of all by default."""
     columns = {name: kind for view, name, kind, _ in table.described()[1] if view == "results"}
     ids = ", ".join(str(one.id) for one in chosen)
     names = ", ".join(f'"{name}"' for name in columns)
-    return columns, table.query(f"select {names} from results where snapshot in ({ids})")[1]
+    rows = table.query(f"select {names} from results where snapshot in ({ids})")[1]
+    if kept is not None:
+        places = [[*columns].index(name) for name in CASE_COLUMNS]
+        cases = {(c.suite, c.kernel, c.implementation, c.time, c.case) for c in kept}
+        rows = [row for row in rows if tuple(row[place] for place in places) in cases]
+    return columns, rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import cache, partial
 from importlib.util import find_spec
@@ -18,7 +18,7 @@ from gpubench.cli.console import ERR, OUT, interruptible, print_answer, print_js
 from gpubench.cli.planning import planned
 from gpubench.distribution import require_extra
 from gpubench.environment import environment
-from gpubench.errors import Exit, GpubenchError, did_you_mean
+from gpubench.errors import Exit, GpubenchError
 from gpubench.fleet.addresses import listening_place, scheduler_address
 from gpubench.suite.folder import VARIABLE as SUITES_VARIABLE
 
@@ -88,12 +88,12 @@ def fleet() -> None:
 @scheduler_option
 @click.option(
     "--suite",
-    "chosen",
+    "names",
     multiple=True,
-    metavar="SUITE[::KERNEL]",
-    help="Only this suite, or this kernel of it: vector_add, vector_add::saxpy. Repeatable.",
+    metavar="NAME",
+    type=options.SuiteName(),
+    help="Only this suite or kernel: vector_add, reductions::sum, sum. Repeatable.",
 )
-@click.option("--kernel", multiple=True, metavar="NAME", help="Only kernels called so. Repeatable.")
 @options.preset
 @click.option(
     "--suites",
@@ -121,8 +121,7 @@ def fleet() -> None:
 def run(
     commits: str,
     scheduler: str,
-    chosen: tuple[str, ...],
-    kernel: tuple[str, ...],
+    names: tuple[str, ...],
     preset: str | None,
     suites: str | None,
     skip_existing: bool,
@@ -149,8 +148,9 @@ def run(
     # nothing, whatever a machine has set.
     variables = {PRESET_VARIABLE: preset or "", SUITES_VARIABLE: suites or ""}
     with environment(variables):
-        plans = cache(partial(planned, (), preset))
-        kept = _chosen_groups(plans(0), chosen, kernel)  # faults of suites are told first
+        _refuse_other_folders(names)
+        plans = cache(partial(planned, names, preset))
+        plans(0)  # faults of suites are told first
         words = commits.split()
         listed = git(here, "rev-list", "--first-parent", *words, "--") if words else ""
         asked = listed.split()
@@ -181,11 +181,12 @@ def run(
             machines, refused = coordinator.machines_of(client, repository, head, only, say)
             keepers, notes = {machine.name: machine.name for machine in machines}, dict[str, str]()
             if share is not None:
+                every = planned((), preset, 0)  # machines are equal or not, whatever is measured
                 keepers, notes = coordinator.keepers_of(
-                    client, machines, plans(0), share, say, variables
+                    client, machines, every, share, say, variables
                 )
             shares = coordinator.shares_of(
-                machines, keepers, plans, asked, results, kept, skip_existing=skip_existing
+                machines, keepers, plans, asked, results, skip_existing=skip_existing
             )
             say(coordinator.expectation(shares, keepers))
 
@@ -239,33 +240,18 @@ def _go_on(skip_existing: bool) -> str:
     return shlex.join(words)
 
 
-def _chosen_groups(
-    plan: Any, suites: Sequence[str], kernels: Sequence[str]
-) -> Callable[[Any], bool]:
-    """Return whether a group of a plan is of these suites (``SUITE`` or ``SUITE::KERNEL``) and
-    kernels, of any where none is named; raises ``GpubenchError`` for a name that nothing has."""
-    pairs = [(group.loaded.suite.suite, group.kernel_name) for group in plan.groups()]
-    asked = [name.partition("::")[::2] for name in suites]
-    for suite, kernel in asked:
-        _require("suite", suite, [suite for suite, _ in pairs])
-        if kernel:
-            _require(f"kernel of {suite}", kernel, [k for s, k in pairs if s == suite])
-    of_suites = [k for s, k in pairs if not asked or (s, "") in asked or (s, k) in asked]
-    for kernel in kernels:
-        _require("kernel of these suites", kernel, of_suites)
-
-    def is_chosen(group: Any) -> bool:
-        suite, kernel = group.loaded.suite.suite, group.kernel_name
-        is_of_suites = not asked or (suite, "") in asked or (suite, kernel) in asked
-        return is_of_suites and (not kernels or kernel in kernels)
-
-    return is_chosen
-
-
-def _require(what: str, name: str, there: Sequence[str]) -> None:
-    if name not in there:
-        hint = did_you_mean(name, there) or f"; there are {', '.join(dict.fromkeys(there))}"
-        raise GpubenchError(f"there is no {what} {name!r}{hint}")
+def _refuse_other_folders(names: Sequence[str]) -> None:
+    """Raise ``GpubenchError`` for a name of suites that machines do not measure: they take those of
+    one folder."""
+    files = options.suite_files()
+    measured = {path.resolve() for paths in files.paths.values() for path in paths}
+    for name in names:
+        path = files.find(name).path
+        if path.resolve() not in {*measured, files.folder.resolve()}:
+            raise GpubenchError(
+                f"--suite {name!r}: {path} is not of {files.folder}/, whose suites machines "
+                "measure; name a folder of suites with --suites"
+            )
 
 
 @fleet.command()

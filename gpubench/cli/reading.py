@@ -8,7 +8,7 @@ import re
 import sys
 import time
 import webbrowser
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import cache
@@ -39,7 +39,6 @@ from gpubench.suite.folder import asked_folder
 if TYPE_CHECKING:  # a command imports what reads results only when it runs: --help answers at once
     from gpubench.analysis.comparison import ComparisonSide
     from gpubench.analysis.count_changes import CountComparison
-    from gpubench.naming import KernelKey
     from gpubench.results import CaseName, PairPattern, Row, Table
 
 T = TypeVar("T")
@@ -152,6 +151,8 @@ pair_option = click.option(
 @options.results
 @output_option
 @options.suites
+@options.where
+@options.axes
 @pair_option
 @packaged_option
 @click.option("--json", "as_json", is_flag=True, help="Print what the pages show as JSON instead.")
@@ -161,6 +162,8 @@ def report(
     results: Path,
     output: Path,
     suites: Path,
+    where: str | None,
+    axes: tuple[str, ...],
     pairs: tuple[PairPattern, ...],
     packaged: bool,
     as_json: bool,
@@ -170,12 +173,17 @@ def report(
 
     Templates in the project's own reports/ replace single pages. Prints the path of the first page,
     or of the pages of NAME: a suite or a kernel (SUITE::KERNEL, or KERNEL alone where one suite has
-    it). All pages are written in either case.
+    it). All pages are written in either case. With --where or -a pages have only the cases that
+    these keep and what they are compared with, and say so.
     """
+
+    def read(results: Path, suites: Path, pairs: Sequence[PairPattern]) -> Table:
+        return selected_table(read_results(results, suites, pairs), where, axes)
+
     if as_json:
         from gpubench.report.render import kernel_pages, view_models
 
-        table = read_results(results, suites, pairs)
+        table = read(results, suites, pairs)
         shown = view_models(table)
         kept = {*kernel_pages(table, names)} if names else {*shown}
         print_json({address: page for address, page in shown.items() if address in kept})
@@ -185,7 +193,7 @@ def report(
     if processors() > 1:
         with suppress(OSError):  # then all is done here
             start_fork_server("gpubench.report.render")  # which imports while this process does
-    pages = _write(results, suites, output, packaged, pairs, names, read_results)
+    pages = _write(results, suites, output, packaged, pairs, names, read)
     for page in pages:
         click.echo(page.resolve())
     if open_browser:
@@ -242,6 +250,8 @@ def serve(
 @options.names
 @options.results
 @options.suites
+@options.where
+@options.axes
 @options.machine
 @options.environment
 @options.json
@@ -249,6 +259,8 @@ def choose(
     names: tuple[str, ...],
     results: Path,
     suites: Path,
+    where: str | None,
+    axes: tuple[str, ...],
     machine: str | None,
     environment: str | None,
     as_json: bool,
@@ -256,7 +268,8 @@ def choose(
     """Say which implementation to use at which size.
 
     NAME is a suite or a kernel (SUITE::KERNEL, or KERNEL alone where one suite has it); none are
-    all. For each machine and environment: the fastest at each size, from which size on an
+    all. --where and -a keep the cases to choose from: -a implementation=numba,numba_parallel. For
+    each machine and environment: the fastest at each size, from which size on an
     implementation beats the baseline, whether the copies eat the gain, how many calls repay
     compilation, and what was not measured.
     """
@@ -264,7 +277,9 @@ def choose(
     from gpubench.report.exports import plain
     from gpubench.tables import choices
 
-    pages = chosen_pages(read_results(results, suites), names, machine, environment)
+    table = read_results(results, suites)
+    cases = selected_cases(table, where, axes) if where or axes else None
+    pages = chosen_pages(table, names, machine, environment, cases)
     if as_json:
         print_json(plain(pages))
         return
@@ -399,7 +414,14 @@ def compare(
         both_rows = [(before.table.rows(was), after.table.rows(now)) for was, now in pairs]
         cases_there = (case for rows in both_rows for each in rows for case in each)
         keys = find_kernels(names, dict.fromkeys((case.suite, case.kernel) for case in cases_there))
-        kept = _selected_names(both_rows, keys, where, axes)
+        stored = [
+            (name, row)
+            for rows in both_rows
+            for each in rows
+            for name, row in each.items()
+            if (name.suite, name.kernel) in keys
+        ]
+        kept = _select(stored, where, axes)
         for pair, of_pair in zip(pairs, both_rows, strict=True):
             rows = _only(of_pair[0], kept), _only(of_pair[1], kept)
             scatters = known_scatters(before.table, after.table, pair)
@@ -444,18 +466,33 @@ def _only(rows: Mapping[CaseName, T], kept: Collection[CaseName]) -> dict[CaseNa
     return {name: each for name, each in rows.items() if name in kept}
 
 
-def _selected_names(
-    both_rows: Sequence[tuple[Mapping[CaseName, Row], Mapping[CaseName, Row]]],
-    keys: Collection[KernelKey],
-    where: str | None,
-    axes: Sequence[str],
+def selected_table(table: Table, where: str | None, axes: Sequence[str]) -> Table:
+    """Return the table with the cases that ``--where`` and ``-a`` keep, and what these are compared
+    with."""
+    if not (where or axes):
+        return table
+    given = [f"-a {text}" for text in axes] + ([f"--where {where!r}"] if where else [])
+    return table.keep(selected_cases(table, where, axes), " ".join(given))
+
+
+def selected_cases(table: Table, where: str | None, axes: Sequence[str]) -> Collection[CaseName]:
+    """Return the names of the cases with results that ``--where`` and ``-a`` keep, each as it was
+    last measured. Raises ``GpubenchError`` where that is none."""
+    stored = [each for setup in table.measured for each in table.newest_rows(setup).items()]
+    if kept := _select(stored, where, axes):
+        return kept
+    raise GpubenchError("--where and -a together keep no case that has results")
+
+
+def _select(
+    stored: Iterable[tuple[CaseName, Row]], where: str | None, axes: Sequence[str]
 ) -> Collection[CaseName]:
-    """Return the names of stored cases of these kernels that ``--where`` and ``-a`` keep."""
+    """Return the names of stored cases that ``--where`` and ``-a`` keep, all without either."""
     from gpubench.names import Value, format_shape, format_value, parse_identity
 
     of_names: dict[CaseName, dict[str, Value]] = {}
-    for name, row in (item for rows in both_rows for each in rows for item in each.items()):
-        if (name.suite, name.kernel) not in keys or name in of_names:
+    for name, row in stored:
+        if name in of_names:
             continue
         given: dict[str, Value | None] = {
             **parse_identity(name.case),

@@ -45,7 +45,6 @@ from gpubench.fleet.parcels import (
     stored,
 )
 from gpubench.fleet.shares import Machine, Share, divide, next_share, offer_of, resources
-from gpubench.plan.group import Group
 from gpubench.plan.plan import Plan
 
 Say = Callable[[str], object]
@@ -246,14 +245,13 @@ def shares_of(
     plans: Callable[[int], Plan],
     commits: Sequence[str],
     results_dir: Path,
-    is_chosen: Callable[[Group], bool] = lambda group: True,
     *,
     skip_existing: bool,
 ) -> list[Share]:
-    """Return all shares: for each name under which results are kept, what its machines can measure
-    of the groups that are chosen.
+    """Return all shares: for each name under which results are kept, what its machines can
+    measure.
 
-    ``plans`` gives the plan for a number of CUDA devices.
+    ``plans`` gives the plan for a number of CUDA devices: what is asked for.
     """
     durations, shares = durations_of(results_dir), []
     for keeper, machine in {keepers[machine.name]: machine for machine in machines}.items():
@@ -261,7 +259,7 @@ def shares_of(
             commit: versions_of(results_dir / keeper, commit, machine.environments)
             for commit in (commits if skip_existing else ())
         }
-        offers = map(offer_of, filter(is_chosen, plans(len(machine.gpus)).groups()))
+        offers = map(offer_of, plans(len(machine.gpus)).groups())
         can = [offer for offer in offers if machine.gpus or not offer.needs_cuda]
         shares += divide(keeper, can, commits, there, durations)
     return shares

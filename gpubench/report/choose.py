@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpubench.analysis.choice import Alternative, Choice, Repayment, Stretch, choices
-from gpubench.analysis.headline import KernelKey
+from gpubench.analysis.headline import KernelKey, KernelNow
 from gpubench.errors import ResultsError
 from gpubench.naming import find_kernels
 from gpubench.report import text
@@ -32,7 +32,7 @@ from gpubench.report.site import (
     kernel_label,
     setup_label,
 )
-from gpubench.results import History, Ratio, Row, Table
+from gpubench.results import CaseName, History, Ratio, Row, Table
 
 NOT_MEASURED = "not measured"
 """Of copies or compilation; a note under the implementations says what to do about it."""
@@ -157,22 +157,31 @@ class ChoosePage:
     states: tuple[State, ...]
 
 
-def build(history: History, site: Site, only: Collection[KernelKey] | None = None) -> ChoosePage:
+def build(
+    history: History,
+    site: Site,
+    only: Collection[KernelKey] | None = None,
+    cases: Collection[CaseName] | None = None,
+) -> ChoosePage:
     """Return the choices on one setup, each kernel as it was last measured there.
 
-    ``only`` are the kernels that are shown; ``None``: all.
+    ``only`` are the kernels that are shown, ``cases`` those that are chosen from; ``None``: all.
     """
+
+    def rows_of(now: KernelNow) -> list[Row]:
+        return [row for name, row in now.cases.items() if cases is None or name in cases]
+
     kernels = tuple(
         KernelChoice(
             suite=key[0],
             kernel=Link(kernel_label(key), site.address(history.setup, key)),
             commit=commit_label(now.commit),
-            choices=tuple(map(_choice, choices(now.cases.values()))),
-            reasons=reason_views(now.cases.values()),
+            choices=tuple(map(_choice, choices(rows_of(now)))),
+            reasons=reason_views(rows_of(now)),
             elsewhere=elsewhere(key, history, site),
         )
         for key, now in site.current(history).items()
-        if (only is None or key in only) and not all(row.is_alone for row in now.cases.values())
+        if (only is None or key in only) and not all(row.is_alone for row in rows_of(now))
     )
     rows = site.rows_now(history)
     running = [*running_states(history.snapshots)]
@@ -221,10 +230,14 @@ def _capabilities(rows: Iterable[Row]) -> Capabilities:
 
 
 def chosen_pages(
-    table: Table, names: Sequence[str], machine: str | None, environment: str | None
+    table: Table,
+    names: Sequence[str],
+    machine: str | None,
+    environment: str | None,
+    cases: Collection[CaseName] | None = None,
 ) -> tuple[ChoosePage, ...]:
     """Return the pages of the setups that are asked for, with the kernels that are named, all where
-    none is.
+    none is, chosen from these ``cases``, from all by default.
 
     Raises ``GpubenchError`` with what there is, where nothing fits.
     """
@@ -238,7 +251,7 @@ def chosen_pages(
         raise ResultsError(f"no results of that machine and environment: there are {setups}")
     keys = dict.fromkeys(key for history in histories for key in site.current(history))
     only = find_kernels(names, keys) if names else None
-    pages = tuple(page for h in histories if (page := build(h, site, only)).kernels)
+    pages = tuple(page for h in histories if (page := build(h, site, only, cases)).kernels)
     if not pages:
         of = f" of {text.join(names)}" if names else ""
         raise ResultsError(f"nothing to choose from{of}: name `pairs` of benchmarks in a suite")

@@ -13,7 +13,7 @@ from gpubench.analysis.changes import FEWEST_POINTS, Change
 from gpubench.analysis.choice import Crossover
 from gpubench.analysis.steps import MIN_LEVEL
 from gpubench.analysis.tally import by_reason
-from gpubench.names import kernel_title
+from gpubench.names import kernel_title, verify_command
 from gpubench.report import text
 from gpubench.report.lists import listed
 from gpubench.report.site import CommitLabel, State, setup_label, snapshot_label
@@ -26,13 +26,10 @@ _SHOWN_CASES = 4
 """Cases named for one reason; the kernels' pages list all."""
 
 _NEXT_STEPS: dict[Status, str] = {
-    "wrong": "gpubench verify {kernel} -a implementation={implementation}",
-    "failed": "gpubench verify {kernel} -a implementation={implementation}",
-    "killed": "asv run --show-stderr --bench {bench}",
-    "timed_out": "asv run --show-stderr --bench {bench}",
     "verified": "asv run --bench {bench}",
     "skipped": "gpubench devices",
 }
+"""Of what did not fail."""
 
 ONE_COMMIT = State(
     "One commit so far",
@@ -205,15 +202,12 @@ def reason_views(rows: Iterable[Row]) -> tuple[ReasonView, ...]:
 def _next_step(status: Status, row: Row) -> str:
     """Return the command that shows more of a case; benchmarks of another project are verified by
     none of ours."""
-    if row.bench and status in ("wrong", "failed"):
-        return f"asv run --quick --show-stderr --bench {row.bench}"
     name = row.name
-    kernel = name.kernel if name.suite == name.kernel else f"{name.suite}::{name.kernel}"
-    return _NEXT_STEPS[status].format(
-        bench=row.bench or name.benchmark.class_name,
-        kernel=kernel,
-        implementation=name.implementation,
-    )
+    if status not in _NEXT_STEPS:
+        if row.bench:
+            return f"asv run --quick --show-stderr --bench {row.bench}"
+        return verify_command(name.suite, name.kernel, name.implementation, name.case)
+    return _NEXT_STEPS[status].format(bench=row.bench or name.benchmark.class_name)
 
 
 def case_words(name: CaseName) -> str:

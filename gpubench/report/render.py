@@ -127,7 +127,7 @@ def write_report(table: Table, output_dir: Path, overrides: Path | None = None) 
     environment, site = _environment(overrides), Site(table)
     folders = filter(None, (packaged_templates(), overrides))
     templates = (path for folder in folders for path in folder.glob("*.*") if path.is_file())
-    made_by = f"{code_stamp()}{_stamp(templates)}"
+    made_by = f"{code_stamp()}{_stamp(templates)}{table.selection}"
     scripts = output_dir / compare.FOLDER
     if scripts.is_symlink():
         raise GpubenchError(f"{scripts} is a symbolic link; remove it, it is of the report")
@@ -286,7 +286,7 @@ def _make(
         if file.address in wanted:
             mark = _mark(made_by, file)
             if file.template:
-                content = _render(environment, file, mark)
+                content = _render(environment, file, mark, table.selection)
             elif file.address.endswith(".md"):  # whose first line others look for
                 content = file.make().replace("\n", f"\n<!-- {SOURCES}: {mark} -->\n", 1)
             else:
@@ -427,8 +427,8 @@ def _environment(overrides: Path | None) -> Environment:
     return environment
 
 
-def _render(environment: Environment, page: ReportFile, mark: str) -> str:
-    shown = {"page": page.make(), "address": page.address}
+def _render(environment: Environment, page: ReportFile, mark: str, selection: str) -> str:
+    shown = {"page": page.make(), "address": page.address, "selection": selection}
     try:
         template = environment.get_template(page.template)
         return template.render(**shown, version=__version__, sources=mark)

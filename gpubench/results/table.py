@@ -270,12 +270,40 @@ class Table:
     """asv's names of benchmarks that have another name here."""
     kinds: Mapping[str, str] = field(default_factory=dict)
     """asv's type of each benchmark that ``benchmarks.json`` describes."""
+    selection: str = ""
+    """Options that chose which cases it shows; empty where it shows all."""
+    _kept: frozenset[int] | None = None
+    """Numbers of the cases that it shows; ``None``: all."""
     _outlines: dict[Setup, History] = field(default_factory=dict, init=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For another process, which opens the file as well; so it has to have one."""
         same = tuple(getattr(self, each.name) for each in fields(self) if each.init)[1:]
         return _opened_again, same
+
+    def keep(self, names: Collection[CaseName], selection: str) -> Table:
+        """Return the table with these cases, at least one, and those that they are compared with.
+
+        Queries (``query``) still see all. ``selection`` are the options that chose the cases. Both
+        tables have one connection.
+        """
+        numbers = [self._numbers[name] for name in names]
+        baselines = self._rows(
+            'select distinct baseline from present where "case" in (select unnest($1::integer[]))',
+            numbers,
+        )
+        kept = frozenset(numbers).union(number for (number,) in baselines if number is not None)
+        found = self._rows(
+            'select distinct snapshot from present where "case" in (select unnest($1::integer[]))',
+            [*kept],
+        )
+        there = {snapshot for (snapshot,) in found}
+        snapshots = {
+            setup: of_setup
+            for setup, every in self._snapshots.items()
+            if (of_setup := [snapshot for snapshot in every if snapshot.id in there])
+        }
+        return replace(self, _snapshots=snapshots, selection=selection, _kept=kept)
 
     @cached_property
     def branches(self) -> tuple[str, ...]:
@@ -388,17 +416,19 @@ class Table:
 
     @cached_property
     def _present(self) -> str:
-        """SQL of the rows that count. Of a run that is at work, a case that it has begun was not
-        killed: it is not there yet."""
-        running = [str(snapshot.id) for snapshot, _ in self.running]
-        if not running:
-            return "present"
-        return f"""(
-            select * from present where not (
+        """SQL of the rows that count: of the cases that are kept. Of a run that is at work, a case
+        that it has begun was not killed: it is not there yet."""
+        conditions = []
+        if self._kept is not None:
+            conditions.append(f""""case" in ({", ".join(map(str, sorted(self._kept)))})""")
+        if running := [str(snapshot.id) for snapshot, _ in self.running]:
+            conditions.append(f"""not (
                 snapshot in ({", ".join(running)})
                 and detail in (select id from details where content->>'reason' = '{_QUOTED}')
-            )
-        )"""
+            )""")
+        return (
+            f"(select * from present where {' and '.join(conditions)})" if conditions else "present"
+        )
 
     @cached_property
     def _paired(self) -> list[int]:
@@ -573,6 +603,8 @@ class Table:
         rows = self._rows(f"{_COUNTED} where k.snapshot in (select unnest($1))", [*places])
         counted: dict[CaseName, dict[int, int]] = defaultdict(dict)
         for snapshot, case, profile, _ in rows:
+            if self._kept is not None and case not in self._kept:
+                continue
             counted[self._names[case]][places[snapshot]] = profile
         return {name: counted[name] for name in sorted(counted, key=natural_order)}
 

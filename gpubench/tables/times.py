@@ -15,7 +15,7 @@ from gpubench.analysis.declared_work import NO_DOUBTS, KernelDoubts
 from gpubench.analysis.headline import KernelKey
 from gpubench.analysis.roofline import memory_ceiling
 from gpubench.measure.direct import Measured, Twins
-from gpubench.names import kernel_title
+from gpubench.names import kernel_title, verify_command
 from gpubench.report import text
 from gpubench.report.declared_view import doubt_words
 from gpubench.results import Ratio, Row, measured_rows
@@ -29,6 +29,8 @@ NO_DOUBTS_AT_ALL: Doubts = {}
 COLOURS = {"faster": "green", "slower": "red"}
 SKIPPED = ("skipped", "verified")
 """Statuses of cases that this machine does not measure, and that are right."""
+
+NO_REASON = "no reason is known"
 
 
 def rows_of(measured: Iterable[Measured]) -> list[Row]:
@@ -219,9 +221,10 @@ def _cells(row: Row, notes: dict[str, int], doubts: Iterable[str]) -> dict[str, 
 
 
 def _reasons(rows: Iterable[Row]) -> Iterator[Text]:
-    """Yield why cases have no time: one line for each reason, of what is skipped for all
-    kernels."""
+    """Yield why cases have no time: one line for each reason, of what is skipped for all kernels;
+    below what failed, the command that shows more."""
     groups: dict[tuple[str, str, str], list[str]] = {}
+    first: dict[tuple[str, str, str], Row] = {}
     for row in rows:
         if row.seconds is None:
             name, implementation = row.name, row.name.implementation
@@ -230,9 +233,11 @@ def _reasons(rows: Iterable[Row]) -> Iterator[Text]:
             if row.status in SKIPPED:
                 case = f"{kernel_title(name.suite, name.kernel)} {implementation} {case}".strip()
                 implementation = ""
-            key = (row.status, implementation, row.reason or "no reason is known")
+            key: tuple[str, str, str] = (row.status, implementation, row.reason or NO_REASON)
             groups.setdefault(key, []).append(case)
-    for (status, implementation, reason), cases in groups.items():
+            first.setdefault(key, row)
+    for key, cases in groups.items():
+        status, implementation, reason = key
         which = several(cases)
         if implementation:
             which = f"{implementation} ({which})" if cases[0] else implementation
@@ -240,6 +245,10 @@ def _reasons(rows: Iterable[Row]) -> Iterator[Text]:
             text.status_label(status), "bold red" if implementation else "bold"
         )
         yield line.append(f": {which}: {reason}")
+        if status not in SKIPPED:
+            name = first[key].name
+            command = verify_command(name.suite, name.kernel, name.implementation, name.case)
+            yield Text(f"    next: {command}")
 
 
 def _speedup(ratio: Ratio | None, pairs: int) -> dict[str, Any] | None:

@@ -121,7 +121,10 @@ def test_a_kernel_of_which_every_case_failed_has_its_heading_too(project):
     output = run("scale", "-a", "n=8", code=1).stdout
     heading, *reasons = output.splitlines()
     assert heading == "scale"
-    assert reasons and all(line.startswith("  failed: ") for line in reasons)
+    failed, commands = reasons[::2], reasons[1::2]
+    assert failed and all(line.startswith("  failed: ") for line in failed)
+    begin = "    next: gpubench verify scale -a implementation="
+    assert all(line.startswith(begin) and line.endswith(" -a n=8") for line in commands)
 
 
 def test_pythons_warnings_are_told_once_with_their_number(project):

@@ -125,10 +125,10 @@ def test_cases_with_the_same_reason_are_one_line_that_names_some_of_them() -> No
 @pytest.mark.parametrize(
     ("status", "command"),
     [
-        ("wrong", "gpubench verify add -a implementation=cuda"),
-        ("failed", "gpubench verify add -a implementation=cuda"),
-        ("killed", "asv run --show-stderr --bench add__cuda"),
-        ("timed_out", "asv run --show-stderr --bench add__cuda"),
+        ("wrong", "gpubench verify add -a implementation=cuda -a n=1"),
+        ("failed", "gpubench verify add -a implementation=cuda -a n=1"),
+        ("killed", "gpubench verify add -a implementation=cuda -a n=1"),
+        ("timed_out", "gpubench verify add -a implementation=cuda -a n=1"),
         ("verified", "asv run --bench add__cuda"),
         ("skipped", "gpubench devices"),
     ],

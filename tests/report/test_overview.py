@@ -89,7 +89,7 @@ def test_cases_without_a_time_are_grouped_by_reason_the_urgent_first(sample: Tab
     wrong, skipped = first_page(sample, "runner").reasons
 
     assert (wrong.status, wrong.count) == ("wrong", 4)
-    assert wrong.command == "gpubench verify matmul -a implementation=numba_parallel"
+    assert wrong.command == "gpubench verify matmul -a implementation=numba_parallel -a n=1024"
     assert (skipped.status, skipped.count) == ("skipped", 120)
     assert skipped.examples[:2] == (
         "increment_by_one numba_cuda n=1024 block=4",

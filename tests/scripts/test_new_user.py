@@ -48,10 +48,13 @@ def test_commands_run_in_one_shell_in_the_folder_of_the_files(tmp_path: Path) ->
     (tmp_path / "notes").mkdir()
     environment = {"PATH": os.environ["PATH"]}
 
-    assert play(PAGE, tmp_path, environment) is None
+    def played(page: str) -> str | None:
+        return play(read_page(page), tmp_path, environment)
+
+    assert played(PAGE) is None
     changed = PAGE.replace("a.txt\n```\n", "b.txt\n```\n")
-    assert "b.txt" in str(play(changed, tmp_path, environment))
-    assert "exit code 3" in str(play("```console\n$ (exit 3)\n```\n", tmp_path, environment))
+    assert "b.txt" in str(played(changed))
+    assert "exit code 3" in str(played("```console\n$ (exit 3)\n```\n"))
 
 
 @pytest.mark.parametrize(
@@ -82,6 +85,19 @@ def test_the_tutorial_leads_from_installing_to_a_comment() -> None:
     assert lines.index("cat comment.md") > lines.index("gpubench report")
     files = [step.path for step in steps if isinstance(step, NewFile)]
     assert files == ["pyproject.toml", "mine/norms.py", "mine/norms.py"]
+
+
+@pytest.mark.slow
+@pytest.mark.end_to_end
+def test_the_tutorial_is_true_as_far_as_it_installs_nothing(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["new_user.py", "--here"])
+    assert new_user.main() == 0
+    typed = [line for line in capfd.readouterr().out.splitlines() if line.startswith("$ ")]
+    for word in ("init", "add", "check", "verify", "time", "report", "init --ci"):
+        assert any(line.startswith(f"$ gpubench {word}") for line in typed), word
+    assert any("asv run --environment existing:" in line for line in typed)
 
 
 @pytest.mark.thorough
