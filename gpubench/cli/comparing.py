@@ -40,7 +40,7 @@ def measured_in_turn(
     before = core_use()
     work = jobs_in_turn(cases)
     with ExitStack() as stack:
-        with ERR.status("making environments") as status:
+        with ERR.rich.status("making environments") as status:
             bench = stack.enter_context(
                 two_commits(labels, work, environment, preset, lambda words: status.update(words))
             )

@@ -11,7 +11,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -31,7 +31,6 @@ from gpubench.errors import (
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-    from rich.status import Status
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters but for tabs and ends of lines, marks that reverse the direction of what
@@ -69,9 +68,10 @@ class LateConsole:
         """Print texts and tables, and the end of a line."""
         self.rich.print(*parts, sep=sep, style=style)
 
-    def status(self, words: str) -> Status:
+    def status(self, words: str) -> AbstractContextManager[object]:
         """Show that work goes on, inside the block and on a terminal only."""
-        return self.rich.status(words)
+        stream = sys.stderr if self.stderr else sys.stdout
+        return self.rich.status(words) if stream.isatty() else nullcontext()
 
 
 OUT = LateConsole()
@@ -274,10 +274,12 @@ def print_answer(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()
 ) -> None:
-    """Print a table, its header bold on a terminal and its cells folded where it is too wide."""
-    from gpubench.tables.table import lines_that_fit, table
+    """Print a table, its header bold on a terminal. Cells are folded where it is wider than the
+    terminal; what another program reads is not folded."""
+    from gpubench.tables.table import UNLIMITED, lines_that_fit, table
 
-    lines = lines_that_fit(columns, rows, right, OUT.rich.width)
+    width = OUT.rich.width if OUT.is_terminal else UNLIMITED
+    lines = lines_that_fit(columns, rows, right, width)
     if lines is None:
         OUT.print(table(columns, rows, right, folded=True))
         return

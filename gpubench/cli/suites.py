@@ -56,7 +56,7 @@ def check(
         print_json(plans.check_row(made, cases))
         sys.exit(Exit.REFUSED if made.faults() else Exit.DONE)
     print_faults(made.warnings(), "warning: ")
-    OUT.print(plans.counts_line(made, cases))
+    echo(plans.counts_line(made, cases))
 
 
 @click.command()
@@ -88,10 +88,11 @@ def plan(
     from gpubench.plan.explanation import explain
     from gpubench.plan.rules import selected
     from gpubench.tables import plans
-    from gpubench.tables.table import table
 
     made = planned(names, preset, nested=True)
     if explained is not None:
+        from gpubench.tables.table import table
+
         values = explain(made.find(explained))
         OUT.print(table(("field", "value", "set in"), values, folded=True))
         return

@@ -372,16 +372,17 @@ class Case:
             return None
         if not isinstance(formula, Expression):
             return self._whole_count(formula, field)
+        # Most kernels have one count for each point of their data, and many launches there.
+        known, key = self.group.counts, (field, self.implementation.cast, self.data_key)
+        if key in known:
+            return known[key]
         names = self.group.names(formula)
         if not names <= self.values.keys():
             return None
-        if not names <= self.group.data_names:
-            return self._whole_count(formula, field)
-        # Most kernels have one count for each point of their data, and many launches there.
-        known, key = self.group.counts, (field, self.implementation.cast, self.data_key)
-        if key not in known:
-            known[key] = self._whole_count(formula, field)
-        return known[key]
+        count = self._whole_count(formula, field)
+        if names <= self.group.data_names:
+            known[key] = count
+        return count
 
     def _whole_count(self, formula: Extent, field: str) -> int:
         count = self.evaluate(formula, ("work", field))

@@ -16,6 +16,7 @@ from gpubench.plan.group import Group, kernel_groups
 from gpubench.plan.rules import skips
 from gpubench.plan.source import arrays_by_thread, look_again, reference_of
 from gpubench.suite.loading import LoadedSuite
+from gpubench.suite.model import Implementation
 
 MAX_CASES = 50_000
 """Of a suite. They take some seconds to plan and 100 MB, and a day or more to measure: the largest
@@ -131,7 +132,7 @@ class Plan:
         if index in self._expansions:
             return self._expansions[index]
         expansion = _expand(self.kernels[index])
-        if expansion.count() + sum(one.count() for one in self._expansions.values()) <= MAX_KEPT:
+        if expansion.count + sum(one.count for one in self._expansions.values()) <= MAX_KEPT:
             self._expansions[index] = expansion
         return expansion
 
@@ -144,6 +145,7 @@ class _Expansion:
     repeated: dict[Group, list[str]]
     tally: Tally
 
+    @cached_property
     def count(self) -> int:
         return sum(map(len, self.cases.values()))
 
@@ -205,20 +207,26 @@ def _review(groups: Sequence[Group], expansion: _Expansion) -> tuple[list[Fault]
     # Rules that ask no device anything, as long as they have skipped no case.
     names = frozenset[str]().union(*(group.rule_names for group in groups))
     certain = {i for i, rule in enumerate(first.kernel.skip) if first.names(rule.when) <= names}
-    idle_skips, filled = set(certain), set[str]()
+    idle_skips, filled = set(certain), set[tuple[str, str | None]]()
     tally, made, runs = expansion.tally, Counter[str](), 0
     for group in groups:
-        name = group.implementation_name
+        name, declared = group.implementation_name, group.implementation
+        formulas = (first.kernel.let, declared.with_, declared.options)
+        methods = (Case.constants, Case.with_values, Case.options)
+        evaluated = [method for method, of in zip(methods, formulas, strict=True) if of]
         try:
             for case in expansion.cases[group]:
                 made[name] += 1
                 if case.problem is not None:
                     raise case.problem
-                _ = case.array_specs, case.table_specs, case.launch, case.work(), case.memory_limit
-                if case.data_key not in filled:  # all implementations are given the same
+                data = case.data_key, declared.cast
+                if data not in filled:  # all implementations are given the same
+                    _ = case.array_specs, case.table_specs, case.scalars()
                     case.try_fills()
-                    filled.add(case.data_key)
-                _ = case.constants(), case.scalars(), case.with_values(), case.options()
+                    filled.add(data)
+                _ = case.launch, case.work(), case.memory_limit
+                for evaluate in evaluated:
+                    evaluate(case)
                 skipping = {index for index in certain if skips(case, index, {})}
                 idle_skips -= skipping
                 runs += not skipping
@@ -277,15 +285,16 @@ def _uncovered(group: Group) -> Iterator[Fault]:
 
 def _twice(groups: Sequence[Group]) -> Iterator[Fault]:
     """Yield implementations that differ in their names alone."""
-    seen: dict[tuple[str, str], str] = {}
+    fields = Implementation.model_fields.keys() - {"title", "backend", "was"}
+    seen: list[tuple[list[object], str]] = []
     for group in groups:
-        plain = group.implementation.model_copy(
-            update={"title": None, "backend": None, "was": None}
-        )
+        plain = [group.backend, *(getattr(group.implementation, name) for name in fields)]
         name = group.implementation_name
-        first = seen.setdefault((group.backend, repr(plain)), name)
-        if first != name:
+        alike = (other for it, other in seen if it == plain and repr(it) == repr(plain))  # 1, 1.0
+        if first := next(alike, None):
             yield _at(group, f"{name!r} is {first!r} under another name; remove one of them")
+        else:
+            seen.append((plain, name))
 
 
 def _unusable(groups: Sequence[Group]) -> Iterator[Fault]:

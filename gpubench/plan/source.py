@@ -176,14 +176,14 @@ def arrays_by_thread(reference: str) -> list[int]:
     definition = find_definition(reference)
     if not isinstance(definition, ast.FunctionDef):
         return []
-    threads: set[str] = set()
-    for node in ast.walk(definition):
+    threads, nodes = set[str](), [*ast.walk(definition)]
+    for node in nodes:
         if isinstance(node, ast.Assign) and _is_place_in_grid(ast.unparse(node.value)):
             targets = (each for target in node.targets for each in ast.walk(target))
             threads |= {each.id for each in targets if isinstance(each, ast.Name)}
     indexed = {
         node.value.id
-        for node in ast.walk(definition)
+        for node in nodes
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)
         if any(isinstance(each, ast.Name) and each.id in threads for each in ast.walk(node.slice))
     }

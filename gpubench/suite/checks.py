@@ -40,14 +40,16 @@ from gpubench.suite.types import (
 from gpubench.suite.validation import validate
 
 
-def check_suite(root: Node, preset: str | None) -> tuple[Suite | None, list[Fault]]:
+def check_suite(
+    root: Node, preset: str | None, base: tuple[Node, Suite] | None = None
+) -> tuple[Suite | None, list[Fault]]:
     """Return the model of a tree, ``None`` where nothing of it is sound, and all that is wrong with
-    it; ``preset`` is the one that was applied.
+    it; ``preset`` is the one that was applied, and ``base`` the sound suite that it was applied to.
 
     What is missing (outputs, a use of an axis, array or scalar) is told only where nothing else is
     wrong: what is wrong may have been it.
     """
-    suite, sound, unsound = validate(root)
+    suite, sound, unsound = validate(root, base)
     kernels = root.fields("kernels")
     faults = [*unsound, *_kernels_or_pairs(root), *was_faults("kernel", kernels.items(), kernels)]
     for name, kernel in suite.kernels.items() if suite else ():

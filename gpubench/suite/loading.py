@@ -158,16 +158,16 @@ def _load_file(
         listed = ", ".join(names) or "none"
         message = f"preset {preset!r} is not in this suite, which stands as it is; it has: {listed}"
         warnings, preset = (Fault(str(path), 0, 0, message),), None
-    loaded, presets_are_right = None, False
+    loaded, right = None, None
     for preset_name in (None, *names):
         changed = root if preset_name is None else apply_preset(root, preset_name)
-        if preset_name not in (None, preset) and presets_are_right:
+        if preset_name not in (None, preset) and right:
             rest = {key: node for key, node in changed.entries.items() if key != "presets"}
             changed = replace(changed, content=rest)
-        suite, of_suite = check_suite(changed, preset_name)
+        suite, of_suite = check_suite(changed, preset_name, right)
         faults += [*_sources_outside(path, changed), *of_suite]
-        if preset_name is None:  # what is wrong in them would be told of each of them again
-            presets_are_right = not of_suite
+        if preset_name is None and suite and not of_suite:
+            right = root, suite  # what is right in it is right in each preset
         if suite and preset_name == preset:
             loaded = LoadedSuite(suite, path, preset, warnings, changed)
     return loaded, root, _without_repeats(read_faults, faults)
@@ -346,8 +346,12 @@ def _labelled(node: Node, preset: str) -> Node:
         content = {key: _labelled(value, preset) for key, value in content.items()}
     elif isinstance(content, tuple):
         content = tuple(_labelled(item, preset) for item in content)
-    key = node.key and replace(node.key, preset=preset)
-    return replace(node, content=content, origin=replace(node.origin, preset=preset), key=key)
+    key = node.key and _set_by(node.key, preset)
+    return Node(content, _set_by(node.origin, preset), key, node.text_column)
+
+
+def _set_by(origin: Origin, preset: str) -> Origin:
+    return Origin(origin.path, origin.line, origin.column, preset)
 
 
 # --- what a report shows of it

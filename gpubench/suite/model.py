@@ -865,7 +865,8 @@ def _collect_formulas(
     if isinstance(part, Expression):
         found.append((path, part))
     elif isinstance(part, Model):
-        steps = ((step, getattr(part, name)) for step, name in _steps(type(part)))
+        values = vars(part)
+        steps = [(step, values[name]) for step, name in _steps(type(part))]
     elif isinstance(part, dict):
         steps = part.items()
     elif isinstance(part, list | tuple):

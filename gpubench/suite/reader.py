@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -121,9 +122,14 @@ class _Builder:
         self.path = path
         self.faults: list[Fault] = []
         self.values = 0
+        written = text
         for _ in range(_NESTED):
-            text = _INNERMOST.sub(lambda match: match[0].translate(_HIDDEN), text)
-        self.events = self.formulas_shown(self.parsed(text))
+            text, count = _INNERMOST.subn(lambda match: match[0].translate(_HIDDEN), text)
+            if not count:
+                break
+        # Where no comma is hidden, YAML reads what is written.
+        is_hidden = _COMMA in text
+        self.events = self.formulas_shown(self.parsed(text)) if is_hidden else self.parsed(written)
 
     def document(self) -> Node | None:
         for number, line in enumerate(self.lines, start=1):
@@ -170,7 +176,7 @@ class _Builder:
         one."""
         flows = 0  # brackets and braces around an event
         for event in events:
-            if isinstance(event, yaml.ScalarEvent):
+            if type(event) is yaml.ScalarEvent:  # most of them
                 if not event.value.isascii():
                     is_cut = flows and _is_plain(event) and _COMMA in event.value
                     event.value = event.value.translate(_SHOWN)
@@ -209,19 +215,19 @@ class _Builder:
             self.fault(event.start_mark, _ALIAS)
             return Node("alias", origin, key)
         self.check_properties(event)
+        if isinstance(event, yaml.ScalarEvent):
+            value: Value | None = event.value
+            if _is_plain(event):
+                value, problem = read_plain(event.value)
+                if problem:
+                    self.fault(event.start_mark, problem)
+            return Node(value, origin, key, self.text_column(event))
         if isinstance(event, yaml.MappingStartEvent):
             return Node(self.mapping(depth), origin, key)
-        if isinstance(event, yaml.SequenceStartEvent):
-            items = []
-            while not isinstance(item := next(self.events), yaml.SequenceEndEvent):
-                items.append(self.node(item, depth + 1))
-            return Node(tuple(items), origin, key)
-        value: Value | None = event.value
-        if _is_plain(event):
-            value, problem = read_plain(event.value)
-            if problem:
-                self.fault(event.start_mark, problem)
-        return Node(value, origin, key, self.text_column(event))
+        items = []
+        while not isinstance(item := next(self.events), yaml.SequenceEndEvent):
+            items.append(self.node(item, depth + 1))
+        return Node(tuple(items), origin, key)
 
     def mapping(self, depth: int) -> dict[str, Node]:
         """Fields by name; the first of two equal keys stays."""
@@ -267,13 +273,14 @@ class _Builder:
 
 
 def _is_plain(event: Event) -> bool:
-    return isinstance(event, yaml.ScalarEvent) and event.style in (None, "")
+    return type(event) is yaml.ScalarEvent and not event.style
 
 
 _MAX_DIGITS = 50
 """Digits that are looked at: 2**128 has 39, and Python refuses to read more than 4,300."""
 
 
+@lru_cache(maxsize=4096)  # the same words stand in every suite
 def read_plain(text: str) -> tuple[Value | None, str | None]:
     """Value of an unquoted scalar, and what is wrong with its spelling (``None``: nothing).
 

@@ -61,8 +61,9 @@ class Node:
         for step in path:
             if node is None:
                 break
+            content = node.content
             if isinstance(step, str):
-                node = node.entries.get(step)
+                node = content.get(step) if type(content) is dict else None
             else:
                 node = node.items[step] if 0 <= step < len(node.items) else None
         return node
@@ -74,7 +75,13 @@ class Node:
 
     def count(self) -> int:
         """Return number of values, this one included."""
-        return 1 + sum(node.count() for node in (*self.entries.values(), *self.items))
+        nodes = [self]
+        for node in nodes:  # which grows on the way
+            if type(node.content) is dict:
+                nodes += node.content.values()
+            elif type(node.content) is tuple:
+                nodes += node.content
+        return len(nodes)
 
     def plain(self) -> Any:
         """Return the value without places: numbers, text, tuples and dictionaries."""

@@ -12,7 +12,19 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from gpubench.errors import Fault, did_you_mean
-from gpubench.suite.model import Suite
+from gpubench.suite.model import (
+    Array,
+    Check,
+    DeclaredTable,
+    Exclude,
+    Implementation,
+    Include,
+    Init,
+    Scalar,
+    Skip,
+    Suite,
+    Work,
+)
 from gpubench.suite.reader import MAX_FAULTS
 from gpubench.suite.tree import Node, Path, shortened
 from gpubench.suite.types import Model, suggestion
@@ -35,17 +47,21 @@ _SINGULAR = {f"{kind}s": kind for kind in (*_KINDS, "parameter")} | {"zip": "siz
 """What an entry is called, by the field that holds it."""
 
 
-def validate(root: Node) -> tuple[Suite | None, Node, tuple[Fault, ...]]:
+def validate(
+    root: Node, base: tuple[Node, Suite] | None = None
+) -> tuple[Suite | None, Node, tuple[Fault, ...]]:
     """Check a tree against the model; parts at fault are told once and left out.
 
     So the checks of what one field says about another go on with all that is sound: the model of
-    that, ``None`` where nothing is left, and its tree.
+    that, ``None`` where nothing is left, and its tree. ``base`` is a sound tree and its model: what
+    both trees share is not checked again.
     """
     sound = root
     faults: tuple[Fault, ...] = ()
     for attempt in range(_ATTEMPTS):
         try:
-            return Suite.model_validate(sound.plain()), sound, faults
+            plain = sound.plain() if base is None else _with_models(sound, *base)
+            return Suite.model_validate(plain), sound, faults
         except ValidationError as error:
             errors = error.errors(include_url=False, include_input=False)
         if attempt == 0:  # what fails later follows from what was left out
@@ -61,6 +77,29 @@ def validate(root: Node) -> tuple[Suite | None, Node, tuple[Fault, ...]]:
             break
         sound = _without(sound, at_fault)
     return None, root, faults
+
+
+_SHARED = (Array, Check, DeclaredTable, Exclude, Implementation, Include, Init, Scalar, Skip, Work)
+"""Models that pydantic takes in place of what they are made from. Models that are one of several
+forms of a field are told apart by what a file says."""
+
+
+def _with_models(node: Node, base: Node | None, model: object) -> Any:
+    """Return the value without places, as ``Node.plain``, with the models in place of what another
+    tree has at the same place; ``model`` is made of ``base``, which stands there."""
+    if base is None or model is None:
+        return node.plain()
+    if node is base and isinstance(model, _SHARED):
+        return model
+    if isinstance(node.content, dict) and isinstance(model, dict | Model):
+        entries, fields = base.entries, model if isinstance(model, dict) else vars(model)
+        return {
+            key: _with_models(entry, entries.get(key), fields.get(key))
+            for key, entry in node.content.items()
+        }
+    if node is base and isinstance(model, tuple) and len(model) == len(node.items):
+        return tuple(map(_with_models, node.items, base.items, model))
+    return node.plain()
 
 
 def _misspelt(errors: Iterable[ErrorDetails]) -> set[tuple[str | int, ...]]:

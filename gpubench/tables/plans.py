@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Any
-
-from rich.table import Table
+from typing import TYPE_CHECKING, Any
 
 from gpubench.backends.protocol import Description
 from gpubench.errors import PlanError
@@ -15,7 +13,9 @@ from gpubench.names import format_identity, format_shape
 from gpubench.plan.case import Case
 from gpubench.plan.plan import Plan
 from gpubench.report import text
-from gpubench.tables.table import table
+
+if TYPE_CHECKING:  # `check` prints one line, without rich
+    from rich.table import Table
 
 _WHERE = ("suite", "kernel", "implementation", "backend", "device")
 
@@ -58,6 +58,8 @@ def plan_table(
 
 def devices_table(devices: Iterable[Description]) -> Table:
     """Return one row for each device, with what is known about it or why it cannot be used."""
+    from gpubench.tables.table import table
+
     rows = ((d.device, d.name, d.unavailable or format_identity(d.facts)) for d in devices)
     return table(("device", "name", "facts"), rows, folded=True)
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from gpubench.report import text
 
-_UNLIMITED = 10_000
+UNLIMITED = 10_000
 """Characters of a line that no table needs."""
 
 
@@ -41,7 +41,7 @@ def table(
     for row in rows:
         made.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
     if not folded:
-        wide = Console(width=_UNLIMITED)
+        wide = Console(width=UNLIMITED)
         made.width = Measurement.get(wide, wide.options, made).maximum
     return made
 
