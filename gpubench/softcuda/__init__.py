@@ -23,7 +23,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from gpubench.softcuda import cupy, lines
+from gpubench.softcuda import cupy, lines, pycuda
 from gpubench.softcuda.build import (
     Libraries,
     UnavailableError,
@@ -204,6 +204,7 @@ def start() -> SoftwareDevice:
         )
     device = SoftwareDevice(build_libraries())
     cupy.connect_on_import()
+    pycuda.compile_by_nvrtc_on_import()
     # numba-cuda looks for a driver when it is imported, and remembers that there was none.
     module = sys.modules.get("numba.cuda.cudadrv.driver")
     if module is not None and module.driver.initialization_error:

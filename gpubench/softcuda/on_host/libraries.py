@@ -15,12 +15,13 @@ import re
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder
+from functools import partial
+from importlib.machinery import PathFinder
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from gpubench.softcuda.build import build_in_place
+from gpubench.softcuda.importing import change_on_import
 from gpubench.softcuda.on_host.work import AddressError
 
 SUCCESS = 0
@@ -83,6 +84,7 @@ def load(library: Library) -> None:
         source = _source(library, names if name == library.name else ())
         loaded = ctypes.CDLL(str(build_in_place(soname, source)))
     _connect(loaded, library)
+    change_on_import(library.module, partial(_explain_errors, library))
     # CuPy gives handles back after Python has forgotten its modules.
     atexit.register(loaded.softcuda_end)
 
@@ -179,23 +181,13 @@ def _no_such(what: str) -> str:
     )
 
 
-class ModuleLoader(ExtensionFileLoader):
-    """Loads a module of CuPy's, whose exception then says why a call was refused."""
-
-    def __init__(self, spec: ModuleSpec, library: Library) -> None:
-        super().__init__(spec.name, str(spec.origin))
-        self._library = library
-
-    def exec_module(self, module: ModuleType) -> None:
-        super().exec_module(module)
-        _explain_errors(getattr(module, self._library.error), self._library.name)
-
-
-def _explain_errors(error: Any, name: str) -> None:
+def _explain_errors(library: Library, module: Any) -> None:
+    """Have the exception of a module of CuPy's say why a call was refused."""
+    error: Any = getattr(module, library.error)
     before = error.__init__
 
     def explained(self: Any, status: int) -> None:
-        reason = _reasons.pop(name, None)
+        reason = _reasons.pop(library.name, None)
         if reason is None:
             before(self, status)
         else:
