@@ -61,8 +61,8 @@ class PycudaSession(CudaSession):
         compiler: Any = import_module("pycuda.compiler")
         self._source_module = compiler.SourceModule
         self._compiler = "nvcc" if shutil.which("nvcc") and not self.simulated else "nvrtc"
-        if self._compiler == "nvrtc":
-            own, compiler.compile = compiler.compile, partial(compiled, ptx=self.simulated)
+        if self._compiler == "nvrtc" and not self.simulated:  # softcuda does so by itself
+            own, compiler.compile = compiler.compile, compiled
             self._cleanup.callback(setattr, compiler, "compile", own)
         with self._errors:
             stream = cuda.Stream()
@@ -167,11 +167,9 @@ def compiled(
     cache_dir: str | None = None,
     include_dirs: Sequence[str] = (),
     target: str = "cubin",
-    *,
-    ptx: bool = False,
 ) -> bytes:
-    """``pycuda.compiler.compile`` by NVRTC: machine code for the current context's device, or
-    ``ptx``. What only means something for nvcc is left out, and nothing is kept on disk.
+    """``pycuda.compiler.compile`` by NVRTC: machine code for the current context's device. What
+    only means something for nvcc is left out, and nothing is kept on disk.
 
     Raises ``NvrtcError`` for a program that does not compile.
     """
@@ -180,8 +178,6 @@ def compiled(
     if arch is None:
         driver: Any = import_module("pycuda.driver")
         arch = "sm_{}{}".format(*driver.Context.get_device().compute_capability())
-    if ptx:
-        arch = arch.replace("sm_", "compute_")
     folders = [*include_dirs, pycuda._find_pycuda_include_path()]
     with suppress(Exception):  # a program without headers needs none of CUDA's
         pathfinder: Any = import_module("cuda.pathfinder")
@@ -201,8 +197,6 @@ def compiled(
         if result != 0:
             log = written(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
             raise NvrtcError(log.decode(errors="replace").rstrip("\0"))
-        if ptx:
-            return written(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
         return written(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
     finally:
         nvrtc.nvrtcDestroyProgram(program)

@@ -23,14 +23,14 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from gpubench.softcuda import cupy, lines
+from gpubench.softcuda import cupy, lines, pycuda
 from gpubench.softcuda.build import (
     Libraries,
     UnavailableError,
     build_libraries,
     compile_ptx,
 )
-from gpubench.softcuda.counts import LaunchCounts, parse_launches
+from gpubench.softcuda.counts import LaunchCounts, parse_launches, work_on_host
 from gpubench.softcuda.older import recompile_for
 from gpubench.softcuda.reports import Report, parse_reports
 from gpubench.softcuda.resources import (
@@ -81,6 +81,7 @@ class SoftwareDevice:
         self._driver.softcuda_name.argtypes = [ctypes.c_uint64, ctypes.c_char_p]
         self._driver.softcuda_counts.restype = ctypes.c_size_t
         self._images: dict[str, str] = {}  # the last module with a kernel of that name
+        self._on_host: list[LaunchCounts] = []  # what was done there while it counted
         self._sanitize = os.environ.get("SOFTCUDA_SANITIZE", "") not in ("", "0")
         self._count = os.environ.get("SOFTCUDA_COUNT", "") not in ("", "0")
         if self._sanitize or self._count:
@@ -145,9 +146,17 @@ class SoftwareDevice:
 
         A launch counts once it has ended, so synchronise first; and where the option ``count`` was
         ``1`` then. One that failed, or whose module was loaded before, is in the list with the
-        reason why it has no counts.
+        reason why it has no counts; so does a call of a library that the host did (``on_host``).
+        Those come last.
         """
-        return parse_launches(_read(self._driver.softcuda_counts), self._resources_of)
+        launches = parse_launches(_read(self._driver.softcuda_counts), self._resources_of)
+        on_host, self._on_host = self._on_host, []
+        return launches + on_host
+
+    def note_work_on_host(self, call: str) -> None:
+        """Note that the host does a call of one of NVIDIA's libraries in place of the device."""
+        if self._count:
+            self._on_host.append(work_on_host(call))
 
     def _resources_of(self, kernel: str, architecture: Architecture) -> Resources | None:
         return self.resources(kernel, architecture).kernels.get(kernel)
@@ -195,6 +204,7 @@ def start() -> SoftwareDevice:
         )
     device = SoftwareDevice(build_libraries())
     cupy.connect_on_import()
+    pycuda.compile_by_nvrtc_on_import()
     # numba-cuda looks for a driver when it is imported, and remembers that there was none.
     module = sys.modules.get("numba.cuda.cudadrv.driver")
     if module is not None and module.driver.initialization_error:

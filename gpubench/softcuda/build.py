@@ -180,6 +180,20 @@ def build_for_cupy(source: Path, includes: Sequence[Path]) -> Path:
     return library
 
 
+def build_in_place(soname: str, source: str) -> Path:
+    """Return a library with a soname of NVIDIA's, built of C now where that has changed.
+
+    Its functions have versions, named by the soname, as NVIDIA's have.
+    """
+    library = kept(soname, [source.encode()])
+    if not library.is_file():
+        versions = library.with_suffix(".map")
+        write_at_once(versions, f"{soname} {{ global: *; }};\n")
+        named = f"-Wl,-soname,{soname},--version-script={versions}"
+        compile_to(library, [*_SHARED, "-O1", named, "-x", "c", "-"], source)
+    return library
+
+
 def compile_ptx(ptx: str, *, sanitize: bool, count: bool = False) -> Path:
     """Return the shared library of a module, compiled for plain runs, for the sanitizer, or to
     count.

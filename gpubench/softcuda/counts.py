@@ -254,6 +254,19 @@ def parse_launches(
     return [_launch(line, resources) for line in lines]
 
 
+def work_on_host(call: str) -> LaunchCounts:
+    """Return what stands for a call of a library that the host did, where no launch was counted."""
+    return LaunchCounts(
+        kernel=call,
+        grid=(0, 0, 0),
+        block=(0, 0, 0),
+        shared_bytes=0,
+        architecture=(0, 0),
+        missing=f"{call} ran on the host in place of NVIDIA's library, so it is not counted",
+        counts={},
+    )
+
+
 @lru_cache(_DESCRIPTIONS)
 def _describe(library: str) -> dict[str, Any]:
     """Read what the basic blocks of a module do, as ``translation/counting.py`` describes it."""

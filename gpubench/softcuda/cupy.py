@@ -4,13 +4,14 @@ CuPy's other modules reach the functions of ``cupy_backends.cuda.api.runtime`` t
 pointers, ``__pyx_capi__``. ``connect`` puts functions of the same types into the table before those
 modules read it; they call softcuda's driver (``native/cupy/runtime.c``). Why is in the README.
 
-What calls NVIDIA's runtime by itself does not run: cuBLAS, cuRAND, cuFFT, CUB and Thrust (products
-of matrices of floats, random numbers, ``fft``). In place of Thrust's, arrays are sorted on the host
-(``cupy_sorting.py``).
+What calls NVIDIA's runtime by itself does not run: cuBLAS, cuFFT, cuRAND, cuSOLVER, cuSPARSE, CUB
+and Thrust. ``on_host`` does on the host what programs ask most of these, and refuses the rest by
+name.
 """
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import importlib
 import os
@@ -60,12 +61,13 @@ class _Loader(SourceFileLoader):
     def exec_module(self, module: ModuleType) -> None:
         try:
             connect()
+            from gpubench.softcuda.on_host import replacements  # which imports NumPy
+
+            replacements.load_libraries()
         except UnavailableError as error:
             raise ImportError(str(error)) from error
         super().exec_module(module)
-        from gpubench.softcuda.cupy_sorting import replace_thrust  # which imports NumPy
-
-        replace_thrust()
+        replacements.replace_functions()
 
 
 class _Finder(MetaPathFinder):
@@ -112,7 +114,9 @@ def connect() -> None:
         )
     ours.softcuda_cupy_begin.argtypes = [ctypes.py_object, ctypes.py_object]
     ours.softcuda_cupy_begin.restype = None
-    ctypes.CDLL("libcuda.so.1").softcuda_keep_default_stream()
+    driver = ctypes.CDLL("libcuda.so.1")
+    driver.softcuda_keep_default_stream()
+    atexit.register(_wait_for_calls, ours, driver)
     ours.softcuda_cupy_begin(runtime.CUDARuntimeError, runtime.PointerAttributes)
     for name, capsule in list(table.items()):
         function = getattr(ours, _RENAMED.get(name, name), None)
@@ -123,6 +127,12 @@ def connect() -> None:
         table[name] = _new_capsule(ctypes.cast(function, ctypes.c_void_p), signature, None)
         if hasattr(runtime, name):
             setattr(runtime, name, _python_function(function, signature.decode()))
+
+
+def _wait_for_calls(ours: ctypes.PyDLL, driver: ctypes.CDLL) -> None:
+    """Wait for streams that call Python: a thread that asks for it when it is gone never ends."""
+    if ours.softcuda_cupy_calls_python():
+        driver.cuCtxSynchronize()
 
 
 def _python_function(function: Any, signature: str) -> Callable[..., Any]:

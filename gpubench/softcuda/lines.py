@@ -6,14 +6,10 @@ is compiled, whoever decorated it, and whenever that was.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from functools import cache
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
-from types import ModuleType
 from typing import Any
+
+from gpubench.softcuda.importing import change_on_import
 
 _MODULE = "numba.cuda.dispatcher"
 """Where numba-cuda compiles kernels and the functions that they call."""
@@ -25,33 +21,7 @@ def add_lines() -> None:
 
     Imports nothing: options of Numba count that a program sets before its own import.
     """
-    if _MODULE in sys.modules:
-        _change(sys.modules[_MODULE])
-    else:
-        sys.meta_path.insert(0, _Finder())
-
-
-class _Finder(MetaPathFinder):
-    """Finds the module where Python does, and changes it once it is loaded."""
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if name != _MODULE:
-            return None
-        sys.meta_path.remove(self)
-        spec = find_spec(name)
-        if spec is None or spec.loader is None:
-            return spec
-        loader: Any = spec.loader
-        load = loader.exec_module
-
-        def load_and_change(module: ModuleType) -> None:
-            load(module)
-            _change(module)
-
-        loader.exec_module = load_and_change
-        return spec
+    change_on_import(_MODULE, _change)
 
 
 def _change(module: Any) -> None:

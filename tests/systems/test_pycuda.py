@@ -95,7 +95,8 @@ def test_closing_gives_back_the_context_and_pycudas_own_compiler() -> None:
     with get("pycuda").open("cuda:0") as session:
         assert int(current()[1]) != 0
         used = session.facts()["pycuda_compiler"]
-        assert (compiler.compile is own) == (used == "nvcc")
+        # softcuda's is there from the first import of PyCUDA on
+        assert (compiler.compile is own) == (used == "nvcc" or session.simulated)
     assert compiler.compile is own
     assert int(current()[1]) == before
 

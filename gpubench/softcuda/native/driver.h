@@ -266,6 +266,10 @@ void sc_report_memory_leaks(CUcontext context);
 void sc_memory_end(CUcontext context);
 /* Names the allocation at an address, for reports. Exported, for Python. */
 API int softcuda_name(uint64_t address, const char *name);
+/* Whether bytes from an address on lie in one allocation, and what tells the sanitizer that they
+ * were written. Exported, for what Python does on the host in place of NVIDIA's libraries. */
+API int softcuda_holds(uint64_t address, uint64_t bytes);
+API void softcuda_written(uint64_t address, uint64_t bytes);
 
 /* ---- copies.c and pools.c: what sc_run calls for its work ------------------------------------ */
 

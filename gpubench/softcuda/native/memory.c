@@ -290,6 +290,19 @@ int softcuda_name(uint64_t address, const char *name) {
   return allocation != NULL;
 }
 
+/* ---- what Python does on the host in place of NVIDIA's libraries ----------------------------- */
+
+int softcuda_holds(uint64_t address, uint64_t bytes) {
+  const sc_allocation *allocation = sc_find(address);
+  return allocation && !allocation->freed && bytes <= allocation->size - (address - allocation->at);
+}
+
+void softcuda_written(uint64_t address, uint64_t bytes) {
+  sc_allocation *allocation = sc_find(address);
+  if (allocation && !allocation->freed)
+    sc_shadow_written(allocation, address - allocation->at, bytes);
+}
+
 /* ---- the end of a context ------------------------------------------------------------------ */
 
 /* Memory that ends with its context: that of pools does not (Driver API, cuCtxDestroy). It has no

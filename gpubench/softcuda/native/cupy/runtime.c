@@ -512,6 +512,10 @@ static void CUDA_CB call_back(CUstream stream, CUresult status, void *data) {
   call_python(data, status);
 }
 
+/* Whether a stream may still call Python, which has to wait for it before it ends. */
+static bool calls_python;
+API int softcuda_cupy_calls_python(void) { return calls_python; }
+
 static PyObject *queue_call(struct call wanted, unsigned flags) {
   CUstream stream = (CUstream)wanted.stream;
   CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -521,6 +525,7 @@ static PyObject *queue_call(struct call wanted, unsigned flags) {
   Py_INCREF(call->function);
   CUresult result = RUN(cuStreamIsCapturing(stream, &capturing));
   call->stays = capturing != CU_STREAM_CAPTURE_STATUS_NONE;
+  calls_python = true;
   if (!result)
     result = RUN(call->has_status ? cuStreamAddCallback(stream, call_back, call, flags)
                                   : cuLaunchHostFunc(stream, call_function, call));
