@@ -197,6 +197,7 @@ def test_work_of_several_threads_is_not_paired_without_being_asked_for(
 ):
     """Of the case or of its baseline."""
     crowded(monkeypatch, False)
+    monkeypatch.setattr("gpubench.measure.paired.BRIEF", 4.0)
     asked = iter(in_one_thread)
     monkeypatch.setattr("gpubench.measure.paired._in_one_thread", lambda side, **_: next(asked))
     recording = Recording(tmp_path, case(tmp_path, "one_ms", "repeat: 10"))
